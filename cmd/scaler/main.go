@@ -1,0 +1,157 @@
+// Command scaler measures how a service mesh's control plane scales: it rolls
+// out meshes of simulated sidecars against the real control plane and records
+// what that costs.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as docs/definitions.md states them.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // environment, program or control plane
+	exitUsage       = 2   // wrong usage or bad input; nothing was started
+	exitMissed      = 3   // finished, but convergence or a stated bound was missed
+	exitInterrupted = 130 // interrupted and cleaned up
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(exitCode(err))
+}
+
+// streams are a command's input and output: data goes to out, progress and
+// errors to err.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// run is the program: it parses args, runs the command they name and prints
+// its error, if any, as one line on stderr.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	s := streams{in: stdin, out: stdout, err: stderr}
+	root := newRootCommand(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(stderr, "scaler:", err)
+	}
+	return err
+}
+
+func newRootCommand(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "scaler",
+		Short: "Measure how a service mesh's control plane scales",
+		Long: `scaler rolls out meshes of simulated sidecars against a real control plane and
+measures what that costs: cores and memory during rollout and afterwards, and
+the time until every sidecar has its configuration and its certificate.`,
+		Example: `  # 200 pods against istiod, on a cluster of scaler's own
+  scaler rollout --pods 200
+
+  # what is missing on this machine, and the fix
+  scaler doctor`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newRolloutCommand(s),
+		newReportCommand(s),
+		newClusterCommand(s),
+		newComponentsCommand(s),
+		newDoctorCommand(s),
+		newCleanupCommand(s),
+	)
+	return root
+}
+
+// usageError is an error in what the user asked for: exit code 2.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usagef makes an error that ends the program with exit code 2. It must be
+// returned before anything is started or created.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// errMissed marks a run that finished but did not converge: exit code 3.
+var errMissed = errors.New("not converged")
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, errMissed):
+		return exitMissed
+	default:
+		return exitFailed
+	}
+}
+
+// noArgs and oneArg are cobra's checks with exit code 2.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command or argument %q; see '%s --help'", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// stateDir is the folder that holds the embedded clusters of this user.
+func stateDir() (string, error) {
+	if dir := os.Getenv("SCALER_STATE_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "scaler"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the home folder (set SCALER_STATE_DIR): %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "scaler"), nil
+}
+
+// progress prints one line on stderr; it is what long operations take.
+func progress(s streams) func(string) {
+	return func(msg string) { fmt.Fprintln(s.err, msg) }
+}
+
+// parseOutput checks the value of -o.
+func parseOutput(value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return usagef("-o %q: want one of %v", value, allowed)
+}
