@@ -1,0 +1,119 @@
+// Package convergence compares what sidecars are expected to hold with what
+// they have acknowledged. It answers when one sidecar's configuration is
+// complete and when all sidecars have converged.
+//
+// It is pure: it starts no goroutine, reads no clock and knows no control
+// plane. Its callers feed it events and their times: the endpoints that the API
+// server lists (pkg/observe), what a sidecar of each workload must hold (the
+// adapter under pkg/controlplane), what each sidecar received, acknowledged and
+// was certified for (pkg/xdsprobe).
+package convergence
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Type is a kind of xDS resource. Its zero value is no type.
+type Type uint8
+
+// The resource types of a sidecar's configuration, named as the discovery
+// service that serves each.
+const (
+	CDS  Type = iota + 1 // clusters
+	EDS                  // cluster load assignments: endpoints
+	LDS                  // listeners
+	RDS                  // route configurations
+	ECDS                 // extension configurations
+)
+
+// String returns the type's usual abbreviation.
+func (t Type) String() string {
+	switch t {
+	case CDS:
+		return "CDS"
+	case EDS:
+		return "EDS"
+	case LDS:
+		return "LDS"
+	case RDS:
+		return "RDS"
+	case ECDS:
+		return "ECDS"
+	default:
+		return fmt.Sprintf("Type(%d)", uint8(t))
+	}
+}
+
+// Key names one resource of a sidecar.
+type Key struct {
+	Type Type
+	Name string
+}
+
+// String returns the key as "EDS outbound|80||a.b".
+func (k Key) String() string { return k.Type.String() + " " + k.Name }
+
+// Health is an endpoint's state as the control plane passes it on. Its zero
+// value is Healthy.
+type Health uint8
+
+// The states in which an endpoint can be listed; one that is not listed is
+// absent.
+const (
+	Healthy Health = iota
+	Unhealthy
+	Draining
+)
+
+// String returns the state in lower case.
+func (h Health) String() string {
+	switch h {
+	case Healthy:
+		return "healthy"
+	case Unhealthy:
+		return "unhealthy"
+	case Draining:
+		return "draining"
+	default:
+		return fmt.Sprintf("Health(%d)", uint8(h))
+	}
+}
+
+// Endpoints are the endpoints of one port of one service. nil and empty mean
+// the same: none.
+type Endpoints map[netip.AddrPort]Health
+
+// Content is what a resource says, as far as convergence cares. Equal resources
+// should share one *Content: what is known about a content is remembered by its
+// pointer. A Content must not change after a Tracker has seen it.
+type Content struct {
+	Endpoints Endpoints // those of a load assignment; nil for other types
+	Members   []string  // sorted; the virtual hosts' domains of a route configuration
+}
+
+// Want is one resource that a sidecar must come to hold.
+type Want struct {
+	Key
+	// Members must all be among the members of the content held.
+	Members []string
+	// Service is the service port, "namespace/name:port", whose endpoints the
+	// content held must list. "" means that endpoints are not compared.
+	Service string
+}
+
+// Resource is one resource as a sidecar received it.
+type Resource struct {
+	Key
+	Content *Content // nil means a resource of which only the presence matters
+}
+
+// Update is one response that a sidecar received and acknowledged. A response
+// that it rejected is no Update: the sidecar goes on holding what it held.
+type Update struct {
+	ReceivedAt time.Time  // when its bytes had been read
+	AckedAt    time.Time  // when its acknowledgement had been sent
+	Set        []Resource // resources added or changed, held from now on
+	Removed    []Key      // resources no longer held; applied before Set
+}
