@@ -1,0 +1,86 @@
+package topology
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// MaxPods is the largest mesh that is laid out: five times the largest cluster
+// that Kubernetes is tested for, and a guard against a slip of the finger.
+const MaxPods = 100_000
+
+// Spec says how large a mesh is and what its call graph looks like.
+type Spec struct {
+	Pods       int    // 1 to MaxPods
+	Services   int    // 0 means one for every 10 pods, the last of them begun
+	Namespaces int    // 0 means one for every 50 services, the last of them begun
+	Shape      string // Star, Layers or Random; "" means Layers
+	FanOut     int    // how many services each one calls, or fewer if there are not as many; 0 means 3
+	Seed       uint64 // decides who calls whom; every value is valid
+	Prefix     string // begins every namespace's name; "" means "mesh"
+}
+
+// Defaults returns s with its zero values replaced by what they mean.
+func (s Spec) Defaults() Spec {
+	if s.Services == 0 {
+		s.Services = (s.Pods + 9) / 10
+	}
+	if s.Namespaces == 0 {
+		s.Namespaces = (s.Services + 49) / 50
+	}
+	if s.Shape == "" {
+		s.Shape = Layers
+	}
+	if s.FanOut == 0 {
+		s.FanOut = 3
+	}
+	if s.Prefix == "" {
+		s.Prefix = "mesh"
+	}
+	return s
+}
+
+// FieldError is a field of a Spec whose value cannot be used.
+type FieldError struct {
+	Field string // as the flag that sets it, without dashes
+	Value string
+	Want  string
+}
+
+// Error returns the error as `pods 0: want 1 to 100000`.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s %s: want %s", e.Field, e.Value, e.Want)
+}
+
+// prefixes are those that make names of namespaces which Kubernetes accepts and
+// people can read: RFC 1123 labels that begin with a letter.
+var prefixes = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// Validate returns a *FieldError for the first field whose value is out of
+// bounds or contradicts another, and nil if Build can be called. Zero values
+// are judged by what they mean.
+func (s Spec) Validate() error {
+	if s.Pods < 1 || s.Pods > MaxPods {
+		return &FieldError{"pods", strconv.Itoa(s.Pods), fmt.Sprintf("1 to %d", MaxPods)}
+	}
+	s = s.Defaults()
+	if s.Services < 1 || s.Services > s.Pods {
+		return &FieldError{"services", strconv.Itoa(s.Services), fmt.Sprintf("1 to %d, no more than pods", s.Pods)}
+	}
+	if s.Namespaces < 1 || s.Namespaces > s.Services {
+		return &FieldError{"namespaces", strconv.Itoa(s.Namespaces), fmt.Sprintf("1 to %d, no more than services", s.Services)}
+	}
+	switch s.Shape {
+	case Star, Layers, Random:
+	default:
+		return &FieldError{"topology", strconv.Quote(s.Shape), fmt.Sprintf("%s, %s or %s", Star, Layers, Random)}
+	}
+	if s.FanOut < 1 {
+		return &FieldError{"fanout", strconv.Itoa(s.FanOut), "1 or more"}
+	}
+	if !prefixes.MatchString(s.Prefix) {
+		return &FieldError{"prefix", strconv.Quote(s.Prefix), "at most 40 lower-case letters, digits and dashes, a letter first and no dash last"}
+	}
+	return nil
+}

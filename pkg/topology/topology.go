@@ -1,0 +1,144 @@
+// Package topology lays out a mesh: its namespaces, its services, how many pods
+// each has and which others it calls. It is pure and knows no mesh's objects:
+// what a control plane needs for a layout is the business of its adapter.
+package topology
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// The shapes of a call graph.
+const (
+	// Star: the first service is called by all others, and calls none. The
+	// fan-out plays no part.
+	Star = "star"
+	// Layers: the services are cut into four layers of equal size (the first
+	// ones take the remainder). Each service calls FanOut services of the next
+	// layer, so the graph has no cycle; the last layer calls none. All services
+	// of a layer are called equally often, give or take one; the seed decides by
+	// whom.
+	Layers = "layers"
+	// Random: each service calls FanOut others, drawn by the seed without
+	// replacement. Cycles are possible, calls to itself are not.
+	Random = "random"
+)
+
+// layerCount is how many layers the shape Layers has, given as many services.
+const layerCount = 4
+
+// Mesh is a layout. It holds no more than Build derived from a Spec.
+type Mesh struct {
+	Namespaces []string
+	Services   []Service
+}
+
+// Service is one service and the one workload behind it.
+type Service struct {
+	Name      string // unique in the mesh, not only in its namespace
+	Namespace string
+	Account   string // service account of its pods, in the same namespace
+	Pods      int
+	Ports     []Port
+	Calls     []int // indices into Mesh.Services, ascending, without duplicates
+}
+
+// Port is one port of a service.
+type Port struct {
+	Name   string
+	Number int // of the service
+	Target int // of its pods
+}
+
+// Build lays out the mesh that s asks for: services take namespaces in turn
+// (service i is in namespace i modulo their number), and the pods are dealt
+// evenly, the first services taking the remainder. The same Spec always gives
+// the same Mesh. s must be valid: see Spec.Validate.
+func Build(s Spec) Mesh {
+	s = s.Defaults()
+	mesh := Mesh{
+		Namespaces: make([]string, s.Namespaces),
+		Services:   make([]Service, s.Services),
+	}
+	for i := range mesh.Namespaces {
+		mesh.Namespaces[i] = fmt.Sprintf("%s-%d", s.Prefix, i)
+	}
+	calls := callGraph(s)
+	for i := range mesh.Services {
+		name := fmt.Sprintf("svc-%d", i)
+		pods := s.Pods / s.Services
+		if i < s.Pods%s.Services {
+			pods++
+		}
+		mesh.Services[i] = Service{
+			Name:      name,
+			Namespace: mesh.Namespaces[i%s.Namespaces],
+			Account:   name,
+			Pods:      pods,
+			Ports:     []Port{{Name: "http", Number: 80, Target: 8080}},
+			Calls:     calls[i],
+		}
+	}
+	return mesh
+}
+
+// callGraph returns whom each service calls.
+func callGraph(s Spec) [][]int {
+	rng := rand.New(rand.NewPCG(s.Seed, 0))
+	switch s.Shape {
+	case Star:
+		return starCalls(s.Services)
+	case Random:
+		return randomCalls(s.Services, s.FanOut, rng)
+	default:
+		return layerCalls(s.Services, s.FanOut, rng)
+	}
+}
+
+func starCalls(services int) [][]int {
+	calls := make([][]int, services)
+	for i := 1; i < services; i++ {
+		calls[i] = []int{0}
+	}
+	return calls
+}
+
+func layerCalls(services, fanOut int, rng *rand.Rand) [][]int {
+	calls := make([][]int, services)
+	layers := min(layerCount, services)
+	// start of layer k; that of the one after the last is the number of services
+	start := func(k int) int { return k*(services/layers) + min(k, services%layers) }
+	for k := range layers - 1 {
+		next, width := start(k+1), start(k+2)-start(k+1)
+		order := rng.Perm(width)
+		turn := 0
+		for i := start(k); i < next; i++ {
+			for range min(fanOut, width) {
+				calls[i] = append(calls[i], next+order[turn%width])
+				turn++
+			}
+			slices.Sort(calls[i])
+		}
+	}
+	return calls
+}
+
+func randomCalls(services, fanOut int, rng *rand.Rand) [][]int {
+	calls := make([][]int, services)
+	// Distances around the ring of all services: none is zero, so that no
+	// service draws itself.
+	distances := make([]int, services-1)
+	for d := range distances {
+		distances[d] = d + 1
+	}
+	for i := range calls {
+		for d := range min(fanOut, len(distances)) {
+			other := d + rng.IntN(len(distances)-d)
+			distances[d], distances[other] = distances[other], distances[d]
+			calls[i] = append(calls[i], (i+distances[d])%services)
+		}
+		slices.Sort(calls[i])
+	}
+	return calls
+}
