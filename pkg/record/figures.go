@@ -1,0 +1,153 @@
+package record
+
+// Arrival is how fast pods came.
+type Arrival struct {
+	// OfferedPerSecond is by plan; absent for a burst of all, which is as fast as it goes.
+	OfferedPerSecond *float64 `json:"offeredPerSecond,omitempty"`
+	// AchievedPerSecond is pods created over the time from the first to the last creation seen.
+	AchievedPerSecond *float64 `json:"achievedPerSecond,omitempty"`
+}
+
+// Pods are counts at the end of rollout, but Connected counts those whose
+// sidecar was ever connected.
+type Pods struct {
+	Requested int  `json:"requested"`
+	Created   *int `json:"created,omitempty"`
+	Ready     *int `json:"ready,omitempty"`
+	Connected *int `json:"connected,omitempty"`
+	Complete  *int `json:"complete,omitempty"`
+	Converged *int `json:"converged,omitempty"`
+}
+
+// Usage is what a program, or all of a group, needed over one phase.
+type Usage struct {
+	Cores       *Level   `json:"cores,omitempty"`       // mean: CPU seconds over the phase's length; peak: over 1 s
+	CPUSeconds  *float64 `json:"cpuSeconds,omitempty"`  // difference of the counters read at the phase's edges, restarts included
+	MemoryBytes *Level   `json:"memoryBytes,omitempty"` // resident: mean, peak, end
+	HeapBytes   *Level   `json:"heapBytes,omitempty"`   // live heap: mean, end
+	Saturation  *float64 `json:"saturation,omitempty"`  // share of the phase, 0 to 1, with a runnable thread waiting for a processor
+	Restarts    *int     `json:"restarts,omitempty"`
+}
+
+// Level is a quantity over one phase.
+type Level struct {
+	Mean *float64 `json:"mean,omitempty"`
+	Peak *float64 `json:"peak,omitempty"`
+	End  *float64 `json:"end,omitempty"`
+}
+
+// Sidecars are what proxies themselves needed.
+type Sidecars struct {
+	Real *RealSidecars `json:"real,omitempty"`
+}
+
+// RealSidecars are the run's real proxies, all together.
+type RealSidecars struct {
+	Count int `json:"count"`
+	ByPhase[*Usage]
+}
+
+// Latencies are the distributions of a run, each the whole run's, in seconds.
+type Latencies struct {
+	PodAdmission          *Latency `json:"podAdmission,omitempty"`          // create sent, or owner's creation seen, to pod seen
+	PodReady              *Latency `json:"podReady,omitempty"`              // pod first seen to Ready seen
+	Certificate           *Latency `json:"certificate,omitempty"`           // CSR sent to chain received and verified
+	Key                   *Latency `json:"key,omitempty"`                   // making, or taking from the pool, of a certificate's key
+	Token                 *Latency `json:"token,omitempty"`                 // TokenRequest sent to token received
+	ClientWait            *Latency `json:"clientWait,omitempty"`            // token wanted to TokenRequest sent: scaler's own waiting
+	Connect               *Latency `json:"connect,omitempty"`               // dial to TLS and HTTP/2 settings done
+	ConnectTotal          *Latency `json:"connectTotal,omitempty"`          // first attempt to the attempt that succeeded
+	FirstConfiguration    *Latency `json:"firstConfiguration,omitempty"`    // first request sent to first response
+	CompleteConfiguration *Latency `json:"completeConfiguration,omitempty"` // first request sent to last resource expected at that moment received and acknowledged
+
+	Push        map[ChangeKind]*Latency    `json:"push,omitempty"`        // change made to a sidecar's having it
+	Propagation map[ChangeKind]Propagation `json:"propagation,omitempty"` // change made to the first, and the last, sidecar's having it
+	ClusterPart *Latency                   `json:"clusterPart,omitempty"` // write that causes an endpoint change returned to the change seen
+}
+
+// ChangeKind is a kind of change that is followed to the sidecars.
+type ChangeKind string
+
+// The kinds of changes.
+const (
+	EndpointAdd    ChangeKind = "endpointAdd"
+	EndpointRemove ChangeKind = "endpointRemove"
+	EndpointHealth ChangeKind = "endpointHealth"
+	RouteChange    ChangeKind = "route"
+	PolicyChange   ChangeKind = "policy"
+)
+
+// Propagation is how long changes of a kind took to the first and to the last
+// of all sidecars concerned; each change counts once.
+type Propagation struct {
+	First *Latency `json:"first,omitempty"`
+	Last  *Latency `json:"last,omitempty"`
+}
+
+// Latency is the summary of a distribution; the whole is in latencies/. The
+// quantiles are over Count and Lost together: one that falls among the lost
+// is absent, as it is only known to exceed Max. Min, Mean and Max are of
+// those that came. Its fields are those of stats.Summary, in the same order.
+type Latency struct {
+	Unit    string   `json:"unit"` // "s"
+	Count   int64    `json:"count"`
+	Lost    int64    `json:"lost"`              // not there by the time limit
+	Clamped int64    `json:"clamped,omitempty"` // of Count: outside 0 to 24 h, taken as that bound
+	Min     *float64 `json:"min,omitempty"`
+	Mean    *float64 `json:"mean,omitempty"`
+	P50     *float64 `json:"p50,omitempty"`
+	P90     *float64 `json:"p90,omitempty"`
+	P99     *float64 `json:"p99,omitempty"`
+	P999    *float64 `json:"p999,omitempty"`
+	Max     *float64 `json:"max,omitempty"`
+}
+
+// XDS counts what the simulated sidecars exchanged with the control plane
+// over the whole run. Types are CDS, EDS, LDS, RDS, ECDS.
+type XDS struct {
+	Responses          map[string]int64    `json:"responses,omitempty"` // by type
+	Bytes              map[string]int64    `json:"bytes,omitempty"`     // of responses, by type
+	Acks               *int64              `json:"acks,omitempty"`
+	Nacks              *int64              `json:"nacks,omitempty"`
+	Attempts           *int64              `json:"attempts,omitempty"`   // to open a stream
+	Refusals           *int64              `json:"refusals,omitempty"`   // streams refused by the control plane's limiter
+	Reconnects         *int64              `json:"reconnects,omitempty"` // streams opened after one that had been served was lost
+	WastedResponses    *int64              `json:"wastedResponses,omitempty"`
+	ConfigurationBytes *ConfigurationBytes `json:"configurationBytes,omitempty"`
+}
+
+// ConfigurationBytes is the size of the resources that a sidecar holds when
+// converged, over all sidecars.
+type ConfigurationBytes struct {
+	Mean *float64 `json:"mean,omitempty"`
+	Max  *float64 `json:"max,omitempty"`
+	Note string   `json:"note,omitempty"`
+}
+
+// Certificates count pods' certificates over the whole run.
+type Certificates struct {
+	Issued    *int64   `json:"issued,omitempty"`
+	Failed    *int64   `json:"failed,omitempty"`    // pods without a certificate at the end
+	Attempts  *int64   `json:"attempts,omitempty"`  // CSRs sent
+	PerSecond *float64 `json:"perSecond,omitempty"` // issued over the time from the first CSR sent to the last chain received
+	Note      string   `json:"note,omitempty"`
+}
+
+// Own are the control plane's own metrics over the same windows, by their own
+// names and in their own units.
+type Own struct {
+	Note string `json:"note,omitempty"`
+	ByPhase[map[string]float64]
+}
+
+// Instrument is scaler measured by itself, over the rollout.
+type Instrument struct {
+	Cores           *float64 `json:"cores,omitempty"`
+	MemoryBytes     *float64 `json:"memoryBytes,omitempty"`     // peak resident
+	BytesPerSidecar *float64 `json:"bytesPerSidecar,omitempty"` // resident above the idle program
+	OpenFiles       *int     `json:"openFiles,omitempty"`       // peak
+	Lag             *Latency `json:"lag,omitempty"`             // how late a timer fires
+	// Floor is what the same figures read against a control plane that costs
+	// nothing, by their paths in the record.
+	Floor map[string]float64 `json:"floor,omitempty"`
+}

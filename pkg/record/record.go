@@ -1,0 +1,156 @@
+// Package record is the record of a run: its types, its writer and its reader.
+// A record is all that passes from measuring to analysing, so every figure has
+// its definition here and in docs/definitions.md.
+//
+// Base units everywhere: seconds, bytes, cores. A figure that was not measured
+// is absent (a nil pointer, a nil map), never zero; one that is there and zero
+// was measured as zero.
+//
+// The package leaves the making of figures to those who measure and their
+// scaling for reading to package report.
+package record
+
+import "time"
+
+// APIVersion, Kind and ListKind say what a document is. Schema is the minor
+// version within APIVersion: it rises when a field is added or a definition
+// is put right. A reader takes its own and older ones.
+const (
+	APIVersion = "scaler.mesh/v1"
+	Kind       = "Run"
+	ListKind   = "RunList"
+	Schema     = 0
+)
+
+// Status says how a run ended.
+type Status string
+
+// A run's status is interrupted from its first byte until its end is known:
+// a program that was killed leaves a truthful record without having had to
+// write one last time.
+const (
+	StatusCompleted   Status = "completed"   // all phases done, every sidecar converged
+	StatusUnconverged Status = "unconverged" // the rollout's time limit passed first
+	StatusInterrupted Status = "interrupted" // by a signal, or killed without a word
+	StatusFailed      Status = "failed"      // by environment, program or control plane; Reason says which
+)
+
+// RunList is what commands print with -o json and -o yaml.
+type RunList struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Items      []Run  `json:"items"`
+}
+
+// Run is what one run left: one size, one mode, one control plane, on a
+// cluster and control plane started fresh for it. It is the content of run.json.
+type Run struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Schema     int        `json:"schema"`
+	Name       string     `json:"name"` // unique within its output folder; the run's folder is called so
+	Status     Status     `json:"status"`
+	Reason     string     `json:"reason,omitempty"`   // why it failed or was interrupted; "" otherwise
+	Started    time.Time  `json:"started"`            // cluster start included
+	Finished   *time.Time `json:"finished,omitempty"` // teardown included; nil while it runs and when it was killed
+
+	Spec        Spec        `json:"spec"`
+	Environment Environment `json:"environment"`
+	Phases      []Phase     `json:"phases,omitempty"` // in order of time
+
+	Arrival      *Arrival                   `json:"arrival,omitempty"`
+	Pods         *Pods                      `json:"pods,omitempty"`
+	ControlPlane *ByPhase[*Usage]           `json:"controlPlane,omitempty"`
+	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"` // by program, as in "kube-apiserver"
+	Sidecars     *Sidecars                  `json:"sidecars,omitempty"`
+	Latencies    Latencies                  `json:"latencies,omitzero"`
+	XDS          *XDS                       `json:"xds,omitempty"`
+	Certificates *Certificates              `json:"certificates,omitempty"`
+	Own          *Own                       `json:"own,omitempty"`
+	Instrument   *Instrument                `json:"instrument,omitempty"`
+	Warnings     []Warning                  `json:"warnings,omitempty"`
+
+	// Dir is the folder that the run was read from; "" for one that was not
+	// read. latencies/, prometheus/, logs/ and events.jsonl are below it.
+	Dir string `json:"-"`
+}
+
+// Phase names a window of a run.
+type Phase struct {
+	Name PhaseName `json:"name"`
+	// Start and End are wall-clock times, for laying the run beside other
+	// data; the window is [Start, End).
+	Start time.Time  `json:"start,omitzero"`
+	End   *time.Time `json:"end,omitempty"` // nil while it lasts
+	// Seconds is its length on the monotonic clock: not End less Start when
+	// the wall clock was set meanwhile.
+	Seconds *float64 `json:"seconds,omitempty"`
+	EndedBy EndedBy  `json:"endedBy,omitempty"`
+}
+
+// PhaseName is the name of a phase.
+type PhaseName string
+
+// The phases of a run, in order.
+const (
+	PhaseBaseline PhaseName = "baseline" // control plane up, no mesh
+	PhaseRollout  PhaseName = "rollout"  // first object created, to converged
+	PhaseSettle   PhaseName = "settle"   // fixed length, belongs to no figure
+	PhaseSteady   PhaseName = "steady"   // nothing is touched
+	PhaseProbe    PhaseName = "probe"    // changes are made and followed
+)
+
+// EndedBy says what ended a phase.
+type EndedBy string
+
+// What ends a phase.
+const (
+	EndedByDuration  EndedBy = "duration"
+	EndedByConverged EndedBy = "converged"
+	EndedByTimeout   EndedBy = "timeout"
+	EndedByInterrupt EndedBy = "interrupt"
+)
+
+// Phase returns the run's phase of that name, nil when it was not reached.
+func (r *Run) Phase(name PhaseName) *Phase {
+	for i := range r.Phases {
+		if r.Phases[i].Name == name {
+			return &r.Phases[i]
+		}
+	}
+	return nil
+}
+
+// ByPhase holds one T for each phase that has figures. A T that was not
+// measured is its zero value and absent from JSON.
+type ByPhase[T any] struct {
+	Baseline T `json:"baseline,omitempty"`
+	Rollout  T `json:"rollout,omitempty"`
+	Steady   T `json:"steady,omitempty"`
+	Probe    T `json:"probe,omitempty"`
+}
+
+// At returns where the T of a phase is kept, for reading and setting; nil for
+// a phase that has no figures (settle).
+func (b *ByPhase[T]) At(phase PhaseName) *T {
+	switch phase {
+	case PhaseBaseline:
+		return &b.Baseline
+	case PhaseRollout:
+		return &b.Rollout
+	case PhaseSteady:
+		return &b.Steady
+	case PhaseProbe:
+		return &b.Probe
+	default:
+		return nil
+	}
+}
+
+// Warning is a doubt about a figure.
+type Warning struct {
+	// About is the figure's path in the record, as in "latencies.push.route"
+	// or "controlPlane.rollout.cores"; all below that path is meant.
+	About string `json:"about"`
+	Text  string `json:"text"`
+}

@@ -1,0 +1,49 @@
+package record
+
+// Spec is what was asked of a run.
+type Spec struct {
+	Pods       int    `json:"pods"`
+	Services   int    `json:"services"`
+	Namespaces int    `json:"namespaces"`
+	Topology   string `json:"topology"`         // star, layers or random
+	FanOut     int    `json:"fanOut,omitempty"` // services that a service calls
+	Seed       uint64 `json:"seed"`
+	Burst      string `json:"burst"`          // all, or SIZE/INTERVAL as in 100/10s
+	Mode       string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
+	XDS        string `json:"xds"`            // delta or sotw
+
+	BaselineSeconds        float64 `json:"baselineSeconds,omitempty"`
+	SettleSeconds          float64 `json:"settleSeconds,omitempty"`
+	SteadySeconds          float64 `json:"steadySeconds,omitempty"`
+	ConvergeTimeoutSeconds float64 `json:"convergeTimeoutSeconds,omitempty"`
+	Probes                 int     `json:"probes"` // changes of each kind made in the probe phase
+	Repeat                 int     `json:"repeat,omitempty"`
+}
+
+// Environment is what a run was measured on; "" and 0 mean not known.
+type Environment struct {
+	CPUs         int                `json:"cpus,omitempty"` // that scaler and all it started may use
+	MemoryBytes  int64              `json:"memoryBytes,omitempty"`
+	Kernel       string             `json:"kernel,omitempty"`
+	Kubernetes   string             `json:"kubernetes,omitempty"`
+	Kwok         string             `json:"kwok,omitempty"`
+	Scaler       string             `json:"scaler,omitempty"`
+	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
+	Knobs        Knobs              `json:"knobs,omitzero"`
+}
+
+// ControlPlaneSource says which control plane was measured and how it was set.
+type ControlPlaneSource struct {
+	Name       string            `json:"name,omitempty"`
+	Version    string            `json:"version,omitempty"`
+	Replicas   int               `json:"replicas,omitempty"`
+	GOMAXPROCS int               `json:"gomaxprocs,omitempty"`
+	Settings   map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
+}
+
+// Knobs are the mesh's settings.
+type Knobs struct {
+	MTLS  string `json:"mtls,omitempty"`  // permissive or strict
+	Scope string `json:"scope,omitempty"` // all: every sidecar is configured for every service; declared: only for what it calls
+	Authz string `json:"authz,omitempty"` // none or declared
+}
