@@ -1,0 +1,160 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// defaultGrace is enough for an API server with no clients left to end its
+// watches and for Prometheus to write its head block.
+const defaultGrace = 10 * time.Second
+
+// GroupOptions are the choices made once for a group.
+type GroupOptions struct {
+	// Keep lets children outlive this program. Until [Group.MarkKept] they are
+	// orphans, for [Orphans] to find, should it end. False: the kernel kills
+	// them when this program ends.
+	Keep bool
+	// Grace is the time from SIGTERM to SIGKILL for each child; 0 means 10 s.
+	Grace time.Duration
+}
+
+// Group is the set of children of one run or cluster. Its methods may be
+// called by several goroutines.
+type Group struct {
+	dir  string
+	opts GroupOptions
+
+	mu       sync.Mutex
+	state    stateFile
+	children []*Process // in order of start
+	stopped  bool
+}
+
+// OpenGroup makes a group that owns the folder dir, which is made where
+// missing. The folder is the group's whole: cleaning up after a killed owner
+// deletes it with all it holds, so no record belongs there. It is an error if
+// the folder holds a group already; the error says whose.
+func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
+	if opts.Grace == 0 {
+		opts.Grace = defaultGrace
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening process group: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("opening process group: %w", err)
+	}
+	state, err := newStateFile()
+	if err != nil {
+		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
+	}
+	if err := state.create(dir); errors.Is(err, os.ErrExist) {
+		return nil, taken(dir)
+	} else if err != nil {
+		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
+	}
+	return &Group{dir: dir, opts: opts, state: state}, nil
+}
+
+// taken says who has the folder and what to do about it.
+func taken(dir string) error {
+	s, err := Inspect(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("opening process group %s: in use: %w", dir, err)
+	case s.OwnerAlive:
+		return fmt.Errorf("opening process group %s: in use by process %d", dir, s.Owner)
+	case s.Kept:
+		return fmt.Errorf("opening process group %s: kept by an earlier command and still there", dir)
+	default:
+		return fmt.Errorf("opening process group %s: left by process %d, which was killed; scaler cleanup removes it", dir, s.Owner)
+	}
+}
+
+// Dir is the group's folder, absolute.
+func (g *Group) Dir() string { return g.dir }
+
+// Start starts a child in a process group of its own and returns once the
+// program was executed; see [WaitReady] for more. A child's name may be used
+// again when the one before has ended.
+func (g *Group) Start(spec Spec) (*Process, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		return nil, fmt.Errorf("starting %s: its process group %s was stopped", spec.Name, g.dir)
+	}
+	for _, p := range g.children {
+		if p.spec.Name == spec.Name && !p.ended() {
+			return nil, fmt.Errorf("starting %s: it runs already, as process %d", spec.Name, p.pid)
+		}
+	}
+	p, err := start(spec, g.dir, !g.opts.Keep, g.opts.Grace)
+	if err != nil {
+		return nil, err
+	}
+	g.children = append(g.children, p)
+	g.state.Children = append(g.state.Children, childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}})
+	if err := g.state.save(g.dir); err != nil {
+		p.Kill()
+		<-p.Done()
+		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// MarkKept records that the children are meant to live on after this program,
+// so that they are no orphans. It is an error in a group without Keep.
+func (g *Group) MarkKept() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.opts.Keep {
+		return fmt.Errorf("keeping process group %s: it was opened without Keep", g.dir)
+	}
+	g.state.Kept = true
+	if err := g.state.save(g.dir); err != nil {
+		return fmt.Errorf("keeping process group %s: %w", g.dir, err)
+	}
+	return nil
+}
+
+// Stop stops the children one after another, the last started first, each as
+// [Process.Stop] does, and closes the group: nothing more can be started, and
+// the folder, which stays, may be deleted or used again. It returns when all
+// children have been reaped. A ctx that is done kills at once; further calls
+// do nothing.
+func (g *Group) Stop(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped {
+		return nil
+	}
+	var errs []error
+	for _, p := range slices.Backward(g.children) {
+		errs = append(errs, p.Stop(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // the state file stays, for a cleanup to find
+	}
+	g.stopped = true
+	if err := os.Remove(statePath(g.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("closing process group: %w", err)
+	}
+	return nil
+}
+
+func (p *Process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

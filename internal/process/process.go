@@ -1,0 +1,294 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spec says how to start one child.
+type Spec struct {
+	// Name is what states and errors call the child, such as "etcd". No two
+	// living children of a group have the same one.
+	Name string
+	// Path is the program; it is not looked up in PATH.
+	Path string
+	// Args are the arguments after the program's name.
+	Args []string
+	// Env is the complete environment. Nil means PATH and HOME alone, as
+	// scaler's own.
+	Env []string
+	// Dir is the working folder; "" is scaler's own.
+	Dir string
+	// Log is the file that takes standard output and standard error. It is
+	// appended to, and made with its folder where missing. "" discards.
+	Log string
+	// Nice is the scheduling priority of the child, -20 to 19; 0 leaves it as
+	// scaler's own.
+	Nice int
+	// CPUs are the processors the child may use; nil leaves them as scaler's
+	// own.
+	CPUs []int
+}
+
+// Process is a started child.
+type Process struct {
+	spec  Spec
+	grace time.Duration
+	pid   int
+	start uint64 // of pid, see startTime
+	done  chan struct{}
+	asked atomic.Bool // Stop or Kill was called
+
+	// Written before done is closed, read after.
+	err error
+	cpu time.Duration
+
+	mu     sync.Mutex
+	reaped bool // pid may belong to another process from here on
+}
+
+// PID is the child's process id, which is its process group's too.
+func (p *Process) PID() int { return p.pid }
+
+// Name is the name given in its Spec.
+func (p *Process) Name() string { return p.spec.Name }
+
+// Done is closed when the child has ended and was reaped.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says why the child ended, with its command and the end of its log. It is
+// nil while the child runs, and when it ended because Stop or Kill was called;
+// ending unasked is an error whatever the exit status.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// ExitCPUSeconds is the processor time the child used in its life, user and
+// system, as the kernel accounted it when the child was reaped; 0 while it
+// runs. Threads count, children that it did not wait for do not.
+func (p *Process) ExitCPUSeconds() float64 {
+	select {
+	case <-p.done:
+		return p.cpu.Seconds()
+	default:
+		return 0
+	}
+}
+
+// Stop sends SIGTERM to the child's process group, then SIGKILL when the grace
+// of its Group has passed or ctx is done, and returns when the child has been
+// reaped. With a ctx that is done already the child is killed at once.
+func (p *Process) Stop(ctx context.Context) error {
+	p.asked.Store(true)
+	if err := p.signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	grace := time.NewTimer(p.grace)
+	defer grace.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-grace.C:
+	case <-ctx.Done():
+	}
+	if err := p.signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// Kill sends SIGKILL to the child's process group and does not wait.
+func (p *Process) Kill() {
+	p.asked.Store(true)
+	_ = p.signal(unix.SIGKILL) // fails only where Stop will say so
+}
+
+// signal reaches the whole process group, and nobody else: while the child is
+// not reaped its pid cannot be given to another process.
+func (p *Process) signal(s unix.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	if err := unix.Kill(-p.pid, s); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("sending %v to %s (process group %d): %w", s, p.spec.Name, p.pid, err)
+	}
+	return nil
+}
+
+// start forks the child and returns when it runs. mortal asks the kernel to
+// kill it when scaler ends; marker goes into its environment.
+func start(spec Spec, marker string, mortal bool, grace time.Duration) (*Process, error) {
+	log, err := openLog(spec.Log)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
+	}
+	cmd := &exec.Cmd{
+		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...),
+		Env: environment(spec.Env, marker), Dir: spec.Dir, Stdout: log, Stderr: log,
+		// A group of its own, so that a terminal's ctrl-C reaches scaler alone.
+		// Not a session of its own: where the kernel shares processors by
+		// session, Nice would no longer weigh children against each other.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if mortal {
+		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
+	}
+	p := &Process{spec: spec, grace: grace, done: make(chan struct{})}
+	offset, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		offset = 0 // not a regular file
+	}
+	started := make(chan error)
+	go p.run(cmd, offset, started)
+	err = <-started
+	log.Close()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// run forks, waits and reaps on one thread. The kernel sends a parent-death
+// signal when the thread that forked ends, not the process, so that thread is
+// kept for as long as the child lives. Priority and processors are set on it
+// before the fork, since the child inherits them from its first instant; the
+// goroutine never unlocks the thread, so it ends with it.
+func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
+	runtime.LockOSThread()
+	if err := p.fork(cmd); err != nil {
+		started <- err
+		return
+	}
+	p.pid = cmd.Process.Pid
+	p.start, _ = startTime(p.pid) // there until we reap it
+	started <- nil
+
+	awaitExit(p.pid)
+	p.mu.Lock()
+	// Whatever the child started itself goes with it, while its pid, and so its
+	// process group's, is still reserved.
+	_ = unix.Kill(-p.pid, unix.SIGKILL)
+	err := cmd.Wait()
+	p.reaped = true
+	p.mu.Unlock()
+
+	p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if !p.asked.Load() {
+		if err == nil {
+			err = errors.New("it ended by itself, with exit status 0")
+		}
+		p.err = &ExitError{Name: p.spec.Name, Command: cmd.Args, Cause: err, Log: p.spec.Log, LogEnd: logEnd(p.spec.Log, logOffset)}
+	}
+	close(p.done)
+}
+
+func (p *Process) fork(cmd *exec.Cmd) error {
+	if len(p.spec.CPUs) > 0 {
+		var set unix.CPUSet
+		for _, cpu := range p.spec.CPUs {
+			set.Set(cpu)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("restricting it to processors %v: %w", p.spec.CPUs, err)
+		}
+	}
+	if p.spec.Nice != 0 {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, p.spec.Nice); err != nil {
+			return fmt.Errorf("setting its priority to %d: %w", p.spec.Nice, err)
+		}
+	}
+	return cmd.Start()
+}
+
+// awaitExit returns when the child has ended, and leaves it to be reaped.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// ExitError says that a child ended unasked.
+type ExitError struct {
+	Name    string
+	Command []string // the program and its arguments
+	Cause   error    // what the operating system says of its end
+	Log     string   // the whole log's file, "" if there is none
+	LogEnd  string   // its last lines, of this child alone
+}
+
+// Error is one line, followed by the end of the log where there is one.
+func (e *ExitError) Error() string {
+	s := fmt.Sprintf("running %s (%s): %v", e.Name, strings.Join(e.Command, " "), e.Cause)
+	if e.LogEnd != "" {
+		s += "; its log " + e.Log + " ends:\n" + e.LogEnd
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.Cause }
+
+func openLog(path string) (*os.File, error) {
+	if path == "" {
+		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+}
+
+// logEnd returns the last lines written since offset.
+func logEnd(path string, offset int64) string {
+	const maxBytes, maxLines = 4096, 12
+	if path == "" {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, max(offset, size-maxBytes), maxBytes))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
+}
+
+// environment is what the child gets: never scaler's own by accident.
+func environment(env []string, marker string) []string {
+	if env == nil {
+		env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	}
+	return append(append([]string(nil), env...), markerName+"="+marker)
+}

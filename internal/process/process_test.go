@@ -1,0 +1,343 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+// shell is a child that runs a script and logs to a file in dir.
+func shell(name, dir, script string) process.Spec {
+	return process.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", name+".log")}
+}
+
+// gone says that no process has this id, or a zombie that is not ours.
+func gone(pid int) func() bool {
+	return func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			return true
+		}
+		return strings.HasPrefix(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " Z")
+	}
+}
+
+func readPID(path string) func() (int, error) {
+	return func() (int, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(string(data)))
+	}
+}
+
+var _ = Describe("a group", func() {
+	var (
+		dir   string
+		group *process.Group
+	)
+
+	BeforeEach(func() {
+		ignore := goleak.IgnoreCurrent()
+		dir = filepath.Join(GinkgoT().TempDir(), "group")
+		var err error
+		group, err = process.OpenGroup(dir, process.GroupOptions{Grace: 300 * time.Millisecond})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(group.Stop(ctx)).To(Succeed())
+			Eventually(func() error { return goleak.Find(ignore) }).Should(Succeed())
+		})
+	})
+
+	It("gives a child its own process group, a minimal environment and a log", func() {
+		GinkgoT().Setenv("SECRET", "x")
+		p, err := group.Start(shell("one", dir, `echo "secret=$SECRET path=$PATH"; sleep 1000`))
+		Expect(err).NotTo(HaveOccurred())
+		pgid, err := syscall.Getpgid(p.PID())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pgid).To(Equal(p.PID()))
+		Eventually(func() (string, error) {
+			log, err := os.ReadFile(filepath.Join(dir, "logs", "one.log"))
+			return string(log), err
+		}).Should(Equal("secret= path=" + os.Getenv("PATH") + "\n"))
+		Expect(p.Err()).NotTo(HaveOccurred())
+	})
+
+	It("stops children in reverse order, with SIGTERM first", func(ctx SpecContext) {
+		for _, name := range []string{"first", "second"} {
+			spec := shell(name, dir, `trap 'echo `+name+` >> order; exit' TERM; echo > `+name+`; while :; do sleep 0.01; done`)
+			spec.Dir = dir
+			p, err := group.Start(spec)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.Name()).To(Equal(name))
+		}
+		for _, name := range []string{"first", "second"} {
+			Eventually(filepath.Join(dir, name)).Should(BeAnExistingFile())
+		}
+		Expect(group.Stop(ctx)).To(Succeed())
+		Expect(os.ReadFile(filepath.Join(dir, "order"))).To(BeEquivalentTo("second\nfirst\n"))
+	})
+
+	It("kills what ignores SIGTERM, and what a child started, after the grace", func(ctx SpecContext) {
+		p, err := group.Start(shell("deaf", dir, `trap '' TERM; sleep 1000 & echo $! > `+dir+`/grandchild; wait; sleep 1000`))
+		Expect(err).NotTo(HaveOccurred())
+		var grandchild int
+		Eventually(readPID(filepath.Join(dir, "grandchild"))).Should(Satisfy(func(pid int) bool { grandchild = pid; return pid > 0 }))
+		start := time.Now()
+		Expect(p.Stop(ctx)).To(Succeed())
+		Expect(time.Since(start)).To(BeNumerically("~", 300*time.Millisecond, 250*time.Millisecond))
+		Expect(p.Err()).NotTo(HaveOccurred(), "it was asked to end")
+		Eventually(gone(grandchild)).Should(BeTrue())
+	})
+
+	It("kills at once when the context is done", func(ctx SpecContext) {
+		p, err := group.Start(shell("deaf", dir, `trap '' TERM; while :; do sleep 1; done`))
+		Expect(err).NotTo(HaveOccurred())
+		done, cancel := context.WithCancel(ctx)
+		cancel()
+		Expect(group.Stop(done)).To(Succeed())
+		Expect(p.Done()).To(BeClosed())
+		Expect(group.Stop(ctx)).To(Succeed(), "again")
+		_, err = group.Start(shell("late", dir, "true"))
+		Expect(err).To(MatchError(ContainSubstring("was stopped")))
+	})
+
+	It("takes with it what a child that ended by itself left behind", func() {
+		p, err := group.Start(shell("short", dir, `sleep 1000 & echo $! > `+dir+`/grandchild`))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.Done()).Should(BeClosed())
+		grandchild, err := readPID(filepath.Join(dir, "grandchild"))()
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(gone(grandchild)).Should(BeTrue())
+	})
+
+	It("reports an unasked end with command and the end of this child's log", func() {
+		spec := shell("flaky", dir, `seq 100; echo >&2 "no such file"; exit 3`)
+		Expect(os.MkdirAll(filepath.Dir(spec.Log), 0o755)).To(Succeed())
+		Expect(os.WriteFile(spec.Log, []byte("of an earlier child\n"), 0o644)).To(Succeed())
+		p, err := group.Start(spec)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.Done()).Should(BeClosed())
+		var exit *process.ExitError
+		Expect(errors.As(p.Err(), &exit)).To(BeTrue())
+		Expect(exit.LogEnd).To(HaveSuffix("99\n100\nno such file"))
+		Expect(exit.LogEnd).To(HavePrefix("90\n"))
+		Expect(p.Err()).To(MatchError(ContainSubstring("running flaky (/bin/sh -c seq 100")))
+		Expect(p.Err()).To(MatchError(ContainSubstring("exit status 3")))
+
+		By("starting it again under the same name")
+		p, err = group.Start(shell("flaky", dir, "exit 0"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.Done()).Should(BeClosed())
+		Expect(errors.As(p.Err(), &exit)).To(BeTrue())
+		Expect(exit.LogEnd).To(BeEmpty())
+	})
+
+	It("refuses two living children of one name, and programs that are not there", func() {
+		_, err := group.Start(shell("one", dir, "sleep 1000"))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = group.Start(shell("one", dir, "sleep 1000"))
+		Expect(err).To(MatchError(ContainSubstring("it runs already")))
+		_, err = group.Start(process.Spec{Name: "two", Path: "/does/not/exist"})
+		Expect(err).To(MatchError(os.ErrNotExist))
+		Expect(err).To(MatchError(HavePrefix("starting two: ")))
+	})
+
+	It("accounts a child's processor time", func() {
+		p, err := group.Start(shell("busy", dir, `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(p.ExitCPUSeconds()).To(BeZero())
+		Eventually(p.Done()).WithTimeout(20 * time.Second).Should(BeClosed())
+		Expect(p.ExitCPUSeconds()).To(BeNumerically(">", 0.01))
+	})
+
+	It("sets priority and processors for the child alone", func() {
+		spec := shell("nice", dir, `nice; taskset -cp $$ | sed 's/.*: //'`)
+		spec.Nice, spec.CPUs = 7, []int{0}
+		p, err := group.Start(spec)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.Done()).Should(BeClosed())
+		Expect(os.ReadFile(spec.Log)).To(BeEquivalentTo("7\n0\n"))
+		plain := shell("plain", dir, "nice")
+		p, err = group.Start(plain)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.Done()).Should(BeClosed())
+		Expect(os.ReadFile(plain.Log)).To(BeEquivalentTo("0\n"))
+	})
+
+	Describe("readiness", func() {
+		It("comes when the probe succeeds", func(ctx SpecContext) {
+			p, err := group.Start(shell("one", dir, "sleep 1000"))
+			Expect(err).NotTo(HaveOccurred())
+			calls := 0
+			Expect(process.WaitReady(ctx, p, func(context.Context) error {
+				if calls++; calls < 3 {
+					return errors.New("not yet")
+				}
+				return nil
+			})).To(Succeed())
+		})
+		It("ends with the process, even when a probe hangs", func(ctx SpecContext) {
+			p, err := group.Start(shell("one", dir, "echo bad flag; sleep 0.1; exit 2"))
+			Expect(err).NotTo(HaveOccurred())
+			err = process.WaitReady(ctx, p, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			Expect(err).To(MatchError(ContainSubstring("bad flag")))
+		})
+		It("ends with the context and says what the probe said", func(ctx SpecContext) {
+			p, err := group.Start(shell("one", dir, "sleep 1000"))
+			Expect(err).NotTo(HaveOccurred())
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			refused := errors.New("connection refused")
+			err = process.WaitReady(short, p, func(context.Context) error { return refused })
+			Expect(err).To(MatchError(refused))
+			Expect(err).To(MatchError(context.DeadlineExceeded))
+			Expect(err).To(MatchError(ContainSubstring("waiting for one to be ready")))
+		})
+	})
+
+	It("holds its folder alone", func(ctx SpecContext) {
+		_, err := process.OpenGroup(dir, process.GroupOptions{})
+		Expect(err).To(MatchError(ContainSubstring("in use by process " + strconv.Itoa(os.Getpid()))))
+		state, err := process.Inspect(dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.Remove(ctx)).To(MatchError(ContainSubstring("in use by")))
+		Expect(group.MarkKept()).To(MatchError(ContainSubstring("without Keep")))
+
+		By("stopping it, which frees the folder")
+		Expect(group.Stop(ctx)).To(Succeed())
+		Expect(process.Orphans(dir)).To(BeEmpty())
+		again, err := process.OpenGroup(dir, process.GroupOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Stop(ctx)).To(Succeed())
+	})
+})
+
+var _ = Describe("an owner that was killed", func() {
+	// killOwner starts an owner, waits for its children, and kills it.
+	killOwner := func(dir, mode string) process.State {
+		GinkgoHelper()
+		owner := exec.Command(os.Args[0])
+		owner.Env = append(os.Environ(), ownerVariable+"="+dir+"|"+mode)
+		out, err := owner.StdoutPipe()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(owner.Start()).To(Succeed())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		Expect(err).NotTo(HaveOccurred())
+		Expect(line).To(Equal("ready\n"))
+		state, err := process.Inspect(dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.OwnerAlive).To(BeTrue())
+		Expect(process.Orphans(filepath.Dir(dir))).To(BeEmpty())
+		Expect(owner.Process.Kill()).To(Succeed())
+		Expect(owner.Wait()).NotTo(Succeed())
+		state, err = process.Inspect(dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.OwnerAlive).To(BeFalse())
+		return state
+	}
+
+	It("takes its children with it, and cleanup removes the folder", func(ctx SpecContext) {
+		root := GinkgoT().TempDir()
+		dir := filepath.Join(root, "runs", "a")
+		state := killOwner(dir, "")
+		Expect(state.Children).To(HaveLen(1))
+		Eventually(gone(state.Children[0].PID)).Should(BeTrue())
+
+		_, err := process.OpenGroup(dir, process.GroupOptions{})
+		Expect(err).To(MatchError(ContainSubstring("scaler cleanup")))
+		orphans, err := process.Orphans(root)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(orphans).To(HaveLen(1))
+		Expect(orphans[0].Remove(ctx)).To(Succeed())
+		Expect(dir).NotTo(BeADirectory())
+		Expect(orphans[0].Remove(ctx)).To(Succeed(), "already gone")
+	})
+
+	It("leaves children that were to be kept, which cleanup stops unless they were marked", func(ctx SpecContext) {
+		root := GinkgoT().TempDir()
+		kept := killOwner(filepath.Join(root, "kept"), "keep-marked")
+		left := killOwner(filepath.Join(root, "left"), "keep")
+		for _, c := range append(kept.Children, left.Children...) {
+			Expect(c.Alive).To(BeTrue(), c.Name)
+		}
+
+		orphans, err := process.Orphans(root)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(orphans).To(HaveLen(1))
+		Expect(orphans[0].Dir).To(Equal(left.Dir))
+		Expect(orphans[0].Remove(ctx)).To(Succeed())
+		for _, c := range left.Children {
+			Expect(gone(c.PID)()).To(BeTrue(), c.Name)
+		}
+		again, err := process.Inspect(kept.Dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Kept).To(BeTrue())
+		Expect(again.Remove(ctx)).To(Succeed())
+		for _, c := range kept.Children {
+			Expect(gone(c.PID)()).To(BeTrue(), c.Name)
+		}
+		Expect(kept.Dir).NotTo(BeADirectory())
+	})
+
+	It("does not have unrelated processes taken for its children", func(ctx SpecContext) {
+		dir := filepath.Join(GinkgoT().TempDir(), "group")
+		Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
+		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		Expect(err).NotTo(HaveOccurred())
+		bystander := exec.Command("/bin/sleep", "1000")
+		Expect(bystander.Start()).To(Succeed())
+		defer bystander.Wait()
+		defer bystander.Process.Kill()
+		pid := strconv.Itoa(bystander.Process.Pid)
+		// Both ids were given to other processes since.
+		Expect(os.WriteFile(filepath.Join(dir, "processes.json"), []byte(`{"boot": "`+strings.TrimSpace(string(boot))+`",
+			"owner": {"pid": `+pid+`, "start": 1}, "children": [{"name": "etcd", "pid": `+pid+`, "start": 1}]}`), 0o644)).To(Succeed())
+		orphans, err := process.Orphans(filepath.Dir(dir))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(orphans).To(HaveLen(1))
+		Expect(orphans[0].Children[0].Alive).To(BeFalse())
+		Expect(orphans[0].Remove(ctx)).To(Succeed())
+		Consistently(gone(bystander.Process.Pid)).WithTimeout(50 * time.Millisecond).Should(BeFalse())
+	})
+
+	It("reports a broken state file and goes on", func() {
+		root := GinkgoT().TempDir()
+		Expect(os.MkdirAll(filepath.Join(root, "broken"), 0o755)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(root, "broken", "processes.json"), []byte("{"), 0o644)).To(Succeed())
+		orphans, err := process.Orphans(root)
+		Expect(orphans).To(BeEmpty())
+		Expect(err).To(MatchError(ContainSubstring("broken/processes.json")))
+		Expect(process.Orphans(filepath.Join(root, "absent"))).To(BeEmpty())
+	})
+})
+
+var _ = Describe("free ports", func() {
+	It("are distinct and can be listened on", func() {
+		ports, err := process.FreePorts(20)
+		Expect(err).NotTo(HaveOccurred())
+		seen := map[int]bool{}
+		for _, port := range ports {
+			Expect(seen[port]).To(BeFalse())
+			seen[port] = true
+			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+			Expect(err).NotTo(HaveOccurred())
+			l.Close()
+		}
+	})
+})

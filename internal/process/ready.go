@@ -1,0 +1,77 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+const (
+	pollInterval = 50 * time.Millisecond
+	// probeTimeout ends a probe that hangs, so that a later one may succeed.
+	probeTimeout = 5 * time.Second
+)
+
+// WaitReady calls probe about every 50 ms until it returns nil. It ends early
+// with p.Err() when the process ends. When ctx is done the error says what the
+// last probe said. Each probe has a few seconds.
+func WaitReady(ctx context.Context, p *Process, probe func(context.Context) error) error {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		err := runProbe(ctx, p, probe)
+		switch {
+		case p.ended():
+			return notReady(p)
+		case err == nil:
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-p.Done():
+			return notReady(p)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w; the last answer was: %w", p.spec.Name, context.Cause(ctx), err)
+		}
+	}
+}
+
+// runProbe ends the probe when the process ends.
+func runProbe(ctx context.Context, p *Process, probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- probe(ctx) }()
+	select {
+	case err := <-result:
+		return err
+	case <-p.Done():
+		cancel()
+		return <-result
+	}
+}
+
+func notReady(p *Process) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("waiting for %s to be ready: it was stopped", p.spec.Name)
+}
+
+// FreePorts returns n TCP ports of 127.0.0.1 that were free a moment ago, all
+// different. Nothing holds them: a program that is to use one may find it
+// taken, and the caller then tries again with others.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range n {
+		// All stay open until the last is chosen, or one might come twice.
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("choosing free ports: %w", err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
