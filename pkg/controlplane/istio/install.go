@@ -1,0 +1,173 @@
+package istio
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+)
+
+const (
+	mutatingWebhook   = "istio-sidecar-injector"
+	validatingWebhook = "istio-validator-istio-system"
+	rootConfigMap     = "istio-ca-root-cert"
+	rootKey           = "root-cert.pem"
+)
+
+// manifests is the output of `istioctl manifest generate` of this version,
+// unedited; hack/update-manifests.sh writes it.
+//
+//go:embed manifests/istio.yaml
+var manifests []byte
+
+// leftOut are the kinds of the manifests that are not installed: istiod is a
+// host process here, and a fake one behind its Service would be counted as an
+// endpoint of the mesh.
+var leftOut = map[string]bool{"Deployment": true, "HorizontalPodAutoscaler": true}
+
+// objects are the manifests' objects that are installed, in their order, with
+// the webhooks pointed at the host's istiod.
+func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 1<<16)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the manifests: %w", err)
+		}
+		if len(obj.Object) == 0 || leftOut[obj.GetKind()] {
+			continue
+		}
+		switch obj.GetKind() {
+		case "MutatingWebhookConfiguration":
+			c.pointWebhooks(obj, "/inject")
+		case "ValidatingWebhookConfiguration":
+			c.pointWebhooks(obj, "/validate")
+		}
+		all = append(all, obj)
+	}
+}
+
+// pointWebhooks makes the API server call the host's istiod. istiod's serving
+// certificate has names only, so localhost and not its address.
+func (c *ControlPlane) pointWebhooks(obj *unstructured.Unstructured, path string) {
+	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+	for _, w := range webhooks {
+		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://localhost:" + strconv.Itoa(c.ports.webhook) + path}
+	}
+	_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
+}
+
+func (c *ControlPlane) install(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	objects, err := c.objects()
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
+	for _, obj := range objects {
+		if err := c.create(ctx, mapper, obj); err != nil {
+			return fmt.Errorf("creating %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	return c.awaitDefinitions(ctx, objects)
+}
+
+func (c *ControlPlane) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+	gvk := obj.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return err
+	}
+	if _, err = c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// awaitDefinitions returns once the API server serves every custom resource of
+// the objects.
+func (c *ControlPlane) awaitDefinitions(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, obj := range objects {
+		if obj.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		err := poll(ctx, func(ctx context.Context) (bool, error) {
+			crd, err := c.dynamic.Resource(definitions).Get(ctx, obj.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+			for _, condition := range conditions {
+				if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for %s to be established: %w", obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// awaitInstalled returns once istiod has put its certificate authority into
+// the webhooks and its root certificate into the default namespace.
+func (c *ControlPlane) awaitInstalled(ctx context.Context) error {
+	return poll(ctx, func(ctx context.Context) (bool, error) {
+		mutating, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, mutatingWebhook, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, w := range mutating.Webhooks {
+			if len(w.ClientConfig.CABundle) == 0 {
+				return false, nil
+			}
+		}
+		validating, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, validatingWebhook, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, w := range validating.Webhooks {
+			if len(w.ClientConfig.CABundle) == 0 {
+				return false, nil
+			}
+		}
+		root, err := c.client.CoreV1().ConfigMaps(namespace).Get(ctx, rootConfigMap, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		c.root = []byte(root.Data[rootKey])
+		return len(c.root) > 0, nil
+	})
+}
+
+// poll asks until done, an error, or a minute is over.
+func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, done)
+}

@@ -1,0 +1,222 @@
+// Package istio is scaler's adapter for Istio: istiod as a host process,
+// installed from the output of `istioctl manifest generate` and started as the
+// chart would start it, and everything a proxy of that version says to it and
+// must come to hold from it.
+//
+// What scaler does with these answers (connecting, timing, comparing) is left
+// to other packages.
+package istio
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+const (
+	// Version is the proxies' version in this adapter's node metadata and the
+	// version that istiod's binary is built to report.
+	Version = "1.31.0"
+
+	namespace   = "istio-system"
+	clusterID   = "Kubernetes"
+	trustDomain = "cluster.local"
+	revision    = "default"
+	serverName  = "istiod." + namespace + ".svc"
+
+	// connectionAge is the chart's --keepaliveMaxServerConnectionAge.
+	connectionAge = "30m"
+)
+
+// Options say where and how istiod runs.
+type Options struct {
+	Program    string         // istiod's binary
+	Kubeconfig string         // file istiod reads
+	REST       *rest.Config   // the same cluster, for scaler's own requests
+	Group      *process.Group // the children that istiod joins
+	LogDir     string         // istiod.log is written there
+	MaxProcs   int            // GOMAXPROCS; 0 = this machine's processors, as the chart sets it from the processor limit
+	Env        []string       // further K=V for istiod, over the defaults
+	Progress   func(string)   // nil = silent
+}
+
+// ControlPlane is a running istiod.
+type ControlPlane struct {
+	// fixed after Start
+	opts    Options
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	ports   ports
+	root    []byte
+
+	mu      sync.Mutex
+	process *process.Process
+}
+
+type ports struct{ plain, secure, http, webhook, monitoring int }
+
+// Start installs Istio into the cluster, starts istiod and returns once it is
+// ready, its webhooks are served, and its root certificate is known.
+func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	if opts.MaxProcs == 0 {
+		opts.MaxProcs = runtime.NumCPU()
+	}
+	free, err := process.FreePorts(5)
+	if err != nil {
+		return nil, fmt.Errorf("finding ports for istiod: %w", err)
+	}
+	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2], free[3], free[4]}}
+	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
+		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfig(opts.REST); err != nil {
+		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
+	}
+	opts.Progress("installing Istio " + Version)
+	if err := c.install(ctx); err != nil {
+		return nil, fmt.Errorf("installing Istio: %w", err)
+	}
+	opts.Progress("starting istiod")
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.awaitInstalled(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// Restart starts istiod again after it ended, on the same addresses, as a
+// Deployment would.
+func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
+
+// Process is the istiod that runs now, or ran last.
+func (c *ControlPlane) Process() *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process
+}
+
+// MetricsURL is where istiod's own metrics are scraped.
+func (c *ControlPlane) MetricsURL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring)
+}
+
+// MaxProcs is istiod's GOMAXPROCS, which its connection limiter and its push
+// throttle are derived from.
+func (c *ControlPlane) MaxProcs() int { return c.opts.MaxProcs }
+
+// Settings are the flags and environment that istiod was started with, beside
+// addresses, by name.
+func (c *ControlPlane) Settings() map[string]string {
+	settings := map[string]string{"keepaliveMaxServerConnectionAge": connectionAge}
+	for _, kv := range c.environment() {
+		name, value, _ := strings.Cut(kv, "=")
+		settings[name] = value
+	}
+	return settings
+}
+
+// environment is what the chart gives istiod, and what a host process needs
+// beside it: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
+// to istiod's serving certificate.
+func (c *ControlPlane) environment() []string {
+	return append([]string{
+		"REVISION=" + revision,
+		"PILOT_CERT_PROVIDER=istiod",
+		"POD_NAME=istiod",
+		"POD_NAMESPACE=" + namespace,
+		"SERVICE_ACCOUNT=istiod",
+		"CLUSTER_ID=" + clusterID,
+		"CA_TRUSTED_NODE_ACCOUNTS=istio-system/ztunnel",
+		"PILOT_TRACE_SAMPLING=1",
+		"PILOT_ENABLE_ANALYSIS=false",
+		"GOMAXPROCS=" + strconv.Itoa(c.opts.MaxProcs),
+		"ISTIOD_CUSTOM_HOST=localhost",
+		"INJECTION_WEBHOOK_CONFIG_NAME=" + mutatingWebhook,
+		"VALIDATION_WEBHOOK_CONFIG_NAME=" + validatingWebhook,
+	}, c.opts.Env...)
+}
+
+func (c *ControlPlane) run(ctx context.Context) error {
+	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	p, err := c.opts.Group.Start(process.Spec{
+		Name: "istiod",
+		Path: c.opts.Program,
+		Args: []string{"discovery",
+			"--kubeconfig", c.opts.Kubeconfig,
+			"--domain", trustDomain,
+			"--grpcAddr", address(c.ports.plain),
+			"--secureGRPCAddr", address(c.ports.secure),
+			"--httpAddr", address(c.ports.http),
+			"--httpsAddr", address(c.ports.webhook),
+			"--monitoringAddr", address(c.ports.monitoring),
+			"--keepaliveMaxServerConnectionAge", connectionAge,
+			"--log_output_level=default:info",
+		},
+		Env: append(c.environment(), "HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
+		Dir: c.opts.LogDir,
+		Log: filepath.Join(c.opts.LogDir, "istiod.log"),
+	})
+	if err != nil {
+		return fmt.Errorf("starting istiod: %w", err)
+	}
+	c.mu.Lock()
+	c.process = p
+	c.mu.Unlock()
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = process.WaitReady(ready, p, func(ctx context.Context) error {
+		return get(ctx, "http://"+address(c.ports.http)+"/ready", nil)
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for istiod: %w", err), p.Stop(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// get fails unless url answers 200.
+func get(ctx context.Context, url string, config *tls.Config) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
