@@ -1,0 +1,158 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// ErrNoRuns is in the error of Read when a folder holds no run.
+var ErrNoRuns = errors.New("no run in it")
+
+// ErrNewer is in the error of Read when a record is of a newer schema.
+var ErrNewer = errors.New("newer than this scaler can read")
+
+// Read reads the runs that paths name, in that order: each path is a run's
+// folder, or a folder that holds runs at any depth, which come in the order of
+// their folders' names. A run that is named twice is read once. Any record that
+// cannot be read is an error, naming its file: a summary that silently lacks a
+// run is worse than none. A path that is not there has fs.ErrNotExist in its
+// error, a folder without runs ErrNoRuns.
+func Read(paths ...string) ([]Run, error) {
+	var runs []Run
+	seen := map[string]bool{}
+	for _, path := range paths {
+		dirs, err := runDirs(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if len(dirs) == 0 {
+			return nil, fmt.Errorf("reading %s: %w: want a run's folder, which holds %s, or a folder with runs below it", path, ErrNoRuns, runFile)
+		}
+		for _, dir := range dirs {
+			if seen[dir] {
+				continue
+			}
+			seen[dir] = true
+			run, err := readRun(dir)
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+			}
+			runs = append(runs, run)
+		}
+	}
+	return runs, nil
+}
+
+// runDirs returns the folders at or below path that hold a run.json, as
+// absolute paths without symbolic links. It does not look into runs: their
+// time series are many files, and none of them a run.
+func runDirs(path string) ([]string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return nil, unwrapPath(err)
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, unwrapPath(err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%w: it is a file", ErrNoRuns)
+	}
+	var dirs []string
+	err = filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		switch info, err := os.Stat(filepath.Join(dir, runFile)); {
+		case err == nil && info.Mode().IsRegular():
+			dirs = append(dirs, dir)
+			return fs.SkipDir
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		default:
+			return nil
+		}
+	})
+	return dirs, err
+}
+
+// unwrapPath takes the path out of an error whose caller names it already.
+func unwrapPath(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Err
+	}
+	return err
+}
+
+func readRun(dir string) (Run, error) {
+	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	if err != nil {
+		return Run{}, unwrapPath(err)
+	}
+	run, err := decode(data)
+	run.Dir = dir
+	return run, err
+}
+
+// decode reads a run.json. Fields it does not know are passed over: within a
+// schema it knows there are none but what others added.
+func decode(data []byte) (Run, error) {
+	// The header first: of a newer schema the rest may not even fit the types.
+	var header struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Schema     int    `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &header); err != nil {
+		return Run{}, damaged(data, err)
+	}
+	if err := checkVersion(header.APIVersion, header.Schema); err != nil {
+		return Run{}, err
+	}
+	if header.Kind != Kind {
+		return Run{}, fmt.Errorf("kind %q: want %q", header.Kind, Kind)
+	}
+	var run Run
+	if err := json.Unmarshal(data, &run); err != nil {
+		return Run{}, damaged(data, err)
+	}
+	return run, nil
+}
+
+func damaged(data []byte, err error) error {
+	const fix = "the file is cut off or damaged; restore it, or move the run's folder away to read the others"
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("byte %d of %d: %w: %s", syntax.Offset, len(data), err, fix)
+	}
+	return fmt.Errorf("%w: %s", err, fix)
+}
+
+var versionPattern = regexp.MustCompile(`^scaler\.mesh/v([1-9][0-9]{0,8})$`)
+
+// checkVersion refuses what is newer, minor versions too: they may carry
+// figures this scaler would drop, or have put a definition right.
+func checkVersion(apiVersion string, schema int) error {
+	match := versionPattern.FindStringSubmatch(apiVersion)
+	if match == nil || schema < 0 {
+		return fmt.Errorf("apiVersion %q, schema %d: want a scaler's record, with apiVersion %q", apiVersion, schema, APIVersion)
+	}
+	major, _ := strconv.Atoi(match[1]) // by the pattern it is a number that fits
+	if major > 1 || schema > Schema {
+		return fmt.Errorf("written as %s, schema %d, %w, which is up to %s, schema %d: use the scaler that wrote it, or a later one",
+			apiVersion, schema, ErrNewer, APIVersion, Schema)
+	}
+	return nil
+}
