@@ -115,5 +115,5 @@ type Update struct {
 	ReceivedAt time.Time  // when its bytes had been read
 	AckedAt    time.Time  // when its acknowledgement had been sent
 	Set        []Resource // resources added or changed, held from now on
-	Removed    []Key      // resources no longer held; applied before Set
+	Removed    []Key      // resources no longer held; none that is set too
 }

@@ -1,0 +1,140 @@
+package convergence
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// Scope is what every sidecar of one workload must come to hold. It is made by
+// Tracker.Scope, belongs to that Tracker and does not change.
+type Scope struct {
+	wants []condition
+	index map[Key][]int // into wants; several wants may name one key
+}
+
+// condition is one want of a scope with the target its content must meet.
+type condition struct {
+	key    Key
+	target *target
+}
+
+// target is what a resource's content must meet. It is shared by all wants, of
+// all scopes, that ask for the same, so that each content is judged once for all
+// of their sidecars.
+type target struct {
+	members []string              // sorted
+	service *service              // nil if endpoints are not compared
+	matches map[*Content]*verdict // of the contents that some sidecar holds
+}
+
+// verdict is how one content stands to one target, and which slots hold it.
+type verdict struct {
+	target  *target
+	content *Content
+	newest  version // that the content is at least; never if it lacks a member
+	current bool    // whether it is exactly what is expected now
+	holders []*slot
+}
+
+// noContent stands for a resource of which only the presence matters.
+var noContent = new(Content)
+
+func newTarget(members []string, s *service) *target {
+	tg := &target{members: members, service: s, matches: make(map[*Content]*verdict)}
+	if s != nil {
+		s.targets = append(s.targets, tg)
+	}
+	return tg
+}
+
+// verdict returns the verdict on a content, making it on first sight.
+func (tg *target) verdict(c *Content) *verdict {
+	v := tg.matches[c]
+	if v == nil {
+		v = &verdict{target: tg, content: c}
+		v.judge()
+		tg.matches[c] = v
+	}
+	return v
+}
+
+// newest returns the newest version of the target that a content is at least. A
+// target without a service has version 0 only.
+func (tg *target) newest(c *Content) version {
+	if firstMissing(tg.members, c.Members) != "" {
+		return never
+	}
+	if tg.service == nil {
+		return 0
+	}
+	return tg.service.newest(c.Endpoints)
+}
+
+// judge brings the verdict up to the target's current version.
+func (v *verdict) judge() {
+	v.newest = v.target.newest(v.content)
+	// A content whose every endpoint is in its current state is the current
+	// version: newest counts endpoints that are missing too.
+	v.current = v.newest == v.target.now()
+}
+
+// now returns the target's current version.
+func (tg *target) now() version {
+	if tg.service == nil {
+		return 0
+	}
+	return tg.service.now
+}
+
+// changed returns when the target's current version was seen.
+func (tg *target) changed() stamp {
+	if tg.service == nil {
+		return math.MinInt64
+	}
+	return tg.service.changed()
+}
+
+// attach notes that a slot holds the content.
+func (v *verdict) attach(sl *slot) {
+	sl.held, sl.place = v, int32(len(v.holders))
+	v.holders = append(v.holders, sl)
+}
+
+// detach undoes attach, and forgets a verdict that nobody needs any more.
+func (v *verdict) detach(sl *slot) {
+	last := v.holders[len(v.holders)-1]
+	v.holders[sl.place], last.place = last, sl.place
+	v.holders = v.holders[:len(v.holders)-1]
+	sl.held = nil
+	if len(v.holders) == 0 {
+		delete(v.target.matches, v.content)
+	}
+}
+
+// firstMissing returns the first string of want that is not in have, or "".
+// Both are sorted.
+func firstMissing(want, have []string) string {
+	for _, w := range want {
+		for len(have) > 0 && have[0] < w {
+			have = have[1:]
+		}
+		if len(have) == 0 || have[0] != w {
+			return w
+		}
+	}
+	return ""
+}
+
+// targetKey identifies targets that ask for the same. Neither a service port nor
+// a domain contains the separator.
+func targetKey(service string, members []string) string {
+	return service + "\x00" + strings.Join(members, "\x00")
+}
+
+// sorted returns a sorted copy without duplicates.
+func sorted(members []string) []string {
+	s := slices.Clone(members)
+	slices.Sort(s)
+	return slices.Compact(s)
+}

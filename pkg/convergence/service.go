@@ -1,0 +1,133 @@
+package convergence
+
+import (
+	"math"
+	"net/netip"
+	"time"
+)
+
+// stamp is a time as the Tracker keeps it: a third of a time.Time in size, of
+// which there are several for every sidecar and resource.
+type stamp = time.Duration // since Tracker.base
+
+// state is what an endpoint is in one version of a service, or in one content:
+// absent, or a Health.
+type state int16
+
+const absent state = -1
+
+// version numbers the states that a service's endpoints went through. Version 0
+// is before the first were seen: no endpoints.
+type version int32
+
+// never is older than every version.
+const never version = -1
+
+// spell is a run of versions in which an endpoint had one state. It ends where
+// the endpoint's next spell begins.
+type spell struct {
+	state state
+	from  version
+}
+
+// service is one service port's endpoints through all their versions. The whole
+// history is kept: whether a content is old enough, or new enough, is a question
+// about each endpoint's past.
+type service struct {
+	name    string
+	now     version
+	times   []stamp                    // of versions 1 to now
+	history map[netip.AddrPort][]spell // of every endpoint ever listed; absent before its first spell
+	targets []*target                  // those that compare with this service
+}
+
+func newService(name string) *service {
+	return &service{name: name, history: make(map[netip.AddrPort][]spell)}
+}
+
+// set makes eps the next version and reports whether they differ from the
+// current one; if not, nothing is done.
+func (s *service) set(eps Endpoints, at stamp) bool {
+	next := s.now + 1
+	changed := false
+	change := func(addr netip.AddrPort, to state) {
+		if s.state(addr) != to {
+			s.history[addr] = append(s.history[addr], spell{to, next})
+			changed = true
+		}
+	}
+	for addr := range s.history {
+		if _, listed := eps[addr]; !listed {
+			change(addr, absent)
+		}
+	}
+	for addr, health := range eps {
+		change(addr, state(health))
+	}
+	if changed {
+		s.now = next
+		s.times = append(s.times, at)
+	}
+	return changed
+}
+
+// state returns what the endpoint is in the current version.
+func (s *service) state(addr netip.AddrPort) state {
+	spells := s.history[addr]
+	if len(spells) == 0 {
+		return absent
+	}
+	return spells[len(spells)-1].state
+}
+
+// changed returns when the current version was seen; version 0 was always there.
+func (s *service) changed() stamp {
+	if s.now == 0 {
+		return math.MinInt64
+	}
+	return s.times[s.now-1]
+}
+
+// versionAt returns the version that was current at a moment.
+func (s *service) versionAt(at stamp) version {
+	v := s.now
+	for v > 0 && s.times[v-1] > at {
+		v--
+	}
+	return v
+}
+
+// newest returns the newest version that eps are at least. Eps are at least
+// version v if every endpoint's state in them, absence included, is one that the
+// endpoint had in version v or later. As endpoints are judged one by one, eps may
+// be a mixture that was never a version: a service's EndpointSlices reach the
+// control plane and us in different orders. never means that some endpoint has a
+// state in which we have not seen it yet.
+func (s *service) newest(eps Endpoints) version {
+	v := s.now
+	for addr, health := range eps {
+		v = min(v, s.last(addr, state(health)))
+	}
+	for addr := range s.history {
+		if _, listed := eps[addr]; !listed {
+			v = min(v, s.last(addr, absent))
+		}
+	}
+	return v
+}
+
+// last returns the newest version in which the endpoint had the state.
+func (s *service) last(addr netip.AddrPort, want state) version {
+	spells := s.history[addr]
+	until := s.now // the end of the spell looked at
+	for i := len(spells) - 1; i >= 0; i-- {
+		if spells[i].state == want {
+			return until
+		}
+		until = spells[i].from - 1
+	}
+	if want == absent {
+		return until
+	}
+	return never
+}

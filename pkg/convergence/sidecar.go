@@ -1,0 +1,192 @@
+package convergence
+
+// sidecar is what one registered sidecar holds, and how much it lacks.
+type sidecar struct {
+	id    string
+	scope *Scope
+	slots []slot // one for each want of the scope, in its order
+
+	behind    int // slots that do not hold the current version
+	certified bool
+
+	requested   bool
+	requestedAt stamp
+	complete    bool
+	// From the first request until complete:
+	lacking int              // slots that do not hold enough
+	earlier map[*slot][]held // what slots held before, without a gap, oldest first
+}
+
+// slot is what a sidecar holds for one of its wants. There is one for every
+// sidecar and want: it is kept small.
+type slot struct {
+	sidecar *sidecar
+	held    *verdict // nil if the resource is not held
+	place   int32    // in held.holders
+	want    version  // the least that the sidecar needs to be complete
+	acked   stamp    // when the content held was acknowledged
+	enough  stamp    // when the first of a row of contents was that are all enough, the one held the last; acked if it is not
+}
+
+// held is a content that a slot held before, or the last of a row of contents
+// that were all enough.
+type held struct {
+	content *Content
+	acked   stamp // the first of the row
+}
+
+func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
+
+// isEnough reports whether the slot holds all it needs to be complete, as far as
+// can be told: a control plane may be ahead of our watch.
+func (sl *slot) isEnough() bool { return sl.held != nil && sl.held.newest >= sl.want }
+
+func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
+
+// remove forgets a sidecar, if it is registered.
+func (t *Tracker) remove(id string) {
+	s := t.sidecars[id]
+	if s == nil {
+		return
+	}
+	delete(t.sidecars, id)
+	t.counts.Sidecars--
+	if s.converged() {
+		t.counts.Converged--
+	}
+	if s.certified {
+		t.counts.Certified--
+	}
+	if s.complete {
+		t.counts.Complete--
+	}
+	for i := range s.slots {
+		if sl := &s.slots[i]; sl.held != nil {
+			sl.held.detach(sl)
+		}
+	}
+}
+
+// request fixes what a sidecar needs to be complete.
+func (t *Tracker) request(s *sidecar, at stamp) {
+	s.requested, s.requestedAt = true, at
+	s.lacking = 0
+	s.earlier = make(map[*slot][]held)
+	for i := range s.slots {
+		sl := &s.slots[i]
+		sl.enough = sl.acked
+		if svc := s.scope.wants[i].target.service; svc != nil {
+			sl.want = svc.versionAt(at)
+		}
+		if !sl.isEnough() {
+			s.lacking++
+		}
+	}
+	t.finishIfComplete(s)
+}
+
+// hold makes c what the slot holds. The same content once more changes nothing:
+// it has been held since its first acknowledgement.
+func (t *Tracker) hold(sl *slot, tg *target, c *Content, at stamp) {
+	if c == nil {
+		c = noContent
+	}
+	s, old := sl.sidecar, sl.held
+	if old != nil && old.content == c {
+		return
+	}
+	wasCurrent, wasEnough := sl.isCurrent(), sl.isEnough()
+	if old != nil {
+		old.detach(sl)
+	}
+	tg.verdict(c).attach(sl)
+	sl.acked = at
+	if !wasEnough || !sl.isEnough() {
+		if old != nil && s.earlier != nil {
+			s.earlier[sl] = append(s.earlier[sl], held{old.content, sl.enough})
+		}
+		sl.enough = at
+	}
+	t.note(sl, wasCurrent, wasEnough)
+}
+
+// drop makes the slot hold nothing.
+func (t *Tracker) drop(sl *slot) {
+	if sl.held == nil {
+		return
+	}
+	wasCurrent, wasEnough := sl.isCurrent(), sl.isEnough()
+	sl.held.detach(sl)
+	delete(sl.sidecar.earlier, sl)
+	t.note(sl, wasCurrent, wasEnough)
+}
+
+// rejudge brings a verdict up to a new version, seen at that moment, and tells
+// the slots that hold the content if it matters to them.
+func (t *Tracker) rejudge(v *verdict) {
+	wasCurrent, newest := v.current, v.newest
+	v.judge()
+	if v.current == wasCurrent && v.newest == newest {
+		return
+	}
+	for _, sl := range v.holders {
+		t.note(sl, wasCurrent, newest >= sl.want)
+		t.finishIfComplete(sl.sidecar)
+	}
+}
+
+// note counts how a slot's standing changed from what it was.
+func (t *Tracker) note(sl *slot, wasCurrent, wasEnough bool) {
+	s := sl.sidecar
+	switch isCurrent := sl.isCurrent(); {
+	case isCurrent && !wasCurrent:
+		s.behind--
+		if s.converged() {
+			t.counts.Converged++
+		}
+		t.latest = max(t.latest, sl.acked, sl.held.target.changed())
+	case !isCurrent && wasCurrent:
+		if s.converged() {
+			t.counts.Converged--
+		}
+		s.behind++
+	}
+	if !s.requested || s.complete {
+		return
+	}
+	switch isEnough := sl.isEnough(); {
+	case isEnough && !wasEnough:
+		s.lacking--
+	case !isEnough && wasEnough:
+		s.lacking++
+	}
+}
+
+// finishIfComplete completes a sidecar that lacks nothing any more.
+func (t *Tracker) finishIfComplete(s *sidecar) {
+	if !s.requested || s.complete || s.lacking > 0 {
+		return
+	}
+	at := s.requestedAt
+	for i := range s.slots {
+		at = max(at, s.slots[i].enoughSince())
+	}
+	s.complete, s.earlier = true, nil
+	t.counts.Complete++
+	t.completed = append(t.completed, completion{s.id, t.base.Add(at)})
+}
+
+// enoughSince returns when the slot began to hold enough, given that it does.
+// Contents that could not be judged when they were replaced, because the control
+// plane was ahead of our watch, are judged again.
+func (sl *slot) enoughSince() stamp {
+	since := sl.enough
+	earlier := sl.sidecar.earlier[sl]
+	for i := len(earlier) - 1; i >= 0; i-- {
+		if sl.held.target.newest(earlier[i].content) < sl.want {
+			break
+		}
+		since = earlier[i].acked
+	}
+	return since
+}

@@ -1,0 +1,245 @@
+package convergence
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Tracker follows sidecars from their first request to convergence. Its methods
+// may be called at the same time; each takes effect at once and as a whole.
+//
+// Every method's times must come from one clock. An event that concerns a
+// sidecar costs the same however many sidecars there are; a change of a service's
+// endpoints costs as much as there are contents held for it, and only sidecars
+// whose standing it alters are visited.
+//
+// A sidecar is complete, once and for all, when it holds and has acknowledged
+// every want with content at least as new as at its first request. Sidecars have
+// converged while each of them holds and has acknowledged exactly the current
+// version of all its wants and has its certificate.
+type Tracker struct {
+	// OnComplete, if not nil, is called once for each sidecar that becomes
+	// complete, by the goroutine whose call made it so, and may call the Tracker
+	// itself. It is set before the Tracker is used.
+	OnComplete func(id string, at time.Time)
+
+	changed chan struct{}
+
+	mu        sync.Mutex
+	base      time.Time // the first time seen
+	services  map[string]*service
+	targets   map[string]*target
+	sidecars  map[string]*sidecar
+	counts    Counts
+	latest    stamp // of the events that brought a sidecar nearer to convergence
+	completed []completion
+}
+
+// Counts says how many sidecars stand where at this moment.
+type Counts struct {
+	Sidecars  int // registered
+	Complete  int
+	Certified int
+	Converged int // each by itself
+}
+
+func (c Counts) converged() bool { return c.Sidecars > 0 && c.Converged == c.Sidecars }
+
+// completion is a call of OnComplete that is due.
+type completion struct {
+	id string
+	at time.Time
+}
+
+// New returns a Tracker without sidecars, in which every service is without
+// endpoints.
+func New() *Tracker {
+	return &Tracker{
+		changed:  make(chan struct{}, 1),
+		services: make(map[string]*service),
+		targets:  make(map[string]*target),
+		sidecars: make(map[string]*sidecar),
+		latest:   math.MinInt64,
+	}
+}
+
+// Scope returns the scope of sidecars that must hold all of wants. No wants is
+// a scope whose sidecars need nothing but a certificate.
+func (t *Tracker) Scope(wants []Want) *Scope {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	scope := &Scope{index: make(map[Key][]int)}
+	for i, want := range wants {
+		members := sorted(want.Members)
+		key := targetKey(want.Service, members)
+		tg := t.targets[key]
+		if tg == nil {
+			var s *service
+			if want.Service != "" {
+				s = t.service(want.Service)
+			}
+			tg = newTarget(members, s)
+			t.targets[key] = tg
+		}
+		scope.wants = append(scope.wants, condition{want.Key, tg})
+		scope.index[want.Key] = append(scope.index[want.Key], i)
+	}
+	return scope
+}
+
+// SetEndpoints says that the API server lists eps for a service port
+// ("namespace/name:port") as of at: the service's next version, unless eps equal
+// the current one. Versions of a service are set in the order of their times. eps
+// is not kept.
+func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
+	t.apply(func() {
+		s := t.service(service)
+		if !s.set(eps, t.stamp(at)) {
+			return
+		}
+		for _, tg := range s.targets {
+			for _, v := range tg.matches {
+				t.rejudge(v)
+			}
+		}
+	})
+}
+
+// Add registers a sidecar. One that is registered under this id already is
+// replaced by a new one that holds nothing.
+func (t *Tracker) Add(id string, scope *Scope) {
+	t.apply(func() {
+		t.remove(id)
+		s := &sidecar{id: id, scope: scope, slots: make([]slot, len(scope.wants)), behind: len(scope.wants)}
+		for i := range s.slots {
+			s.slots[i].sidecar = s
+		}
+		t.sidecars[id] = s
+		t.counts.Sidecars++
+	})
+}
+
+// Remove forgets a sidecar. Convergence no longer waits for it.
+//
+// Events of a sidecar that is not registered are ignored, by this method and by
+// those below: its last ones may come after its removal.
+func (t *Tracker) Remove(id string) {
+	t.apply(func() { t.remove(id) })
+}
+
+// FirstRequest says that a sidecar sent the first request of its life at that
+// moment. The versions of that moment are those that it needs to be complete. A
+// later call, as after a reconnect, changes nothing.
+func (t *Tracker) FirstRequest(id string, at time.Time) {
+	t.apply(func() {
+		if s := t.sidecars[id]; s != nil && !s.requested {
+			t.request(s, t.stamp(at))
+		}
+	})
+}
+
+// Update says that a sidecar received and acknowledged a response. Resources
+// that are not in its scope are ignored.
+func (t *Tracker) Update(id string, u Update) {
+	t.apply(func() {
+		s := t.sidecars[id]
+		if s == nil {
+			return
+		}
+		at := t.stamp(u.AckedAt)
+		for _, key := range u.Removed {
+			for _, i := range s.scope.index[key] {
+				t.drop(&s.slots[i])
+			}
+		}
+		for _, r := range u.Set {
+			for _, i := range s.scope.index[r.Key] {
+				t.hold(&s.slots[i], s.scope.wants[i].target, r.Content, at)
+			}
+		}
+		t.finishIfComplete(s)
+	})
+}
+
+// Certified says that a sidecar had its certificate at that moment. Only the
+// first call counts: a certificate that is renewed was never missing.
+func (t *Tracker) Certified(id string, at time.Time) {
+	t.apply(func() {
+		s := t.sidecars[id]
+		if s == nil || s.certified {
+			return
+		}
+		s.certified = true
+		t.counts.Certified++
+		t.latest = max(t.latest, t.stamp(at))
+		if s.converged() {
+			t.counts.Converged++
+		}
+	})
+}
+
+// Changed returns a channel that receives after Counts or Converged changed.
+// Changes that nobody has received yet are one. There is one channel: it serves
+// one receiver.
+func (t *Tracker) Changed() <-chan struct{} { return t.changed }
+
+// Counts returns how many sidecars stand where.
+func (t *Tracker) Counts() Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts
+}
+
+// Converged reports whether all sidecars have converged, and since when: the
+// latest of the acknowledgements, certificates and endpoint changes that it took.
+// Nothing has converged while there is no sidecar.
+func (t *Tracker) Converged() (at time.Time, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.counts.converged() {
+		return time.Time{}, false
+	}
+	return t.base.Add(t.latest), true
+}
+
+// apply makes a change under the lock, then tells the listeners what came of it.
+func (t *Tracker) apply(change func()) {
+	t.mu.Lock()
+	counts, latest := t.counts, t.latest
+	change()
+	changed := t.counts != counts || t.counts.converged() && t.latest != latest
+	completed := t.completed
+	t.completed = nil
+	t.mu.Unlock()
+
+	if t.OnComplete != nil {
+		for _, c := range completed {
+			t.OnComplete(c.id, c.at)
+		}
+	}
+	if changed {
+		select {
+		case t.changed <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+}
+
+// service returns the service port of that name, new if it is not known.
+func (t *Tracker) service(name string) *service {
+	s := t.services[name]
+	if s == nil {
+		s = newService(name)
+		t.services[name] = s
+	}
+	return s
+}
+
+// stamp returns a time as it is kept.
+func (t *Tracker) stamp(at time.Time) stamp {
+	if t.base.IsZero() {
+		t.base = at
+	}
+	return at.Sub(t.base)
+}
