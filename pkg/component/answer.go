@@ -1,0 +1,115 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// answerTimeout is how long a program may take to print its version. They take 0.1 to 0.5 s;
+// more on a busy machine.
+const answerTimeout = 10 * time.Second
+
+// pathsIn gives the programs of a folder that the user named. All that is wrong is said at once.
+func (s *store) pathsIn(ctx context.Context, binDir string, names []string) (map[string]string, error) {
+	states := make([]Status, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		_, p := find(s.graphs, name)
+		wg.Go(func() { states[i] = inBinDir(ctx, binDir, *p) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	var wrong []error
+	for _, st := range states {
+		if st.Problem != "" {
+			wrong = append(wrong, fmt.Errorf("using --bin-dir %q: %s %s; put a working %s there, or leave --bin-dir and SCALER_BIN_DIR unset and scaler builds it", binDir, st.Name, st.Problem, st.Name))
+			continue
+		}
+		found[st.Name] = st.Path
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return found, nil
+}
+
+// inBinDir looks for p in the folder, under its own name or upstream's, and has it answer.
+func inBinDir(ctx context.Context, binDir string, p program) Status {
+	st := Status{Name: p.name, Source: SourceBinDir}
+	dir, err := filepath.Abs(binDir)
+	if err != nil {
+		st.Problem = "cannot be looked for: " + err.Error()
+		return st
+	}
+	path := filepath.Join(dir, p.name)
+	if other := filepath.Join(dir, p.output); executable(path) != nil && executable(other) == nil {
+		path = other
+	}
+	if err := executable(path); err != nil {
+		st.Problem = "is " + err.Error()
+		return st
+	}
+	version, err := answer(ctx, path, p.ask)
+	if err != nil {
+		st.Problem = "is broken: " + err.Error()
+		return st
+	}
+	if strings.HasPrefix(p.version, "v") && !strings.HasPrefix(version, "v") && version != "unknown" {
+		version = "v" + version // etcd answers without: written as the pinned one, to compare
+	}
+	st.Path, st.Version = path, version
+	return st
+}
+
+// versionText finds the version in what a program prints for its version command. All programs
+// here either name it "version" in some spelling, or are Kubernetes; the Go version that some
+// print beside it starts with "go" and so does not match.
+var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+|kubernetes )(v?\d+\.\d+[\w.+-]*)`)
+
+// answer runs a program's version command and gives the version it tells, "unknown" when it
+// answers well but tells none.
+func answer(ctx context.Context, path string, ask []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	cmd := groupCommand(ctx, path, ask...)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %v", answerTimeout)
+		}
+		if text := lastLines(string(out), 3); text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		return "", fmt.Errorf("running %s %s: %w", path, strings.Join(ask, " "), err)
+	}
+	if m := versionText.FindSubmatch(out); m != nil {
+		return string(m[1]), nil
+	}
+	return "unknown", nil
+}
+
+// groupCommand is a command in a process group of its own: ctrl-C in a terminal reaches scaler
+// alone, which then ends the whole group.
+func groupCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,307 @@
+package component
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// progressInterval is the longest silence while something takes long.
+	progressInterval = 15 * time.Second
+	// interruptGrace is how long an interrupted `go build` may take to clean up after itself.
+	interruptGrace = 5 * time.Second
+)
+
+// buildFlags are those of every `go build` here. -v writes each package into the log as it is
+// compiled, which is what progress is counted from.
+var buildFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-v"}
+
+// build puts the named programs of one graph into the cache, with one `go build` for all, or
+// takes what another scaler has built meanwhile.
+func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []program) error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return hinted(fmt.Errorf("making the cache folder: %w", err), "")
+	}
+	unlock, err := s.lock(ctx, g)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var missing []program
+	for _, p := range programs {
+		if s.lookup(g, p, tc) == "" {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	// What an earlier build left that was killed: it held this lock, so it is no longer at work.
+	left, err := filepath.Glob(filepath.Join(s.dir, ".build-"+g.name+"-*"))
+	if err != nil {
+		return fmt.Errorf("looking for what killed builds left: %w", err)
+	}
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("removing what a killed build left: %w", err)
+		}
+	}
+	dir, err := os.MkdirTemp(s.dir, ".build-"+g.name+"-")
+	if err != nil {
+		return hinted(fmt.Errorf("making the build folder: %w", err), "")
+	}
+	defer os.RemoveAll(dir)
+
+	start := time.Now()
+	s.progress(announcement(g, missing, s.dir))
+	logPath, err := s.compile(ctx, g, tc, missing, dir)
+	if err != nil {
+		return err
+	}
+	size, err := s.publish(ctx, g, tc, missing, dir, logPath)
+	if err != nil {
+		return hinted(err, "")
+	}
+	s.progress(fmt.Sprintf("built %s in %v, %d MB", list(missing), time.Since(start).Round(time.Second), size>>20))
+	return nil
+}
+
+// announcement tells what is going to be built and what to expect of it.
+func announcement(g *graph, programs []program, dir string) string {
+	what := "1 program"
+	if n := len(programs); n > 1 {
+		what = fmt.Sprintf("%d programs", n)
+	}
+	// Compiling spreads over all processors; downloads and the last links do not, so never less
+	// than a minute.
+	minutes := max(1, (g.minutes*2+runtime.NumCPU()-1)/runtime.NumCPU())
+	return fmt.Sprintf("building %s of %s (%s), this once: up to %d min on this machine, downloads not counted; kept in %s",
+		what, g.title, list(programs), minutes, dir)
+}
+
+// compile runs `go build` in dir, binaries to dir/out, and gives the path of its log.
+func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []program, dir string) (string, error) {
+	files := map[string]string{"go.mod": g.mod, "go.sum": g.sum}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")
+		}
+	}
+	// The compiler's temporary files go here too: on the cache's disk, and gone with the folder.
+	tmp := filepath.Join(dir, "tmp")
+	logs := filepath.Join(s.dir, "logs")
+	for _, d := range []string{tmp, filepath.Join(dir, "out"), logs} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
+		}
+	}
+	// A new file each time: the log of an earlier build may be linked beside its programs.
+	logPath := filepath.Join(logs, g.name+".log")
+	if err := os.Remove(logPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("removing the last build's log: %w", err)
+	}
+	log, err := os.Create(logPath)
+	if err != nil {
+		return "", hinted(fmt.Errorf("making the build log: %w", err), "")
+	}
+	defer log.Close()
+
+	args := append([]string{"build"}, buildFlags...)
+	args = append(args, "-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out")+string(filepath.Separator))
+	for _, p := range programs {
+		args = append(args, p.pkg)
+	}
+	// ctx must not kill `go` alone and at once: it would leave compilers behind. See wait.
+	cmd := groupCommand(context.WithoutCancel(ctx), tc.path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(),
+		"PWD="+dir,
+		"GO111MODULE=on",
+		"GOWORK=off",
+		"CGO_ENABLED=0",
+		"GOOS="+runtime.GOOS,
+		"GOARCH="+runtime.GOARCH,
+		"GOTMPDIR="+tmp,
+		// Never empty, or the settings of `go env -w` would show through.
+		strings.TrimSpace("GOFLAGS=-mod=readonly "+tc.flags),
+	)
+	cmd.Stdout, cmd.Stderr = log, log
+	// If scaler is killed, `go` is interrupted. The signal comes when the thread that started
+	// the child ends, so that thread is held until the child has ended.
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGINT
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("starting %s: %w", tc.path, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	err = s.wait(ctx, g, cmd.Process.Pid, ended, logPath)
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("building %s: %w", list(programs), context.Cause(ctx))
+	}
+	if err != nil {
+		text := complaints(logPath)
+		return "", hinted(fmt.Errorf("building %s with %s %s (log: %s): %w\n%s",
+			list(programs), tc.path, strings.Join(args, " "), logPath, err, lastLines(text, 20)), text)
+	}
+	return logPath, nil
+}
+
+// wait returns when the build has ended by itself or, ctx being done, was ended with all its
+// compilers. It breaks the silence meanwhile.
+func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error, logPath string) error {
+	start := time.Now()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+			s.progress(fmt.Sprintf("building %s: %v, %s", g.title, time.Since(start).Round(time.Second), doing(logPath)))
+		case <-ctx.Done():
+			// First the gentle way, in which `go` removes its own temporary files. The group is
+			// killed in the end whatever happened: it is a compiler's group, not the leader's.
+			defer signalGroup(pid, syscall.SIGKILL)
+			signalGroup(pid, syscall.SIGINT)
+			grace := time.NewTimer(interruptGrace)
+			defer grace.Stop()
+			select {
+			case err := <-ended:
+				return err
+			case <-grace.C:
+				signalGroup(pid, syscall.SIGKILL)
+				return <-ended
+			}
+		}
+	}
+}
+
+// signalGroup ignores errors: there is only the one that all have ended.
+func signalGroup(pid int, sig syscall.Signal) {
+	_ = syscall.Kill(-pid, sig)
+}
+
+// doing tells from the log what `go build -v` is at: it first names the modules it downloads,
+// then each package as it is compiled.
+func doing(logPath string) string {
+	text, err := os.ReadFile(logPath)
+	if err != nil {
+		return "at work"
+	}
+	downloads, packages := 0, 0
+	for line := range bytes.Lines(text) {
+		switch {
+		case bytes.HasPrefix(line, []byte("go: downloading ")):
+			downloads++
+		case !bytes.ContainsAny(line, " \t"):
+			packages++
+		}
+	}
+	if packages == 0 {
+		return fmt.Sprintf("%d modules downloaded so far", downloads)
+	}
+	return fmt.Sprintf("%d packages compiled so far", packages)
+}
+
+// complaints is the log of a build without the lines that only show its progress.
+func complaints(logPath string) string {
+	text, err := os.ReadFile(logPath)
+	if err != nil {
+		return "reading the log: " + err.Error()
+	}
+	var kept []string
+	for line := range strings.Lines(string(text)) {
+		if strings.ContainsAny(line, " \t") && !strings.HasPrefix(line, "go: downloading ") {
+			kept = append(kept, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// publish moves the binaries to their places in the cache, each with the log beside it, and
+// gives their size in bytes. A program that does not answer is not let in.
+func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []program, dir, logPath string) (size int64, err error) {
+	for _, p := range programs {
+		stage := filepath.Join(dir, "ready-"+p.name)
+		binary := filepath.Join(stage, p.name)
+		if err := os.Mkdir(stage, 0o755); err != nil {
+			return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+		}
+		if err := os.Rename(filepath.Join(dir, "out", p.output), binary); err != nil {
+			return 0, fmt.Errorf("taking over the built %s: %w", p.name, err)
+		}
+		if _, err := answer(ctx, binary, p.ask); err != nil {
+			return 0, fmt.Errorf("trying the built %s: %w", p.name, err)
+		}
+		n, err := flush(binary)
+		if err != nil {
+			return 0, fmt.Errorf("writing the built %s: %w", p.name, err)
+		}
+		size += n
+		if err := os.Link(logPath, filepath.Join(stage, "build.log")); err != nil {
+			return 0, fmt.Errorf("keeping the log of %s: %w", p.name, err)
+		}
+		place := filepath.Join(s.dir, p.name, g.key(p, tc.version))
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+			return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+		}
+		// Nothing usable is there, or we would not have built.
+		if err := os.RemoveAll(place); err != nil {
+			return 0, fmt.Errorf("removing an unusable %s: %w", p.name, err)
+		}
+		if err := os.Rename(stage, place); err != nil {
+			return 0, fmt.Errorf("putting %s in its place: %w", p.name, err)
+		}
+	}
+	return size, nil
+}
+
+// flush sees that a binary is on the disk before it gets its name: after a power cut, a cache
+// must not hold one that is cut short.
+func flush(path string) (size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), f.Sync()
+}
+
+// hinted adds to an error of a build what to do about it, where that can be told from the error
+// or from what the build said.
+func hinted(err error, said string) error {
+	said = strings.ToLower(said + "\n" + err.Error())
+	for _, h := range []struct {
+		hint  string
+		signs []string
+	}{
+		{"the disk is full: make room, or choose another disk by --cache-dir and GOCACHE, GOMODCACHE", []string{"no space left on device", "disk quota exceeded"}},
+		{"the folder cannot be written: give one by --cache-dir that can", []string{"permission denied", "read-only file system"}},
+		{"this needs a newer Go: install it, or allow Go to fetch it (GOTOOLCHAIN=auto)", []string{"requires go >= ", "toolchain not available"}},
+		{"the first build downloads Go modules: check the network and GOPROXY, or name a folder with ready programs (--bin-dir)", []string{
+			"dial tcp", "no such host", "i/o timeout", "connection refused", "network is unreachable", "tls handshake timeout", "module lookup disabled", "proxyconnect"}},
+		{"a compiler was killed, most likely for want of memory: free some, or build with fewer compilers at once (GOFLAGS=-p=1)", []string{"signal: killed", "cannot allocate memory"}},
+	} {
+		for _, sign := range h.signs {
+			if strings.Contains(said, sign) {
+				return fmt.Errorf("%w\n%s", err, h.hint)
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+// Package component finds or builds the programs that scaler runs: the Kubernetes control plane
+// with etcd, KWOK, istiod with its tools, and Prometheus.
+//
+// A program is taken from a folder that the user names, or from the cache, or it is built into
+// the cache from a pinned module graph that is embedded here (modules/), with the ordinary
+// `go build`. Starting the programs is left to others: this package hands out paths.
+//
+// The cache is laid out as CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
+// all that makes the build what it is, so that a changed pin never meets an old binary. Such a
+// folder appears at once and complete, by a rename, or not at all.
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The programs that Paths and Build know.
+const (
+	Etcd                  = "etcd"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	KubeScheduler         = "kube-scheduler"
+	Kwok                  = "kwok"
+	Prometheus            = "prometheus"
+	Promtool              = "promtool"
+	Istiod                = "istiod" // upstream's binary is called pilot-discovery
+	PilotAgent            = "pilot-agent"
+	Istioctl              = "istioctl"
+)
+
+// Where a program comes from, in Status.Source.
+const (
+	SourceBinDir = "bin-dir" // the folder that the user named
+	SourceCache  = "cache"   // built earlier
+	SourceBuild  = "build"   // not here yet: it would be built
+)
+
+// Options say where programs are looked for and kept.
+type Options struct {
+	// BinDir is a folder that holds ready programs. When it is set nothing is ever built: every
+	// requested program must be there and answer its version command. Empty means not used.
+	BinDir string
+	// CacheDir is where built programs are kept. Empty means scaler/components in the user's
+	// cache folder (os.UserCacheDir).
+	CacheDir string
+	// Progress is told, in plain words, what is going on while something takes long. Nil means
+	// silence.
+	Progress func(msg string)
+}
+
+// Status is what is known of one program.
+type Status struct {
+	Name string `json:"name"`
+	// Version is the pinned version; for a program from BinDir, the one that it answers.
+	Version string `json:"version"`
+	// Path is absolute; empty when the program is not there.
+	Path string `json:"path,omitempty"`
+	// Source is one of the Source constants.
+	Source string `json:"source"`
+	// Problem says why the program cannot be used as it is; empty when it can, and also for one
+	// that only has to be built.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Names lists all programs, in the order in which List reports them.
+func Names() []string {
+	return names(pinned)
+}
+
+// Version is the pinned version of a program, as "v1.36.3"; empty for a program that is not
+// known. A program from Options.BinDir may be of another version: List tells.
+func Version(name string) string {
+	if _, p := find(pinned, name); p != nil {
+		return p.version
+	}
+	return ""
+}
+
+// Paths gives the absolute path of every named program, having built what was missing: minutes
+// the first time, and cancelling ctx stops that and leaves nothing running. All errors say what
+// to do.
+func Paths(ctx context.Context, o Options, names ...string) (map[string]string, error) {
+	s, err := open(o, pinned)
+	if err != nil {
+		return nil, err
+	}
+	return s.paths(ctx, o.BinDir, names)
+}
+
+// Build builds into the cache those of the named programs (none named: all) which are not there
+// yet. Options.BinDir is not looked at.
+func Build(ctx context.Context, o Options, programs ...string) error {
+	s, err := open(o, pinned)
+	if err != nil {
+		return err
+	}
+	if len(programs) == 0 {
+		programs = Names()
+	}
+	_, err = s.paths(ctx, "", programs)
+	return err
+}
+
+// List reports on every program, and builds nothing. Programs in Options.BinDir are asked for
+// their version, which takes part of a second.
+func List(ctx context.Context, o Options) ([]Status, error) {
+	s, err := open(o, pinned)
+	if err != nil {
+		return nil, err
+	}
+	return s.list(ctx, o.BinDir)
+}
+
+// store is a cache folder together with the module graphs that fill it.
+type store struct {
+	graphs   []graph
+	dir      string // absolute
+	progress func(string)
+}
+
+func open(o Options, graphs []graph) (*store, error) {
+	s := &store{graphs: graphs, dir: o.CacheDir, progress: o.Progress}
+	if s.progress == nil {
+		s.progress = func(string) {}
+	}
+	if s.dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("finding the user's cache folder: %w; set HOME or XDG_CACHE_HOME, or name a cache folder", err)
+		}
+		s.dir = filepath.Join(base, "scaler", "components")
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the cache folder %q: %w", s.dir, err)
+	}
+	s.dir = dir
+	return s, nil
+}
+
+func (s *store) paths(ctx context.Context, binDir string, names []string) (map[string]string, error) {
+	for _, name := range names {
+		if g, _ := find(s.graphs, name); g == nil {
+			return nil, s.unknown(name)
+		}
+	}
+	if binDir != "" {
+		return s.pathsIn(ctx, binDir, names)
+	}
+	tc, noGo := probeToolchain(ctx, s.dir)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for i := range s.graphs {
+		g := &s.graphs[i]
+		missing := s.cached(g, tc, names, found)
+		if len(missing) == 0 {
+			continue
+		}
+		if noGo != nil {
+			return nil, fmt.Errorf("building %s: %w", list(missing), noGo)
+		}
+		if err := s.build(ctx, g, tc, missing); err != nil {
+			return nil, err
+		}
+		if missing = s.cached(g, tc, names, found); len(missing) > 0 {
+			return nil, fmt.Errorf("looking for %s in %s: gone since it was built; is something else emptying that folder?", list(missing), s.dir)
+		}
+	}
+	return found, nil
+}
+
+// cached adds to found those of the named programs of g that the cache holds, and gives the rest.
+func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]string) (missing []program) {
+	for _, p := range g.programs {
+		if !slices.Contains(names, p.name) {
+			continue
+		}
+		if path := s.lookup(g, p, tc); path != "" {
+			found[p.name] = path
+		} else {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
+// version does.
+func (s *store) lookup(g *graph, p program, tc toolchain) string {
+	if tc.version != "" {
+		path := filepath.Join(s.dir, p.name, g.key(p, tc.version), p.name)
+		if executable(path) == nil {
+			return path
+		}
+		return ""
+	}
+	candidates, err := filepath.Glob(filepath.Join(s.dir, p.name, g.key(p, "*"), p.name))
+	if err != nil { // only for a malformed pattern: a cache folder with a bracket in its name
+		return ""
+	}
+	for _, path := range slices.Backward(candidates) {
+		if executable(path) == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
+	// Without Go the cache can still be read; what has to be built says so when it is.
+	tc, _ := probeToolchain(ctx, s.dir)
+	var all []Status
+	for i := range s.graphs {
+		g := &s.graphs[i]
+		for _, p := range g.programs {
+			st := Status{Name: p.name, Version: p.version, Source: SourceBuild}
+			if binDir != "" {
+				st = inBinDir(ctx, binDir, p)
+			} else if path := s.lookup(g, p, tc); path != "" {
+				st.Path, st.Source = path, SourceCache
+			}
+			all = append(all, st)
+		}
+	}
+	return all, ctx.Err()
+}
+
+func (s *store) unknown(name string) error {
+	return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(names(s.graphs), ", "))
+}
+
+// executable says why path is not a program, or nil.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return errors.New("not there")
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("not a file")
+	case info.Mode().Perm()&0o111 == 0:
+		return errors.New("not executable (chmod +x)")
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockPoll is how often a lock held by another scaler is tried again.
+const lockPoll = 200 * time.Millisecond
+
+// lock takes the build lock of one graph, and waits while another process has it. The kernel
+// gives the lock back when its holder ends in whatever way, so nothing stale can be left.
+func (s *store) lock(ctx context.Context, g *graph) (unlock func(), err error) {
+	path := filepath.Join(s.dir, "."+g.name+".lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking the cache: %w", err)
+	}
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	start := time.Now()
+	said := time.Duration(-1)
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil // closing unlocks, and nothing was written
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		if waited := time.Since(start); said < 0 || waited-said >= progressInterval {
+			s.progress(fmt.Sprintf("another scaler is building %s: waiting for it, %v so far", g.title, waited.Round(time.Second)))
+			said = waited
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("waiting for another scaler to build %s: %w", g.title, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package component
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// modules lets hack/update-modules.sh and hack/verify-modules.sh use the table of programs. It
+// downloads what is not in the module cache, so plain test runs leave it out.
+var modules = flag.String("modules", "", `"update" rewrites modules/*.sum from the .mod files, "verify" compares`)
+
+func TestModuleFiles(t *testing.T) {
+	if *modules == "" {
+		t.Skip("-modules is not set; see hack/update-modules.sh and hack/verify-modules.sh")
+	}
+	for _, g := range pinned {
+		t.Run(g.name, func(t *testing.T) {
+			dir := t.TempDir()
+			mod, sum := filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")
+			write(t, mod, g.mod)
+			args := []string{"list", "-mod=mod", "-deps"}
+			for _, p := range g.programs {
+				args = append(args, p.pkg)
+			}
+			cmd := exec.Command("go", args...)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PWD="+dir, "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", cmd.Args, err, lastLines(string(out), 20))
+			}
+			if got := read(t, mod); got != g.mod {
+				t.Errorf("modules/%s.mod is not complete: go would make it\n%s", g.name, got)
+			}
+			switch got := read(t, sum); {
+			case got == g.sum:
+			case *modules == "update":
+				write(t, filepath.Join("modules", g.name+".sum"), got)
+				t.Logf("wrote modules/%s.sum", g.name)
+			default:
+				t.Errorf("modules/%s.sum does not fit modules/%s.mod: run hack/update-modules.sh", g.name, g.name)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,170 @@
+package component
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// The pinned module graphs. hack/update-modules.sh writes the .sum files from the .mod files,
+// hack/verify-modules.sh checks them.
+var (
+	//go:embed modules/kubernetes.mod
+	kubernetesMod string
+	//go:embed modules/kubernetes.sum
+	kubernetesSum string
+	//go:embed modules/kwok.mod
+	kwokMod string
+	//go:embed modules/kwok.sum
+	kwokSum string
+	//go:embed modules/istio.mod
+	istioMod string
+	//go:embed modules/istio.sum
+	istioSum string
+	//go:embed modules/prometheus.mod
+	prometheusMod string
+	//go:embed modules/prometheus.sum
+	prometheusSum string
+)
+
+// graph is one pinned module graph and the programs that are built from it together. istiod,
+// Kubernetes and Prometheus want different minors of the same libraries, hence several.
+type graph struct {
+	name     string // also the name of its files in modules/
+	title    string // for people
+	mod, sum string
+	// stamps are "-X package.name=value" settings, for programs that would otherwise answer a
+	// wrong version, or none.
+	stamps []string
+	// minutes is how long all of the graph's programs take to build with empty Go caches on 2
+	// processors, as measured; only for telling people what to expect.
+	minutes  int
+	programs []program
+}
+
+type program struct {
+	name    string
+	version string
+	pkg     string   // import path of the main package
+	output  string   // the name `go build` gives the binary, and upstream's own name
+	ask     []string // arguments with which the program prints its version
+}
+
+// pinned holds all graphs, those needed by every run first.
+var pinned = []graph{
+	{
+		name: "kubernetes", title: "Kubernetes and etcd", mod: kubernetesMod, sum: kubernetesSum, minutes: 5,
+		// As hack/lib/version.sh of k8s.io/kubernetes stamps its releases; unstamped it serves
+		// v0.0.0-master. The module does not say which commit it is, so neither do we.
+		stamps: kubernetesStamps("1", "36", "v1.36.3"),
+		programs: []program{
+			{Etcd, "v3.6.8", "go.etcd.io/etcd/server/v3", "server", []string{"--version"}},
+			{KubeAPIServer, "v1.36.3", "k8s.io/kubernetes/cmd/kube-apiserver", KubeAPIServer, []string{"--version"}},
+			{KubeControllerManager, "v1.36.3", "k8s.io/kubernetes/cmd/kube-controller-manager", KubeControllerManager, []string{"--version"}},
+			{KubeScheduler, "v1.36.3", "k8s.io/kubernetes/cmd/kube-scheduler", KubeScheduler, []string{"--version"}},
+		},
+	},
+	{
+		name: "kwok", title: "KWOK", mod: kwokMod, sum: kwokSum, minutes: 1,
+		programs: []program{
+			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}},
+		},
+	},
+	{
+		name: "istio", title: "Istio", mod: istioMod, sum: istioSum, minutes: 4,
+		// As common/scripts/report_build_info.sh of istio.io/istio; unstamped it says "unknown".
+		// The number is the module's VERSION file, the suffix the commit of the pinned version.
+		stamps: []string{
+			"istio.io/istio/pkg/version.buildVersion=1.31-eed52ebb66ad",
+			"istio.io/istio/pkg/version.buildGitRevision=eed52ebb66ad",
+			"istio.io/istio/pkg/version.buildTag=1.31-eed52ebb66ad",
+			"istio.io/istio/pkg/version.buildStatus=Clean",
+		},
+		programs: []program{
+			{Istiod, "1.31-eed52ebb66ad", "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version"}},
+			{PilotAgent, "1.31-eed52ebb66ad", "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version"}},
+			{Istioctl, "1.31-eed52ebb66ad", "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
+		},
+	},
+	{
+		name: "prometheus", title: "Prometheus", mod: prometheusMod, sum: prometheusSum, minutes: 3,
+		// Module v0.315.0 is release 3.15.0. Unstamped it says no version at all.
+		stamps: []string{
+			"github.com/prometheus/common/version.Version=3.15.0",
+			"github.com/prometheus/common/version.Revision=v0.315.0",
+		},
+		programs: []program{
+			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}},
+			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}},
+		},
+	},
+}
+
+func kubernetesStamps(major, minor, version string) []string {
+	var stamps []string
+	for _, pkg := range []string{"k8s.io/client-go/pkg/version", "k8s.io/component-base/version"} {
+		stamps = append(stamps,
+			pkg+".gitMajor="+major,
+			pkg+".gitMinor="+minor,
+			pkg+".gitVersion="+version,
+			pkg+".gitCommit=",
+		)
+	}
+	return stamps
+}
+
+// ldflags is the -ldflags of the graph's programs. They come without symbol tables, as their
+// projects release them.
+func (g *graph) ldflags() string {
+	flags := "-s -w"
+	for _, s := range g.stamps {
+		flags += " -X " + s
+	}
+	return flags
+}
+
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
+
+// key names the folder of one build of p: VERSION-GOVERSION-HASH. The Go version stands apart
+// from the hash so that a build can be found when no toolchain is there: goVersion "*" makes the
+// key a pattern.
+func (g *graph) key(p program, goVersion string) string {
+	h := sha256.New()
+	for _, part := range []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(buildFlags, " "), runtime.GOOS, runtime.GOARCH} {
+		fmt.Fprintf(h, "%d:%s\n", len(part), part)
+	}
+	return fmt.Sprintf("%s-%s-%s", p.version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
+}
+
+func find(graphs []graph, name string) (*graph, *program) {
+	for i := range graphs {
+		for j := range graphs[i].programs {
+			if graphs[i].programs[j].name == name {
+				return &graphs[i], &graphs[i].programs[j]
+			}
+		}
+	}
+	return nil, nil
+}
+
+func names(graphs []graph) []string {
+	var all []string
+	for _, g := range graphs {
+		for _, p := range g.programs {
+			all = append(all, p.name)
+		}
+	}
+	return all
+}
+
+func list(programs []program) string {
+	var all []string
+	for _, p := range programs {
+		all = append(all, p.name)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,57 @@
+package component
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// toolchain is the Go that is installed here.
+type toolchain struct {
+	path    string
+	version string // as `go env GOVERSION`; "" = there is none
+	flags   string // the user's GOFLAGS, as far as they cannot change what is built
+}
+
+// probeToolchain asks the `go` in PATH about itself, from a folder that is no module. The error
+// says what to do.
+func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return toolchain{}, errors.New(`no Go toolchain found ("go" is not in PATH); install Go 1.26 or later, or name a folder with ready programs (--bin-dir)`)
+	}
+	cmd := exec.CommandContext(ctx, path, "env", "-json", "GOVERSION", "GOFLAGS")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		cmd.Dir = dir
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
+		}
+		return toolchain{}, fmt.Errorf("asking %s env GOVERSION: %w; repair the Go installation, or name a folder with ready programs (--bin-dir)", path, err)
+	}
+	var env struct{ GOVERSION, GOFLAGS string }
+	if err := json.Unmarshal(out, &env); err != nil {
+		return toolchain{}, fmt.Errorf("reading the answer of %s env: %w", path, err)
+	}
+	return toolchain{path: path, version: env.GOVERSION, flags: harmlessFlags(env.GOFLAGS)}, nil
+}
+
+// harmlessFlags keeps of GOFLAGS only what cannot change the programs that come out.
+func harmlessFlags(goflags string) string {
+	var kept []string
+	for _, f := range strings.Fields(goflags) {
+		switch name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "="); name {
+		case "p", "modcacherw":
+			kept = append(kept, f)
+		}
+	}
+	return strings.Join(kept, " ")
+}
