@@ -1,0 +1,94 @@
+package xdsprobe
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// Observer learns what happens to sidecars, each named by its Config.ID. Its
+// methods are called by the sidecars' goroutines, for one sidecar's stream one at
+// a time and in order; they must not block. Times carry a monotonic reading.
+type Observer interface {
+	// TokenFetched is called after each call of the sidecar's TokenSource.
+	TokenFetched(id string, e TokenFetched)
+	// StreamOpened is called when a connection is up and the first request of
+	// its stream was handed to it.
+	StreamOpened(id string, e StreamOpened)
+	// Updated is called after a response was acknowledged or rejected.
+	Updated(id string, e Update)
+	// StreamEnded is called at the end of every attempt, including those that
+	// never got a connection.
+	StreamEnded(id string, e StreamEnded)
+	// Certified is called after each certificate request, successful or not.
+	Certified(id string, e Certificate)
+}
+
+// TokenFetched is one call of a TokenSource.
+type TokenFetched struct {
+	Asked, Received time.Time
+	Waited          time.Duration // of that, client-side waiting, as the source says
+	Err             error
+}
+
+// StreamOpened is a stream that the transport has accepted. Whether the server
+// has is known with its first response.
+type StreamOpened struct {
+	Attempt   int       // counts dials since the sidecar was started; 1 is the first
+	Dialed    time.Time // the dial was begun
+	Connected time.Time // TCP, TLS and HTTP/2 settings done
+	Requested time.Time // the first request was handed to the transport
+}
+
+// Update is one response of the server, or what a lost stream left to be
+// acknowledged by the next one.
+type Update struct {
+	Type   convergence.Type
+	First  bool // the first response of its stream
+	Bytes  int  // length of the response message
+	Wasted bool // it held resources, and the sidecar held every one of them already
+	// Rejected is why the response was rejected; nil means acknowledged. After
+	// a rejection the sidecar goes on holding what it held.
+	Rejected error
+	// Update holds the resources that changed: an unchanged resource is not
+	// named. It is empty after a rejection. A resource that is no longer held
+	// because no other names it any more is among Removed.
+	convergence.Update
+}
+
+// Class says how an attempt ended.
+type Class string
+
+// The ends of an attempt.
+const (
+	Stopped       Class = "stopped"       // by the sidecar's own context
+	Unreachable   Class = "unreachable"   // no connection: TCP, TLS, HTTP/2 or time-out
+	Refused       Class = "refused"       // ResourceExhausted or Unavailable from the server before any response
+	Unauthorized  Class = "unauthorized"  // Unauthenticated or PermissionDenied from the server
+	Lost          Class = "lost"          // the stream broke or was closed by the server
+	Misunderstood Class = "misunderstood" // a response that is no valid message
+)
+
+// StreamEnded is the end of an attempt.
+type StreamEnded struct {
+	Attempt   int
+	Dialed    time.Time
+	Connected time.Time // zero if there never was a connection
+	Ended     time.Time
+	Class     Class
+	Err       error // nil only if the server closed the stream without one
+	Responses int
+	Backoff   time.Duration // wait before the next attempt; 0 if there is none
+}
+
+// Certificate is one certificate request.
+type Certificate struct {
+	Attempt  int           // counts requests since the last certificate; 1 is the first
+	Key      time.Duration // getting the private key and signing the request; 0 if a retry reuses them
+	Wait     time.Duration // from the call of the Issuer until the request was sent
+	Sent     time.Time
+	Verified time.Time     // the chain was received and verified; zero if Err is not nil
+	Expires  time.Time     // of the leaf
+	Backoff  time.Duration // wait before the next attempt; 0 after a success
+	Err      error
+}
