@@ -1,0 +1,108 @@
+// Package kwok holds what KWOK is told: the Stages that play a kubelet for
+// simulated pods, and the fake nodes these run on. It only describes; starting
+// KWOK and creating nodes and pods is left to others.
+//
+// A pod on a fake node runs and has an address at once. If it is labelled with
+// [RunLabel] it becomes Ready only when its simulated sidecar says so, by the
+// annotation [SidecarAnnotation], and unready again when that is taken back:
+// as a real pod whose readiness is its proxy's. Other pods are Ready at once.
+package kwok
+
+import (
+	_ "embed"
+	"fmt"
+	"runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// RunLabel is carried by every object of a run; its value is the run's name.
+	RunLabel = "scaler.mesh/run"
+	// ServiceLabel tells the pods of one service from those of another; its
+	// value is the service's name.
+	ServiceLabel = "scaler.mesh/service"
+	// SidecarAnnotation on a pod says what its simulated sidecar reports.
+	SidecarAnnotation = "scaler.mesh/sidecar"
+	// SidecarReady is the annotation's value that makes the pod Ready; with any
+	// other, or without the annotation, it is not.
+	SidecarReady = "ready"
+	// NodeAnnotation marks the nodes that KWOK manages, its value is FakeNode.
+	NodeAnnotation = "kwok.x-k8s.io/node"
+	// NodeTaint keeps pods that do not tolerate it from fake nodes; its value
+	// is FakeNode, its effect NoSchedule. Fake nodes carry a label of the same
+	// key and value, for the pods' node selector.
+	NodeTaint = "kwok.x-k8s.io/node"
+	// FakeNode is the value of NodeAnnotation and NodeTaint.
+	FakeNode = "fake"
+	// PodsPerNode is the number of simulated pods for which there should be one
+	// node; a node has room for ten times as many.
+	PodsPerNode = 100
+	// KubeletVersion is what fake nodes report. It must read as a version:
+	// istiod looks at all nodes' kubelets to decide how it injects sidecars.
+	KubeletVersion = "v1.36.3"
+)
+
+//go:embed stages.yaml
+var stages []byte
+
+// Stages returns a configuration file for the kwok program: its options that
+// do not differ from cluster to cluster, and the Stages.
+func Stages() []byte { return append([]byte(nil), stages...) }
+
+// Nodes is how many fake nodes a run of so many pods should have, at least 1.
+func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
+
+// Node returns fake node i (0 to 65533) of a run, to be created as it is: the
+// run's name goes into label and node name, and must be a valid DNS label.
+// Nodes have an address each and no pod CIDR: KWOK gives pods their addresses
+// out of one pool, see stages.yaml.
+func Node(i int, run string) *corev1.Node {
+	name := fmt.Sprintf("%s-node-%d", run, i)
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1k"),
+		corev1.ResourceMemory: resource.MustParse("4Ti"),
+		corev1.ResourcePods:   *resource.NewQuantity(10*PodsPerNode, resource.DecimalSI),
+	}
+	return &corev1.Node{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{NodeAnnotation: FakeNode},
+			Labels: map[string]string{
+				NodeTaint:              FakeNode,
+				RunLabel:               run,
+				corev1.LabelHostname:   name,
+				corev1.LabelOSStable:   "linux",
+				corev1.LabelArchStable: runtime.GOARCH,
+			},
+		},
+		Spec: corev1.NodeSpec{
+			Taints: []corev1.Taint{{Key: NodeTaint, Value: FakeNode, Effect: corev1.TaintEffectNoSchedule}},
+		},
+		Status: corev1.NodeStatus{
+			Capacity:    room,
+			Allocatable: room,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.1.%d.%d", (i+1)/256, (i+1)%256)},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			NodeInfo: corev1.NodeSystemInfo{
+				Architecture:            runtime.GOARCH,
+				OperatingSystem:         "linux",
+				ContainerRuntimeVersion: "kwok",
+				KubeletVersion:          KubeletVersion,
+			},
+		},
+	}
+}
+
+// Toleration lets a pod onto fake nodes; [NodeSelector] keeps it there.
+func Toleration() corev1.Toleration {
+	return corev1.Toleration{Key: NodeTaint, Operator: corev1.TolerationOpEqual, Value: FakeNode, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// NodeSelector is the node selector of simulated pods.
+func NodeSelector() map[string]string { return map[string]string{NodeTaint: FakeNode} }
