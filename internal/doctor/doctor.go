@@ -1,0 +1,138 @@
+// Package doctor checks whether this machine has what a run needs, and says how to mend what it
+// lacks. It starts nothing and changes nothing, but for the limit of open files, which it raises
+// where that is allowed.
+//
+// What a run needs is passed in as plain data (Requirements): finding programs is left to
+// package component, and a whole command's needs to its caller.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Status is the outcome of one check.
+type Status string
+
+// The outcomes, from good to bad.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning" // a run works, but slowly or with figures to be doubted
+	Failed  Status = "failed"  // a run would fail
+)
+
+// Result is what one check found.
+type Result struct {
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	// Detail says what is there and what is needed.
+	Detail string `json:"detail"`
+	// Fix says what to do; empty when Status is OK.
+	Fix string `json:"fix,omitempty"`
+}
+
+// Requirements are what is going to be asked of the machine. The zero value asks for what an
+// empty embedded cluster needs.
+type Requirements struct {
+	// Pods is how many simulated sidecars run at once; 0 = none.
+	Pods int
+	// Ports is how many free local ports are wanted at once; 0 = DefaultPorts.
+	Ports int
+	// Dirs are folders to be written; they need not exist yet.
+	Dirs []Dir
+	// Programs are the programs that will be started; none = not checked.
+	Programs []Program
+}
+
+// Dir is a folder and the room that is needed in it.
+type Dir struct {
+	Name  string // for people, as "cache" or "--out"
+	Path  string
+	Bytes uint64 // 0 = it only has to be writable
+}
+
+// Program is one program that will be started.
+type Program struct {
+	Name string
+	// Path is where it is; empty when it is not there and has to be built.
+	Path string
+	// Problem says why it cannot be used and cannot be built either; empty when there is none.
+	Problem string
+}
+
+// DefaultPorts is how many ports one run listens on: the cluster's programs, the control
+// plane's and the recorder's, with some to spare.
+const DefaultPorts = 24
+
+// Check runs all checks, in a fixed order. It takes well under a second.
+func Check(ctx context.Context, req Requirements) []Result {
+	results := []Result{
+		checkOpenFiles(req.Pods),
+		checkPorts(req.Ports),
+		checkOutgoingPorts(req.Pods),
+		checkMemory(req.Pods),
+		checkProcessors(),
+	}
+	for _, d := range req.Dirs {
+		results = append(results, checkDir(d))
+	}
+	goResult := checkGo(ctx, req.Programs)
+	results = append(results, goResult)
+	if len(req.Programs) > 0 {
+		results = append(results, checkPrograms(req.Programs, goResult.Status == OK))
+	}
+	return results
+}
+
+// Error is nil when nothing failed, and otherwise names every failed check with its fix.
+// Warnings are no errors.
+func Error(results []Result) error {
+	var failed []error
+	for _, r := range results {
+		if r.Status == Failed {
+			failed = append(failed, fmt.Errorf("checking %s: %s; %s", r.Name, r.Detail, r.Fix))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func checkPrograms(programs []Program, haveGo bool) Result {
+	r := Result{Name: "programs", Status: OK}
+	var unusable, missing []string
+	for _, p := range programs {
+		switch {
+		case p.Problem != "":
+			unusable = append(unusable, p.Name+" "+p.Problem)
+		case p.Path == "":
+			missing = append(missing, p.Name)
+		}
+	}
+	switch {
+	case len(unusable) > 0:
+		r.Status = Failed
+		r.Detail = strings.Join(unusable, "; ")
+		r.Fix = "put working programs there, or leave --bin-dir and SCALER_BIN_DIR unset and scaler builds them"
+	case len(missing) > 0:
+		r.Status = Warning
+		r.Detail = "not built yet: " + strings.Join(missing, ", ")
+		r.Fix = "the first run builds them, which takes minutes; or do it now: scaler components build"
+		if !haveGo {
+			r.Status = Failed
+			r.Fix = "install Go to build them, or name a folder with ready programs (--bin-dir)"
+		}
+	default:
+		r.Detail = fmt.Sprintf("all %d are there", len(programs))
+	}
+	return r
+}
+
+// size prints bytes for people.
+func size(bytes uint64) string {
+	const mb, gb = 1e6, 1e9
+	if bytes < gb {
+		return fmt.Sprintf("%.0f MB", float64(bytes)/mb)
+	}
+	return fmt.Sprintf("%.1f GB", float64(bytes)/gb)
+}

@@ -1,0 +1,307 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// A simulated sidecar has its stream and, briefly, its connection for the certificate.
+	filesPerSidecar = 2
+	// scaler's own files, connections to the API server and logs of children.
+	filesBesides = 500
+
+	// Resident memory as seen in runs: the cluster's programs, the control plane and the
+	// recorder without pods, and what each pod adds over all of them.
+	memoryBesides = 3e9
+	memoryPerPod  = 1.5e6
+
+	// Connecting sidecars are refused and try again: connections linger (TIME_WAIT, a minute).
+	outgoingPerSidecar = 8
+)
+
+// checkOpenFiles raises the limit of open files as far as is needed and allowed. Children
+// inherit it.
+func checkOpenFiles(pods int) Result {
+	r := Result{Name: "open files", Status: OK}
+	need := uint64(filesBesides + filesPerSidecar*pods)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return unknown(r, err)
+	}
+	// Through package syscall on purpose: Go then hands the raised limit on to children, rather
+	// than the one scaler was started with. And always, for they need files as well.
+	wanted := syscall.Rlimit{Cur: limit.Max, Max: limit.Max}
+	if limit.Max < need {
+		wanted = syscall.Rlimit{Cur: need, Max: need} // for the privileged
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &wanted); err == nil {
+		limit = wanted
+	}
+	if limit.Cur >= need {
+		r.Detail = fmt.Sprintf("%d allowed, %d needed", limit.Cur, need)
+		return r
+	}
+	r.Status = Failed
+	r.Detail = fmt.Sprintf("%d allowed, %d needed for %d sidecars", limit.Cur, need, pods)
+	r.Fix = fmt.Sprintf("raise the hard limit, as root: ulimit -Hn %d, or nofile in /etc/security/limits.conf; or run fewer pods", need)
+	return r
+}
+
+// checkPorts takes the wanted number of ports at once and gives them back.
+func checkPorts(ports int) Result {
+	if ports == 0 {
+		ports = DefaultPorts
+	}
+	r := Result{Name: "ports", Status: OK, Detail: fmt.Sprintf("%d free on 127.0.0.1", ports)}
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.Status = Failed
+			r.Detail = fmt.Sprintf("%d free on 127.0.0.1, %d needed: %v", i, ports, err)
+			r.Fix = "stop what listens on so many ports, or widen net.ipv4.ip_local_port_range (sysctl)"
+			return r
+		}
+		defer l.Close()
+	}
+	return r
+}
+
+// checkOutgoingPorts looks at the range from which connections get their own port: all sidecars
+// connect to the same address, so it bounds their number.
+func checkOutgoingPorts(pods int) Result {
+	r := Result{Name: "outgoing ports", Status: OK}
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return unknown(r, err)
+	}
+	have, err := parsePortRange(string(text))
+	if err != nil {
+		return unknown(r, err)
+	}
+	need := outgoingPerSidecar * pods
+	r.Detail = fmt.Sprintf("%d in net.ipv4.ip_local_port_range, %d needed", have, need)
+	if have < need {
+		r.Status = Warning
+		if have < filesPerSidecar*pods {
+			r.Status = Failed
+		}
+		r.Fix = `widen it, as root: sysctl -w net.ipv4.ip_local_port_range="1024 65535"`
+	}
+	return r
+}
+
+func parsePortRange(text string) (int, error) {
+	f := strings.Fields(text)
+	if len(f) != 2 {
+		return 0, fmt.Errorf("parsing port range %q: want two numbers", text)
+	}
+	low, err := strconv.Atoi(f[0])
+	if err != nil {
+		return 0, fmt.Errorf("parsing port range %q: %w", text, err)
+	}
+	high, err := strconv.Atoi(f[1])
+	if err != nil {
+		return 0, fmt.Errorf("parsing port range %q: %w", text, err)
+	}
+	if low < 0 || high > 65535 || high < low {
+		return 0, fmt.Errorf("parsing port range %q: want LOW HIGH", text)
+	}
+	return high - low + 1, nil
+}
+
+func checkMemory(pods int) Result {
+	r := Result{Name: "memory", Status: OK}
+	have, err := freeMemory("/")
+	if err != nil {
+		return unknown(r, err)
+	}
+	return judgeMemory(r, have, pods)
+}
+
+func judgeMemory(r Result, have uint64, pods int) Result {
+	need := uint64(memoryBesides + memoryPerPod*float64(pods))
+	r.Detail = fmt.Sprintf("%s free, about %s needed", size(have), size(need))
+	if have >= need {
+		return r
+	}
+	// The need is an estimate on the safe side; half of it is not.
+	r.Status = Warning
+	if have < need/2 {
+		r.Status = Failed
+	}
+	r.Fix = "free some memory, or run fewer pods"
+	return r
+}
+
+// freeMemory is what the kernel calls available, in bytes, or what the container that we are in
+// may still take, if that is less. All files are looked for below root.
+func freeMemory(root string) (uint64, error) {
+	text, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	if err != nil {
+		return 0, err
+	}
+	have, err := parseAvailable(string(text))
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range [][2]string{
+		{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"},
+		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes"},
+	} {
+		limit, err := readNumber(filepath.Join(root, f[0]))
+		if err != nil { // not there, or "max"
+			continue
+		}
+		used, err := readNumber(filepath.Join(root, f[1]))
+		if err != nil {
+			continue
+		}
+		// The usage holds the page cache as well; the kernel gives that back when asked.
+		have = min(have, limit-min(limit, used)+reclaimable(filepath.Dir(filepath.Join(root, f[0]))))
+	}
+	return have, nil
+}
+
+// reclaimable is the page cache of a control group that can be given back at once.
+func reclaimable(group string) uint64 {
+	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "inactive_file "); ok {
+			if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+func parseAvailable(meminfo string) (uint64, error) {
+	for line := range strings.Lines(meminfo) {
+		value, ok := strings.CutPrefix(line, "MemAvailable:")
+		if !ok {
+			continue
+		}
+		kb, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 54)
+		if err != nil {
+			return 0, fmt.Errorf("parsing /proc/meminfo line %q: %w", line, err)
+		}
+		return kb << 10, nil
+	}
+	return 0, errors.New("parsing /proc/meminfo: no MemAvailable")
+}
+
+func readNumber(path string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// checkProcessors goes by what Go may use: it minds affinity and a container's share.
+func checkProcessors() Result {
+	return judgeProcessors(runtime.GOMAXPROCS(0))
+}
+
+func judgeProcessors(n int) Result {
+	r := Result{Name: "processors", Status: OK, Detail: strconv.Itoa(n)}
+	if n < 2 {
+		r.Status = Warning
+		r.Detail += "; with one, everything waits for everything and figures of a rollout are marked as saturated"
+		r.Fix = "use a machine with 2 or more"
+	}
+	return r
+}
+
+// checkDir looks at the folder, or at the nearest one above it that exists.
+func checkDir(d Dir) Result {
+	r := Result{Name: "disk of " + d.Name, Status: OK}
+	path, err := filepath.Abs(d.Path)
+	if err != nil {
+		return unknown(r, err)
+	}
+	at, info, err := nearest(path)
+	if err != nil {
+		return unknown(r, err)
+	}
+	if !info.IsDir() {
+		r.Status, r.Detail, r.Fix = Failed, at+" is not a folder", "name another place"
+		return r
+	}
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		r.Status, r.Detail, r.Fix = Failed, fmt.Sprintf("%s cannot be written: %v", at, err), "name a folder that can be written"
+		return r
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		return unknown(r, err)
+	}
+	return judgeRoom(r, d, path, st.Bavail*uint64(st.Bsize))
+}
+
+func judgeRoom(r Result, d Dir, path string, have uint64) Result {
+	r.Detail = fmt.Sprintf("%s free in %s, about %s needed", size(have), path, size(d.Bytes))
+	if have < d.Bytes {
+		r.Status = Failed
+		r.Fix = "make room, or name a folder on another disk"
+	}
+	return r
+}
+
+func nearest(path string) (string, fs.FileInfo, error) {
+	for {
+		info, err := os.Stat(path)
+		if err == nil || path == filepath.Dir(path) {
+			return path, info, err
+		}
+		// ENOTDIR: a file stands where a folder is wanted; it is met further up.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return path, nil, err
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// checkGo looks for a Go toolchain. It is needed only if a program has to be built.
+func checkGo(ctx context.Context, programs []Program) Result {
+	r := Result{Name: "go", Status: OK}
+	path, err := exec.LookPath("go")
+	if err == nil {
+		var out []byte
+		if out, err = exec.CommandContext(ctx, path, "env", "GOVERSION").Output(); err == nil {
+			r.Detail = strings.TrimSpace(string(out)) + ", " + path
+			return r
+		}
+	}
+	r.Status = Warning
+	r.Detail = fmt.Sprintf("no working Go toolchain: %v", err)
+	r.Fix = "install Go 1.26 or later; without it programs cannot be built"
+	for _, p := range programs {
+		if p.Path == "" && p.Problem == "" {
+			r.Status = Failed
+		}
+	}
+	return r
+}
+
+// unknown is a check that could not be made: no reason not to try.
+func unknown(r Result, err error) Result {
+	r.Status, r.Detail, r.Fix = Warning, "cannot be told: "+err.Error(), "none known; a run may still work"
+	return r
+}
