@@ -125,23 +125,30 @@ type store struct {
 }
 
 func open(o Options, graphs []graph) (*store, error) {
-	s := &store{graphs: graphs, dir: o.CacheDir, progress: o.Progress}
+	s := &store{graphs: graphs, progress: o.Progress}
 	if s.progress == nil {
 		s.progress = func(string) {}
 	}
-	if s.dir == "" {
+	var err error
+	s.dir, err = CacheDir(o)
+	return s, err
+}
+
+// CacheDir is the absolute path of the folder that keeps built programs. It need not exist.
+func CacheDir(o Options) (string, error) {
+	dir := o.CacheDir
+	if dir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("finding the user's cache folder: %w; set HOME or XDG_CACHE_HOME, or name a cache folder", err)
+			return "", fmt.Errorf("finding the user's cache folder: %w; set HOME or XDG_CACHE_HOME, or name a cache folder", err)
 		}
-		s.dir = filepath.Join(base, "scaler", "components")
+		dir = filepath.Join(base, "scaler", "components")
 	}
-	dir, err := filepath.Abs(s.dir)
+	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("finding the cache folder %q: %w", s.dir, err)
+		return "", fmt.Errorf("finding the cache folder %q: %w", dir, err)
 	}
-	s.dir = dir
-	return s, nil
+	return abs, nil
 }
 
 func (s *store) paths(ctx context.Context, binDir string, names []string) (map[string]string, error) {

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// addComponentFlags adds the flags that say where programs are found and kept.
+func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
+	flags.StringVar(&o.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder with ready programs, which are then used as they are ($SCALER_BIN_DIR)")
+	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
+}
+
+func newComponentsCommand(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "components",
+		Short: "Show, build and find the programs that scaler runs",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var o component.Options
+	o.Progress = progress(s)
+	addComponentFlags(cmd.PersistentFlags(), &o)
+	cmd.AddCommand(newComponentsListCommand(s, &o), newComponentsBuildCommand(&o), newComponentsPathCommand(s, &o))
+	return cmd
+}
+
+func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the programs with their versions, and where they are",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
+				return err
+			}
+			all, err := component.List(cmd.Context(), *o)
+			if err != nil {
+				return err
+			}
+			return printList(s.out, output, "ComponentList", all, []string{"NAME", "VERSION", "SOURCE", "PATH"}, func(st component.Status) []string {
+				where := st.Path
+				if st.Problem != "" {
+					where = st.Problem
+				}
+				return []string{st.Name, st.Version, st.Source, where}
+			})
+		},
+	}
+	addListOutputFlag(cmd.Flags(), &output)
+	return cmd
+}
+
+func newComponentsBuildCommand(o *component.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "build [NAME...]",
+		Short:             "Build programs into the cache; without names, all",
+		Args:              componentNames,
+		ValidArgsFunction: completeComponents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return component.Build(cmd.Context(), *o, args...)
+		},
+	}
+}
+
+func newComponentsPathCommand(s streams, o *component.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:               "path NAME",
+		Short:             "Print the path of a program, without building it",
+		Args:              componentNames,
+		ValidArgsFunction: completeComponents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("components path: got %d names, want one", len(args))
+			}
+			path, err := componentPath(cmd.Context(), *o, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, path)
+			return err
+		},
+	}
+}
+
+func componentPath(ctx context.Context, o component.Options, name string) (string, error) {
+	all, err := component.List(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(all, func(st component.Status) bool { return st.Name == name })
+	switch st := all[i]; {
+	case st.Problem != "":
+		return "", fmt.Errorf("finding %s in --bin-dir %q: it %s", name, o.BinDir, st.Problem)
+	case st.Path == "":
+		return "", fmt.Errorf("finding %s: it is not built yet; run: scaler components build %s", name, name)
+	default:
+		return st.Path, nil
+	}
+}
+
+func componentNames(_ *cobra.Command, args []string) error {
+	for _, name := range args {
+		if !slices.Contains(component.Names(), name) {
+			return usagef("component %q: want one of %s", name, strings.Join(component.Names(), ", "))
+		}
+	}
+	return nil
+}
+
+func completeComponents(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	left := slices.DeleteFunc(component.Names(), func(name string) bool { return slices.Contains(args, name) })
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
+
+func addListOutputFlag(flags *pflag.FlagSet, output *string) {
+	flags.StringVarP(output, "output", "o", "table", "output format: table, json or yaml")
+}
+
+// printList prints items as a table with one row for each, or as a list object of this kind.
+func printList[T any](w io.Writer, output, kind string, items []T, header []string, row func(T) []string) error {
+	if output == "table" {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, strings.Join(header, "\t"))
+		for _, item := range items {
+			fmt.Fprintln(tw, strings.Join(row(item), "\t"))
+		}
+		return tw.Flush()
+	}
+	list := struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []T    `json:"items"`
+	}{"scaler.mesh/v1", kind, items}
+	if list.Items == nil {
+		list.Items = []T{}
+	}
+	if output == "yaml" {
+		text, err := yaml.Marshal(list)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", kind, err)
+		}
+		_, err = w.Write(text)
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(list)
+}
