@@ -1,0 +1,53 @@
+package recorder
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// components exposes what the sampler's components use, so that the run's TSDB
+// holds it also of programs without metrics of their own.
+type components struct{ sampler *Sampler }
+
+var (
+	componentCPU = componentDesc("cpu_seconds_total",
+		"Processor time used, user and system, by all processes that were this component.")
+	componentResident = componentDesc("resident_memory_bytes", "Resident memory.")
+	componentWaiting  = componentDesc("waiting_seconds_total",
+		"Time that threads were ready to run and waited for a processor, added up over threads.")
+	componentThreads  = componentDesc("threads", "Threads.")
+	componentFiles    = componentDesc("open_files", "Open files.")
+	componentRestarts = componentDesc("restarts_total", "Times that a process took the place of an earlier one.")
+)
+
+func componentDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "component", name), help, []string{"component"}, nil)
+}
+
+// Describe is part of prometheus.Collector.
+func (components) Describe(ch chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{
+		componentCPU, componentResident, componentWaiting, componentThreads, componentFiles, componentRestarts,
+	} {
+		ch <- desc
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (c components) Collect(ch chan<- prometheus.Metric) {
+	for _, t := range c.sampler.totals() {
+		counter := func(desc *prometheus.Desc, value float64) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, t.name)
+		}
+		gauge := func(desc *prometheus.Desc, value float64) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, t.name)
+		}
+		counter(componentCPU, t.cpu.Seconds())
+		counter(componentRestarts, float64(t.restarts))
+		if t.waited >= 0 {
+			counter(componentWaiting, t.waited.Seconds())
+		}
+		if t.running {
+			gauge(componentResident, float64(t.now.resident))
+			gauge(componentThreads, float64(t.now.threads))
+			gauge(componentFiles, float64(t.now.files))
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Gaps counts the scrapes of a job in (from, to] that failed, timed out or were
+// never made, and how many there should have been, over all its targets.
+func (r *Recorder) Gaps(ctx context.Context, job string, from, to time.Time) (missed, total int, err error) {
+	interval, ok := r.intervals[job]
+	if !ok {
+		return 0, 0, fmt.Errorf("counting gaps: no job %q", job)
+	}
+	series, err := r.samples(ctx, fmt.Sprintf("up{job=%q}", job), from, to)
+	if err != nil {
+		return 0, 0, fmt.Errorf("counting gaps: %w", err)
+	}
+	for _, s := range series {
+		m, t := gaps(s.Points, from, to, interval)
+		missed, total = missed+m, total+t
+	}
+	for range r.targets[job] - len(series) { // never reached in all the window
+		m, t := gaps(nil, from, to, interval)
+		missed, total = missed+m, total+t
+	}
+	return missed, total, nil
+}
+
+// gaps counts what is missing between the successful scrapes of one target,
+// whose value is 1. Scrapes are due at multiples of the interval from a moment
+// of Prometheus's choice: how many fit in the window depends on it, so
+// distances are counted, not the window. A scrape may be a tenth of the
+// interval early or late at the window's edges, and half of it in between.
+func gaps(up []Point, from, to time.Time, interval time.Duration) (missed, total int) {
+	jitter := interval / 10
+	last, done := from, 0
+	for _, p := range up {
+		if p.Value != 1 {
+			continue
+		}
+		distance := p.At.Sub(last)
+		if done == 0 {
+			missed += int((distance - jitter) / interval) // a scrape at from itself is not in the window
+		} else {
+			missed += max(0, int((distance+interval/2)/interval)-1)
+		}
+		last = p.At
+		done++
+	}
+	missed += int((to.Sub(last) - jitter) / interval)
+	return missed, missed + done
+}

@@ -1,0 +1,145 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// errGone is returned for a process that has ended, reaped or not, and when
+// its id was given to another.
+var errGone = errors.New("process has ended")
+
+// ticksPerSecond is the unit of times in /proc/PID/stat, fixed by the kernel's
+// interface whatever its own timer is.
+const ticksPerSecond = 100
+
+// source reads one process.
+//
+// Processor time comes from the process's own clock (clock_getcpuclockid(3)):
+// the scheduler's sum over all threads, ended ones included, exact to the
+// nanosecond even for a thread that is running now. /proc/PID/stat gives the
+// same sum cut to two counts of 10 ms, up to 20 ms late; adding up
+// /proc/PID/task/*/schedstat loses the threads that ended, and is a timer tick
+// late for running ones.
+//
+// Run delays have no such sum, so they are added up over threads. What a
+// thread waited after its last reading is lost when it ends.
+type source struct {
+	pid    int
+	ticks  uint64 // start after boot, which tells it from a later owner of its pid
+	proc   procfs.Proc
+	delays map[int]uint64 // of each thread at the last reading, ns
+	waited time.Duration
+}
+
+// openSource finds the process and says when it started.
+func openSource(pid int) (*source, time.Time, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return nil, time.Time{}, gone(err)
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return nil, time.Time{}, gone(err)
+	}
+	var boot unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+		return nil, time.Time{}, fmt.Errorf("reading the time since boot: %w", err)
+	}
+	now := time.Now()
+	// The tick of its start was cut off: take the latest moment that fits, so
+	// that no process seems older than a window it was started in.
+	const tick = time.Second / ticksPerSecond
+	age := time.Duration(boot.Nano()) - time.Duration(stat.Starttime+1)*tick
+	age = max(age, time.Microsecond) // before any reading
+	s := &source{pid: pid, ticks: stat.Starttime, proc: proc, delays: map[int]uint64{}}
+	return s, now.Add(-age), nil
+}
+
+// read looks at the process once. It returns errGone when there is nothing to
+// look at any more.
+func (s *source) read() (reading, error) {
+	stat, err := s.proc.Stat()
+	if err != nil {
+		return reading{}, gone(err)
+	}
+	if stat.Starttime != s.ticks || stat.State == "Z" || stat.State == "X" {
+		return reading{}, errGone
+	}
+	r := reading{at: time.Now(), threads: stat.NumThreads}
+	if r.cpu, err = processClock(s.pid); err != nil {
+		return reading{}, gone(err)
+	}
+	status, err := s.proc.NewStatus()
+	if err != nil {
+		return reading{}, gone(err)
+	}
+	r.resident, r.peak = int64(status.VmRSS), int64(status.VmHWM)
+	if r.files, err = s.proc.FileDescriptorsLen(); err != nil {
+		return reading{}, gone(err)
+	}
+	if r.waited, err = s.readDelays(); err != nil {
+		return reading{}, gone(err)
+	}
+	return r, nil
+}
+
+// readDelays adds what each thread waited since the last reading. It returns
+// -1 where the kernel keeps no run delays.
+func (s *source) readDelays() (time.Duration, error) {
+	threads, err := s.threads()
+	if err != nil {
+		return 0, err
+	}
+	delays := make(map[int]uint64, len(threads))
+	var ran uint64
+	for _, thread := range threads {
+		stat, err := thread.Schedstat()
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			continue // ended since it was listed
+		}
+		if err != nil {
+			return 0, err
+		}
+		ran += stat.RunningNanoseconds
+		before := s.delays[thread.PID]
+		if stat.WaitingNanoseconds < before {
+			before = 0 // another thread, under an old one's id
+		}
+		s.waited += time.Duration(stat.WaitingNanoseconds - before)
+		delays[thread.PID] = stat.WaitingNanoseconds
+	}
+	s.delays = delays
+	if ran == 0 {
+		return -1, nil
+	}
+	return s.waited, nil
+}
+
+func (s *source) threads() (procfs.Procs, error) { return procfs.AllThreads(s.pid) }
+
+// processClock is the processor time the process has used, by the clock whose
+// id clock_getcpuclockid(3) derives from a pid: its complement, shifted, and
+// 2 for the scheduler's count.
+func processClock(pid int) (time.Duration, error) {
+	const schedulerCount = 2
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|schedulerCount, &used); err != nil {
+		return 0, err
+	}
+	return time.Duration(used.Nano()), nil
+}
+
+// gone turns the errors by which /proc and the clock say so into errGone. A
+// clock of a pid that is nobody's is an invalid argument.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return errGone
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+)
+
+// Point is a value at a moment.
+type Point struct {
+	At    time.Time
+	Value float64
+}
+
+// Series is one line of a range query.
+type Series struct {
+	// Labels tell it from the others; __name__ is the metric, where one is left.
+	Labels map[string]string
+	// Points are in order of time; moments without a value are left out.
+	Points []Point
+}
+
+// Value evaluates a PromQL expression at a moment. The result must be a scalar
+// or at most one series: sum or max over the instances of a job. False means
+// that there is no value: no series, or not a number, as a ratio of nothing to
+// nothing is.
+func (r *Recorder) Value(ctx context.Context, expr string, at time.Time) (float64, bool, error) {
+	result, _, _, err := r.api.Query(ctx, expr, at)
+	if err != nil {
+		return 0, false, fmt.Errorf("querying %q: %w", expr, err)
+	}
+	v, ok, err := value(result)
+	if err != nil {
+		return 0, false, fmt.Errorf("querying %q: %w", expr, err)
+	}
+	return v, ok, nil
+}
+
+func value(result model.Value) (float64, bool, error) {
+	var v float64
+	switch result := result.(type) {
+	case *model.Scalar:
+		v = float64(result.Value)
+	case model.Vector:
+		switch {
+		case len(result) == 0:
+			return 0, false, nil
+		case len(result) > 1:
+			return 0, false, fmt.Errorf("%d series, want one", len(result))
+		case result[0].Histogram != nil:
+			return 0, false, fmt.Errorf("a histogram, want a number")
+		}
+		v = float64(result[0].Value)
+	default:
+		return 0, false, fmt.Errorf("a %s, want a number", result.Type())
+	}
+	return v, !math.IsNaN(v), nil
+}
+
+// Range evaluates a PromQL expression at from and then at each step until to;
+// a step of 0 means 1 s.
+func (r *Recorder) Range(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Series, error) {
+	if step == 0 {
+		step = defaultInterval
+	}
+	result, _, _, err := r.api.QueryRange(ctx, expr, promv1.Range{Start: from, End: to, Step: step})
+	if err != nil {
+		return nil, fmt.Errorf("querying %q: %w", expr, err)
+	}
+	series, err := matrix(result)
+	if err != nil {
+		return nil, fmt.Errorf("querying %q: %w", expr, err)
+	}
+	return series, nil
+}
+
+func matrix(result model.Value) ([]Series, error) {
+	streams, ok := result.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("a %s, want series", result.Type())
+	}
+	series := make([]Series, 0, len(streams))
+	for _, stream := range streams {
+		s := Series{Labels: map[string]string{}}
+		for name, value := range stream.Metric {
+			s.Labels[string(name)] = string(value)
+		}
+		for _, pair := range stream.Values {
+			s.Points = append(s.Points, Point{pair.Timestamp.Time(), float64(pair.Value)})
+		}
+		series = append(series, s)
+	}
+	return series, nil
+}
+
+// samples are the raw samples of a selector in (from, to], as scraped.
+func (r *Recorder) samples(ctx context.Context, selector string, from, to time.Time) ([]Series, error) {
+	expr := fmt.Sprintf("%s[%s]", selector, promDuration(to.Sub(from)))
+	result, _, _, err := r.api.Query(ctx, expr, to)
+	if err != nil {
+		return nil, fmt.Errorf("querying %q: %w", expr, err)
+	}
+	return matrix(result)
+}
+
+// Scraped returns when every target has been scraped with success after since.
+// Call it with a phase's end before asking for the phase: a scrape takes up to
+// an interval to come and to be stored. When ctx is done first, the error names
+// the targets that are missing and what their last scrapes met.
+func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		missing, err := r.missing(ctx, since)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-r.proc.Done():
+			return errors.Join(errors.New("waiting for scrapes: prometheus ended"), r.proc.Err())
+		case <-ctx.Done():
+			if err == nil {
+				err = errors.New(strings.Join(missing, "; "))
+			}
+			return fmt.Errorf("waiting for scrapes: %w: %w", ctx.Err(), r.explain(ctx, err))
+		case <-ticker.C:
+		}
+	}
+}
+
+// missing names the jobs with fewer instances scraped after since than they
+// have targets.
+func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, error) {
+	var missing []string
+	for job, targets := range r.targets {
+		expr := fmt.Sprintf("count(timestamp(up{job=%q} == 1) > %.3f)", job, float64(since.UnixMilli())/1000)
+		scraped, _, err := r.Value(ctx, expr, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		if int(scraped) < targets {
+			missing = append(missing, fmt.Sprintf("%s: %d of %d targets", job, int(scraped), targets))
+		}
+	}
+	return missing, nil
+}
+
+// explain adds to err what the last scrapes of failing targets met.
+func (r *Recorder) explain(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	targets, asked := r.api.Targets(ctx)
+	if asked != nil {
+		return err
+	}
+	errs := []error{err}
+	for _, t := range targets.Active {
+		if t.LastError != "" {
+			errs = append(errs, fmt.Errorf("%s: %s", t.ScrapeURL, t.LastError))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,200 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// defaultInterval is the time between two scrapes and between two readings.
+const defaultInterval = time.Second
+
+// Sampler reads what processes of this machine use: at a steady interval while
+// Run runs, and at each Edge. A component is known by its name; its processes
+// may follow one another. Methods may be called by several goroutines.
+type Sampler struct {
+	interval time.Duration
+
+	mu     sync.Mutex
+	tracks map[string]*track
+}
+
+// track is one component.
+type track struct {
+	lives []life
+	live  *source // of the last life; nil when it has ended
+}
+
+// NewSampler makes a Sampler that watches nothing yet. An interval of 0 means
+// 1 s.
+func NewSampler(interval time.Duration) *Sampler {
+	if interval == 0 {
+		interval = defaultInterval
+	}
+	return &Sampler{interval: interval, tracks: map[string]*track{}}
+}
+
+// Watch adds a process under a component's name and reads it at once. After a
+// restart the same name is watched again with the new pid; what the dead
+// process used stays in the figures. It is an error if there is no such
+// process.
+func (s *Sampler) Watch(name string, pid int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	src, started, err := openSource(pid)
+	if err != nil {
+		return fmt.Errorf("watching %s, process %d: %w", name, pid, err)
+	}
+	t := s.tracks[name]
+	if t == nil {
+		t = &track{}
+	}
+	if t.live != nil && t.live.pid == pid && t.live.ticks == src.ticks {
+		return nil
+	}
+	first, err := src.read()
+	if err != nil {
+		return fmt.Errorf("watching %s, process %d: %w", name, pid, err)
+	}
+	t.end(first.at)
+	t.live = src
+	t.lives = append(t.lives, life{pid: pid, started: started, readings: []reading{first}})
+	s.tracks[name] = t
+	return nil
+}
+
+// Ended tells that a watched process has ended and how much processor time it
+// had used in all, as its parent learned when it was reaped. Without it the
+// last reading counts, which misses what the process used after that. It does
+// nothing for a process that is not watched.
+func (s *Sampler) Ended(name string, pid int, cpuSeconds float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tracks[name]
+	if t == nil {
+		return
+	}
+	for i := range t.lives {
+		if l := &t.lives[i]; l.pid == pid {
+			if i == len(t.lives)-1 {
+				t.end(time.Now())
+			}
+			l.settle(time.Duration(cpuSeconds * float64(time.Second)))
+		}
+	}
+}
+
+// Edge reads every process now and returns the moment that the readings hold
+// for: take it as the edge of a phase. For an edge that was learned of late,
+// such as a convergence a moment ago, call Edge all the same: the figures then
+// interpolate between it and the reading before.
+func (s *Sampler) Edge() (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now()
+	return at, s.readAll()
+}
+
+// Run reads every process at the interval until ctx is done, then returns nil.
+// It returns early when a process that lives cannot be read.
+func (s *Sampler) Run(ctx context.Context) error {
+	ticker := time.NewTicker(s.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if _, err := s.Edge(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Figures are what the component used in [from, to). The window must lie where
+// it was watched, and a reading must follow its end: see [Sampler.Edge]. A
+// component that ended keeps its figures. Usage.Heap is nil.
+func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tracks[name]
+	if t == nil {
+		t = &track{}
+	}
+	u, err := usage(t.lives, from, to)
+	if err != nil {
+		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
+	}
+	return u, nil
+}
+
+// total is what a component has used so far.
+type total struct {
+	name     string
+	cpu      time.Duration
+	waited   time.Duration // negative where the kernel keeps no run delays
+	restarts int
+	running  bool
+	now      reading // of the last process
+}
+
+// totals reads all components anew and adds up their processes.
+func (s *Sampler) totals() []total {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// What cannot be read stands as it was; Run reports it.
+	_ = s.readAll()
+	totals := make([]total, 0, len(s.tracks))
+	for name, t := range s.tracks {
+		sum := total{name: name, restarts: len(t.lives) - 1, running: t.live != nil}
+		for _, l := range t.lives {
+			sum.now = l.last()
+			sum.cpu += sum.now.cpu
+			sum.waited += sum.now.waited
+		}
+		totals = append(totals, sum)
+	}
+	return totals
+}
+
+// readAll adds a reading to every component that runs. The caller holds mu.
+func (s *Sampler) readAll() error {
+	var errs []error
+	for name, t := range s.tracks {
+		if t.live == nil {
+			continue
+		}
+		r, err := t.live.read()
+		switch {
+		case errors.Is(err, errGone):
+			t.end(time.Now())
+		case err != nil:
+			errs = append(errs, fmt.Errorf("reading %s, process %d: %w", name, t.live.pid, err))
+		default:
+			l := &t.lives[len(t.lives)-1]
+			l.readings = append(l.readings, r)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end closes the last life, unless it is closed.
+func (t *track) end(at time.Time) {
+	if t.live == nil {
+		return
+	}
+	t.live = nil
+	t.lives[len(t.lives)-1].ended = at
+}
+
+// settle replaces what the last reading of an ended life says of processor
+// time by the whole that was accounted to it.
+func (l *life) settle(cpu time.Duration) {
+	last := l.last()
+	last.at = l.ended
+	last.cpu = max(last.cpu, cpu)
+	l.readings = append(l.readings, last)
+}

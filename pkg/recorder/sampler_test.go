@@ -1,0 +1,208 @@
+package recorder
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// burn uses processor time of this process until it has used d by the clock
+// of the process.
+func burn(t *testing.T, d time.Duration) {
+	t.Helper()
+	start := ownCPU(t)
+	for x := 0.0; ownCPU(t)-start < d; {
+		for range 10_000 {
+			x = math.Sqrt(x + 1)
+		}
+		runtime.KeepAlive(x)
+	}
+}
+
+// ownCPU is what getrusage(2) says, another way to the kernel's sum.
+func ownCPU(t *testing.T) time.Duration {
+	t.Helper()
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+func edge(t *testing.T, s *Sampler) time.Time {
+	t.Helper()
+	at, err := s.Edge()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestSamplerOnItself(t *testing.T) {
+	s := NewSampler(20 * time.Millisecond)
+	if err := s.Watch("self", os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	before, from := ownCPU(t), edge(t, s)
+	burn(t, 300*time.Millisecond)
+	block := make([]byte, 64<<20)
+	for i := 0; i < len(block); i += 4096 {
+		block[i] = 1
+	}
+	to, after := edge(t, s), ownCPU(t)
+	runtime.KeepAlive(block)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	u, err := s.Figures("self", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (after - before).Seconds(); math.Abs(u.CPUSeconds-want) > 0.02*want+0.005 {
+		t.Errorf("%v CPU seconds, getrusage says %v", u.CPUSeconds, want)
+	}
+	if u.MemoryPeak < 64<<20 || u.MemoryMean > u.MemoryPeak || u.MemoryEnd > u.MemoryPeak {
+		t.Errorf("memory: mean %v, peak %v, end %v; want a peak of 64 MiB and more", u.MemoryMean, u.MemoryPeak, u.MemoryEnd)
+	}
+	if u.Saturation == nil || *u.Saturation < 0 || *u.Saturation > 1 {
+		t.Errorf("saturation %v, want 0 to 1", show(u.Saturation))
+	}
+	if u.ThreadsPeak < 2 || u.OpenFilesPeak < 3 || u.Restarts != 0 || u.Heap != nil {
+		t.Errorf("figures %+v", u)
+	}
+}
+
+// spin starts a child that computes until it is killed, and returns what ends
+// it and says how much processor time it used.
+func spin(t *testing.T) (pid int, end func() float64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, func() float64 {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	}
+}
+
+func TestSamplerThroughARestart(t *testing.T) {
+	s := NewSampler(0)
+	from := edge(t, s)
+	var want float64
+	for range 3 {
+		pid, end := spin(t)
+		if err := s.Watch("spin", pid); err != nil {
+			t.Fatal(err)
+		}
+		burn(t, 50*time.Millisecond)
+		used := end()
+		edge(t, s) // finds it gone
+		s.Ended("spin", pid, used)
+		want += used
+	}
+	u, err := s.Figures("spin", from, edge(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(u.CPUSeconds-want) > 0.001 {
+		t.Errorf("%v CPU seconds, the kernel accounted %v at their ends", u.CPUSeconds, want)
+	}
+	if u.Restarts != 2 || u.MemoryEnd != 0 || u.MemoryMean == 0 {
+		t.Errorf("got %+v; want 2 restarts, no memory at the end, some before", u)
+	}
+}
+
+func TestSamplerKeepsTheLastReadingOfTheDead(t *testing.T) {
+	s := NewSampler(0)
+	pid, end := spin(t)
+	if err := s.Watch("spin", pid); err != nil {
+		t.Fatal(err)
+	}
+	from := edge(t, s)
+	burn(t, 50*time.Millisecond)
+	to := edge(t, s)
+	before, err := s.Figures("spin", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	after, err := s.Figures("spin", from, edge(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.CPUSeconds < before.CPUSeconds || before.CPUSeconds == 0 {
+		t.Errorf("%v CPU seconds, then %v when dead", before.CPUSeconds, after.CPUSeconds)
+	}
+}
+
+func TestSamplerErrors(t *testing.T) {
+	s := NewSampler(0)
+	pid, end := spin(t)
+	end()
+	if err := s.Watch("dead", pid); err == nil {
+		t.Error("watching a dead process: want an error")
+	}
+	if _, err := s.Figures("unknown", at(0), at(1)); err == nil {
+		t.Error("figures of what was never watched: want an error")
+	}
+	s.Ended("unknown", 1, 1)
+	if err := s.Watch("self", os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Watch("self", os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if n := len(s.tracks["self"].lives); n != 1 {
+		t.Errorf("watching the same process twice made %d lives", n)
+	}
+}
+
+// The three ways to a process's time must tell the same within their grain.
+func TestProcessClock(t *testing.T) {
+	burn(t, 50*time.Millisecond)
+	src, started, err := openSource(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := src.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := src.proc.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := r.cpu.Seconds() - stat.CPUTime(); math.Abs(d) > 0.03 {
+		t.Errorf("clock %v, /proc/PID/stat %v", r.cpu.Seconds(), stat.CPUTime())
+	}
+	if age := time.Since(started); age <= 0 || age > time.Hour || r.at.Before(started) {
+		t.Errorf("this process would be %s old", age)
+	}
+}
+
+func BenchmarkReadProcess(b *testing.B) {
+	src, _, err := openSource(os.Getpid())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := src.read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package recorder
+
+import (
+	"fmt"
+	"sort"
+	"time"
+)
+
+// SaturationNoise is the share of an interval below which waiting is taken for
+// the scheduler's ordinary work: each wake-up waits some microseconds even on
+// an idle machine, and a thousand or two of them a second are no saturation.
+const SaturationNoise = 0.02
+
+// peakWindow is the length over which peak cores are a mean.
+const peakWindow = time.Second
+
+// Usage is what one component used over a window of time.
+type Usage struct {
+	// CPUSeconds is processor time, user and system, of all threads, those that
+	// ended included, and of processes that died in the window.
+	CPUSeconds float64
+	// CoresMean is CPUSeconds over the window's length.
+	CoresMean float64
+	// CoresPeak is the greatest mean over any 1 s in the window, processor time
+	// taken as even between two readings, and at least CoresMean.
+	CoresPeak float64
+	// MemoryMean is resident memory in bytes, weighted by time, over the time
+	// in which the component ran.
+	MemoryMean float64
+	// MemoryPeak is the greatest resident memory in bytes: of the readings, and
+	// of the kernel's high-water mark wherever it rose between two of them.
+	MemoryPeak float64
+	// MemoryEnd is resident memory in bytes at the window's end, 0 where the
+	// component was not running then.
+	MemoryEnd float64
+	// Saturation is an upper bound of the share of the window in which the
+	// component had a thread ready to run that waited for a processor. Of each
+	// interval between two readings it takes min(1, waited/length), where
+	// waited sums the kernel's run delays over threads (nothing when that is
+	// below [SaturationNoise]), and weights it by length. It is a bound
+	// because threads that wait at the same moment are added. A delay counts
+	// where it ends, so a long one may appear an interval late. It does not
+	// see goroutines that wait inside a process for one of too few GOMAXPROCS.
+	// Nil where the kernel keeps no run delays.
+	Saturation *float64
+	// Restarts counts the times a process took the place of an earlier one.
+	Restarts int
+	// ThreadsPeak and OpenFilesPeak are the greatest counts read.
+	ThreadsPeak, OpenFilesPeak int
+	// Heap is the live heap of a Go program that exposes it, else nil. See
+	// [Recorder.Heap]; the Sampler leaves it nil.
+	Heap *Heap
+}
+
+// reading is what one look at a process gave. Counters are since its start.
+type reading struct {
+	at       time.Time
+	cpu      time.Duration
+	waited   time.Duration // run delays of its threads; -1 where the kernel keeps none
+	resident int64         // bytes
+	peak     int64         // bytes, the kernel's high-water mark
+	threads  int
+	files    int
+}
+
+// life is one process of a component. Its readings are in order of time, at
+// least one, and all after started.
+type life struct {
+	pid      int
+	started  time.Time
+	readings []reading
+	ended    time.Time // zero while it runs
+}
+
+func (l *life) last() reading { return l.readings[len(l.readings)-1] }
+
+// end is the time until which the life's counters are known.
+func (l *life) end() time.Time {
+	if !l.ended.IsZero() {
+		return l.ended
+	}
+	return l.last().at
+}
+
+// points are the readings with one before them for the process's start, when
+// all counters were zero, and one after them for its end, when they stood
+// still.
+func (l *life) points() []reading {
+	points := make([]reading, 0, len(l.readings)+2)
+	first := l.readings[0]
+	points = append(points, reading{at: l.started, resident: first.resident, waited: min(0, first.waited)})
+	points = append(points, l.readings...)
+	if last := l.last(); l.end().After(last.at) {
+		last.at = l.end()
+		points = append(points, last)
+	}
+	return points
+}
+
+// usage computes the figures of [from, to) from the processes that were one
+// component after another. Between two readings counters grow evenly and
+// memory changes evenly.
+func usage(lives []life, from, to time.Time) (Usage, error) {
+	if err := covered(lives, from, to); err != nil {
+		return Usage{}, err
+	}
+	length := to.Sub(from).Seconds()
+	var u Usage
+	var memory, alive, waiting float64
+	var edges []time.Time // where the slope of the processor time may change
+	series := make([][]reading, len(lives))
+	delays := true
+	for i := range lives {
+		points := lives[i].points()
+		series[i] = points
+		if i > 0 && !lives[i].started.Before(from) && lives[i].started.Before(to) {
+			u.Restarts++
+		}
+		for j, p := range points {
+			edges = append(edges, p.at)
+			delays = delays && p.waited >= 0
+			if !p.at.Before(from) && !p.at.After(to) {
+				u.see(p)
+			}
+			if j == 0 {
+				continue
+			}
+			start, end := later(from, points[j-1].at), earlier(to, p.at)
+			if overlap := end.Sub(start).Seconds(); overlap > 0 {
+				s := stretch{points[j-1], p}
+				memory += overlap * (s.resident(start) + s.resident(end)) / 2
+				alive += overlap
+				waiting += overlap * s.saturation()
+				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
+			}
+		}
+		u.CPUSeconds += cpuAt(points, to) - cpuAt(points, from)
+		if l := lives[i]; !to.Before(points[0].at) && (l.ended.IsZero() || to.Before(l.ended)) {
+			u.MemoryEnd = residentAt(points, to)
+		}
+	}
+	u.CoresMean = u.CPUSeconds / length
+	u.CoresPeak = max(u.CoresMean, peakCores(series, edges, from, to))
+	if alive > 0 {
+		u.MemoryMean = memory / alive
+	}
+	if delays {
+		u.Saturation = new(min(1, waiting/length))
+	}
+	return u, nil
+}
+
+// covered says whether the readings reach over the whole window.
+func covered(lives []life, from, to time.Time) error {
+	if !from.Before(to) {
+		return fmt.Errorf("window ends at %s, not after its start %s", clock(to), clock(from))
+	}
+	if len(lives) == 0 {
+		return fmt.Errorf("no process was watched")
+	}
+	first, last := lives[0], lives[len(lives)-1]
+	if at := first.readings[0].at; first.started.Before(from) && at.After(from) {
+		return fmt.Errorf("window starts at %s, and watching only at %s", clock(from), clock(at))
+	}
+	if last.ended.IsZero() && last.last().at.Before(to) {
+		return fmt.Errorf("window ends at %s, and the last reading is of %s: an edge is missing", clock(to), clock(last.last().at))
+	}
+	return nil
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05.000") }
+
+// see takes in what has no meaning between readings.
+func (u *Usage) see(p reading) {
+	u.ThreadsPeak = max(u.ThreadsPeak, p.threads)
+	u.OpenFilesPeak = max(u.OpenFilesPeak, p.files)
+}
+
+// stretch is the time between two readings that follow each other.
+type stretch struct{ a, b reading }
+
+// part is how far into the stretch t lies, from 0 to 1.
+func (s stretch) part(t time.Time) float64 {
+	return t.Sub(s.a.at).Seconds() / s.b.at.Sub(s.a.at).Seconds()
+}
+
+func (s stretch) cpu(t time.Time) float64 {
+	return s.a.cpu.Seconds() + (s.b.cpu-s.a.cpu).Seconds()*s.part(t)
+}
+
+func (s stretch) resident(t time.Time) float64 {
+	return float64(s.a.resident) + float64(s.b.resident-s.a.resident)*s.part(t)
+}
+
+// highWater is the kernel's mark where it rose inside the window, else 0: an
+// older mark may be of a time before it.
+func (s stretch) highWater(from, to time.Time) float64 {
+	if s.b.peak > s.a.peak && !s.a.at.Before(from) && !s.b.at.After(to) {
+		return float64(s.b.peak)
+	}
+	return 0
+}
+
+func (s stretch) saturation() float64 {
+	share := (s.b.waited - s.a.waited).Seconds() / s.b.at.Sub(s.a.at).Seconds()
+	if share < SaturationNoise {
+		return 0
+	}
+	return min(1, share)
+}
+
+// around is the stretch that holds t, which lies strictly between the first
+// and the last of points.
+func around(points []reading, t time.Time) stretch {
+	i := sort.Search(len(points), func(i int) bool { return points[i].at.After(t) })
+	return stretch{points[i-1], points[i]}
+}
+
+// cpuAt is the processor time used until t, in seconds.
+func cpuAt(points []reading, t time.Time) float64 {
+	last := points[len(points)-1]
+	switch {
+	case !t.After(points[0].at):
+		return 0
+	case !t.Before(last.at):
+		return last.cpu.Seconds()
+	}
+	return around(points, t).cpu(t)
+}
+
+// residentAt is the memory held at t, in bytes; t is not before the first of
+// points.
+func residentAt(points []reading, t time.Time) float64 {
+	last := points[len(points)-1]
+	if !t.Before(last.at) {
+		return float64(last.resident)
+	}
+	return around(points, t).resident(t)
+}
+
+// peakCores is the greatest mean over any peakWindow inside [from, to). The
+// processor time is made of straight lines between edges, so a window that has
+// the greatest mean starts or ends at an edge.
+func peakCores(series [][]reading, edges []time.Time, from, to time.Time) float64 {
+	window := min(peakWindow, to.Sub(from))
+	used := func(t time.Time) (seconds float64) {
+		for _, points := range series {
+			seconds += cpuAt(points, t)
+		}
+		return seconds
+	}
+	var peak float64
+	try := func(start time.Time) {
+		if end := start.Add(window); !start.Before(from) && !end.After(to) {
+			peak = max(peak, (used(end)-used(start))/window.Seconds())
+		}
+	}
+	try(from)
+	try(to.Add(-window))
+	for _, edge := range edges {
+		try(edge)
+		try(edge.Add(-window))
+	}
+	return peak
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
