@@ -1,0 +1,61 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// doubts numbers the warnings of the runs in a report and marks the figures
+// they are about.
+type doubts struct {
+	numbered []doubt
+}
+
+type doubt struct {
+	run  *record.Run
+	text record.Warning
+}
+
+// number takes in a run's warnings, in their order.
+func (d *doubts) number(run *record.Run) {
+	for _, w := range run.Warnings {
+		d.numbered = append(d.numbered, doubt{run, w})
+	}
+}
+
+// mark returns the numbers of the warnings that touch the figure at path, as
+// in " [1,3]", or "". Marks stand as high as they can: a figure shown under a
+// heading whose own path is within leaves to it the warnings that cover all
+// of within.
+func (d *doubts) mark(run *record.Run, path, within string) string {
+	var numbers []string
+	for i, n := range d.numbered {
+		if n.run == run && covers(n.text.About, path) && !covers(n.text.About, within) {
+			numbers = append(numbers, fmt.Sprint(i+1))
+		}
+	}
+	if numbers == nil {
+		return ""
+	}
+	return " [" + strings.Join(numbers, ",") + "]"
+}
+
+// covers says whether a warning about one path touches another.
+func covers(about, path string) bool {
+	return about != "" && (path == about || strings.HasPrefix(path, about+"."))
+}
+
+// lines are the warnings as they are printed; withRun names their runs.
+func (d *doubts) lines(withRun bool) []string {
+	var lines []string
+	for i, n := range d.numbered {
+		about := orAbsent(n.text.About)
+		if withRun {
+			about = n.run.Name + ", " + about
+		}
+		lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.text.Text))
+	}
+	return lines
+}

@@ -1,0 +1,76 @@
+package report
+
+import "scaler.mesh/scaler/pkg/record"
+
+// latencyRow is one distribution of a run.
+type latencyRow struct {
+	name   string
+	path   string // in the record
+	always bool   // shown even when it was not measured
+	value  *record.Latency
+}
+
+// changeKinds in the order they are shown.
+var changeKinds = []record.ChangeKind{
+	record.EndpointAdd, record.EndpointRemove, record.EndpointHealth, record.RouteChange, record.PolicyChange,
+}
+
+func latencyRows(l *record.Latencies) []latencyRow {
+	rows := []latencyRow{
+		{"pod admission", "latencies.podAdmission", true, l.PodAdmission},
+		{"pod ready", "latencies.podReady", true, l.PodReady},
+		{"certificate", "latencies.certificate", true, l.Certificate},
+		{"key", "latencies.key", false, l.Key},
+		{"token", "latencies.token", false, l.Token},
+		{"client wait", "latencies.clientWait", false, l.ClientWait},
+		{"connect", "latencies.connect", true, l.Connect},
+		{"connect, total", "latencies.connectTotal", false, l.ConnectTotal},
+		{"first configuration", "latencies.firstConfiguration", true, l.FirstConfiguration},
+		{"complete configuration", "latencies.completeConfiguration", true, l.CompleteConfiguration},
+	}
+	for _, kind := range changeKinds {
+		rows = append(rows, latencyRow{"push: " + string(kind), "latencies.push." + string(kind), false, l.Push[kind]})
+	}
+	for _, kind := range changeKinds {
+		path := "latencies.propagation." + string(kind)
+		rows = append(rows,
+			latencyRow{"first: " + string(kind), path + ".first", false, l.Propagation[kind].First},
+			latencyRow{"last: " + string(kind), path + ".last", false, l.Propagation[kind].Last})
+	}
+	return append(rows, latencyRow{"cluster's part", "latencies.clusterPart", false, l.ClusterPart})
+}
+
+func (r *runReport) latencies() table {
+	t := table{head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
+	for _, row := range latencyRows(&r.run.Latencies) {
+		l := row.value
+		if l == nil {
+			if row.always {
+				t.add(row.name+r.mark(row.path, "latencies"), absent, absent, absent, absent, absent, absent)
+			}
+			continue
+		}
+		figure := func(v *float64, name string) string {
+			return quantile(l, v) + r.mark(row.path+"."+name, row.path)
+		}
+		t.add(row.name+r.mark(row.path, "latencies"), count(&l.Count),
+			count(&l.Lost)+r.mark(row.path+".lost", row.path),
+			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), seconds(l.Max)+r.mark(row.path+".max", row.path))
+	}
+	return t
+}
+
+// quantile prints one that falls among the lost as what is known of it: that
+// it is above all that came.
+func quantile(l *record.Latency, v *float64) string {
+	switch {
+	case v != nil:
+		return seconds(v)
+	case l != nil && l.Lost > 0 && l.Max != nil:
+		return ">" + seconds(l.Max)
+	case l != nil && l.Lost > 0:
+		return "lost"
+	default:
+		return absent
+	}
+}

@@ -1,0 +1,240 @@
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// fullRun has every figure.
+func fullRun() record.Run {
+	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	phase := func(name record.PhaseName, from, to float64, by record.EndedBy) record.Phase {
+		return record.Phase{Name: name, Start: at(from), End: new(at(to)), Seconds: new(to - from), EndedBy: by}
+	}
+	usage := func(cores, peak, memory float64) *record.Usage {
+		return &record.Usage{
+			Cores: &record.Level{Mean: new(cores), Peak: new(peak)}, CPUSeconds: new(cores * 31.4),
+			MemoryBytes: &record.Level{Mean: new(memory), Peak: new(memory * 1.2), End: new(memory * 1.1)},
+			HeapBytes:   &record.Level{Mean: new(memory / 2), End: new(memory / 3)},
+			Saturation:  new(cores / 4), Restarts: new(0),
+		}
+	}
+	latency := func(p50 float64) *record.Latency {
+		return &record.Latency{Unit: "s", Count: 200, Min: new(p50 / 2), Mean: new(p50 * 1.1), P50: new(p50), P90: new(p50 * 2), P99: new(p50 * 4), P999: new(p50 * 5), Max: new(p50 * 5)}
+	}
+	lossy := &record.Latency{Unit: "s", Count: 150, Lost: 50, Min: new(0.1), Mean: new(0.2), P50: new(0.25), Max: new(0.9)}
+	return record.Run{
+		APIVersion: record.APIVersion, Kind: record.Kind, Name: "istiod-strict-200", Status: record.StatusCompleted,
+		Started: start, Finished: new(at(118)),
+		Spec: record.Spec{Pods: 200, Services: 20, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "100/10s", Mode: "strict", XDS: "delta", SteadySeconds: 60, Probes: 20},
+		Environment: record.Environment{CPUs: 2, MemoryBytes: 25_200_000_000, Kernel: "6.1.0", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v0.1.0",
+			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "A": "b"}},
+			Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},
+		Phases: []record.Phase{
+			phase(record.PhaseBaseline, 4, 14, record.EndedByDuration), phase(record.PhaseRollout, 14, 45.4, record.EndedByConverged),
+			phase(record.PhaseSettle, 45.4, 55.4, record.EndedByDuration), phase(record.PhaseSteady, 55.4, 115.4, record.EndedByDuration),
+		},
+		Arrival:      &record.Arrival{OfferedPerSecond: new(10.0), AchievedPerSecond: new(9.87)},
+		Pods:         &record.Pods{Requested: 200, Created: new(200), Ready: new(200), Connected: new(200), Complete: new(200), Converged: new(200)},
+		ControlPlane: &record.ByPhase[*record.Usage]{Baseline: usage(0.02, 0.05, 8e7), Rollout: usage(1.52, 1.98, 1.82e8), Steady: usage(0, 0.011, 1.7e8)},
+		Cluster: map[string]record.ByPhase[*record.Usage]{
+			"kube-apiserver": {Rollout: usage(0.9, 1.4, 4.1e8), Steady: usage(0.1, 0.3, 4.2e8)},
+			"etcd":           {Rollout: usage(0.2, 0.4, 9e7), Steady: usage(0.02, 0.05, 9.1e7)},
+		},
+		Sidecars: &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{Steady: usage(0.1, 0.2, 3.5e8)}}},
+		Latencies: record.Latencies{
+			PodAdmission: latency(0.0123), PodReady: latency(1.5), Certificate: latency(0.25), Key: latency(0.0000021), Token: latency(0.004), ClientWait: latency(0.1),
+			Connect: latency(0.003), ConnectTotal: latency(0.6), FirstConfiguration: latency(0.3), CompleteConfiguration: latency(0.9),
+			Push:        map[record.ChangeKind]*record.Latency{record.RouteChange: latency(0.15), record.EndpointAdd: lossy},
+			Propagation: map[record.ChangeKind]record.Propagation{record.RouteChange: {First: latency(0.11), Last: latency(0.4)}},
+			ClusterPart: latency(0.02),
+		},
+		XDS: &record.XDS{
+			Responses: map[string]int64{"CDS": 400, "EDS": 5000, "LDS": 410, "RDS": 399}, Bytes: map[string]int64{"CDS": 4_000_000, "EDS": 12_345_678, "LDS": 999, "RDS": 0},
+			Acks: new(int64(6209)), Nacks: new(int64(0)), Attempts: new(int64(231)), Refusals: new(int64(31)), Reconnects: new(int64(0)), WastedResponses: new(int64(12)),
+			ConfigurationBytes: &record.ConfigurationBytes{Mean: new(81_234.5), Max: new(99_000.0)},
+		},
+		Certificates: &record.Certificates{Issued: new(int64(200)), Failed: new(int64(0)), Attempts: new(int64(203)), PerSecond: new(79.6)},
+		Own:          &record.Own{ByPhase: record.ByPhase[map[string]float64]{Rollout: map[string]float64{"pilot_xds": 200}}},
+		Instrument:   &record.Instrument{Cores: new(0.31), MemoryBytes: new(1.01e8), BytesPerSidecar: new(61_000.0), OpenFiles: new(431), Lag: latency(0.0004)},
+		Warnings: []record.Warning{
+			{About: "controlPlane.rollout", Text: "saturated for 38% of the phase: peak cores are a lower bound"},
+			{About: "latencies.push.endpointAdd.lost", Text: "50 of 200 had not come after 30s"},
+			{About: "controlPlane.rollout.cores.peak", Text: "1 of 31 scrapes missed"},
+			{About: "prometheus", Text: "2 targets were scraped late"},
+		},
+	}
+}
+
+// killedRun is what a scaler left that was killed before the rollout.
+func killedRun() record.Run {
+	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	return record.Run{
+		APIVersion: record.APIVersion, Kind: record.Kind, Name: "istiod-permissive-400", Status: record.StatusInterrupted, Started: start,
+		Spec:        record.Spec{Pods: 400, Services: 40, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "all", Mode: "permissive", XDS: "delta"},
+		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod"}, Knobs: record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}},
+		Phases:      []record.Phase{{Name: record.PhaseBaseline, Start: start.Add(4 * time.Second)}},
+	}
+}
+
+// ladder is several runs, found in no particular order.
+func ladder() []record.Run {
+	small, big, unconverged := fullRun(), fullRun(), fullRun()
+	big.Name, big.Spec.Pods, big.Spec.Services, big.Pods.Requested, big.Pods.Converged = "istiod-strict-1600", 1600, 160, 1600, new(1600)
+	big.Warnings = []record.Warning{{About: "latencies.certificate", Text: "bound by TokenReview at 80/s"}}
+	unconverged.Name, unconverged.Status, unconverged.Warnings = "istiod-strict-200-2", record.StatusUnconverged, nil
+	unconverged.Spec.Repeat = 2
+	unconverged.Phases[1].EndedBy = record.EndedByTimeout
+	unconverged.Pods.Converged = new(187)
+	unconverged.Latencies.CompleteConfiguration = &record.Latency{Unit: "s", Count: 187, Lost: 13, P50: new(0.9), P90: new(2.0), Max: new(6.1)}
+	return []record.Run{big, killedRun(), unconverged, small}
+}
+
+var formats = map[string]func(io.Writer, []record.Run) error{"txt": Table, "md": Markdown, "json": JSON, "yaml": YAML}
+
+func TestGolden(t *testing.T) {
+	for name, runs := range map[string][]record.Run{
+		"none":   nil,
+		"full":   {fullRun()},
+		"killed": {killedRun()},
+		"ladder": ladder(),
+		"bare":   {{}},
+		"hostile": {{Name: "a|b\x1b[31m\nc", Status: "<b>", Reason: "`x` *y*",
+			Warnings: []record.Warning{{Text: "first\nsecond"}}}},
+	} {
+		for ext, print := range formats {
+			t.Run(name+"."+ext, func(t *testing.T) {
+				golden(t, name+"."+ext, text(t, print, runs))
+			})
+		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	seen := map[string]bool{}
+	for _, format := range Formats {
+		print := func(w io.Writer, runs []record.Run) error { return Print(w, format, runs) }
+		seen[text(t, print, ladder())] = true
+	}
+	if len(seen) != len(Formats) {
+		t.Errorf("%d formats print %d different texts", len(Formats), len(seen))
+	}
+	if err := Print(io.Discard, "html", ladder()); err == nil {
+		t.Error("html: want an error")
+	}
+}
+
+func text(t *testing.T, print func(io.Writer, []record.Run) error, runs []record.Run) string {
+	t.Helper()
+	var b strings.Builder
+	if err := print(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; write it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
+	}
+}
+
+func TestJSONAndYAMLHoldTheSame(t *testing.T) {
+	runs := ladder()
+	fromYAML, err := yaml.YAMLToJSON([]byte(text(t, YAML, runs)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b record.RunList
+	if err := json.Unmarshal(fromYAML, &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(text(t, JSON, runs)), &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("YAML and JSON differ:\n%s", diff)
+	}
+	if a.APIVersion != record.APIVersion || a.Kind != record.ListKind || len(a.Items) != len(runs) {
+		t.Errorf("list is %s %s with %d items", a.APIVersion, a.Kind, len(a.Items))
+	}
+}
+
+// However runs are found, a report of them is the same.
+func TestOrderIsStable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	runs := ladder()
+	want := text(t, Table, runs)
+	for range 20 {
+		rng.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		if diff := cmp.Diff(want, text(t, Table, runs)); diff != "" {
+			t.Fatalf("order of runs shows in the report:\n%s", diff)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{seconds(nil), "-"}, {seconds(new(0.0)), "0s"}, {seconds(new(1.2e-6)), "1.20µs"}, {seconds(new(0.0123)), "12.3ms"},
+		{seconds(new(0.9)), "900ms"}, {seconds(new(1.0)), "1.00s"}, {seconds(new(31.44)), "31.4s"}, {seconds(new(612.3)), "612s"}, {seconds(new(-0.5)), "-500ms"},
+		{bytes(nil), "-"}, {bytes(new(0.0)), "0B"}, {bytes(new(999.0)), "999B"}, {bytes(new(1000.0)), "1.00kB"}, {bytes(new(182e6)), "182MB"}, {bytes(new(1.1e9)), "1.10GB"}, {bytes(new(5e15)), "5000TB"},
+		{number(nil), "-"}, {number(new(0.0)), "0"}, {number(new(0.0123)), "0.012"}, {number(new(1.525)), "1.52"}, {number(new(9.996)), "10.0"}, {number(new(79.64)), "79.6"},
+		{percent(nil), "-"}, {percent(new(0.0)), "0%"}, {percent(new(0.385)), "38.5%"}, {percent(new(1.0)), "100%"},
+		{count[int](nil), "-"}, {count(new(int64(0))), "0"}, {count(new(200)), "200"},
+		{many(1, "pod"), "1 pod"}, {many(0, "pod"), "0 pods"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// Whatever a record holds, it prints.
+func FuzzReport(f *testing.F) {
+	full, err := json.Marshal(ladder())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full)
+	f.Add([]byte(`[{"phases":[null],"cluster":{"etcd":null},"latencies":{"push":{"route":null}}},{"controlPlane":{"rollout":{"cores":null}}}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var runs []record.Run
+		if json.Unmarshal(data, &runs) != nil {
+			return
+		}
+		for ext, print := range formats {
+			if err := print(io.Discard, runs); err != nil {
+				t.Errorf("printing as %s: %v", ext, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// runReport makes the document of one run.
+type runReport struct {
+	run    *record.Run
+	doubts doubts
+}
+
+func runDocument(run *record.Run) document {
+	r := runReport{run: run}
+	r.doubts.number(run)
+	d := document{
+		title:    fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
+		facts:    r.facts(),
+		warnings: r.doubts.lines(false),
+	}
+	for _, t := range []table{
+		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
+		r.latencies(), r.xds(), r.streams(), r.certificates(), r.instrument(),
+	} {
+		if len(t.rows) > 0 {
+			d.tables = append(d.tables, t)
+		}
+	}
+	return d
+}
+
+// mark marks the figure at path; see doubts.mark.
+func (r *runReport) mark(path, within string) string { return r.doubts.mark(r.run, path, within) }
+
+func (r *runReport) facts() []fact {
+	spec, env := r.run.Spec, r.run.Environment
+	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", many(spec.Pods, "pod"), many(spec.Services, "service"),
+		many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
+	facts := []fact{
+		{"control plane", controlPlaneText(env.ControlPlane)},
+		{"knobs", knobsText(env.Knobs, spec.Mode)},
+		{"mesh", mesh},
+		{"burst", orAbsent(spec.Burst) + r.arrivalText()},
+		{"xds", orAbsent(spec.XDS)},
+		{"machine", machineText(env)},
+		{"started", r.startedText()},
+	}
+	if len(env.ControlPlane.Settings) > 0 {
+		facts = slices.Insert(facts, 1, fact{"settings", settingsText(env.ControlPlane.Settings)})
+	}
+	if r.run.Reason != "" {
+		facts = append(facts, fact{"reason", r.run.Reason})
+	}
+	return facts
+}
+
+func controlPlaneText(c record.ControlPlaneSource) string {
+	parts := []string{strings.TrimSpace(orAbsent(c.Name) + " " + c.Version)}
+	if c.Replicas > 0 {
+		parts = append(parts, many(c.Replicas, "replica"))
+	}
+	if c.GOMAXPROCS > 0 {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func settingsText(settings map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		parts = append(parts, name+"="+settings[name])
+	}
+	return strings.Join(parts, " ")
+}
+
+func knobsText(k record.Knobs, mode string) string {
+	text := fmt.Sprintf("mtls %s, scope %s, authz %s", orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz))
+	if mode != "" {
+		text += " (mode " + mode + ")"
+	}
+	return text
+}
+
+func topologyText(spec record.Spec) string {
+	text := orAbsent(spec.Topology)
+	if spec.FanOut > 0 {
+		text += fmt.Sprintf(" with fan-out %d", spec.FanOut)
+	}
+	return text
+}
+
+func (r *runReport) arrivalText() string {
+	a := r.run.Arrival
+	if a == nil {
+		return ""
+	}
+	var parts []string
+	if a.OfferedPerSecond != nil {
+		parts = append(parts, "offered "+number(a.OfferedPerSecond))
+	}
+	if a.AchievedPerSecond != nil {
+		parts = append(parts, "achieved "+number(a.AchievedPerSecond))
+	}
+	if parts == nil {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ") + " pods/s" + r.mark("arrival", "")
+}
+
+func machineText(env record.Environment) string {
+	var parts []string
+	if env.CPUs > 0 {
+		parts = append(parts, many(env.CPUs, "CPU"))
+	}
+	if env.MemoryBytes > 0 {
+		parts = append(parts, bytes(new(float64(env.MemoryBytes))))
+	}
+	for _, p := range []struct{ name, version string }{
+		{"kernel", env.Kernel}, {"Kubernetes", env.Kubernetes}, {"KWOK", env.Kwok}, {"scaler", env.Scaler},
+	} {
+		if p.version != "" {
+			parts = append(parts, p.name+" "+p.version)
+		}
+	}
+	return orAbsent(strings.Join(parts, ", "))
+}
+
+func (r *runReport) startedText() string {
+	if r.run.Started.IsZero() {
+		return absent
+	}
+	text := r.run.Started.Format(time.RFC3339)
+	if r.run.Finished == nil {
+		return text + ", end unknown"
+	}
+	return text + ", " + seconds(new(r.run.Finished.Sub(r.run.Started).Seconds())) + " in all"
+}
+
+func (r *runReport) phases() table {
+	t := table{head: []string{"phase", "ended by", "length"}, left: 1}
+	for _, p := range r.run.Phases {
+		t.add(string(p.Name)+r.mark("phases."+string(p.Name), ""), orAbsent(string(p.EndedBy)), seconds(p.Seconds))
+	}
+	return t
+}
+
+func (r *runReport) pods() table {
+	t := table{head: []string{"pods", "requested", "created", "ready", "connected", "complete", "converged"}}
+	p := r.run.Pods
+	if p == nil {
+		p = &record.Pods{Requested: r.run.Spec.Pods}
+	}
+	within := "pods"
+	t.add("at end of rollout"+r.mark(within, ""),
+		count(&p.Requested)+r.mark("pods.requested", within),
+		count(p.Created)+r.mark("pods.created", within),
+		count(p.Ready)+r.mark("pods.ready", within),
+		count(p.Connected)+r.mark("pods.connected", within),
+		count(p.Complete)+r.mark("pods.complete", within),
+		count(p.Converged)+r.mark("pods.converged", within))
+	return t
+}
+
+func (r *runReport) xds() table {
+	t := table{head: []string{"xds", "responses", "bytes"}}
+	x := r.run.XDS
+	if x == nil {
+		return t
+	}
+	types := map[string]bool{}
+	for name := range x.Responses {
+		types[name] = true
+	}
+	for name := range x.Bytes {
+		types[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		t.add(name, entry(x.Responses, name, func(n int64) string { return count(&n) })+r.mark("xds.responses."+name, ""),
+			entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })+r.mark("xds.bytes."+name, ""))
+	}
+	return t
+}
+
+// entry prints what a map has under name, as absent when it has nothing.
+func entry[T any](m map[string]T, name string, print func(T) string) string {
+	v, ok := m[name]
+	if !ok {
+		return absent
+	}
+	return print(v)
+}
+
+func (r *runReport) streams() table {
+	t := table{head: []string{"streams", "attempts", "refusals", "reconnects", "acks", "nacks", "wasted", "configuration mean", "max"}}
+	x := r.run.XDS
+	if x == nil {
+		return t
+	}
+	size := x.ConfigurationBytes
+	if size == nil {
+		size = &record.ConfigurationBytes{}
+	}
+	within := "xds"
+	t.add("all sidecars"+r.mark(within, ""),
+		count(x.Attempts)+r.mark("xds.attempts", within),
+		count(x.Refusals)+r.mark("xds.refusals", within),
+		count(x.Reconnects)+r.mark("xds.reconnects", within),
+		count(x.Acks)+r.mark("xds.acks", within),
+		count(x.Nacks)+r.mark("xds.nacks", within),
+		count(x.WastedResponses)+r.mark("xds.wastedResponses", within),
+		bytes(size.Mean)+r.mark("xds.configurationBytes.mean", within),
+		bytes(size.Max)+r.mark("xds.configurationBytes.max", within))
+	return t
+}
+
+func (r *runReport) certificates() table {
+	t := table{head: []string{"certificates", "issued", "failed", "attempts", "per second"}}
+	c := r.run.Certificates
+	if c == nil {
+		return t
+	}
+	within := "certificates"
+	t.add("all sidecars"+r.mark(within, ""),
+		count(c.Issued)+r.mark("certificates.issued", within),
+		count(c.Failed)+r.mark("certificates.failed", within),
+		count(c.Attempts)+r.mark("certificates.attempts", within),
+		number(c.PerSecond)+r.mark("certificates.perSecond", within))
+	return t
+}
+
+func (r *runReport) instrument() table {
+	t := table{head: []string{"instrument", "cores", "memory, peak", "memory per sidecar", "open files", "lag p99", "lag max"}}
+	i := r.run.Instrument
+	if i == nil {
+		return t
+	}
+	lag := i.Lag
+	if lag == nil {
+		lag = &record.Latency{}
+	}
+	within := "instrument"
+	t.add("scaler itself"+r.mark(within, ""),
+		number(i.Cores)+r.mark("instrument.cores", within),
+		bytes(i.MemoryBytes)+r.mark("instrument.memoryBytes", within),
+		bytes(i.BytesPerSidecar)+r.mark("instrument.bytesPerSidecar", within),
+		count(i.OpenFiles)+r.mark("instrument.openFiles", within),
+		seconds(lag.P99)+r.mark("instrument.lag.p99", within),
+		seconds(lag.Max)+r.mark("instrument.lag.max", within))
+	return t
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// An axis is something in which runs may differ, apart from the size and the
+// knobs, which every line shows. What is the same for all runs is said once
+// above the tables; what differs has a table of its own.
+type axis struct {
+	name  string
+	value func(*record.Run) string
+}
+
+var axes = []axis{
+	{"control plane", func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }},
+	{"settings", func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }},
+	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{"topology", func(r *record.Run) string { return topologyText(r.Spec) }},
+	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
+	{"burst", func(r *record.Run) string { return orAbsent(r.Spec.Burst) }},
+	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
+	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
+}
+
+// summaryColumn is one figure of each run.
+type summaryColumn struct {
+	head  string
+	path  string // in the record; a mark stands at the figure itself
+	print func(*record.Run) string
+}
+
+// needColumns say what the control plane needed.
+var needColumns = []summaryColumn{
+	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
+	usageColumn("peak rollout", record.PhaseRollout, "cores.peak"),
+	usageColumn("cores steady", record.PhaseSteady, "cores.mean"),
+	usageColumn("memory peak rollout", record.PhaseRollout, "memoryBytes.peak"),
+	usageColumn("memory mean steady", record.PhaseSteady, "memoryBytes.mean"),
+	usageColumn("heap end rollout", record.PhaseRollout, "heapBytes.end"),
+	usageColumn("heap mean steady", record.PhaseSteady, "heapBytes.mean"),
+}
+
+// timeColumns say how long its sidecars waited, and for how much.
+var timeColumns = []summaryColumn{
+	{"converged", "pods.converged", convergedText},
+	{"rollout time", "phases.rollout", rolloutText},
+	latencyColumn("certificate p50", "certificate.p50", certificate, func(l *record.Latency) *float64 { return l.P50 }),
+	latencyColumn("p99", "certificate.p99", certificate, func(l *record.Latency) *float64 { return l.P99 }),
+	latencyColumn("complete p50", "completeConfiguration.p50", complete, func(l *record.Latency) *float64 { return l.P50 }),
+	latencyColumn("p99", "completeConfiguration.p99", complete, func(l *record.Latency) *float64 { return l.P99 }),
+	{"lost", "latencies.completeConfiguration.lost", lostText},
+	{"configuration", "xds.configurationBytes.mean", configurationText},
+}
+
+// usageColumn shows one of usageRows of the control plane.
+func usageColumn(head string, phase record.PhaseName, path string) summaryColumn {
+	return summaryColumn{head, "controlPlane." + string(phase) + "." + path, func(r *record.Run) string {
+		for _, row := range usageRows {
+			if row.path == path {
+				return row.print(usage(r.ControlPlane, phase))
+			}
+		}
+		return absent
+	}}
+}
+
+func certificate(l *record.Latencies) *record.Latency { return l.Certificate }
+
+func complete(l *record.Latencies) *record.Latency { return l.CompleteConfiguration }
+
+func latencyColumn(head, path string, which func(*record.Latencies) *record.Latency, figure func(*record.Latency) *float64) summaryColumn {
+	return summaryColumn{head, "latencies." + path, func(r *record.Run) string {
+		l := which(&r.Latencies)
+		if l == nil {
+			return absent
+		}
+		return quantile(l, figure(l))
+	}}
+}
+
+func convergedText(r *record.Run) string {
+	if r.Pods == nil || r.Pods.Converged == nil {
+		return absent
+	}
+	return fmt.Sprintf("%d/%d", *r.Pods.Converged, r.Pods.Requested)
+}
+
+// rolloutText prints the rollout time: the rollout phase's length, if
+// convergence ended it; of one that the time limit ended, only a bound is known.
+func rolloutText(r *record.Run) string {
+	p := r.Phase(record.PhaseRollout)
+	switch {
+	case p == nil || p.Seconds == nil:
+		return absent
+	case p.EndedBy == record.EndedByConverged:
+		return seconds(p.Seconds)
+	default:
+		return ">" + seconds(p.Seconds)
+	}
+}
+
+// lostText prints all that was lost of the two latencies shown.
+func lostText(r *record.Run) string {
+	var lost *int64
+	for _, l := range []*record.Latency{r.Latencies.Certificate, r.Latencies.CompleteConfiguration} {
+		if l == nil {
+			continue
+		}
+		if lost == nil {
+			lost = new(int64)
+		}
+		*lost += l.Lost
+	}
+	return count(lost)
+}
+
+func configurationText(r *record.Run) string {
+	if r.XDS == nil || r.XDS.ConfigurationBytes == nil {
+		return absent
+	}
+	return bytes(r.XDS.ConfigurationBytes.Mean)
+}
+
+// summaryDocument lays several runs side by side, a line for each.
+func summaryDocument(runs []record.Run) document {
+	var d doubts
+	for i := range runs {
+		d.number(&runs[i])
+	}
+	doc := document{title: many(len(runs), "run"), warnings: d.lines(true)}
+	var differing []axis
+	for _, a := range axes {
+		if value, same := common(runs, a); same {
+			doc.facts = append(doc.facts, fact{a.name, value})
+		} else {
+			differing = append(differing, a)
+		}
+	}
+	if len(differing) > 0 {
+		doc.tables = append(doc.tables, differenceTable(runs, differing))
+	}
+	doc.tables = append(doc.tables, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+	return doc
+}
+
+func common(runs []record.Run, a axis) (value string, same bool) {
+	value = a.value(&runs[0])
+	for i := range runs {
+		if a.value(&runs[i]) != value {
+			return "", false
+		}
+	}
+	return value, true
+}
+
+func differenceTable(runs []record.Run, differing []axis) table {
+	t := table{head: []string{"run"}, left: len(differing)}
+	for _, a := range differing {
+		t.head = append(t.head, a.name)
+	}
+	for i := range runs {
+		cells := []string{orAbsent(runs[i].Name)}
+		for _, a := range differing {
+			cells = append(cells, a.value(&runs[i]))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+	t := table{head: []string{"run", "status", "mtls", "scope", "authz", "pods", "services"}, left: 4}
+	for _, c := range columns {
+		t.head = append(t.head, c.head)
+	}
+	for i := range runs {
+		run := &runs[i]
+		knobs := run.Environment.Knobs
+		cells := []string{
+			orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
+			count(&run.Spec.Pods), count(&run.Spec.Services),
+		}
+		for _, c := range columns {
+			cells = append(cells, c.print(run)+d.mark(run, c.path, ""))
+		}
+		t.add(cells...)
+	}
+	return t
+}

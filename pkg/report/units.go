@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// absent is what a figure that was not measured prints as.
+const absent = "-"
+
+// seconds prints a time with three digits, as in 431ms.
+func seconds(v *float64) string {
+	if v == nil {
+		return absent
+	}
+	switch a := math.Abs(*v); {
+	case a == 0 || a >= 1:
+		return threeDigits(*v) + "s"
+	case a >= 1e-3:
+		return threeDigits(*v*1e3) + "ms"
+	default:
+		return threeDigits(*v*1e6) + "µs"
+	}
+}
+
+// bytes prints a size with three digits and decimal units, as in 182MB.
+func bytes(v *float64) string {
+	if v == nil {
+		return absent
+	}
+	scaled, unit := *v, "B"
+	for _, next := range []string{"kB", "MB", "GB", "TB"} {
+		if math.Abs(scaled) < 1000 {
+			break
+		}
+		scaled, unit = scaled/1000, next
+	}
+	if unit == "B" {
+		return strconv.FormatFloat(scaled, 'f', 0, 64) + unit
+	}
+	return threeDigits(scaled) + unit
+}
+
+// number prints a quantity without a unit (cores, a rate) with three digits.
+func number(v *float64) string {
+	if v == nil {
+		return absent
+	}
+	return threeDigits(*v)
+}
+
+// percent prints a share of 1.
+func percent(v *float64) string {
+	if v == nil {
+		return absent
+	}
+	return threeDigits(*v*100) + "%"
+}
+
+// count prints a whole number.
+func count[T int | int64](v *T) string {
+	if v == nil {
+		return absent
+	}
+	return strconv.FormatInt(int64(*v), 10)
+}
+
+// threeDigits prints v with three digits that say something and no exponent;
+// below 1 it prints three decimals, as nobody reads a thousandth of a core
+// more exactly.
+func threeDigits(v float64) string {
+	decimals := 3
+	switch a := math.Abs(v); {
+	case a == 0 || a >= 99.95:
+		decimals = 0
+	case a >= 9.995:
+		decimals = 1
+	case a >= 0.9995:
+		decimals = 2
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// orAbsent prints words that may be unknown.
+func orAbsent(s string) string {
+	if s == "" {
+		return absent
+	}
+	return s
+}
+
+// many prints a count with its noun, as in "1 service", "20 services".
+func many(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// phasesShown are the phases with figures, in order. Rollout and steady are
+// shown always, the others when there is something to show.
+var phasesShown = []struct {
+	name   record.PhaseName
+	always bool
+}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}}
+
+// usageRow is one figure of a record.Usage.
+type usageRow struct {
+	name  string
+	path  string // below the usage
+	print func(*record.Usage) string
+}
+
+var usageRows = []usageRow{
+	{"cores, mean", "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
+	{"cores, peak", "cores.peak", func(u *record.Usage) string { return number(level(u.Cores).Peak) }},
+	{"CPU time", "cpuSeconds", func(u *record.Usage) string { return seconds(u.CPUSeconds) }},
+	{"memory, mean", "memoryBytes.mean", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Mean) }},
+	{"memory, peak", "memoryBytes.peak", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Peak) }},
+	{"memory, end", "memoryBytes.end", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).End) }},
+	{"live heap, mean", "heapBytes.mean", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Mean) }},
+	{"live heap, end", "heapBytes.end", func(u *record.Usage) string { return bytes(level(u.HeapBytes).End) }},
+	{"saturation", "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
+	{"restarts", "restarts", func(u *record.Usage) string { return count(u.Restarts) }},
+}
+
+// level and usage stand in for what was not measured.
+func level(l *record.Level) *record.Level {
+	if l == nil {
+		return &record.Level{}
+	}
+	return l
+}
+
+func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {
+	if figures == nil {
+		return &record.Usage{}
+	}
+	if at := figures.At(phase); at != nil && *at != nil {
+		return *at
+	}
+	return &record.Usage{}
+}
+
+// usageTable has a row for each figure and a column for each phase.
+func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) table {
+	t := table{head: []string{title + r.mark(path, "")}}
+	var phases []record.PhaseName
+	for _, p := range phasesShown {
+		if p.always || *usage(figures, p.name) != (record.Usage{}) {
+			phases = append(phases, p.name)
+			t.head = append(t.head, string(p.name)+r.mark(path+"."+string(p.name), path))
+		}
+	}
+	for _, row := range usageRows {
+		cells := []string{row.name}
+		for _, phase := range phases {
+			within := path + "." + string(phase)
+			cells = append(cells, row.print(usage(figures, phase))+r.mark(within+"."+row.path, within))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+func (r *runReport) controlPlane() table {
+	return r.usageTable("control plane", "controlPlane", r.run.ControlPlane)
+}
+
+func (r *runReport) realSidecars() table {
+	if r.run.Sidecars == nil || r.run.Sidecars.Real == nil {
+		return table{}
+	}
+	real := r.run.Sidecars.Real
+	return r.usageTable(many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
+}
+
+// clusterColumn is one figure shown of each of the cluster's programs.
+type clusterColumn struct {
+	head  string
+	phase record.PhaseName
+	path  string
+	print func(*record.Usage) string
+}
+
+var clusterColumns = []clusterColumn{
+	{"cores rollout", record.PhaseRollout, "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
+	{"peak rollout", record.PhaseRollout, "cores.peak", func(u *record.Usage) string { return number(level(u.Cores).Peak) }},
+	{"cores steady", record.PhaseSteady, "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Peak) }},
+	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Mean) }},
+	{"saturation rollout", record.PhaseRollout, "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
+}
+
+func (r *runReport) cluster() table {
+	t := table{head: []string{"cluster" + r.mark("cluster", "")}}
+	for _, c := range clusterColumns {
+		t.head = append(t.head, c.head)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.run.Cluster)) {
+		figures, path := r.run.Cluster[name], "cluster."+name
+		cells := []string{name + r.mark(path, "cluster")}
+		for _, c := range clusterColumns {
+			cells = append(cells, c.print(usage(&figures, c.phase))+r.mark(path+"."+string(c.phase)+"."+c.path, path))
+		}
+		t.add(cells...)
+	}
+	return t
+}
