@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report"
+)
+
+type reportOptions struct {
+	output string
+}
+
+func newReportCommand(s streams) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "report DIR...",
+		Short: "Print the records of runs",
+		Long: `Print the records of runs. Each DIR is a run's folder, or a folder that holds
+runs at any depth. One run is printed in full, several as one line each.
+
+The record of a run that is under way, was interrupted or was killed can be
+printed too; its status says so.`,
+		Example: `  # all runs below results
+  scaler report results
+
+  # one run, for a pull request
+  scaler report results/istiod-strict-200 -o markdown`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o reportOptions) run(s streams, dirs []string) error {
+	if err := parseOutput(o.output, report.Formats...); err != nil {
+		return err
+	}
+	if len(dirs) == 0 {
+		return usagef("want at least one DIR that holds runs, as in 'scaler report results'")
+	}
+	runs, err := record.Read(dirs...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
+		return usagef("%w", err)
+	case err != nil:
+		return err
+	}
+	return report.Print(s.out, o.output, runs)
+}
