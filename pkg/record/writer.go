@@ -38,7 +38,8 @@ var ErrLocked = errors.New("another scaler is writing to it")
 type Writer struct {
 	dir  string
 	name string
-	lock *os.File // the output folder, locked
+	lock *os.File  // the output folder, locked
+	undo unwinding // all that Create did
 
 	mu     sync.Mutex
 	events *os.File
@@ -89,6 +90,7 @@ func Create(dir, name string) (_ *Writer, err error) {
 	if err := w.Save(&Run{Started: time.Now()}); err != nil {
 		return nil, err
 	}
+	w.undo = undo
 	return w, nil
 }
 
@@ -220,6 +222,22 @@ func (w *Writer) Close() error {
 	err := errors.Join(withFix(w.events.Sync()), w.events.Close(), w.lock.Close())
 	if err != nil {
 		return fmt.Errorf("closing the record %s: %w", w.dir, err)
+	}
+	return nil
+}
+
+// Discard closes the writer and removes what it and Create made: for a run that
+// did not come to start anything. After Close it does nothing.
+func (w *Writer) Discard() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	w.undo.run()
+	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("discarding the record: could not remove %s", w.dir)
 	}
 	return nil
 }

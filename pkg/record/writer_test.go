@@ -172,6 +172,34 @@ func TestSave(t *testing.T) {
 	noLeftovers(t, w.Dir())
 }
 
+func TestDiscard(t *testing.T) {
+	top := t.TempDir()
+	w, err := Create(filepath.Join(top, "made", "out"), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(w.LogDir(), "istiod.log"), "started")
+	if err := w.Discard(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(top, "made")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("folders that Create made are left over")
+	}
+	if err := errors.Join(w.Discard(), w.Close()); err != nil {
+		t.Errorf("discarding and closing again: %v", err)
+	}
+
+	before := create(t, top, "before")
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(t, top, "x").Discard(); err != nil {
+		t.Fatal(err)
+	}
+	readOne(t, top) // the run before is untouched
+	create(t, top, "x")
+}
+
 // noLeftovers fails when a folder holds temporary files.
 func noLeftovers(t *testing.T, dir string) {
 	t.Helper()
