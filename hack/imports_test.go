@@ -1,0 +1,196 @@
+package hack
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floors is the house, from the ground up. Imports point down only, and packages of one floor do
+// not import each other; a folder below one of these belongs to it.
+var floors = [][]string{
+	{ // ground
+		"internal/doctor", "internal/process", "kwok", "dashboards",
+		"pkg/convergence", "pkg/record", "pkg/stats", "pkg/topology",
+	},
+	{ // mechanisms, and what reads records
+		"pkg/component", "pkg/cluster", "pkg/controlplane", "pkg/rollout", "pkg/observe", "pkg/xdsprobe",
+		"pkg/sidecar", "pkg/dataplane", "pkg/recorder",
+		"pkg/report", "pkg/compare", "pkg/capacity",
+	},
+	{"pkg/experiment"},
+	{"cmd", "test", "hack"},
+}
+
+// sideways are the exceptions: imports within one floor, with the reason.
+var sideways = map[[2]string]string{
+	{"pkg/record", "pkg/stats"}: "a record holds the histograms and summaries of stats as they are",
+}
+
+// homes are the only packages that may import these modules, directly; tests may import anything.
+var homes = []struct {
+	modules  []string
+	packages []string
+}{
+	{[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, []string{"pkg/recorder"}},
+	{[]string{"istio.io"}, []string{"pkg/controlplane"}},
+	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
+	{[]string{"github.com/grafana"}, []string{"dashboards"}},
+	{[]string{"github.com/spf13"}, []string{"cmd"}},
+}
+
+// strangers must not be met by these packages, not even through others of ours.
+var strangers = []struct {
+	packages []string
+	modules  []string
+	reason   string
+}{
+	{
+		[]string{"pkg/record", "pkg/stats", "pkg/report", "pkg/compare", "pkg/capacity"},
+		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org/grpc"},
+		"what reads records needs the record alone",
+	},
+	{
+		[]string{"pkg/xdsprobe"},
+		[]string{"k8s.io", "istio.io"},
+		"simulated sidecars need neither Kubernetes nor one particular mesh",
+	},
+	{
+		[]string{"pkg/topology", "pkg/convergence", "internal/process", "internal/doctor"},
+		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
+		"the ground speaks plain types",
+	},
+}
+
+// below reports whether importPath is one of these packages or modules, or below one.
+func below(importPath string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		return importPath == root || strings.HasPrefix(importPath, root+"/")
+	})
+}
+
+// floorOf gives a package's floor and the entry of floors that it belongs to; -1 when it has none.
+func floorOf(folder string) (int, string) {
+	for i, floor := range floors {
+		for _, root := range floor {
+			if below(folder, []string{root}) {
+				return i, root
+			}
+		}
+	}
+	return -1, ""
+}
+
+func importsPointDown(r *repository) []finding {
+	var found []finding
+	homeless := map[string]bool{}
+	for _, s := range r.code {
+		from, fromRoot := floorOf(s.folder())
+		if from < 0 {
+			homeless[s.folder()] = true
+			continue
+		}
+		if s.test {
+			continue
+		}
+		for i, p := range s.imports() {
+			target, ours := strings.CutPrefix(p, module)
+			if !ours {
+				continue
+			}
+			to, toRoot := floorOf(target)
+			switch {
+			case to < 0 || to < from || fromRoot == toRoot:
+			case sideways[[2]string{fromRoot, toRoot}] != "":
+			case to == from:
+				found = append(found, r.at(s.tree.Imports[i], fmt.Sprintf("%s imports %s, which is on the same floor", s.folder(), target)))
+			default:
+				found = append(found, r.at(s.tree.Imports[i], fmt.Sprintf("%s imports %s, which is above it", s.folder(), target)))
+			}
+		}
+	}
+	for folder := range homeless {
+		found = append(found, finding{folder, "this package is on no floor: give it one in hack/imports_test.go (floors)"})
+	}
+	return found
+}
+
+func vendorTypesStayHome(r *repository) []finding {
+	var found []finding
+	for _, s := range r.code {
+		if s.test {
+			continue
+		}
+		for i, p := range s.imports() {
+			for _, home := range homes {
+				if below(p, home.modules) && !below(s.folder(), home.packages) {
+					found = append(found, r.at(s.tree.Imports[i], fmt.Sprintf("%s is imported outside %s", p, strings.Join(home.packages, ", "))))
+				}
+			}
+		}
+	}
+	direct := directImports(r)
+	for _, rule := range strangers {
+		for _, folder := range slices.Sorted(maps.Keys(direct)) {
+			if !below(folder, rule.packages) {
+				continue
+			}
+			for _, way := range reach(direct, folder, rule.modules) {
+				found = append(found, finding{folder, fmt.Sprintf("imports %s: %s", strings.Join(way, " -> "), rule.reason)})
+			}
+		}
+	}
+	return found
+}
+
+// directImports maps each package of ours to what its own code imports, tests left out.
+func directImports(r *repository) map[string][]string {
+	direct := map[string][]string{}
+	for _, s := range r.code {
+		if !s.test {
+			direct[s.folder()] = append(direct[s.folder()], s.imports()...)
+		}
+	}
+	return direct
+}
+
+// reach gives the ways from a package, through others of ours, to packages of the modules; one
+// way for each package in which it leaves ours.
+func reach(direct map[string][]string, from string, modules []string) [][]string {
+	var ways [][]string
+	seen := map[string]bool{from: true}
+	var walk func(folder string, way []string)
+	walk = func(folder string, way []string) {
+		for _, p := range direct[folder] {
+			if below(p, modules) {
+				ways = append(ways, append(slices.Clone(way), p))
+				break
+			}
+		}
+		for _, p := range direct[folder] {
+			if next, ours := strings.CutPrefix(p, module); ours && !seen[next] {
+				seen[next] = true
+				walk(next, append(slices.Clone(way), next))
+			}
+		}
+	}
+	walk(from, nil)
+	return ways
+}
+
+func TestReach(t *testing.T) {
+	direct := map[string][]string{
+		"a": {"fmt", module + "b"},
+		"b": {module + "c", module + "a"},
+		"c": {"k8s.io/api/core/v1"},
+	}
+	got := fmt.Sprint(reach(direct, "a", []string{"k8s.io"}))
+	if want := "[[b c k8s.io/api/core/v1]]"; got != want {
+		t.Errorf("reach = %s, want %s", got, want)
+	}
+	if got := reach(direct, "a", []string{"k8s.i"}); got != nil {
+		t.Errorf("reach = %v for half a name", got)
+	}
+}

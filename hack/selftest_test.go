@@ -1,0 +1,160 @@
+package hack
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repositoryOf makes a repository in a temporary folder from the files of one text: each starts
+// with a line "-- NAME --".
+func repositoryOf(t *testing.T, archive string) *repository {
+	t.Helper()
+	r := &repository{root: t.TempDir(), fset: token.NewFileSet()}
+	for part := range strings.SplitSeq(strings.TrimPrefix(archive, "-- "), "\n-- ") {
+		name, text, ok := strings.Cut(part, " --\n")
+		if !ok {
+			t.Fatalf("no file in %q", part)
+		}
+		full := filepath.Join(r.root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r.files = append(r.files, name)
+		if !strings.HasSuffix(name, ".go") {
+			continue
+		}
+		tree, err := parser.ParseFile(r.fset, name, text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.code = append(r.code, &source{path: name, text: []byte(text), tree: tree, test: strings.HasSuffix(name, "_test.go"), generated: ast.IsGenerated(tree)})
+	}
+	return r
+}
+
+// TestRulesFindWhatTheyForbid shows each rule a violation, and what is close to one.
+func TestRulesFindWhatTheyForbid(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		rule    func(*repository) []finding
+		archive string
+		want    []string // "where: what" or its beginning, in order
+	}{
+		{"up, sideways and homeless", importsPointDown, `-- pkg/stats/a.go --
+package stats
+import _ "scaler.mesh/scaler/pkg/report"
+import _ "scaler.mesh/scaler/pkg/topology"
+-- pkg/record/a.go --
+package record
+import _ "scaler.mesh/scaler/pkg/stats"
+-- pkg/controlplane/istio/a.go --
+package istio
+import _ "scaler.mesh/scaler/pkg/controlplane"
+import _ "scaler.mesh/scaler/pkg/topology"
+-- pkg/stats/a_test.go --
+package stats
+import _ "scaler.mesh/scaler/pkg/experiment"
+-- pkg/else/a.go --
+package other
+`, []string{"pkg/stats/a.go:2: pkg/stats imports pkg/report, which is above it", "pkg/stats/a.go:3: pkg/stats imports pkg/topology, which is on the same floor", "pkg/else: "}},
+		{"vendors", vendorTypesStayHome, `-- pkg/report/a.go --
+package report
+import _ "scaler.mesh/scaler/kwok"
+import _ "istio.io/api/x"
+-- kwok/a.go --
+package kwok
+import _ "k8s.io/api/core/v1"
+-- pkg/controlplane/istio/a.go --
+package istio
+import _ "istio.io/api/x"
+-- pkg/stats/a_test.go --
+package stats
+import _ "github.com/spf13/cobra"
+`, []string{"pkg/report/a.go:3: istio.io/api/x is imported outside pkg/controlplane", "pkg/report: imports istio.io/api/x", "pkg/report: imports kwok -> k8s.io/api/core/v1"}},
+		{"calls", forbiddenCalls, `-- pkg/a/a.go --
+package a
+import ("os"; "log"; ctx "context"; "time")
+func f() { os.Exit(1); log.Fatalf("x"); ctx.Background(); time.Sleep(1); panic("x") }
+func g(os struct{ Exit func(int) }, panic func(string)) { os.Exit(1); panic("x") }
+-- cmd/a/a.go --
+package main
+import ("os"; "time")
+func main() { time.Sleep(1); os.Exit(1) }
+-- pkg/a/a_test.go --
+package a
+import ("context"; "time")
+func t() { context.Background(); time.Sleep(1); panic("x") }
+-- pkg/a/b_test.go --
+package a
+import ("testing/synctest"; "time")
+var _ = synctest.Wait
+func u() { time.Sleep(1) }
+`, []string{"pkg/a/a.go:3: os.Exit", "pkg/a/a.go:3: log.Fatalf", "pkg/a/a.go:3: ctx.Background", "pkg/a/a.go:3: time.Sleep", "pkg/a/a.go:3: panic", "cmd/a/a.go:3: time.Sleep", "pkg/a/a_test.go:3: time.Sleep"}},
+		{"package docs", packageDocs, `-- pkg/a/a.go --
+package a
+-- pkg/b/a.go --
+package b
+-- pkg/b/b.go --
+// Package b is documented.
+package b
+`, []string{"pkg/a: no package comment"}},
+		{"exported docs", exportedDocs, `-- pkg/a/a.go --
+package a
+func F() {}
+type T[K any] struct{}
+func (t *T[K]) M() {}
+type hidden struct{}
+func (hidden) Read() {}
+const C = 1
+// All of these.
+const ( D = 1; E = 2 )
+type (
+	U int // counts
+	V int
+)
+// RunOptions are options.
+type RunOptions struct {
+	N int // 0 = none
+	M int
+}
+`, []string{"pkg/a/a.go:2: F has", "pkg/a/a.go:3: T has", "pkg/a/a.go:4: M has", "pkg/a/a.go:7: C has", "pkg/a/a.go:12: V has", "pkg/a/a.go:17: RunOptions.M"}},
+		{"names", packageNames, `-- pkg/a/a.go --
+package util
+-- pkg/b/a.go --
+package utility
+`, []string{"pkg/a: package util"}},
+		{"private strings", privateStrings, "-- README.md --\nsee " + "/ho" + "me/alice/x and /usr/lib/cni, src/" + "home/x, https://x/" + "work/x\n/ro" + "ot/y\nGOPROXY=https://proxy." + "golang.org\n",
+			[]string{`README.md:1: "/ho` + `me/alice"`, `README.md:2: "/ro` + `ot/y"`, `README.md:3: "proxy.` + `golang.org"`}},
+		{"pairs", scriptPairs, `-- hack/update-a.sh --
+#
+-- hack/verify-b.sh --
+#
+-- hack/other.sh --
+#
+`, []string{"hack/update-a.sh: not exec", "hack/update-a.sh: its partner is missing: hack/verify-a.sh", "hack/verify-b.sh: not exec", "hack/verify-b.sh: its partner is missing: hack/update-b.sh", "hack/other.sh: not exec"}},
+		{"length", shortFiles, "-- a.go --\npackage a\n" + strings.Repeat("//\n", tooLong) + "\n-- b.go --\npackage a\n" + strings.Repeat("//\n", tooLong-10),
+			[]string{"a.go: 6"}},
+		{"formatting", formatting, "-- a.go --\npackage  a\n\n-- b.go --\npackage a\n", []string{"a.go: run gofmt"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, f := range tc.rule(repositoryOf(t, tc.archive)) {
+				got = append(got, fmt.Sprintf("%s: %s", f.where, f.what))
+			}
+			for i := range max(len(got), len(tc.want)) {
+				if i >= len(got) || i >= len(tc.want) || !strings.HasPrefix(got[i], tc.want[i]) {
+					t.Fatalf("found\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(tc.want, "\n\t"))
+				}
+			}
+		})
+	}
+}
