@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -145,7 +146,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err = s.wait(ctx, g, cmd.Process.Pid, ended, logPath)
+	err = s.wait(ctx, g, cmd.Process.Pid, ended, func() string { return doing(logPath, programs) })
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("building %s: %w", list(programs), context.Cause(ctx))
 	}
@@ -159,7 +160,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 
 // wait returns when the build has ended by itself or, ctx being done, was ended with all its
 // compilers. It breaks the silence meanwhile.
-func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error, logPath string) error {
+func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error, doing func() string) error {
 	start := time.Now()
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
@@ -168,7 +169,7 @@ func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error,
 		case err := <-ended:
 			return err
 		case <-tick.C:
-			s.progress(fmt.Sprintf("building %s: %v, %s", g.title, time.Since(start).Round(time.Second), doing(logPath)))
+			s.progress(fmt.Sprintf("building %s: %v, %s", g.title, time.Since(start).Round(time.Second), doing()))
 		case <-ctx.Done():
 			// First the gentle way, in which `go` removes its own temporary files. The group is
 			// killed in the end whatever happened: it is a compiler's group, not the leader's.
@@ -193,23 +194,29 @@ func signalGroup(pid int, sig syscall.Signal) {
 }
 
 // doing tells from the log what `go build -v` is at: it first names the modules it downloads,
-// then each package as it is compiled.
-func doing(logPath string) string {
+// then each package as it is compiled, the programs' own last. Linking is not logged.
+func doing(logPath string, programs []program) string {
 	text, err := os.ReadFile(logPath)
 	if err != nil {
 		return "at work"
 	}
-	downloads, packages := 0, 0
+	downloads, packages, mains := 0, 0, 0
 	for line := range bytes.Lines(text) {
 		switch {
 		case bytes.HasPrefix(line, []byte("go: downloading ")):
 			downloads++
 		case !bytes.ContainsAny(line, " \t"):
 			packages++
+			if slices.ContainsFunc(programs, func(p program) bool { return p.pkg == string(bytes.TrimSpace(line)) }) {
+				mains++
+			}
 		}
 	}
-	if packages == 0 {
+	switch {
+	case packages == 0:
 		return fmt.Sprintf("%d modules downloaded so far", downloads)
+	case mains == len(programs):
+		return fmt.Sprintf("all %d packages compiled, linking", packages)
 	}
 	return fmt.Sprintf("%d packages compiled so far", packages)
 }
