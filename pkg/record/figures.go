@@ -25,7 +25,7 @@ type Usage struct {
 	CPUSeconds  *float64 `json:"cpuSeconds,omitempty"`  // difference of the counters read at the phase's edges, restarts included
 	MemoryBytes *Level   `json:"memoryBytes,omitempty"` // resident: mean, peak, end
 	HeapBytes   *Level   `json:"heapBytes,omitempty"`   // live heap: mean, end
-	Saturation  *float64 `json:"saturation,omitempty"`  // share of the phase, 0 to 1, with a runnable thread waiting for a processor
+	Saturation  *float64 `json:"saturation,omitempty"`  // at most this share of the phase, 0 to 1, had a runnable thread waiting for a processor
 	Restarts    *int     `json:"restarts,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type RealSidecars struct {
 
 // Latencies are the distributions of a run, each the whole run's, in seconds.
 type Latencies struct {
-	PodAdmission          *Latency `json:"podAdmission,omitempty"`          // create sent, or owner's creation seen, to pod seen
+	PodAdmission          *Latency `json:"podAdmission,omitempty"`          // create of the pod, or of what makes it, sent to pod seen
 	PodReady              *Latency `json:"podReady,omitempty"`              // pod first seen to Ready seen
 	Certificate           *Latency `json:"certificate,omitempty"`           // CSR sent to chain received and verified
 	Key                   *Latency `json:"key,omitempty"`                   // making, or taking from the pool, of a certificate's key
@@ -109,10 +109,10 @@ type XDS struct {
 	Bytes              map[string]int64    `json:"bytes,omitempty"`     // of responses, by type
 	Acks               *int64              `json:"acks,omitempty"`
 	Nacks              *int64              `json:"nacks,omitempty"`
-	Attempts           *int64              `json:"attempts,omitempty"`   // to open a stream
-	Refusals           *int64              `json:"refusals,omitempty"`   // streams refused by the control plane's limiter
-	Reconnects         *int64              `json:"reconnects,omitempty"` // streams opened after one that had been served was lost
-	WastedResponses    *int64              `json:"wastedResponses,omitempty"`
+	Attempts           *int64              `json:"attempts,omitempty"`        // dials
+	Refusals           *int64              `json:"refusals,omitempty"`        // streams that the control plane refused before any response
+	Reconnects         *int64              `json:"reconnects,omitempty"`      // streams opened by a sidecar that had had one before
+	WastedResponses    *int64              `json:"wastedResponses,omitempty"` // of which every resource was held already
 	ConfigurationBytes *ConfigurationBytes `json:"configurationBytes,omitempty"`
 }
 
@@ -133,8 +133,8 @@ type Certificates struct {
 	Note      string   `json:"note,omitempty"`
 }
 
-// Own are the control plane's own metrics over the same windows, by their own
-// names and in their own units.
+// Own are the control plane's own metrics over the same windows, by the names
+// that its adapter gives them, which end in the unit where there is one.
 type Own struct {
 	Note string `json:"note,omitempty"`
 	ByPhase[map[string]float64]
