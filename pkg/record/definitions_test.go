@@ -1,0 +1,28 @@
+package record
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every figure of the record has its definition in docs/definitions.md.
+func TestFiguresAreDefined(t *testing.T) {
+	text, err := os.ReadFile("../../docs/definitions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, figures := range []any{Arrival{}, Pods{}, Usage{}, Level{}, Latencies{}, Latency{}, XDS{}, Certificates{}, Knobs{}, Instrument{}, Warning{}} {
+		for field := range reflect.TypeOf(figures).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "" || name == "note" {
+				continue
+			}
+			if !regexp.MustCompile("`[^`\n]*\\b" + name + "\\b[^`\n]*`").Match(text) {
+				t.Errorf("%s.%s: no `%s` in docs/definitions.md", reflect.TypeOf(figures).Name(), field.Name, name)
+			}
+		}
+	}
+}
