@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -79,36 +78,20 @@ func newComponentsBuildCommand(o *component.Options) *cobra.Command {
 func newComponentsPathCommand(s streams, o *component.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "path NAME",
-		Short:             "Print the path of a program, without building it",
+		Short:             "Print the path of a program, having built it if need be",
 		Args:              componentNames,
 		ValidArgsFunction: completeComponents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("components path: got %d names, want one", len(args))
 			}
-			path, err := componentPath(cmd.Context(), *o, args[0])
+			paths, err := component.Paths(cmd.Context(), *o, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(s.out, path)
+			_, err = fmt.Fprintln(s.out, paths[args[0]])
 			return err
 		},
-	}
-}
-
-func componentPath(ctx context.Context, o component.Options, name string) (string, error) {
-	all, err := component.List(ctx, o)
-	if err != nil {
-		return "", err
-	}
-	i := slices.IndexFunc(all, func(st component.Status) bool { return st.Name == name })
-	switch st := all[i]; {
-	case st.Problem != "":
-		return "", fmt.Errorf("finding %s in --bin-dir %q: it %s", name, o.BinDir, st.Problem)
-	case st.Path == "":
-		return "", fmt.Errorf("finding %s: it is not built yet; run: scaler components build %s", name, name)
-	default:
-		return st.Path, nil
 	}
 }
 

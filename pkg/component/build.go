@@ -148,7 +148,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	go func() { ended <- cmd.Wait() }()
 	err = s.wait(ctx, g, cmd.Process.Pid, ended, func() string { return doing(logPath, programs) })
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("building %s: %w", list(programs), context.Cause(ctx))
+		return "", fmt.Errorf("building %s: %w", list(programs), ctx.Err())
 	}
 	if err != nil {
 		text := complaints(logPath)

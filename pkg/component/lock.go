@@ -42,7 +42,7 @@ func (s *store) lock(ctx context.Context, g *graph) (unlock func(), err error) {
 		select {
 		case <-ctx.Done():
 			f.Close()
-			return nil, fmt.Errorf("waiting for another scaler to build %s: %w", g.title, context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for another scaler to build %s: %w", g.title, ctx.Err())
 		case <-tick.C:
 		}
 	}
