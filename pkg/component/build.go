@@ -153,9 +153,20 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	if err != nil {
 		text := complaints(logPath)
 		return "", hinted(fmt.Errorf("building %s with %s %s (log: %s): %w\n%s",
-			list(programs), tc.path, strings.Join(args, " "), logPath, err, lastLines(text, 20)), text)
+			list(programs), tc.path, commandLine(args), logPath, err, lastLines(text, 20)), text)
 	}
 	return logPath, nil
+}
+
+// commandLine is what a person could type.
+func commandLine(args []string) string {
+	quoted := slices.Clone(args)
+	for i, a := range quoted {
+		if strings.Contains(a, " ") {
+			quoted[i] = "'" + a + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // wait returns when the build has ended by itself or, ctx being done, was ended with all its
