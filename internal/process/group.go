@@ -111,14 +111,15 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 }
 
 // MarkKept records that the children are meant to live on after this program,
-// so that they are no orphans. It is an error in a group without Keep.
+// and gives up ownership: they are no orphans, and [State.Remove] may end them
+// from now on. It is an error in a group without Keep.
 func (g *Group) MarkKept() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.opts.Keep {
 		return fmt.Errorf("keeping process group %s: it was opened without Keep", g.dir)
 	}
-	g.state.Kept = true
+	g.state.Kept, g.state.Owner = true, identity{}
 	if err := g.state.save(g.dir); err != nil {
 		return fmt.Errorf("keeping process group %s: %w", g.dir, err)
 	}

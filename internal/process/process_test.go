@@ -242,7 +242,7 @@ var _ = Describe("an owner that was killed", func() {
 		Expect(line).To(Equal("ready\n"))
 		state, err := process.Inspect(dir)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(state.OwnerAlive).To(BeTrue())
+		Expect(state.OwnerAlive).To(Equal(mode != "keep-marked"), "ownership ends with MarkKept")
 		Expect(process.Orphans(filepath.Dir(dir))).To(BeEmpty())
 		Expect(owner.Process.Kill()).To(Succeed())
 		Expect(owner.Wait()).NotTo(Succeed())

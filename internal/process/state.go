@@ -92,7 +92,7 @@ func (s stateFile) write(dir string) (temporary string, err error) {
 // State is a group as seen from outside, at one moment.
 type State struct {
 	Dir        string // the group's folder
-	Owner      int    // process id of the program that opened it
+	Owner      int    // process id of the program that opened it; 0: it gave it up
 	OwnerAlive bool
 	Kept       bool // its children are meant to outlive the owner
 	Children   []Child

@@ -1,0 +1,276 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+const (
+	// startTimeout is for the whole start, which takes seconds on an idle
+	// machine; it is there so that nothing waits for ever.
+	startTimeout = 3 * time.Minute
+	// unwindTimeout is for stopping what was started before an error.
+	unwindTimeout = 15 * time.Second
+)
+
+// Programs are the paths of the programs that make a cluster. All are needed.
+type Programs struct {
+	Etcd, APIServer, ControllerManager, Scheduler, Kwok string
+}
+
+// Options say what cluster [Up] starts.
+type Options struct {
+	// Name tells the cluster from others in Root; a DNS label.
+	Name string
+	// Root is the folder that holds all clusters, each in a folder of its name.
+	Root     string
+	Programs Programs
+	// KwokConfig is the configuration file of kwok, with Stages that make pods
+	// run; package kwok has one.
+	KwokConfig []byte
+	// Keep lets the cluster live on after this program, once [Cluster.Release]
+	// was called. False: it ends with this program, whatever ends that.
+	Keep bool
+	// LogDir takes a log file for each component; "" is the folder logs in the
+	// cluster's own, which goes when the cluster does.
+	LogDir string
+	// Progress is told of each step; nil is silent.
+	Progress func(msg string)
+}
+
+func (o Options) validate() error {
+	if errs := validation.IsDNS1123Label(o.Name); errs != nil {
+		return fmt.Errorf("cluster name %q: %s", o.Name, strings.Join(errs, "; "))
+	}
+	for name, path := range map[string]string{
+		Etcd: o.Programs.Etcd, APIServer: o.Programs.APIServer, ControllerManager: o.Programs.ControllerManager,
+		Scheduler: o.Programs.Scheduler, Kwok: o.Programs.Kwok,
+	} {
+		if path == "" {
+			return fmt.Errorf("cluster %s: no program given for %s", o.Name, name)
+		}
+	}
+	return nil
+}
+
+// Component is one running part of a cluster.
+type Component struct {
+	Name string
+	PID  int
+	// MetricsURL is what Prometheus scrapes. Where it is HTTPS the files, PEM,
+	// hold the server's authority and the client's certificate and key;
+	// otherwise they are "".
+	MetricsURL, CAFile, CertFile, KeyFile string
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	layout     layout
+	group      *process.Group
+	components []Component
+	died       chan error
+}
+
+// Up starts a cluster and returns when it runs pods: all components are ready
+// and a pod was scheduled and given an address. That takes seconds. On error,
+// and when ctx ends, everything that was started is stopped and removed again.
+func Up(ctx context.Context, opts Options) (*Cluster, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	c, err := up(ctx, opts)
+	if portTaken(err) {
+		// Nothing can hold a port between choosing it and a program's using it.
+		opts.Progress("a port was taken by another program meanwhile; starting again with others")
+		c, err = up(ctx, opts)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting cluster %s: %w", opts.Name, err)
+	}
+	return c, nil
+}
+
+func portTaken(err error) bool {
+	var exit *process.ExitError
+	return errors.As(err, &exit) && strings.Contains(exit.LogEnd, "address already in use")
+}
+
+func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
+	l := layout{dir: filepath.Join(opts.Root, opts.Name), logDir: opts.LogDir}
+	if l.dir, err = filepath.Abs(l.dir); err != nil {
+		return nil, err
+	}
+	if l.logDir == "" {
+		l.logDir = filepath.Join(l.dir, "logs")
+	}
+	group, err := process.OpenGroup(l.dir, process.GroupOptions{Keep: opts.Keep})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{layout: l, group: group}
+	defer func() {
+		if err != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTimeout)
+			defer cancel()
+			err = errors.Join(err, c.Down(ctx))
+		}
+	}()
+	if err := c.prepare(opts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
+	defer cancel()
+	if err := c.start(ctx, opts); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare writes all files that the programs read.
+func (c *Cluster) prepare(opts Options) (err error) {
+	l := &c.layout
+	if l.ports, err = choosePorts(); err != nil {
+		return err
+	}
+	if l.pki, err = makePKI(filepath.Join(l.dir, "pki")); err != nil {
+		return err
+	}
+	if err := writeKubeconfig(l.kubeconfig(), opts.Name, l.server(), l.pki); err != nil {
+		return err
+	}
+	if err := os.WriteFile(l.kwokConfig(), opts.KwokConfig, 0o644); err != nil {
+		return fmt.Errorf("writing kwok's configuration: %w", err)
+	}
+	about, err := json.Marshal(about{Server: l.server(), Started: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return fmt.Errorf("writing the cluster's description: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(l.dir, aboutName), about, 0o644); err != nil {
+		return fmt.Errorf("writing the cluster's description: %w", err)
+	}
+	return nil
+}
+
+// part is a component that start is to start.
+type part struct {
+	name, program string
+	args          []string
+	metricsURL    string
+	ready         string // URL that answers 200 when it is
+}
+
+// start starts the components, each wave when the one before it is ready.
+func (c *Cluster) start(ctx context.Context, opts Options) error {
+	l, programs := c.layout, opts.Programs
+	etcd := "http://" + address(l.ports.etcd)
+	kwok := "http://" + address(l.ports.kwok)
+	waves := [][]part{{
+		{Etcd, programs.Etcd, l.etcdArgs(), etcd + "/metrics", etcd + "/readyz"},
+	}, {
+		{APIServer, programs.APIServer, l.apiServerArgs(), httpsMetrics(l.ports.apiServer), l.server() + "/readyz"},
+	}, {
+		{ControllerManager, programs.ControllerManager, l.controllerManagerArgs(), httpsMetrics(l.ports.controllerManager), "https://" + address(l.ports.controllerManager) + "/healthz"},
+		{Scheduler, programs.Scheduler, l.schedulerArgs(), httpsMetrics(l.ports.scheduler), "https://" + address(l.ports.scheduler) + "/readyz"},
+		{Kwok, programs.Kwok, l.kwokArgs(), kwok + "/metrics", kwok + "/healthz"},
+	}}
+	client, err := newHTTPClient(l.pki)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+
+	var processes []*process.Process
+	for _, wave := range waves {
+		var started []*process.Process
+		for _, p := range wave {
+			opts.Progress("starting " + p.name)
+			child, err := c.group.Start(process.Spec{
+				Name: p.name, Path: p.program, Args: p.args, Dir: l.dir, Log: l.log(p.name),
+			})
+			if err != nil {
+				return err
+			}
+			started = append(started, child)
+			c.components = append(c.components, c.component(p, child.PID()))
+		}
+		for i, child := range started {
+			if err := process.WaitReady(ctx, child, answers(client, wave[i].ready)); err != nil {
+				return err
+			}
+		}
+		processes = append(processes, started...)
+	}
+	opts.Progress("waiting for a first pod to run")
+	if err := runPod(ctx, l.kubeconfig(), processes[len(processes)-1]); err != nil {
+		return err
+	}
+	c.watch(processes)
+	return nil
+}
+
+func (c *Cluster) component(p part, pid int) Component {
+	component := Component{Name: p.name, PID: pid, MetricsURL: p.metricsURL}
+	if strings.HasPrefix(p.metricsURL, "https:") {
+		pki := c.layout.pki
+		component.CAFile, component.CertFile, component.KeyFile = pki.CA, pki.AdminCert, pki.AdminKey
+	}
+	return component
+}
+
+// watch reports components that end unasked. Its goroutines end with them.
+func (c *Cluster) watch(processes []*process.Process) {
+	c.died = make(chan error, len(processes))
+	for _, p := range processes {
+		go func() {
+			<-p.Done()
+			if err := p.Err(); err != nil {
+				c.died <- err
+			}
+		}()
+	}
+}
+
+// Kubeconfig is the path of a file that gives a client all rights, without
+// reference to other files.
+func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfig() }
+
+// Components are the cluster's own processes, in order of start.
+func (c *Cluster) Components() []Component { return append([]Component(nil), c.components...) }
+
+// Group holds the cluster's processes; what is started in it ends with the
+// cluster, before the cluster's own.
+func (c *Cluster) Group() *process.Group { return c.group }
+
+// Died delivers an error for each component that ended without being asked
+// to. It is never closed.
+func (c *Cluster) Died() <-chan error { return c.died }
+
+// Release lets a cluster that was started with Keep live on after this
+// program; from then on [Stop] ends it, from this program or another.
+func (c *Cluster) Release() error { return c.group.MarkKept() }
+
+// Down stops all processes of the cluster's group and deletes its folder. When
+// ctx is done it kills instead of asking, and returns all the same only when
+// everything is gone.
+func (c *Cluster) Down(ctx context.Context) error {
+	if err := c.group.Stop(ctx); err != nil {
+		return fmt.Errorf("stopping cluster: %w", err)
+	}
+	if err := os.RemoveAll(c.layout.dir); err != nil {
+		return fmt.Errorf("stopping cluster: %w", err)
+	}
+	return nil
+}
