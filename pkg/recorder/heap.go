@@ -10,7 +10,8 @@ import (
 // garbage collection found in use. Resident memory after a rollout is the
 // collector's high-water mark; this is what is needed.
 type Heap struct {
-	Mean, End float64
+	Mean float64 // over the scrapes in the window
+	End  float64 // at the last of them
 }
 
 // liveHeap is the expression for one job's live heap in bytes; %[1]q is the
@@ -50,12 +51,13 @@ or
 // they do not expose what it is computed from. It changes only when they
 // collect garbage, at least every two minutes.
 func (r *Recorder) Heap(ctx context.Context, job string, from, to time.Time) (*Heap, error) {
-	expr := fmt.Sprintf(liveHeap, job)
-	mean, ok, err := r.Value(ctx, fmt.Sprintf("avg_over_time((%s)[%s:%s])", expr, promDuration(to.Sub(from)), promDuration(defaultInterval)), to)
+	window := fmt.Sprintf("((%s)[%s:%s])", fmt.Sprintf(liveHeap, job), promDuration(to.Sub(from)), promDuration(defaultInterval))
+	mean, ok, err := r.Value(ctx, "avg_over_time"+window, to)
 	if err != nil || !ok {
 		return nil, err
 	}
-	end, ok, err := r.Value(ctx, expr, to)
+	// Not the value at the window's end, which a scrape missed there would hide.
+	end, ok, err := r.Value(ctx, "last_over_time"+window, to)
 	if err != nil || !ok {
 		return nil, err
 	}

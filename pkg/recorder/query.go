@@ -116,19 +116,24 @@ func (r *Recorder) samples(ctx context.Context, selector string, from, to time.T
 func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	last := errors.New("prometheus was not asked yet")
 	for {
-		missing, err := r.missing(ctx, since)
-		if err == nil && len(missing) == 0 {
+		switch missing, err := r.missing(ctx, since); {
+		case err == nil && len(missing) == 0:
 			return nil
+		case err == nil:
+			last = errors.New(strings.Join(missing, "; "))
+		case ctx.Err() == nil:
+			last = err
 		}
 		select {
 		case <-r.proc.Done():
-			return errors.Join(errors.New("waiting for scrapes: prometheus ended"), r.proc.Err())
-		case <-ctx.Done():
-			if err == nil {
-				err = errors.New(strings.Join(missing, "; "))
+			if err := r.proc.Err(); err != nil {
+				return fmt.Errorf("waiting for scrapes: prometheus ended: %w", err)
 			}
-			return fmt.Errorf("waiting for scrapes: %w: %w", ctx.Err(), r.explain(ctx, err))
+			return errors.New("waiting for scrapes: prometheus was stopped")
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for scrapes: %w: %w%s", ctx.Err(), last, r.failures(ctx))
 		case <-ticker.C:
 		}
 	}
@@ -151,19 +156,20 @@ func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, erro
 	return missing, nil
 }
 
-// explain adds to err what the last scrapes of failing targets met.
-func (r *Recorder) explain(ctx context.Context, err error) error {
+// failures tells what the last scrapes of targets met, "" when nothing or when
+// Prometheus does not say.
+func (r *Recorder) failures(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	targets, asked := r.api.Targets(ctx)
-	if asked != nil {
-		return err
+	targets, err := r.api.Targets(ctx)
+	if err != nil {
+		return ""
 	}
-	errs := []error{err}
+	var text strings.Builder
 	for _, t := range targets.Active {
 		if t.LastError != "" {
-			errs = append(errs, fmt.Errorf("%s: %s", t.ScrapeURL, t.LastError))
+			fmt.Fprintf(&text, "; %s: %s", t.ScrapeURL, t.LastError)
 		}
 	}
-	return errors.Join(errs...)
+	return text.String()
 }

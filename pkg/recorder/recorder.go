@@ -126,6 +126,7 @@ func open(opts Options) (*Recorder, error) {
 
 // start runs Prometheus and waits for the first scrapes.
 func (r *Recorder) start(ctx context.Context, opts Options) error {
+	begun := time.Now()
 	ports, err := process.FreePorts(1)
 	if err != nil {
 		return err
@@ -143,10 +144,10 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 		Args: []string{
 			"--config.file=" + configFile,
 			"--storage.tsdb.path=.",
-			"--storage.tsdb.retention.time=10y",
 			"--storage.tsdb.no-lockfile",
 			"--web.listen-address=" + address,
-			"--web.enable-admin-api", // for the snapshot that Stop leaves
+			"--scrape.discovery-reload-interval=100ms", // else targets are taken up after 5 s
+			"--web.enable-admin-api",                   // for the snapshot that Stop leaves
 			"--log.level=warn",
 		},
 		Dir: r.dir,
@@ -165,7 +166,7 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 	}
 	scraped, cancel := context.WithTimeout(ctx, firstScrapes)
 	defer cancel()
-	return r.Scraped(scraped, time.Time{})
+	return r.Scraped(scraped, begun)
 }
 
 // ready asks Prometheus whether it serves queries.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -76,13 +77,15 @@ func (s *Sampler) Ended(name string, pid int, cpuSeconds float64) {
 	if t == nil {
 		return
 	}
-	for i := range t.lives {
-		if l := &t.lives[i]; l.pid == pid {
-			if i == len(t.lives)-1 {
-				t.end(time.Now())
-			}
-			l.settle(time.Duration(cpuSeconds * float64(time.Second)))
+	for i, l := range slices.Backward(t.lives) {
+		if l.pid != pid {
+			continue
 		}
+		if i == len(t.lives)-1 {
+			t.end(time.Now())
+		}
+		t.lives[i].settle(time.Duration(cpuSeconds * float64(time.Second)))
+		return
 	}
 }
 
@@ -129,6 +132,24 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}
 	return u, nil
+}
+
+// Live is what the component uses now, for showing while a run goes on: cores
+// over the last interval and resident memory in bytes, as of its last reading.
+// False means that it is not running or has not been watched for so long.
+func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tracks[name]
+	if t == nil || t.live == nil {
+		return 0, 0, false
+	}
+	to := t.lives[len(t.lives)-1].last().at
+	u, err := usage(t.lives, to.Add(-s.interval), to)
+	if err != nil {
+		return 0, 0, false
+	}
+	return u.CoresMean, u.MemoryEnd, true
 }
 
 // total is what a component has used so far.

@@ -13,7 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Ginkgo never ends the goroutine that waits for interrupts.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/onsi/ginkgo/v2/internal/interrupt_handler.(*InterruptHandler).registerForInterrupts.func2"))
+}
 
 // burn uses processor time of this process until it has used d by the clock
 // of the process.
@@ -66,6 +69,12 @@ func TestSamplerOnItself(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+	if cores, memory, ok := s.Live("self"); !ok || cores <= 0 || memory < 64<<20 {
+		t.Errorf("live: %v cores, %v bytes, %v", cores, memory, ok)
+	}
+	if _, _, ok := s.Live("unknown"); ok {
+		t.Error("live figures of what was never watched")
 	}
 	u, err := s.Figures("self", from, to)
 	if err != nil {
