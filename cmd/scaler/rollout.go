@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report"
+)
+
+type rolloutOptions struct {
+	spec   experiment.RolloutSpec
+	output string
+	probes int
+}
+
+func newRolloutCommand(s streams) *cobra.Command {
+	o := rolloutOptions{spec: experiment.DefaultRolloutSpec()}
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Roll out a mesh against a real control plane and measure what that costs",
+		Long: `Starts a cluster with fake nodes and a control plane of its own, rolls out the
+mesh, gives every pod a simulated sidecar that does all that a proxy does toward
+the control plane, and measures: the control plane's cores and memory during
+rollout and in steady state, and how long every sidecar waits for its
+configuration and its certificate. A table goes to stdout, the record to --out,
+and everything that was started is stopped again.
+
+The first run builds the programs it needs, which takes a while; see
+'scaler components list'.`,
+		Example: `  # 200 pods at once, permissive, against istiod
+  scaler rollout --pods 200
+
+  # a larger mesh, a quick look, figures as JSON
+  scaler rollout --pods 400 --steady 20s -o json
+
+  # leave the cluster up afterwards
+  scaler rollout --pods 50 --keep`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.spec.Topology.Pods, "pods", o.spec.Topology.Pods, "pods of the mesh, each with a sidecar")
+	f.IntVar(&o.spec.Topology.Services, "services", 0, "services the pods are spread over (default one for every 10 pods)")
+	f.IntVar(&o.spec.Topology.Namespaces, "namespaces", 0, "namespaces the services are spread over (default one for every 50 services)")
+	f.StringVar(&o.spec.Topology.Shape, "topology", o.spec.Topology.Shape, "call graph: star, layers or random")
+	f.IntVar(&o.spec.Topology.FanOut, "fanout", o.spec.Topology.FanOut, "services that each service calls")
+	f.Uint64Var(&o.spec.Topology.Seed, "seed", o.spec.Topology.Seed, "seed of the call graph")
+	f.StringVar(&o.spec.Burst, "burst", o.spec.Burst, "how pods arrive: all at once")
+	f.StringVar(&o.spec.Mode, "mode", o.spec.Mode, "preset of knobs: permissive")
+	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane under test: istiod")
+	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
+	f.DurationVar(&o.spec.Baseline, "baseline", o.spec.Baseline, "length of the baseline phase: control plane up, no mesh")
+	f.DurationVar(&o.spec.Settle, "settle", o.spec.Settle, "time between rollout and steady, part of no figure")
+	f.DurationVar(&o.spec.Steady, "steady", o.spec.Steady, "length of the steady phase: nothing is touched")
+	f.DurationVar(&o.spec.ConvergeTimeout, "converge-timeout", o.spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
+	f.IntVar(&o.probes, "probes", 0, "changes of each kind to follow to the sidecars after steady; only 0 for now")
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
+	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
+	f.StringVar(&o.spec.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder that holds the programs, instead of building them (env SCALER_BIN_DIR)")
+	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
+	return cmd
+}
+
+func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
+	if err := o.complete(cmd); err != nil {
+		return err
+	}
+	shown := newProgress(s.err)
+	defer shown.close()
+	run, err := experiment.Rollout(cmd.Context(), o.spec, experiment.Progress{Say: shown.say, Status: shown.status})
+	shown.close()
+	if run.Dir != "" {
+		fmt.Fprintln(s.err, "record:", run.Dir)
+	}
+	if err != nil && !errors.Is(err, experiment.ErrUnconverged) {
+		return err
+	}
+	if printErr := report.Print(s.out, o.output, []record.Run{run}); printErr != nil {
+		return printErr
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMissed, err)
+	}
+	return nil
+}
+
+// complete checks every flag before anything is started.
+func (o *rolloutOptions) complete(cmd *cobra.Command) error {
+	if err := parseOutput(o.output, report.Formats...); err != nil {
+		return err
+	}
+	for _, name := range []string{"services", "namespaces", "fanout"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "0" {
+			return usagef("parsing --%s 0: want 1 or more", name)
+		}
+	}
+	if o.probes != 0 {
+		return usagef("parsing --probes %d: want 0; changes are not followed yet", o.probes)
+	}
+	if err := o.spec.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	if o.spec.Out == "" {
+		if cmd.Flags().Changed("out") {
+			return usagef(`parsing --out "": want a folder`)
+		}
+		o.spec.Out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))
+	}
+	state, err := stateDir()
+	if err != nil {
+		return err
+	}
+	o.spec.State = state
+	return nil
+}
