@@ -52,7 +52,7 @@ type Sidecar struct {
 	Metadata    map[string]any    // node.metadata, JSON types only
 	Headers     map[string]string // gRPC metadata of every call beside the token
 	Identity    string            // SPIFFE URI of the workload
-	Service     int               // index of the pod's service in the mesh's topology
+	Keepalive   time.Duration     // the proxy's HTTP/2 pings; 0 = none
 }
 
 // Token is a bound service-account token.

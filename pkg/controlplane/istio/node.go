@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -45,6 +46,7 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 		NodeCluster: pod.Labels["app"] + "." + pod.Namespace,
 		Metadata:    metadata,
 		Headers:     map[string]string{"ClusterID": env[metaPrefix+"CLUSTER_ID"]},
+		Keepalive:   30 * time.Second, // GRPC_KEEPALIVE_INTERVAL's default in the agent
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
 }

@@ -1,0 +1,376 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// reporters is how many pods are told at once that their sidecar is ready.
+const reporters = 16
+
+// fleet gives every pod of the run that has its IP a simulated sidecar, and
+// tells the pod when that sidecar is complete and certified: the Stages under
+// kwok/ then make the pod Ready.
+type fleet struct {
+	// fixed after newFleet
+	adapter   *istio.ControlPlane
+	client    kubernetes.Interface
+	variant   xdsprobe.Variant
+	keys      *keyPool
+	probes    *xdsprobe.Store
+	tracker   *convergence.Tracker
+	scopes    map[string]*convergence.Scope // by service name
+	wanted    int                           // pods of the mesh
+	healthy   int                           // endpoints of the mesh when all is well
+	latencies *latencies
+	metrics   *recorder.Metrics
+	event     func(kind string, fields any)
+	fail      func(error)   // ends the run
+	ready     chan *pod     // sidecars to report to their pods; holds all of them
+	changed   chan struct{} // something that convergence waits for has changed
+
+	sidecars sync.WaitGroup
+
+	mu        sync.Mutex
+	pods      map[string]*pod
+	owners    map[string][]batch // by service: when pods were asked for
+	endpoints map[string]int     // healthy endpoints by service port
+	answered  time.Time          // the last response of the control plane
+	csr       struct{ first, last time.Time }
+}
+
+// newFleet makes the fleet of a run, without a sidecar yet.
+func (r *rolloutRun) newFleet() *fleet {
+	f := &fleet{
+		adapter:   r.adapter,
+		client:    r.client,
+		variant:   xdsprobe.Variant(r.spec.XDS),
+		keys:      r.keys,
+		probes:    xdsprobe.NewStore(),
+		tracker:   convergence.New(),
+		scopes:    map[string]*convergence.Scope{},
+		latencies: r.latencies,
+		metrics:   r.metrics,
+		event:     r.event,
+		fail:      r.fail,
+		changed:   make(chan struct{}, 1),
+		pods:      map[string]*pod{},
+		owners:    map[string][]batch{},
+		endpoints: map[string]int{},
+	}
+	f.tracker.OnComplete = f.complete
+	for i, s := range r.mesh.Services {
+		f.scopes[s.Name] = f.tracker.Scope(istio.Wants(r.mesh, r.spec.Knobs(), i))
+		f.wanted += s.Pods
+		f.healthy += s.Pods * len(s.Ports)
+	}
+	f.ready = make(chan *pod, f.wanted)
+	return f
+}
+
+// batch says that a service was to have this many pods from a moment on.
+type batch struct {
+	replicas int
+	at       time.Time
+}
+
+// pod is one pod of the run and its sidecar.
+type pod struct {
+	id, namespace, name string
+
+	// guarded by fleet.mu
+	stop     context.CancelFunc // of its sidecar; nil until it was started
+	sidecar  *xdsprobe.Sidecar
+	times    startup
+	reported bool // handed to the reporters
+	gone     bool
+}
+
+// startup are the moments of one pod's start, zero until they come.
+type startup struct {
+	Owner     time.Time `json:"owner,omitzero"`     // its Deployment was created or scaled for it
+	Seen      time.Time `json:"seen,omitzero"`      // seen in the watch
+	IP        time.Time `json:"ip,omitzero"`        // seen with an address: the sidecar starts
+	Token     time.Time `json:"token,omitzero"`     // its first token was there
+	Dialed    time.Time `json:"dialed,omitzero"`    // its first attempt to connect began
+	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
+	Requested time.Time `json:"requested,omitzero"` // first request sent
+	Answered  time.Time `json:"answered,omitzero"`  // first response
+	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
+	Certified time.Time `json:"certified,omitzero"` // certificate verified
+	Reported  time.Time `json:"reported,omitzero"`  // the pod was told
+	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
+
+	served time.Time // the connection was up of the attempt that was answered first
+}
+
+// ownerScaled takes that a service was given pods.
+func (f *fleet) ownerScaled(s topology.Service, replicas int, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owners[s.Name] = append(f.owners[s.Name], batch{replicas, at})
+}
+
+// owner is when the pod that is a service's n-th was asked for. The caller
+// holds mu.
+func (f *fleet) owner(service string, n int) time.Time {
+	for _, b := range f.owners[service] {
+		if n <= b.replicas {
+			return b.at
+		}
+	}
+	return time.Time{}
+}
+
+// onPod takes a change of a pod as observed.
+func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
+	id := ev.Pod.Namespace + "/" + ev.Pod.Name
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pods[id]
+	if p == nil {
+		if ev.Kind == observe.Deleted {
+			return
+		}
+		p = &pod{id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name}
+		p.times.Seen = ev.Seen
+		f.pods[id] = p
+	}
+	switch {
+	case ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil:
+		f.end(p)
+	case p.stop == nil && ev.Pod.Status.PodIP != "":
+		p.times.IP = ev.Seen
+		f.start(ctx, p, ev.Pod)
+	}
+	if p.times.Ready.IsZero() && isReady(ev.Pod) {
+		p.times.Ready = ev.Seen
+		f.observe(f.latencies.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+		f.event("podReady", map[string]any{"pod": p.id, "times": p.times})
+		f.notify()
+	}
+}
+
+// observe adds one latency to the record and to scaler's own metrics.
+func (f *fleet) observe(h histogram, name recorder.Latency, d time.Duration) {
+	h.Record(d)
+	f.metrics.Observe(name, d)
+}
+
+type histogram interface{ Record(time.Duration) }
+
+// notify wakes awaitConverged.
+func (f *fleet) notify() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// end stops the sidecar of a pod that is gone. The caller holds mu.
+func (f *fleet) end(p *pod) {
+	if p.gone {
+		return
+	}
+	p.gone = true
+	if p.stop != nil {
+		p.stop()
+		f.tracker.Remove(p.id)
+	}
+}
+
+// start starts the sidecar of a pod. The caller holds mu.
+func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
+	identity, err := f.adapter.Sidecar(object)
+	if err != nil {
+		f.fail(fmt.Errorf("simulating a sidecar: %w", err))
+		return
+	}
+	authority, err := f.adapter.Issuer(identity)
+	if err != nil {
+		f.fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
+		return
+	}
+	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
+	ctx, p.stop = context.WithCancel(ctx)
+	p.sidecar = xdsprobe.New(xdsprobe.Config{
+		ID:          p.id,
+		Address:     identity.Address,
+		ServerName:  identity.ServerName,
+		RootPEM:     identity.RootPEM,
+		Variant:     f.variant,
+		NodeID:      identity.NodeID,
+		NodeCluster: identity.NodeCluster,
+		Metadata:    identity.Metadata,
+		Headers:     identity.Headers,
+		Keepalive:   identity.Keepalive,
+		Token:       tokens{f.adapter, object},
+		Issuer:      issuer{authority},
+		Keys:        f.keys.Key,
+		Identity:    identity.Identity,
+	}, f.probes, f)
+	f.sidecars.Go(func() {
+		defer authority.Close()
+		if err := p.sidecar.Run(ctx); err != nil && ctx.Err() == nil {
+			f.fail(fmt.Errorf("running the sidecar of pod %s: %w", p.id, err))
+		}
+	})
+}
+
+// tokens requests the tokens of one pod.
+type tokens struct {
+	adapter *istio.ControlPlane
+	pod     *corev1.Pod
+}
+
+func (t tokens) Token(ctx context.Context) (xdsprobe.Token, error) {
+	token, err := t.adapter.Token(ctx, t.pod)
+	return xdsprobe.Token(token), err
+}
+
+// issuer has one pod's certificates signed.
+type issuer struct{ authority *istio.Issuer }
+
+func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprobe.Issued, error) {
+	issued, err := i.authority.Issue(ctx, token, csrPEM)
+	return xdsprobe.Issued(issued), err
+}
+
+// onEndpoints takes the endpoints of one service as the API server lists them
+// now.
+func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
+	for port, listed := range ev.Ports {
+		endpoints := convergence.Endpoints{}
+		healthy := 0
+		for _, e := range listed {
+			health, ok := istio.EndpointHealth(e.Ready, e.Terminating)
+			if !ok {
+				continue
+			}
+			endpoints[e.Addr] = health
+			if health == convergence.Healthy {
+				healthy++
+			}
+		}
+		name := ev.Service + ":" + port
+		f.tracker.SetEndpoints(name, endpoints, ev.Seen)
+		f.mu.Lock()
+		f.endpoints[name] = healthy
+		f.mu.Unlock()
+	}
+	f.notify()
+}
+
+// report tells pods that their sidecars are ready until ctx is done.
+func (f *fleet) report(ctx context.Context) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: kwok.SidecarReady}}})
+	if err != nil {
+		return err
+	}
+	var workers sync.WaitGroup
+	for range reporters {
+		workers.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case p := <-f.ready:
+					_, err := f.client.CoreV1().Pods(p.namespace).Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{})
+					if err != nil && ctx.Err() == nil {
+						f.fail(fmt.Errorf("reporting the sidecar of pod %s: %w", p.id, err))
+						return
+					}
+					f.mu.Lock()
+					p.times.Reported = time.Now()
+					f.mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return nil
+}
+
+// awaitConverged returns once every pod of the mesh is there and Ready, the API
+// server lists every one as a healthy endpoint, and every sidecar holds and has
+// acknowledged all that is expected and has its certificate.
+func (f *fleet) awaitConverged(ctx context.Context) error {
+	for {
+		if f.converged() {
+			return nil
+		}
+		select {
+		case <-f.changed:
+		case <-f.tracker.Changed():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *fleet) converged() bool {
+	if _, ok := f.tracker.Converged(); !ok || f.tracker.Counts().Sidecars != f.wanted {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ready, healthy := 0, 0
+	for _, p := range f.pods {
+		if !p.gone && !p.times.Ready.IsZero() {
+			ready++
+		}
+	}
+	for _, n := range f.endpoints {
+		healthy += n
+	}
+	return ready == f.wanted && healthy == f.healthy
+}
+
+// lastResponse is when the control plane last sent anything.
+func (f *fleet) lastResponse() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.answered
+}
+
+// count fills in how many pods and sidecars have come how far.
+func (f *fleet) count(s *Status) {
+	counts := f.tracker.Counts()
+	s.Complete, s.Converged = counts.Complete, counts.Converged
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.pods {
+		s.Created++
+		if !p.times.Ready.IsZero() {
+			s.Ready++
+		}
+		if !p.times.Connected.IsZero() {
+			s.Connected++
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+const (
+	// lateInstrument is the scheduling lag at p99 above which scaler's own
+	// latencies are doubted.
+	lateInstrument = 10 * time.Millisecond
+	// saturated is the share of a phase above which its figures are marked.
+	saturated = 0.1
+)
+
+// measure computes what the phases cost and what came of the sidecars, and puts
+// it into the record. It is called when the sidecars have been stopped and the
+// recorder still runs.
+func (r *rolloutRun) measure(ctx context.Context) error {
+	if len(r.windows) == 0 {
+		return nil
+	}
+	r.countXDS()
+	r.countCertificates()
+	if r.record.Phase(record.PhaseRollout) != nil {
+		r.latencies.lose(r.spec.Topology.Pods)
+	}
+	if err := r.latencies.save(r.writer, &r.record); err != nil {
+		return err
+	}
+	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
+		return err
+	}
+	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
+	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
+	r.record.Own = &record.Own{Note: "istiod's own metrics over the same windows"}
+	for _, w := range r.windows {
+		if err := r.measurePhase(ctx, w); err != nil {
+			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
+		}
+	}
+	if err := r.measureInstrument(ctx); err != nil {
+		return err
+	}
+	r.doubt()
+	return r.save()
+}
+
+// measurePhase computes the usage of every component over one phase.
+func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
+	slot := r.record.ControlPlane.At(w.name)
+	if slot == nil {
+		return nil // settle belongs to no figure
+	}
+	usage, err := r.recorder.Figures(ctx, r.sampler, controlPlaneName, w.begin, w.end)
+	if err != nil {
+		return err
+	}
+	*slot = usageOf(usage)
+	r.doubtUsage("controlPlane."+string(w.name), usage)
+	for _, c := range r.cluster.Components() {
+		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		phases := r.record.Cluster[c.Name]
+		*phases.At(w.name) = usageOf(usage)
+		r.record.Cluster[c.Name] = phases
+	}
+	own := map[string]float64{}
+	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
+	for _, m := range istio.OwnMetrics() {
+		value, ok, err := r.recorder.Value(ctx, strings.ReplaceAll(m.Expr, "$window", seconds), w.end)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[m.Name] = value
+		}
+	}
+	*r.record.Own.At(w.name) = own
+	for _, job := range r.jobs {
+		missed, total, err := r.recorder.Gaps(ctx, job, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		if missed > 0 {
+			r.warn("own."+string(w.name), "%d of %d scrapes of %s were missed", missed, total, job)
+		}
+	}
+	return nil
+}
+
+func usageOf(u recorder.Usage) *record.Usage {
+	usage := &record.Usage{
+		Cores:       &record.Level{Mean: &u.CoresMean, Peak: &u.CoresPeak},
+		CPUSeconds:  &u.CPUSeconds,
+		MemoryBytes: &record.Level{Mean: &u.MemoryMean, Peak: &u.MemoryPeak, End: &u.MemoryEnd},
+		Saturation:  u.Saturation,
+		Restarts:    &u.Restarts,
+	}
+	if u.Heap != nil {
+		usage.HeapBytes = &record.Level{Mean: &u.Heap.Mean, End: &u.Heap.End}
+	}
+	return usage
+}
+
+// doubtUsage warns of what makes a phase's usage doubtful.
+func (r *rolloutRun) doubtUsage(about string, u recorder.Usage) {
+	if u.Saturation != nil && *u.Saturation > saturated {
+		r.warn(about, "saturated for up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand", *u.Saturation*100)
+	}
+	if u.Restarts > 0 {
+		r.warn(about, "restarted %d times", u.Restarts)
+	}
+}
+
+// doubt warns of what touches the figures of the whole run.
+func (r *rolloutRun) doubt() {
+	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > lateInstrument.Seconds() {
+		r.warn("latencies", "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *lag.P99*1e3)
+	}
+	if n := *r.record.XDS.Refusals; n > 0 {
+		r.warn("latencies.completeConfiguration", "istiod's connection limiter refused %d of %d attempts to connect; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
+	}
+	for _, n := range r.latencies.all() {
+		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
+			r.warn("latencies."+n.name, "%d of %d did not come by the time limit", latency.Lost, latency.Count+latency.Lost)
+		}
+	}
+}
+
+// countPods counts how far the pods came, as at the end of rollout.
+func (r *rolloutRun) countPods() {
+	var s Status
+	r.fleet.count(&s)
+	pods := r.record.Pods
+	pods.Created, pods.Ready, pods.Connected = &s.Created, &s.Ready, &s.Connected
+	pods.Complete, pods.Converged = &s.Complete, &s.Converged
+
+	r.fleet.mu.Lock()
+	defer r.fleet.mu.Unlock()
+	var seen []time.Time
+	for _, p := range r.fleet.pods {
+		seen = append(seen, p.times.Seen)
+	}
+	sort.Slice(seen, func(i, j int) bool { return seen[i].Before(seen[j]) })
+	if n := len(seen); n > 1 {
+		r.record.Arrival = &record.Arrival{AchievedPerSecond: new(float64(n) / seen[n-1].Sub(seen[0]).Seconds())}
+	}
+}
+
+// countXDS reads the sidecars' counters into the record.
+func (r *rolloutRun) countXDS() {
+	c := r.fleet.probes.Counters()
+	x := &record.XDS{
+		Responses: map[string]int64{}, Bytes: map[string]int64{},
+		Acks: new(c.Acks.Load()), Nacks: new(c.Nacks.Load()),
+		Attempts: new(c.Attempts.Load()), Refusals: new(c.Refusals.Load()),
+		Reconnects: new(c.Reconnects.Load()), WastedResponses: new(c.Wasted.Load()),
+	}
+	for t := convergence.CDS; t <= convergence.ECDS; t++ {
+		x.Responses[t.String()] = c.Responses[t].Load()
+		x.Bytes[t.String()] = c.Bytes[t].Load()
+	}
+	r.record.XDS = x
+}
+
+// countCertificates counts what became of the pods' certificates.
+func (r *rolloutRun) countCertificates() {
+	c := r.fleet.probes.Counters()
+	counts := r.fleet.tracker.Counts()
+	issued := c.Certificates.Load()
+	certificates := &record.Certificates{
+		Issued:   &issued,
+		Attempts: new(c.CertificateRequests.Load()),
+		Failed:   new(int64(r.spec.Topology.Pods - counts.Certified)),
+		Note:     "failed: pods without a certificate at the end",
+	}
+	r.fleet.mu.Lock()
+	defer r.fleet.mu.Unlock()
+	if first, last := r.fleet.csr.first, r.fleet.csr.last; last.After(first) {
+		certificates.PerSecond = new(float64(issued) / last.Sub(first).Seconds())
+	}
+	r.record.Certificates = certificates
+}
+
+// measureInstrument records what scaler itself needed, over the rollout.
+func (r *rolloutRun) measureInstrument(ctx context.Context) error {
+	r.record.Instrument = &record.Instrument{}
+	if summary := r.lag.Summary(); summary.Count > 0 {
+		lag := record.Latency(summary)
+		r.record.Instrument.Lag = &lag
+		if err := r.writer.Histogram("lag", r.lag); err != nil {
+			return err
+		}
+	}
+	var idle, loaded float64 // resident bytes without and with sidecars
+	for _, w := range r.windows {
+		usage, err := r.recorder.Figures(ctx, r.sampler, instrumentName, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		switch w.name {
+		case record.PhaseBaseline:
+			idle = usage.MemoryEnd
+		case record.PhaseRollout:
+			loaded = usage.MemoryEnd
+			r.record.Instrument.Cores = &usage.CoresMean
+			r.record.Instrument.MemoryBytes = &usage.MemoryPeak
+			r.record.Instrument.OpenFiles = &usage.OpenFilesPeak
+		}
+	}
+	if connected := r.record.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {
+		r.record.Instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package experiment
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// The fleet is the observer of its sidecars.
+var _ xdsprobe.Observer = (*fleet)(nil)
+
+// at changes a pod's start-up times under the lock and returns them.
+func (f *fleet) at(id string, change func(*startup)) startup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pods[id]
+	change(&p.times)
+	return p.times
+}
+
+// first sets a moment that counts only once, and reports whether this was it.
+func first(t *time.Time, at time.Time) bool {
+	if !t.IsZero() {
+		return false
+	}
+	*t = at
+	return true
+}
+
+// TokenFetched is part of xdsprobe.Observer.
+func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
+	if e.Err != nil {
+		f.event("tokenFailed", map[string]any{"pod": id, "error": e.Err.Error()})
+		return
+	}
+	f.at(id, func(t *startup) { first(&t.Token, e.Received) })
+	f.latencies.clientWait.Record(e.Waited)
+	f.observe(f.latencies.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
+}
+
+// StreamOpened is part of xdsprobe.Observer.
+func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
+	f.observe(f.latencies.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
+	f.tracker.FirstRequest(id, e.Requested)
+	f.at(id, func(t *startup) {
+		first(&t.Dialed, e.Dialed)
+		first(&t.Connected, e.Connected)
+		first(&t.Requested, e.Requested)
+		if t.Answered.IsZero() {
+			t.served = e.Connected
+		}
+	})
+}
+
+// Updated is part of xdsprobe.Observer.
+func (f *fleet) Updated(id string, e xdsprobe.Update) {
+	kind := e.Type.String()
+	f.metrics.Response(kind, e.Bytes)
+	if e.Wasted {
+		f.metrics.Wasted(kind)
+	}
+	if e.Rejected != nil {
+		f.metrics.Rejected(kind)
+		f.event("rejected", map[string]any{"pod": id, "type": kind, "error": e.Rejected.Error()})
+	} else {
+		f.metrics.Acknowledged(kind)
+	}
+	f.mu.Lock()
+	if e.ReceivedAt.After(f.answered) {
+		f.answered = e.ReceivedAt
+	}
+	t := &f.pods[id].times
+	isFirst := first(&t.Answered, e.ReceivedAt)
+	dialed, served, requested := t.Dialed, t.served, t.Requested
+	f.mu.Unlock()
+	if isFirst {
+		f.latencies.connectTotal.Record(served.Sub(dialed))
+		f.observe(f.latencies.firstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(requested))
+	}
+	f.tracker.Update(id, e.Update)
+}
+
+// complete is told by the tracker that a sidecar has its complete set.
+func (f *fleet) complete(id string, at time.Time) {
+	t := f.at(id, func(t *startup) { t.Complete = at })
+	f.observe(f.latencies.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
+	f.reportWhenDone(id)
+}
+
+// StreamEnded is part of xdsprobe.Observer.
+func (f *fleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
+	f.metrics.Attempt()
+	f.at(id, func(t *startup) { first(&t.Dialed, e.Dialed) })
+	switch e.Class {
+	case xdsprobe.Stopped:
+		return
+	case xdsprobe.Refused:
+		f.metrics.Refusal()
+		return // thousands of them; they are counted
+	}
+	if e.Responses > 0 {
+		f.metrics.Reconnect()
+	}
+	fields := map[string]any{"pod": id, "class": e.Class, "attempt": e.Attempt, "responses": e.Responses}
+	if e.Err != nil {
+		fields["error"] = e.Err.Error()
+	}
+	f.event("streamEnded", fields)
+}
+
+// Certified is part of xdsprobe.Observer.
+func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
+	f.metrics.Certificate(e.Err == nil)
+	f.mu.Lock()
+	if !e.Sent.IsZero() {
+		first(&f.csr.first, e.Sent)
+	}
+	f.mu.Unlock()
+	if e.Err != nil {
+		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})
+		return
+	}
+	if e.Key > 0 {
+		f.latencies.key.Record(e.Key)
+	}
+	f.observe(f.latencies.certificate, recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
+	f.mu.Lock()
+	if e.Verified.After(f.csr.last) {
+		f.csr.last = e.Verified
+	}
+	first(&f.pods[id].times.Certified, e.Verified)
+	f.mu.Unlock()
+	f.tracker.Certified(id, e.Verified)
+	f.reportWhenDone(id)
+}
+
+// reportWhenDone hands a pod to the reporters once its sidecar is complete and
+// certified.
+func (f *fleet) reportWhenDone(id string) {
+	f.mu.Lock()
+	p := f.pods[id]
+	due := !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.times.Certified.IsZero()
+	p.reported = p.reported || due
+	f.mu.Unlock()
+	if due {
+		f.ready <- p // has room for every pod
+	}
+}

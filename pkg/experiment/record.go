@@ -1,0 +1,136 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// newRecord is the record as far as it is known before anything runs.
+func (r *rolloutRun) newRecord() record.Run {
+	t := r.spec.Topology.Defaults()
+	knobs := r.spec.Knobs()
+	return record.Run{
+		Name:    r.spec.Name(),
+		Started: time.Now().UTC(),
+		Spec: record.Spec{
+			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
+			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed,
+			Burst: r.spec.Burst, Mode: r.spec.Mode, XDS: r.spec.XDS,
+			BaselineSeconds:        r.spec.Baseline.Seconds(),
+			SettleSeconds:          r.spec.Settle.Seconds(),
+			SteadySeconds:          r.spec.Steady.Seconds(),
+			ConvergeTimeoutSeconds: r.spec.ConvergeTimeout.Seconds(),
+		},
+		Environment: record.Environment{
+			CPUs:        runtime.NumCPU(),
+			MemoryBytes: memoryBytes(),
+			Kernel:      kernel(),
+			Kubernetes:  component.Version(component.KubeAPIServer),
+			Kwok:        component.Version(component.Kwok),
+			Scaler:      Version(),
+			Knobs:       record.Knobs(knobs),
+		},
+		Pods: &record.Pods{Requested: t.Pods},
+	}
+}
+
+// describeControlPlane puts into the record which istiod runs and how.
+func (r *rolloutRun) describeControlPlane() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Environment.ControlPlane = record.ControlPlaneSource{
+		Name:       r.spec.ControlPlane,
+		Version:    istio.Version,
+		Replicas:   1,
+		GOMAXPROCS: r.adapter.MaxProcs(),
+		Settings:   r.adapter.Settings(),
+	}
+}
+
+// warn puts a doubt beside the figure it touches.
+func (r *rolloutRun) warn(about, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Warnings = append(r.record.Warnings, record.Warning{About: about, Text: fmt.Sprintf(format, args...)})
+}
+
+// event notes what happened in events.jsonl. A disk that is full ends the run.
+func (r *rolloutRun) event(kind string, fields any) {
+	if err := r.writer.Event(kind, fields); err != nil {
+		r.fail(err)
+	}
+}
+
+// save writes the record as far as it is known.
+func (r *rolloutRun) save() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writer.Save(&r.record)
+}
+
+// finish writes the record for the last time: how the run ended is known now,
+// and everything is stopped. It returns what the command is to report.
+func (r *rolloutRun) finish(ctx context.Context, err error) (record.Run, error) {
+	r.mu.Lock()
+	r.record.Finished = new(time.Now().UTC())
+	switch {
+	case err == nil:
+		r.record.Status = record.StatusCompleted
+	case errors.Is(err, ErrUnconverged):
+		r.record.Status = record.StatusUnconverged
+	case errors.Is(err, context.Canceled):
+		r.record.Status, r.record.Reason = record.StatusInterrupted, "interrupted by a signal"
+	default:
+		r.record.Status, r.record.Reason = record.StatusFailed, err.Error()
+	}
+	r.record.Dir = r.writer.Dir()
+	r.mu.Unlock()
+	return r.record, errors.Join(err, r.save(), r.writer.Close())
+}
+
+// Version is scaler's own, as the go command recorded it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && version == "(devel)" {
+			version = s.Value
+		}
+	}
+	return version
+}
+
+func memoryBytes() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
+
+func kernel() string {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(fmt.Sprint(err), "\n")
+	return line
+}

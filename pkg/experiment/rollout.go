@@ -1,0 +1,194 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// sampleInterval is how often processes are read and targets scraped.
+const sampleInterval = time.Second
+
+// rolloutRun is one run of `scaler rollout`, from an empty machine to its
+// record.
+type rolloutRun struct {
+	// fixed at the start
+	spec     RolloutSpec
+	progress Progress
+	mesh     topology.Mesh
+	fail     context.CancelCauseFunc // ends the run with a reason
+	writer   *record.Writer
+
+	// made by the steps, in this order
+	programs map[string]string
+	keys     *keyPool
+	cluster  *cluster.Cluster
+	config   *rest.Config // of that cluster
+	adapter  *istio.ControlPlane
+	client   kubernetes.Interface
+	sampler  *recorder.Sampler
+	metrics  *recorder.Metrics
+	recorder *recorder.Recorder
+	fleet    *fleet
+	jobs     []string // that the recorder scrapes
+
+	latencies *latencies
+	lag       *stats.Histogram // how late scaler itself ran
+
+	completed bool // all phases were done
+
+	mu      sync.Mutex
+	record  record.Run
+	windows []window         // the phases that ended
+	phase   record.PhaseName // the one that lasts
+	since   time.Time        // when it began
+	length  time.Duration    // of a phase of fixed length
+}
+
+// Rollout does one run: a cluster and a control plane of its own are started,
+// the mesh is rolled out and measured, the record is written, and everything
+// is stopped again. The record that it returns is also in its folder.
+//
+// The error is ErrUnconverged when the rollout's time limit passed first, and
+// wraps context.Canceled when ctx ended the run.
+func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.Run, error) {
+	if err := spec.Validate(); err != nil {
+		return record.Run{}, err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &rolloutRun{
+		spec:      spec,
+		progress:  progress,
+		mesh:      topology.Build(spec.Topology),
+		fail:      fail,
+		latencies: newLatencies(),
+		lag:       stats.NewHistogram(),
+	}
+	r.record = r.newRecord()
+	if err := r.checkMachine(ctx); err != nil {
+		return r.record, err
+	}
+	var err error
+	if r.writer, err = record.Create(spec.Out, spec.Name()); err != nil {
+		return r.record, err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return r.record, errors.Join(err, r.writer.Discard())
+	}
+	r.record.Started = time.Now().UTC()
+	err = runSteps(ctx, []step{
+		{"starting the cluster", r.startCluster},
+		{"starting istiod", r.startControlPlane},
+		{"making fake nodes", r.makeNodes},
+		{"starting the recorder", r.startRecorder},
+		{"watching", r.startWatching},
+		{"baseline", r.baseline},
+		{"rollout", r.rollout},
+		{"settle", r.settle},
+		{"steady", r.steady},
+	})
+	return r.finish(ctx, err)
+}
+
+// prepare gets ready what a run needs and does not start: nothing of it is the
+// run's own, so a failure leaves no record.
+func (r *rolloutRun) prepare(ctx context.Context) (err error) {
+	r.programs, err = component.Paths(ctx, component.Options{BinDir: r.spec.BinDir, Progress: r.progress.Say},
+		component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
+		component.Kwok, component.Istiod, component.Prometheus)
+	if err != nil {
+		return err
+	}
+	r.keys, err = newKeyPool()
+	return err
+}
+
+func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) error, error) {
+	c, err := cluster.Up(ctx, cluster.Options{
+		Name: r.clusterName(),
+		Root: filepath.Join(r.spec.State, "clusters"),
+		Programs: cluster.Programs{
+			Etcd:              r.programs[component.Etcd],
+			APIServer:         r.programs[component.KubeAPIServer],
+			ControllerManager: r.programs[component.KubeControllerManager],
+			Scheduler:         r.programs[component.KubeScheduler],
+			Kwok:              r.programs[component.Kwok],
+		},
+		KwokConfig: kwok.Stages(),
+		Keep:       r.spec.Keep,
+		LogDir:     r.writer.LogDir(),
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.cluster = c
+	if r.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+		return r.stopCluster, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
+	}
+	r.config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
+	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
+		return r.stopCluster, fmt.Errorf("making a client: %w", err)
+	}
+	return r.stopCluster, nil
+}
+
+// stopCluster ends everything that runs, or with --keep leaves it.
+func (r *rolloutRun) stopCluster(ctx context.Context) error {
+	if r.spec.Keep && r.completed {
+		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.cluster.Kubeconfig(), r.clusterName()))
+		return r.cluster.Release()
+	}
+	return r.cluster.Down(ctx)
+}
+
+func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
+	adapter, err := istio.Start(ctx, istio.Options{
+		Program:    r.programs[component.Istiod],
+		Kubeconfig: r.cluster.Kubeconfig(),
+		REST:       r.config,
+		Group:      r.cluster.Group(),
+		LogDir:     r.writer.LogDir(),
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		return nil, err // what it started is in the cluster's group
+	}
+	r.adapter = adapter
+	r.describeControlPlane()
+	return nil, nil
+}
+
+// checkMachine fails when this machine lacks what the run needs, naming the
+// fix, and raises the limit of open files where that is allowed.
+func (r *rolloutRun) checkMachine(ctx context.Context) error {
+	return doctor.Error(doctor.Check(ctx, doctor.Requirements{Pods: r.spec.Topology.Pods}))
+}
+
+// runLabel is the value of the run label on everything the run makes in its
+// cluster, and part of the names of its nodes.
+func (r *rolloutRun) runLabel() string { return r.spec.Name() }
+
+// clusterName tells the clusters of scalers that run side by side apart.
+func (r *rolloutRun) clusterName() string {
+	return fmt.Sprintf("%s-%d", r.spec.Name(), os.Getpid())
+}

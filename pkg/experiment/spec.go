@@ -1,0 +1,114 @@
+// Package experiment is the ordered, visible sequence of scaler's experiments:
+// what is started, which phases follow each other, what is read at their edges,
+// and how everything is taken down again in reverse. It is the only package
+// that sees several mechanisms at once; how each of them works is left to them.
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// RolloutSpec is what a user asks of `scaler rollout`. The zero value of a
+// field is not its default: DefaultRolloutSpec has those.
+type RolloutSpec struct {
+	Topology topology.Spec
+
+	Burst        string // "all"
+	Mode         string // a name of controlplane.Modes
+	ControlPlane string // "istiod"
+	XDS          string // "delta" or "sotw"
+
+	Baseline        time.Duration // the control plane is up, no mesh
+	Settle          time.Duration // between rollout and steady; belongs to no figure
+	Steady          time.Duration // nothing is touched
+	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
+
+	Out    string // folder that takes the record as a sub-folder; "" = ./scaler-runs/DATE-TIME
+	Keep   bool   // leave the cluster and the control plane running
+	BinDir string // folder that holds the programs; "" = find or build them
+	State  string // folder that holds embedded clusters
+}
+
+// DefaultRolloutSpec is `scaler rollout` without flags.
+func DefaultRolloutSpec() RolloutSpec {
+	return RolloutSpec{
+		Topology:        topology.Spec{Pods: 200, Shape: topology.Layers, FanOut: 3, Seed: 1},
+		Burst:           "all",
+		Mode:            "permissive",
+		ControlPlane:    "istiod",
+		XDS:             "delta",
+		Baseline:        10 * time.Second,
+		Settle:          10 * time.Second,
+		Steady:          60 * time.Second,
+		ConvergeTimeout: 10 * time.Minute,
+	}
+}
+
+// Validate names the first flag whose value cannot be used, the value, and what
+// is wanted. Nothing has been started or created before it returns nil.
+func (s RolloutSpec) Validate() error {
+	var field *topology.FieldError
+	if err := s.Topology.Validate(); errors.As(err, &field) {
+		return fmt.Errorf("parsing --%s %s: want %s", field.Field, field.Value, field.Want)
+	} else if err != nil {
+		return err
+	}
+	if _, err := rollout.ParseBurst(s.Burst); err != nil {
+		return err
+	}
+	for _, choice := range []struct {
+		flag, value string
+		want        []string
+	}{
+		{"mode", s.Mode, []string{"permissive"}},
+		{"control-plane", s.ControlPlane, []string{"istiod"}},
+		{"xds", s.XDS, []string{"delta", "sotw"}},
+	} {
+		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
+			return err
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"baseline", s.Baseline, time.Second},
+		{"settle", s.Settle, 0},
+		{"steady", s.Steady, time.Second},
+		{"converge-timeout", s.ConvergeTimeout, time.Second},
+	} {
+		if d.value < d.least || d.value > 24*time.Hour {
+			return fmt.Errorf("parsing --%s %s: want a duration from %s to 24h", d.flag, d.value, d.least)
+		}
+	}
+	return nil
+}
+
+func oneOf(flag, value string, want []string) error {
+	for _, w := range want {
+		if value == w {
+			return nil
+		}
+	}
+	if len(want) == 1 {
+		return fmt.Errorf("parsing --%s %q: want %s", flag, value, want[0])
+	}
+	return fmt.Errorf("parsing --%s %q: want one of %v", flag, value, want)
+}
+
+// Knobs are the mesh's settings that the mode stands for.
+func (s RolloutSpec) Knobs() controlplane.Knobs { return controlplane.Modes[s.Mode] }
+
+// Name is the run's name, also its folder's in the record: control plane, mode
+// and size.
+func (s RolloutSpec) Name() string {
+	return s.ControlPlane + "-" + s.Mode + "-" + strconv.Itoa(s.Topology.Pods)
+}

@@ -1,0 +1,219 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+const (
+	controlPlaneName = "istiod" // of its process, its scrape job and its samples
+	instrumentName   = "scaler"
+)
+
+// background is a set of goroutines of a run that end together.
+type background struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	fail   context.CancelCauseFunc
+}
+
+func (r *rolloutRun) newBackground(ctx context.Context) *background {
+	b := &background{fail: r.fail}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	return b
+}
+
+// run starts one of them. An error before they are stopped ends the run.
+func (b *background) run(what string, do func(context.Context) error) {
+	b.wg.Go(func() {
+		if err := do(b.ctx); err != nil && b.ctx.Err() == nil {
+			b.fail(fmt.Errorf("%s: %w", what, err))
+		}
+	})
+}
+
+// stop ends them and returns when all have ended.
+func (b *background) stop() {
+	b.cancel()
+	b.wg.Wait()
+}
+
+// makeNodes creates the fake nodes, which exist before the baseline.
+func (r *rolloutRun) makeNodes(ctx context.Context) (undo, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i := range kwok.Nodes(r.spec.Topology.Pods) {
+		group.Go(func() error {
+			node := kwok.Node(i, r.runLabel())
+			if _, err := r.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating node %s: %w", node.Name, err)
+			}
+			return nil
+		})
+	}
+	return nil, group.Wait()
+}
+
+// startRecorder starts what reads processes and metrics. Whatever way the run
+// ends, its figures are read when the recorder is taken down.
+func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
+	r.sampler = recorder.NewSampler(sampleInterval)
+	r.metrics = recorder.NewMetrics(recorder.Build{Version: Version()}, r.sampler)
+	server, err := r.metrics.Listen()
+	if err != nil {
+		return nil, err
+	}
+	targets := []recorder.Target{
+		{Job: controlPlaneName, URL: r.adapter.MetricsURL()},
+		{Job: instrumentName, URL: server.URL()},
+	}
+	processes := map[string]int{controlPlaneName: r.adapter.Process().PID(), instrumentName: os.Getpid()}
+	for _, c := range r.cluster.Components() {
+		processes[c.Name] = c.PID
+		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
+	}
+	for _, t := range targets {
+		r.jobs = append(r.jobs, t.Job)
+	}
+	for name, pid := range processes {
+		if err := r.sampler.Watch(name, pid); err != nil {
+			return nil, errors.Join(err, server.Close())
+		}
+	}
+	b := r.newBackground(context.WithoutCancel(ctx)) // an interrupted phase has an end to be read too
+	b.run("serving scaler's metrics", server.Run)
+	b.run("reading processes", r.sampler.Run)
+	b.run("measuring scaler's own lag", recorder.NewLag(0, r.lag.Record).Run)
+	r.recorder, err = recorder.Start(ctx, recorder.Options{
+		Prometheus: r.programs[component.Prometheus],
+		Dir:        r.writer.PrometheusDir(),
+		Group:      r.cluster.Group(),
+		Log:        filepath.Join(r.writer.LogDir(), "prometheus.log"),
+		Targets:    targets,
+		Interval:   sampleInterval,
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		b.stop()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer b.stop()
+		return errors.Join(r.measure(ctx), r.recorder.Stop(ctx))
+	}, nil
+}
+
+// startWatching starts what goes on in the background from baseline to the end
+// of the run: watching pods and endpoints, keeping the control plane and the
+// cluster under supervision, and showing progress. Taking it back ends every
+// sidecar.
+func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
+	r.fleet = r.newFleet()
+	b := r.newBackground(ctx)
+	b.run("reporting sidecars to their pods", r.fleet.report)
+	b.run("watching pods and endpoints", func(ctx context.Context) error {
+		return observe.Run(ctx, observe.Options{
+			Client:      r.client,
+			Run:         r.runLabel(),
+			OnPod:       func(ev observe.PodEvent) { r.fleet.onPod(ctx, ev) },
+			OnEndpoints: r.fleet.onEndpoints,
+			OnLost:      func(err error) { r.event("watchLost", map[string]any{"error": err.Error()}) },
+		})
+	})
+	b.run("supervising istiod", r.supervise)
+	b.run("supervising the cluster", func(ctx context.Context) error {
+		select {
+		case err := <-r.cluster.Died():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	if r.progress.Status != nil {
+		b.run("showing progress", r.showProgress)
+	}
+	return func(context.Context) error {
+		b.stop()
+		r.fleet.sidecars.Wait()
+		return nil
+	}, nil
+}
+
+// supervise restarts istiod once when it ends, as its Deployment would, and
+// ends the run when that does not help.
+func (r *rolloutRun) supervise(ctx context.Context) error {
+	for restarted := false; ; restarted = true {
+		p := r.adapter.Process()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Done():
+		}
+		r.sampler.Ended(controlPlaneName, p.PID(), p.ExitCPUSeconds())
+		if restarted {
+			return fmt.Errorf("istiod ended a second time: %w", p.Err())
+		}
+		r.progress.say("istiod ended and is started again; its log is " + r.writer.LogDir())
+		r.warn("controlPlane."+string(r.currentPhase()), "istiod ended and was started again: %s", firstLine(p.Err()))
+		r.event("controlPlaneEnded", map[string]any{"error": fmt.Sprint(p.Err())})
+		if err := r.adapter.Restart(ctx); err != nil {
+			return err
+		}
+		if err := r.sampler.Watch(controlPlaneName, r.adapter.Process().PID()); err != nil {
+			return err
+		}
+	}
+}
+
+// showProgress tells the run's status each second.
+func (r *rolloutRun) showProgress(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			r.progress.Status(r.status())
+		}
+	}
+}
+
+func (r *rolloutRun) status() Status {
+	r.mu.Lock()
+	s := Status{Phase: string(r.phase), Length: r.length, Pods: r.spec.Topology.Pods}
+	if r.phase != "" {
+		s.Elapsed = time.Since(r.since)
+	}
+	r.mu.Unlock()
+	r.fleet.count(&s)
+	// What cannot be read ends the run elsewhere; here it is not shown.
+	if end, err := r.sampler.Edge(); err == nil {
+		if usage, err := r.sampler.Figures(controlPlaneName, end.Add(-time.Second), end); err == nil {
+			s.Cores, s.MemoryBytes = usage.CoresMean, usage.MemoryEnd
+		}
+	}
+	return s
+}
+
+func (r *rolloutRun) currentPhase() record.PhaseName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.phase
+}
