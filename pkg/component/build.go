@@ -72,7 +72,7 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	if err != nil {
 		return hinted(err, "")
 	}
-	s.progress(fmt.Sprintf("built %s in %v, %d MB", list(missing), time.Since(start).Round(time.Second), size>>20))
+	s.progress(fmt.Sprintf("built %s in %v, %d MB", list(missing), time.Since(start).Round(time.Second), size/1_000_000))
 	return nil
 }
 
