@@ -1,0 +1,216 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// retry is how soon a lost watch is taken up again: sooner than other clients of
+// an API server, as every moment without a watch is a gap in the measurement.
+var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 2 * time.Second}
+
+// source is where objects come from.
+type source struct {
+	what     string // plural, for errors
+	kind     runtime.Object
+	selector string
+	list     cache.ListWithContextFunc
+	watch    cache.WatchFuncWithContext
+}
+
+// follow feeds store with a source's objects until ctx ends, or until there is no
+// use in trying again.
+func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options, events *queue) error {
+	// A reflector's own messages name its internals; ours go to OnLost.
+	ctx = klog.NewContext(ctx, klog.Logger{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	refused := make(chan error, 1)
+	check := func(verb string, err error) {
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		err = fmt.Errorf("%s %s labelled %s: %w", verb, s.what, s.selector, err)
+		if isRefusal(err) {
+			select {
+			case refused <- err:
+			default: // one is enough
+			}
+			cancel()
+		} else if o.OnLost != nil {
+			events.push(func() { o.OnLost(err) })
+		}
+	}
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
+			lo.LabelSelector = s.selector
+			list, err := s.list(ctx, lo)
+			check("listing", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) {
+			lo.LabelSelector = s.selector
+			w, err := s.watch(ctx, lo)
+			check("watching", err)
+			return w, err
+		},
+	}, o.Client)
+	backoff := retry
+	reflector := cache.NewReflectorWithOptions(lw, s.kind, store, cache.ReflectorOptions{Name: s.what, Backoff: &backoff})
+
+	delay := retry
+	for ctx.Err() == nil {
+		started := time.Now()
+		// The error, if any, is one that check has seen.
+		_ = reflector.ListAndWatchWithContext(ctx)
+		if time.Since(started) > retry.Cap {
+			delay = retry
+		}
+		select {
+		case <-time.After(delay.Step()):
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case err := <-refused:
+		return err
+	default:
+		return nil
+	}
+}
+
+// isRefusal reports whether the API server understood a request and will not do
+// it, now or later.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+}
+
+// object is what changes needs to know of the objects it follows.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// changes is a store that a reflector fills. It keeps little of the objects and
+// tells what happens to them at once, in the reflector's own goroutine: a time
+// taken here is that of the decoded event.
+type changes[T object] struct {
+	reduce func(T) T                // what is kept of an object
+	tell   func(time.Time, Kind, T) // is told of each change
+	told   func(time.Time)          // if not nil, is called when all changes of one event, or of one list, were told
+	kept   map[cache.ObjectName]T
+}
+
+// Add takes an object that the watch says was added.
+func (c *changes[T]) Add(obj any) error { return c.take(time.Now(), obj) }
+
+// Update takes an object that the watch says was modified.
+func (c *changes[T]) Update(obj any) error { return c.take(time.Now(), obj) }
+
+// Delete takes the last state of an object that the watch says was deleted.
+func (c *changes[T]) Delete(obj any) error {
+	seen := time.Now()
+	o, err := c.object(obj)
+	if err != nil {
+		return err
+	}
+	if _, known := c.kept[name(o)]; known {
+		delete(c.kept, name(o))
+		c.tell(seen, Deleted, o)
+		c.end(seen)
+	}
+	return nil
+}
+
+// Replace takes a list of all objects there are: the first, or one after a lost
+// watch, when what is not in it was deleted meanwhile.
+func (c *changes[T]) Replace(list []any, _ string) error {
+	seen := time.Now()
+	listed := make(map[cache.ObjectName]bool, len(list))
+	for _, obj := range list {
+		o, err := c.object(obj)
+		if err != nil {
+			return err
+		}
+		listed[name(o)] = true
+	}
+	for n, o := range c.kept {
+		if !listed[n] {
+			delete(c.kept, n)
+			c.tell(seen, Deleted, o)
+		}
+	}
+	for _, obj := range list {
+		o, err := c.object(obj)
+		if err != nil {
+			return err
+		}
+		c.set(seen, o)
+	}
+	c.end(seen)
+	return nil
+}
+
+// Resync does nothing: nothing changed.
+func (c *changes[T]) Resync() error { return nil }
+
+func (c *changes[T]) take(seen time.Time, obj any) error {
+	o, err := c.object(obj)
+	if err != nil {
+		return err
+	}
+	c.set(seen, o)
+	c.end(seen)
+	return nil
+}
+
+// set tells how o differs from what was kept under its name, and keeps it.
+func (c *changes[T]) set(seen time.Time, o T) {
+	kind := Added
+	if old, known := c.kept[name(o)]; known {
+		switch {
+		case old.GetUID() != o.GetUID():
+			c.tell(seen, Deleted, old)
+		case old.GetResourceVersion() == o.GetResourceVersion():
+			return
+		default:
+			kind = Modified
+		}
+	}
+	if c.kept == nil {
+		c.kept = make(map[cache.ObjectName]T)
+	}
+	c.kept[name(o)] = c.reduce(o)
+	c.tell(seen, kind, o)
+}
+
+func (c *changes[T]) end(seen time.Time) {
+	if c.told != nil {
+		c.told(seen)
+	}
+}
+
+// object returns what a reflector hands over, without managed fields: they are
+// half of many objects, and nobody here reads them.
+func (c *changes[T]) object(obj any) (T, error) {
+	o, ok := obj.(T)
+	if !ok {
+		return o, fmt.Errorf("observing objects: got a %T, want a %T", obj, o)
+	}
+	o.SetManagedFields(nil)
+	return o, nil
+}
+
+func name(o metav1.Object) cache.ObjectName {
+	return cache.ObjectName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}

@@ -1,0 +1,155 @@
+// Package observe watches a run's pods and EndpointSlices and tells of every
+// change with the time at which it was seen. What a change means, for a sidecar
+// or for convergence, is left to others.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/kwok"
+)
+
+// Options says what is watched and who is told. The callbacks are made one at a
+// time, in the order in which changes were seen; one that takes its time delays
+// the others but makes no time wrong.
+type Options struct {
+	Client kubernetes.Interface
+	// Run selects the objects: those whose label kwok.RunLabel has this value.
+	// Pods have it from their template; EndpointSlices from their Service, whose
+	// labels the EndpointSlice controller copies.
+	Run string
+
+	OnPod       func(PodEvent)       // nil = pods are not watched
+	OnEndpoints func(EndpointsEvent) // nil = EndpointSlices are not watched
+	// OnLost is told of every failed attempt to list or watch, which is made
+	// again: meanwhile changes may be seen late, or, if several undo each other,
+	// not at all. nil = nobody is told.
+	OnLost func(error)
+}
+
+// Kind is what happened to an object.
+type Kind uint8
+
+// The kinds of change.
+const (
+	Added Kind = iota + 1
+	Modified
+	Deleted
+)
+
+// String returns the kind in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Added:
+		return "added"
+	case Modified:
+		return "modified"
+	case Deleted:
+		return "deleted"
+	default:
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+}
+
+// PodEvent is one change of a pod.
+type PodEvent struct {
+	Seen time.Time // when the change was read and decoded; monotonic
+	Kind Kind
+	// Pod is the pod after the change, without managed fields, to be read only.
+	// One whose deletion was found out after a lost watch is as it was last seen,
+	// reduced to its metadata and IPs.
+	Pod *corev1.Pod
+}
+
+// EndpointsEvent is the state of a service's endpoints after a change of one of
+// its EndpointSlices, all of them merged. The state may be the same as before.
+type EndpointsEvent struct {
+	Seen    time.Time // when the change was read and decoded; monotonic
+	Service string    // "namespace/name"
+	// Ports holds, by the port's name, the endpoints of each port of the service,
+	// in the order of their addresses. A port that was seen once stays, with no
+	// endpoints if it has none: a service without pods lists no ports either.
+	Ports map[string][]Endpoint
+}
+
+// Endpoint is one address of a service port, with its conditions as consumers
+// must read them: those left out are filled in as the API says.
+type Endpoint struct {
+	Addr                        netip.AddrPort
+	Ready, Serving, Terminating bool
+}
+
+// Run watches until ctx ends, then returns nil; all it started has ended by then.
+// A watch that is lost is taken up again, and what was missed is told then. It
+// returns an error only when there is no use in trying again: the run's name is
+// no label value, or the API server refuses the request as such.
+func Run(ctx context.Context, o Options) error {
+	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kwok.RunLabel: o.Run})
+	if err != nil {
+		return fmt.Errorf("watching objects of run %q: %w", o.Run, err)
+	}
+	var events queue
+	events.init()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { events.run(ctx); return nil })
+	if o.OnPod != nil {
+		group.Go(func() error { return followPods(ctx, o, selector.String(), &events) })
+	}
+	if o.OnEndpoints != nil {
+		group.Go(func() error { return followEndpoints(ctx, o, selector.String(), &events) })
+	}
+	return group.Wait()
+}
+
+func followPods(ctx context.Context, o Options, selector string, events *queue) error {
+	api := o.Client.CoreV1().Pods(metav1.NamespaceAll)
+	store := &changes[*corev1.Pod]{
+		reduce: func(p *corev1.Pod) *corev1.Pod {
+			return &corev1.Pod{ObjectMeta: p.ObjectMeta, Status: corev1.PodStatus{PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs}}
+		},
+		tell: func(seen time.Time, kind Kind, pod *corev1.Pod) {
+			events.push(func() { o.OnPod(PodEvent{seen, kind, pod}) })
+		},
+	}
+	return follow(ctx, source{
+		what: "pods", kind: &corev1.Pod{}, selector: selector,
+		list:  func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, lo) },
+		watch: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, lo) },
+	}, store, o, events)
+}
+
+func followEndpoints(ctx context.Context, o Options, selector string, events *queue) error {
+	api := o.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
+	merged := newMerger()
+	store := &changes[*discoveryv1.EndpointSlice]{
+		reduce: func(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+			return &discoveryv1.EndpointSlice{ObjectMeta: s.ObjectMeta}
+		},
+		tell: func(_ time.Time, kind Kind, slice *discoveryv1.EndpointSlice) {
+			merged.set(kind, slice)
+		},
+		told: func(seen time.Time) {
+			for _, event := range merged.take(seen) {
+				events.push(func() { o.OnEndpoints(event) })
+			}
+		},
+	}
+	return follow(ctx, source{
+		what: "endpoint slices", kind: &discoveryv1.EndpointSlice{}, selector: selector,
+		list:  func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, lo) },
+		watch: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, lo) },
+	}, store, o, events)
+}

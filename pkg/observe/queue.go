@@ -1,0 +1,49 @@
+package observe
+
+import (
+	"context"
+	"sync"
+)
+
+// queue takes events from the watches, which must not wait for whoever is told,
+// and tells of them one after the other. It has no bound: what waits is what the
+// API server sent.
+type queue struct {
+	ready chan struct{} // holds one notice while events wait
+
+	mu     sync.Mutex
+	events []func()
+}
+
+func (q *queue) init() { q.ready = make(chan struct{}, 1) }
+
+func (q *queue) push(event func()) {
+	q.mu.Lock()
+	q.events = append(q.events, event)
+	q.mu.Unlock()
+	select {
+	case q.ready <- struct{}{}:
+	default: // there is a notice already
+	}
+}
+
+// run tells of events until ctx ends; those left then are dropped.
+func (q *queue) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.ready:
+		}
+		q.mu.Lock()
+		events := q.events
+		q.events = nil
+		q.mu.Unlock()
+		for _, event := range events {
+			if ctx.Err() != nil {
+				return
+			}
+			event()
+		}
+	}
+}
