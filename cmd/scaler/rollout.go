@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.IntVar(&o.probes, "probes", 0, "changes of each kind to follow to the sidecars after steady; only 0 for now")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
-	f.StringVar(&o.spec.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder that holds the programs, instead of building them (env SCALER_BIN_DIR)")
+	addComponentFlags(f, &o.spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -50,6 +51,7 @@ type fleet struct {
 	mu        sync.Mutex
 	pods      map[string]*pod
 	owners    map[string][]batch // by service: when pods were asked for
+	seen      map[string]int     // by service: pods seen
 	endpoints map[string]int     // healthy endpoints by service port
 	answered  time.Time          // the last response of the control plane
 	csr       struct{ first, last time.Time }
@@ -72,6 +74,7 @@ func (r *rolloutRun) newFleet() *fleet {
 		changed:   make(chan struct{}, 1),
 		pods:      map[string]*pod{},
 		owners:    map[string][]batch{},
+		seen:      map[string]int{},
 		endpoints: map[string]int{},
 	}
 	f.tracker.OnComplete = f.complete
@@ -84,10 +87,10 @@ func (r *rolloutRun) newFleet() *fleet {
 	return f
 }
 
-// batch says that a service was to have this many pods from a moment on.
+// batch says when a service was asked to have this many pods.
 type batch struct {
 	replicas int
-	at       time.Time
+	sent     time.Time
 }
 
 // pod is one pod of the run and its sidecar.
@@ -120,11 +123,11 @@ type startup struct {
 	served time.Time // the connection was up of the attempt that was answered first
 }
 
-// ownerScaled takes that a service was given pods.
-func (f *fleet) ownerScaled(s topology.Service, replicas int, at time.Time) {
+// ownerScaled takes that a service is being given pods.
+func (f *fleet) ownerScaled(s topology.Service, replicas int, sent time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.owners[s.Name] = append(f.owners[s.Name], batch{replicas, at})
+	f.owners[s.Name] = append(f.owners[s.Name], batch{replicas, sent})
 }
 
 // owner is when the pod that is a service's n-th was asked for. The caller
@@ -132,7 +135,7 @@ func (f *fleet) ownerScaled(s topology.Service, replicas int, at time.Time) {
 func (f *fleet) owner(service string, n int) time.Time {
 	for _, b := range f.owners[service] {
 		if n <= b.replicas {
-			return b.at
+			return b.sent
 		}
 	}
 	return time.Time{}
@@ -151,6 +154,11 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 		p = &pod{id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name}
 		p.times.Seen = ev.Seen
 		f.pods[id] = p
+		service := ev.Pod.Labels[kwok.ServiceLabel]
+		f.seen[service]++
+		if p.times.Owner = f.owner(service, f.seen[service]); !p.times.Owner.IsZero() {
+			f.observe(f.latencies.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
+		}
 	}
 	switch {
 	case ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil:
@@ -372,5 +380,30 @@ func (f *fleet) count(s *Status) {
 		if !p.times.Connected.IsZero() {
 			s.Connected++
 		}
+	}
+}
+
+// configurationBytes is the size of what the sidecars hold, over those that
+// were complete; nil if none was.
+func (f *fleet) configurationBytes() *record.ConfigurationBytes {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var sum, most float64
+	sidecars := 0
+	for _, p := range f.pods {
+		if p.gone || p.times.Complete.IsZero() {
+			continue
+		}
+		held := float64(p.sidecar.ConfigurationBytes())
+		sum += held
+		most = max(most, held)
+		sidecars++
+	}
+	if sidecars == 0 {
+		return nil
+	}
+	return &record.ConfigurationBytes{
+		Mean: new(sum / float64(sidecars)), Max: &most,
+		Note: "bytes of the resources a sidecar holds when converged",
 	}
 }

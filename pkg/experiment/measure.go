@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -46,6 +47,9 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		if err := r.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
 		}
+	}
+	if err := r.crossCheck(ctx); err != nil {
+		return err
 	}
 	if err := r.measureInstrument(ctx); err != nil {
 		return err
@@ -171,7 +175,42 @@ func (r *rolloutRun) countXDS() {
 		x.Responses[t.String()] = c.Responses[t].Load()
 		x.Bytes[t.String()] = c.Bytes[t].Load()
 	}
+	x.ConfigurationBytes = r.fleet.configurationBytes()
 	r.record.XDS = x
+}
+
+// crossCheck lays istiod's own counts beside ours. After a phase in which
+// nothing was touched they must be equal, unless istiod was restarted and lost
+// its own.
+func (r *rolloutRun) crossCheck(ctx context.Context) error {
+	w := r.windows[len(r.windows)-1]
+	if w.name != record.PhaseSteady || !r.completed || r.restarted.Load() {
+		return nil
+	}
+	own := *r.record.Own.At(w.name)
+	counters := istio.OwnCounters()
+	check := func(figure, about, expr string, ours int64) error {
+		theirs, ok, err := r.recorder.Value(ctx, expr, w.end)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[figure] = theirs
+		}
+		if int64(theirs) != ours {
+			r.warn(about, "istiod counts %d (%s), scaler %d", int64(theirs), expr, ours)
+		}
+		return nil
+	}
+	var errs []error
+	for t, expr := range counters.Responses {
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, r.record.XDS.Responses[t.String()]))
+	}
+	return errors.Join(append(errs,
+		check("connected", "pods.connected", counters.Connected, int64(*r.record.Pods.Connected)),
+		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, *r.record.Certificates.Attempts),
+		check("totalCertificates", "certificates.issued", counters.Certificates, *r.record.Certificates.Issued),
+	)...)
 }
 
 // countCertificates counts what became of the pods' certificates.

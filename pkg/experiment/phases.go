@@ -103,7 +103,7 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	applier := &rollout.Applier{
 		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: istio.NamespaceLabels(),
-		Scaled:          r.fleet.ownerScaled,
+		Scaling:         r.fleet.ownerScaled,
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
 	defer cancel()

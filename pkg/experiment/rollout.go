@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -53,7 +53,8 @@ type rolloutRun struct {
 	latencies *latencies
 	lag       *stats.Histogram // how late scaler itself ran
 
-	completed bool // all phases were done
+	completed bool        // all phases were done
+	restarted atomic.Bool // istiod was
 
 	mu      sync.Mutex
 	record  record.Run
@@ -112,9 +113,9 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 // prepare gets ready what a run needs and does not start: nothing of it is the
 // run's own, so a failure leaves no record.
 func (r *rolloutRun) prepare(ctx context.Context) (err error) {
-	r.programs, err = component.Paths(ctx, component.Options{BinDir: r.spec.BinDir, Progress: r.progress.Say},
-		component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
-		component.Kwok, component.Istiod, component.Prometheus)
+	programs := r.spec.Programs
+	programs.Progress = r.progress.say
+	r.programs, err = component.Paths(ctx, programs, rolloutPrograms...)
 	if err != nil {
 		return err
 	}
@@ -176,12 +177,6 @@ func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Contex
 	r.adapter = adapter
 	r.describeControlPlane()
 	return nil, nil
-}
-
-// checkMachine fails when this machine lacks what the run needs, naming the
-// fix, and raises the limit of open files where that is allowed.
-func (r *rolloutRun) checkMachine(ctx context.Context) error {
-	return doctor.Error(doctor.Check(ctx, doctor.Requirements{Pods: r.spec.Topology.Pods}))
 }
 
 // runLabel is the value of the run label on everything the run makes in its

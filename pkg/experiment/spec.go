@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/topology"
@@ -30,10 +31,10 @@ type RolloutSpec struct {
 	Steady          time.Duration // nothing is touched
 	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
 
-	Out    string // folder that takes the record as a sub-folder; "" = ./scaler-runs/DATE-TIME
-	Keep   bool   // leave the cluster and the control plane running
-	BinDir string // folder that holds the programs; "" = find or build them
-	State  string // folder that holds embedded clusters
+	Out      string            // folder that takes the record as a sub-folder
+	Keep     bool              // leave the cluster and the control plane running
+	Programs component.Options // where programs are found or built
+	State    string            // folder that holds embedded clusters
 }
 
 // DefaultRolloutSpec is `scaler rollout` without flags.

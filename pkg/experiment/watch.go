@@ -99,7 +99,10 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	b := r.newBackground(context.WithoutCancel(ctx)) // an interrupted phase has an end to be read too
 	b.run("serving scaler's metrics", server.Run)
 	b.run("reading processes", r.sampler.Run)
-	b.run("measuring scaler's own lag", recorder.NewLag(0, r.lag.Record).Run)
+	b.run("measuring scaler's own lag", recorder.NewLag(0, func(d time.Duration) {
+		r.lag.Record(d)
+		r.metrics.Observe(recorder.SchedulingLag, d)
+	}).Run)
 	r.recorder, err = recorder.Start(ctx, recorder.Options{
 		Prometheus: r.programs[component.Prometheus],
 		Dir:        r.writer.PrometheusDir(),
@@ -141,10 +144,13 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 		select {
 		case err := <-r.cluster.Died():
 			return err
+		case <-r.recorder.Done():
+			return r.recorder.Err()
 		case <-ctx.Done():
 			return nil
 		}
 	})
+	b.run("counting", r.count)
 	if r.progress.Status != nil {
 		b.run("showing progress", r.showProgress)
 	}
@@ -172,6 +178,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		r.progress.say("istiod ended and is started again; its log is " + r.writer.LogDir())
 		r.warn("controlPlane."+string(r.currentPhase()), "istiod ended and was started again: %s", firstLine(p.Err()))
 		r.event("controlPlaneEnded", map[string]any{"error": fmt.Sprint(p.Err())})
+		r.restarted.Store(true)
 		if err := r.adapter.Restart(ctx); err != nil {
 			return err
 		}
@@ -203,13 +210,28 @@ func (r *rolloutRun) status() Status {
 	}
 	r.mu.Unlock()
 	r.fleet.count(&s)
-	// What cannot be read ends the run elsewhere; here it is not shown.
-	if end, err := r.sampler.Edge(); err == nil {
-		if usage, err := r.sampler.Figures(controlPlaneName, end.Add(-time.Second), end); err == nil {
-			s.Cores, s.MemoryBytes = usage.CoresMean, usage.MemoryEnd
+	s.Cores, s.MemoryBytes, _ = r.sampler.Live(controlPlaneName)
+	return s
+}
+
+// count keeps scaler's own gauges of pods and sidecars up to date.
+func (r *rolloutRun) count(ctx context.Context) error {
+	tick := time.NewTicker(sampleInterval)
+	defer tick.Stop()
+	for {
+		var s Status
+		r.fleet.count(&s)
+		r.metrics.Pods("created", s.Created)
+		r.metrics.Pods("ready", s.Ready)
+		r.metrics.Sidecars("connected", s.Connected)
+		r.metrics.Sidecars("complete", s.Complete)
+		r.metrics.Sidecars("converged", s.Converged)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
 		}
 	}
-	return s
 }
 
 func (r *rolloutRun) currentPhase() record.PhaseName {

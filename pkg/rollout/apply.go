@@ -28,11 +28,10 @@ type Applier struct {
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
 	Parallel        int               // requests in flight at most; 0 = 32
 
-	// Scaled is told that the Deployment of a service was created, or given
-	// more replicas, and when the answer came: pods beyond those it had are
-	// due from then on. It is called from several goroutines; nil = nobody is
-	// told.
-	Scaled func(service topology.Service, replicas int, at time.Time)
+	// Scaling is told, just before the request is sent, that the Deployment of
+	// a service is created, or scaled to more replicas. It is called from
+	// several goroutines; nil = nobody is told.
+	Scaling func(service topology.Service, replicas int, at time.Time)
 
 	mu      sync.Mutex
 	created map[int]bool
@@ -85,6 +84,9 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 	exists := a.created[service]
 	a.created[service] = true
 	a.mu.Unlock()
+	if a.Scaling != nil {
+		a.Scaling(s, replicas, time.Now())
+	}
 	deployments := a.Client.AppsV1().Deployments(s.Namespace)
 	if exists {
 		_, err := deployments.UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
@@ -96,9 +98,6 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 		}
 	} else if _, err := deployments.Create(ctx, a.deployment(s, replicas), metav1.CreateOptions{}); err != nil {
 		return wrap("deployment", s.Name, err)
-	}
-	if a.Scaled != nil {
-		a.Scaled(s, replicas, time.Now())
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 func (c *ControlPlane) pointWebhooks(obj *unstructured.Unstructured, path string) {
 	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	for _, w := range webhooks {
-		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://localhost:" + strconv.Itoa(c.ports.webhook) + path}
+		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://" + customHost + ":" + strconv.Itoa(c.ports.webhook) + path}
 	}
 	_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 }

@@ -42,6 +42,9 @@ const (
 
 	// connectionAge is the chart's --keepaliveMaxServerConnectionAge.
 	connectionAge = "30m"
+
+	// customHost is the name that the API server calls istiod's webhooks by.
+	customHost = "localhost"
 )
 
 // Options say where and how istiod runs.
@@ -125,11 +128,14 @@ func (c *ControlPlane) MetricsURL() string {
 // throttle are derived from.
 func (c *ControlPlane) MaxProcs() int { return c.opts.MaxProcs }
 
-// Settings are the flags and environment that istiod was started with, beside
-// addresses, by name.
+// Settings are the flags and environment of istiod that its figures depend on,
+// or that differ from the chart's, by name.
 func (c *ControlPlane) Settings() map[string]string {
-	settings := map[string]string{"keepaliveMaxServerConnectionAge": connectionAge}
-	for _, kv := range c.environment() {
+	settings := map[string]string{
+		"keepaliveMaxServerConnectionAge": connectionAge,
+		"ISTIOD_CUSTOM_HOST":              customHost,
+	}
+	for _, kv := range c.opts.Env {
 		name, value, _ := strings.Cut(kv, "=")
 		settings[name] = value
 	}
@@ -151,7 +157,7 @@ func (c *ControlPlane) environment() []string {
 		"PILOT_TRACE_SAMPLING=1",
 		"PILOT_ENABLE_ANALYSIS=false",
 		"GOMAXPROCS=" + strconv.Itoa(c.opts.MaxProcs),
-		"ISTIOD_CUSTOM_HOST=localhost",
+		"ISTIOD_CUSTOM_HOST=" + customHost,
 		"INJECTION_WEBHOOK_CONFIG_NAME=" + mutatingWebhook,
 		"VALIDATION_WEBHOOK_CONFIG_NAME=" + validatingWebhook,
 	}, c.opts.Env...)

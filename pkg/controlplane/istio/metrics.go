@@ -1,6 +1,9 @@
 package istio
 
-import "scaler.mesh/scaler/pkg/controlplane"
+import (
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+)
 
 // OwnMetrics are istiod's own figures over a phase, laid beside scaler's.
 // $window is replaced by the phase's length. Times are means, from sums over
@@ -24,17 +27,27 @@ func OwnMetrics() []controlplane.Metric {
 	}
 }
 
-// Counters are istiod's lifetime counts that scaler's own must equal when a
-// mesh is converged and quiet: responses by type, connected proxies,
-// certificate requests and certificates.
-func Counters() []controlplane.Metric {
-	return []controlplane.Metric{
-		{Name: "responses.CDS", Expr: `sum(pilot_xds_pushes{type="cds"})`},
-		{Name: "responses.EDS", Expr: `sum(pilot_xds_pushes{type="eds"})`},
-		{Name: "responses.LDS", Expr: `sum(pilot_xds_pushes{type="lds"})`},
-		{Name: "responses.RDS", Expr: `sum(pilot_xds_pushes{type="rds"})`},
-		{Name: "connected", Expr: `sum(pilot_xds)`},
-		{Name: "certificateRequests", Expr: `sum(citadel_server_csr_count)`},
-		{Name: "certificates", Expr: `sum(citadel_server_success_cert_issuance_count)`},
+// Counters are istiod's lifetime counts of what scaler counts too. When a mesh
+// is quiet and istiod has not been restarted, the two are equal.
+type Counters struct {
+	Responses           map[convergence.Type]string // responses sent, by type
+	Connected           string                      // proxies connected now
+	CertificateRequests string
+	Certificates        string
+}
+
+// OwnCounters are the PromQL expressions of istiod's counters.
+func OwnCounters() Counters {
+	responses := func(label string) string { return `sum(pilot_xds_pushes{type="` + label + `"})` }
+	return Counters{
+		Responses: map[convergence.Type]string{
+			convergence.CDS: responses("cds"),
+			convergence.EDS: responses("eds"),
+			convergence.LDS: responses("lds"),
+			convergence.RDS: responses("rds"),
+		},
+		Connected:           `sum(pilot_xds)`,
+		CertificateRequests: `sum(citadel_server_csr_count)`,
+		Certificates:        `sum(citadel_server_success_cert_issuance_count)`,
 	}
 }

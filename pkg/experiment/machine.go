@@ -1,0 +1,90 @@
+package experiment
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// Room on disk, as measured with all programs built.
+const (
+	programsBytes  = 1e9  // the built programs together
+	goCachesBytes  = 14e9 // Go's module and build caches, once all was built from nothing
+	runBytes       = 100e6
+	runBytesPerPod = 50e3 // metrics and logs of a run of some minutes
+)
+
+// rolloutPrograms are those that a rollout starts.
+var rolloutPrograms = []string{
+	component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
+	component.Kwok, component.Istiod, component.Prometheus,
+}
+
+// Requirements are what a rollout of so many pods, recorded in the folder out,
+// needs of this machine.
+func Requirements(ctx context.Context, programs component.Options, pods int, out string) (doctor.Requirements, error) {
+	all, err := component.List(ctx, programs)
+	if err != nil {
+		return doctor.Requirements{}, err
+	}
+	req := doctor.Requirements{
+		Pods: pods,
+		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: runBytes + runBytesPerPod*uint64(pods)}},
+	}
+	needed := map[string]bool{}
+	for _, name := range rolloutPrograms {
+		needed[name] = true
+	}
+	toBuild := 0
+	for _, p := range all {
+		if !needed[p.Name] {
+			continue
+		}
+		req.Programs = append(req.Programs, doctor.Program{Name: p.Name, Path: p.Path, Problem: p.Problem})
+		if p.Source == component.SourceBuild {
+			toBuild++
+		}
+	}
+	if toBuild > 0 {
+		cache, err := component.CacheDir(programs)
+		if err != nil {
+			return doctor.Requirements{}, err
+		}
+		share, of := uint64(toBuild), uint64(len(req.Programs))
+		req.Dirs = append(req.Dirs,
+			doctor.Dir{Name: "program cache", Path: cache, Bytes: programsBytes * share / of},
+			doctor.Dir{Name: "Go's caches", Path: goCache(), Bytes: goCachesBytes * share / of})
+	}
+	return req, nil
+}
+
+// goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
+func goCache() string {
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	if base, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(base, "go-build")
+	}
+	return os.TempDir()
+}
+
+// checkMachine fails when this machine lacks what the run needs, naming the
+// fix, and raises the limit of open files where that is allowed. What is only
+// doubtful is said.
+func (r *rolloutRun) checkMachine(ctx context.Context) error {
+	req, err := Requirements(ctx, r.spec.Programs, r.spec.Topology.Pods, r.spec.Out)
+	if err != nil {
+		return err
+	}
+	results := doctor.Check(ctx, req)
+	for _, result := range results {
+		if result.Status == doctor.Warning {
+			r.progress.say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
+		}
+	}
+	return doctor.Error(results)
+}
