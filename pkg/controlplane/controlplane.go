@@ -6,9 +6,99 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/topology"
 )
+
+// ControlPlane is a running control plane of one kind.
+type ControlPlane interface {
+	Server
+	Mesh
+	Identities
+}
+
+// Server is a control plane as a program that runs here.
+type Server interface {
+	// Process is the program that runs now, or ran last.
+	Process() *process.Process
+	// Restart starts it again after it ended, on the same addresses.
+	Restart(ctx context.Context) error
+	// Describe says which program it is and how it is set.
+	Describe() Description
+	// Metrics says where its own metrics are and what they mean.
+	Metrics() Metrics
+}
+
+// Mesh is what a mesh's objects and configuration are to a control plane.
+type Mesh interface {
+	// NamespaceLabels are what a namespace needs to be part of the mesh.
+	NamespaceLabels() map[string]string
+	// Objects are what the knobs become for a mesh, beside its workloads. They
+	// carry no run label yet. Knobs at the control plane's defaults may need
+	// none.
+	Objects(mesh topology.Mesh, knobs Knobs) []*unstructured.Unstructured
+	// Wants are the resources that every sidecar of the service with this index
+	// must come to hold.
+	Wants(mesh topology.Mesh, knobs Knobs, service int) []convergence.Want
+	// EndpointHealth is what the control plane makes of an endpoint's
+	// conditions; ok is false for one that it does not send.
+	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
+}
+
+// Identities are what a pod's proxy says of itself, and its credentials.
+type Identities interface {
+	// Sidecar is the proxy of a pod that has its IP; an error for one that is
+	// not part of the mesh.
+	Sidecar(pod *corev1.Pod) (Sidecar, error)
+	// Token requests a token bound to that very pod.
+	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
+	// Issuer is the certificate client of one proxy. It does not connect yet.
+	Issuer(s Sidecar) (Issuer, error)
+}
+
+// Issuer has certificate signing requests of one proxy signed, on a connection
+// of its own that stays open until Close.
+type Issuer interface {
+	// Issue sends one request; it does not retry. Issued.Sent is taken when the
+	// connection is up: dialling is not the authority's time.
+	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
+	Close() error
+}
+
+// Description says which control plane was measured and how it was set.
+type Description struct {
+	Name     string            // as in --control-plane, and of its process
+	Version  string            // as the program says
+	Replicas int               // that serve the mesh
+	MaxProcs int               // GOMAXPROCS
+	Settings map[string]string // that differ from, or matter beside, its stock ones
+}
+
+// Metrics are a control plane's own.
+type Metrics struct {
+	URL   string   // where they are scraped
+	Phase []Metric // evaluated over each phase
+	// Counters are PromQL of lifetime counts that scaler counts too. When a mesh
+	// is quiet and the program was not restarted, the two are equal. "" = the
+	// control plane does not count it.
+	Counters Counters
+}
+
+// Counters are PromQL expressions.
+type Counters struct {
+	Responses           map[convergence.Type]string // responses sent, by type
+	Connected           string                      // proxies connected now
+	CertificateRequests string
+	Certificates        string
+}
 
 // Knobs are the settings of a mesh, independent of each other.
 type Knobs struct {

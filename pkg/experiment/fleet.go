@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/kwok"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
@@ -30,7 +30,7 @@ const reporters = 16
 // kwok/ then make the pod Ready.
 type fleet struct {
 	// fixed after newFleet
-	adapter   *istio.ControlPlane
+	adapter   controlplane.ControlPlane
 	client    kubernetes.Interface
 	variant   xdsprobe.Variant
 	keys      *keyPool
@@ -79,7 +79,7 @@ func (r *rolloutRun) newFleet() *fleet {
 	}
 	f.tracker.OnComplete = f.complete
 	for i, s := range r.mesh.Services {
-		f.scopes[s.Name] = f.tracker.Scope(istio.Wants(r.mesh, r.spec.Knobs(), i))
+		f.scopes[s.Name] = f.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
 		f.wanted += s.Pods
 		f.healthy += s.Pods * len(s.Ports)
 	}
@@ -252,7 +252,7 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 
 // tokens requests the tokens of one pod.
 type tokens struct {
-	adapter *istio.ControlPlane
+	adapter controlplane.ControlPlane
 	pod     *corev1.Pod
 }
 
@@ -262,7 +262,7 @@ func (t tokens) Token(ctx context.Context) (xdsprobe.Token, error) {
 }
 
 // issuer has one pod's certificates signed.
-type issuer struct{ authority *istio.Issuer }
+type issuer struct{ authority controlplane.Issuer }
 
 func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprobe.Issued, error) {
 	issued, err := i.authority.Issue(ctx, token, csrPEM)
@@ -276,7 +276,7 @@ func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
 		endpoints := convergence.Endpoints{}
 		healthy := 0
 		for _, e := range listed {
-			health, ok := istio.EndpointHealth(e.Ready, e.Terminating)
+			health, ok := f.adapter.EndpointHealth(e.Ready, e.Serving, e.Terminating)
 			if !ok {
 				continue
 			}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -42,7 +41,7 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 	}
 	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
 	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
-	r.record.Own = &record.Own{Note: "istiod's own metrics over the same windows"}
+	r.record.Own = &record.Own{Note: r.controlPlaneName() + "'s own metrics over the same windows"}
 	for _, w := range r.windows {
 		if err := r.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
@@ -64,7 +63,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	if slot == nil {
 		return nil // settle belongs to no figure
 	}
-	usage, err := r.recorder.Figures(ctx, r.sampler, controlPlaneName, w.begin, w.end)
+	usage, err := r.recorder.Figures(ctx, r.sampler, r.controlPlaneName(), w.begin, w.end)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	}
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
-	for _, m := range istio.OwnMetrics() {
+	for _, m := range r.adapter.Metrics().Phase {
 		value, ok, err := r.recorder.Value(ctx, strings.ReplaceAll(m.Expr, "$window", seconds), w.end)
 		if err != nil {
 			return err
@@ -133,7 +132,7 @@ func (r *rolloutRun) doubt() {
 		r.warn("latencies", "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *lag.P99*1e3)
 	}
 	if n := *r.record.XDS.Refusals; n > 0 {
-		r.warn("latencies.completeConfiguration", "istiod's connection limiter refused %d of %d attempts to connect; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
+		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
 	}
 	for _, n := range r.latencies.all() {
 		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
@@ -179,17 +178,20 @@ func (r *rolloutRun) countXDS() {
 	r.record.XDS = x
 }
 
-// crossCheck lays istiod's own counts beside ours. After a phase in which
-// nothing was touched they must be equal, unless istiod was restarted and lost
-// its own.
+// crossCheck lays the control plane's own counts beside ours. After a phase in
+// which nothing was touched they must be equal, unless it was restarted and lost
+// them.
 func (r *rolloutRun) crossCheck(ctx context.Context) error {
 	w := r.windows[len(r.windows)-1]
 	if w.name != record.PhaseSteady || !r.completed || r.restarted.Load() {
 		return nil
 	}
 	own := *r.record.Own.At(w.name)
-	counters := istio.OwnCounters()
+	counters := r.adapter.Metrics().Counters
 	check := func(figure, about, expr string, ours int64) error {
+		if expr == "" {
+			return nil
+		}
 		theirs, ok, err := r.recorder.Value(ctx, expr, w.end)
 		if err != nil {
 			return err
@@ -198,7 +200,7 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 			own[figure] = theirs
 		}
 		if int64(theirs) != ours {
-			r.warn(about, "istiod counts %d (%s), scaler %d", int64(theirs), expr, ours)
+			r.warn(about, "the control plane counts %d (%s), scaler %d", int64(theirs), expr, ours)
 		}
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
 )
@@ -102,7 +101,7 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	}
 	applier := &rollout.Applier{
 		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
-		NamespaceLabels: istio.NamespaceLabels(),
+		NamespaceLabels: r.adapter.NamespaceLabels(),
 		Scaling:         r.fleet.ownerScaled,
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -45,16 +44,13 @@ func (r *rolloutRun) newRecord() record.Run {
 	}
 }
 
-// describeControlPlane puts into the record which istiod runs and how.
+// describeControlPlane puts into the record which one runs and how.
 func (r *rolloutRun) describeControlPlane() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	d := r.adapter.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
-		Name:       r.spec.ControlPlane,
-		Version:    istio.Version,
-		Replicas:   1,
-		GOMAXPROCS: r.adapter.MaxProcs(),
-		Settings:   r.adapter.Settings(),
+		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings,
 	}
 }
 

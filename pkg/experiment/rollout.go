@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -42,7 +43,7 @@ type rolloutRun struct {
 	keys     *keyPool
 	cluster  *cluster.Cluster
 	config   *rest.Config // of that cluster
-	adapter  *istio.ControlPlane
+	adapter  controlplane.ControlPlane
 	client   kubernetes.Interface
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
@@ -54,7 +55,7 @@ type rolloutRun struct {
 	lag       *stats.Histogram // how late scaler itself ran
 
 	completed bool        // all phases were done
-	restarted atomic.Bool // istiod was
+	restarted atomic.Bool // the control plane was
 
 	mu      sync.Mutex
 	record  record.Run
@@ -98,7 +99,7 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 	r.record.Started = time.Now().UTC()
 	err = runSteps(ctx, []step{
 		{"starting the cluster", r.startCluster},
-		{"starting istiod", r.startControlPlane},
+		{"starting the control plane", r.startControlPlane},
 		{"making fake nodes", r.makeNodes},
 		{"starting the recorder", r.startRecorder},
 		{"watching", r.startWatching},
@@ -163,20 +164,30 @@ func (r *rolloutRun) stopCluster(ctx context.Context) error {
 }
 
 func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
-	adapter, err := istio.Start(ctx, istio.Options{
-		Program:    r.programs[component.Istiod],
-		Kubeconfig: r.cluster.Kubeconfig(),
-		REST:       r.config,
-		Group:      r.cluster.Group(),
-		LogDir:     r.writer.LogDir(),
-		Progress:   r.progress.Say,
-	})
+	adapter, err := r.newControlPlane(ctx)
 	if err != nil {
 		return nil, err // what it started is in the cluster's group
 	}
 	r.adapter = adapter
 	r.describeControlPlane()
 	return nil, nil
+}
+
+// newControlPlane starts the control plane that was asked for.
+func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlPlane, error) {
+	switch r.spec.ControlPlane {
+	case "istiod":
+		return istio.Start(ctx, istio.Options{
+			Program:    r.programs[component.Istiod],
+			Kubeconfig: r.cluster.Kubeconfig(),
+			REST:       r.config,
+			Group:      r.cluster.Group(),
+			LogDir:     r.writer.LogDir(),
+			Progress:   r.progress.Say,
+		})
+	default:
+		return nil, fmt.Errorf("no control plane %q", r.spec.ControlPlane)
+	}
 }
 
 // runLabel is the value of the run label on everything the run makes in its

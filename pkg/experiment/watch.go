@@ -20,10 +20,9 @@ import (
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-const (
-	controlPlaneName = "istiod" // of its process, its scrape job and its samples
-	instrumentName   = "scaler"
-)
+// instrumentName is scaler's own as a component and a scrape job. Others are
+// called as their processes are.
+const instrumentName = "scaler"
 
 // background is a set of goroutines of a run that end together.
 type background struct {
@@ -80,10 +79,10 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 		return nil, err
 	}
 	targets := []recorder.Target{
-		{Job: controlPlaneName, URL: r.adapter.MetricsURL()},
+		{Job: r.controlPlaneName(), URL: r.adapter.Metrics().URL},
 		{Job: instrumentName, URL: server.URL()},
 	}
-	processes := map[string]int{controlPlaneName: r.adapter.Process().PID(), instrumentName: os.Getpid()}
+	processes := map[string]int{r.controlPlaneName(): r.adapter.Process().PID(), instrumentName: os.Getpid()}
 	for _, c := range r.cluster.Components() {
 		processes[c.Name] = c.PID
 		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
@@ -139,7 +138,7 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 			OnLost:      func(err error) { r.event("watchLost", map[string]any{"error": err.Error()}) },
 		})
 	})
-	b.run("supervising istiod", r.supervise)
+	b.run("supervising the control plane", r.supervise)
 	b.run("supervising the cluster", func(ctx context.Context) error {
 		select {
 		case err := <-r.cluster.Died():
@@ -161,7 +160,7 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 	}, nil
 }
 
-// supervise restarts istiod once when it ends, as its Deployment would, and
+// supervise restarts the control plane once when it ends, as its Deployment would, and
 // ends the run when that does not help.
 func (r *rolloutRun) supervise(ctx context.Context) error {
 	for restarted := false; ; restarted = true {
@@ -171,18 +170,18 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 			return nil
 		case <-p.Done():
 		}
-		r.sampler.Ended(controlPlaneName, p.PID(), p.ExitCPUSeconds())
+		r.sampler.Ended(r.controlPlaneName(), p.PID(), p.ExitCPUSeconds())
 		if restarted {
-			return fmt.Errorf("istiod ended a second time: %w", p.Err())
+			return fmt.Errorf("it ended a second time: %w", p.Err())
 		}
-		r.progress.say("istiod ended and is started again; its log is " + r.writer.LogDir())
-		r.warn("controlPlane."+string(r.currentPhase()), "istiod ended and was started again: %s", firstLine(p.Err()))
+		r.progress.say(r.controlPlaneName() + " ended and is started again; its log is in " + r.writer.LogDir())
+		r.warn("controlPlane."+string(r.currentPhase()), "%s ended and was started again: %s", r.controlPlaneName(), firstLine(p.Err()))
 		r.event("controlPlaneEnded", map[string]any{"error": fmt.Sprint(p.Err())})
 		r.restarted.Store(true)
 		if err := r.adapter.Restart(ctx); err != nil {
 			return err
 		}
-		if err := r.sampler.Watch(controlPlaneName, r.adapter.Process().PID()); err != nil {
+		if err := r.sampler.Watch(r.controlPlaneName(), r.adapter.Process().PID()); err != nil {
 			return err
 		}
 	}
@@ -210,7 +209,7 @@ func (r *rolloutRun) status() Status {
 	}
 	r.mu.Unlock()
 	r.fleet.count(&s)
-	s.Cores, s.MemoryBytes, _ = r.sampler.Live(controlPlaneName)
+	s.Cores, s.MemoryBytes, _ = r.sampler.Live(r.controlPlaneName())
 	return s
 }
 
@@ -239,3 +238,5 @@ func (r *rolloutRun) currentPhase() record.PhaseName {
 	defer r.mu.Unlock()
 	return r.phase
 }
+
+func (r *rolloutRun) controlPlaneName() string { return r.adapter.Describe().Name }

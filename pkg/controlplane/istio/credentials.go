@@ -46,15 +46,15 @@ func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (controlplane
 	return controlplane.Token{Value: answer.Status.Token, Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }
 
-// Issuer speaks to Istio's certificate authority for one proxy. Like the
+// issuer speaks to Istio's certificate authority for one proxy. Like the
 // agent's, its connection is apart from the stream's and stays open.
-type Issuer struct {
+type issuer struct {
 	conn      *grpc.ClientConn
 	clusterID string
 }
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.
-func (c *ControlPlane) Issuer(s controlplane.Sidecar) (*Issuer, error) {
+func (c *ControlPlane) Issuer(s controlplane.Sidecar) (controlplane.Issuer, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.RootPEM) {
 		return nil, errors.New("reading Istio's root certificate: no certificate in it")
@@ -65,12 +65,12 @@ func (c *ControlPlane) Issuer(s controlplane.Sidecar) (*Issuer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate client for %s: %w", s.Address, err)
 	}
-	return &Issuer{conn: conn, clusterID: s.Headers["ClusterID"]}, nil
+	return &issuer{conn: conn, clusterID: s.Headers["ClusterID"]}, nil
 }
 
 // Issue has csrPEM signed. Issued.Sent is taken when the connection is up, so
 // that dialling is not counted as the authority's time.
-func (i *Issuer) Issue(ctx context.Context, token string, csrPEM []byte) (controlplane.Issued, error) {
+func (i *issuer) Issue(ctx context.Context, token string, csrPEM []byte) (controlplane.Issued, error) {
 	if err := i.connected(ctx); err != nil {
 		return controlplane.Issued{}, err
 	}
@@ -92,7 +92,7 @@ func (i *Issuer) Issue(ctx context.Context, token string, csrPEM []byte) (contro
 }
 
 // connected returns once the connection is up.
-func (i *Issuer) connected(ctx context.Context) error {
+func (i *issuer) connected(ctx context.Context) error {
 	for {
 		state := i.conn.GetState()
 		if state == connectivity.Ready {
@@ -108,4 +108,4 @@ func (i *Issuer) connected(ctx context.Context) error {
 }
 
 // Close ends the connection.
-func (i *Issuer) Close() error { return i.conn.Close() }
+func (i *issuer) Close() error { return i.conn.Close() }

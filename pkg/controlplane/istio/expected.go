@@ -3,14 +3,21 @@ package istio
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
 // NamespaceLabels are what a namespace needs for its pods to be injected.
-func NamespaceLabels() map[string]string {
+func (c *ControlPlane) NamespaceLabels() map[string]string {
 	return map[string]string{"istio-injection": "enabled"}
+}
+
+// Objects are what the knobs become. Istio's defaults are the permissive mode's.
+func (c *ControlPlane) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
+	return nil
 }
 
 // Wants are the resources that every sidecar of the mesh's service with this
@@ -20,7 +27,7 @@ func NamespaceLabels() map[string]string {
 //
 // Names follow BuildSubsetKey, BuildInboundSubsetKey and the outbound listener
 // builder of this version's pilot/pkg.
-func Wants(mesh topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
+func (c *ControlPlane) Wants(mesh topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
 	want := func(t convergence.Type, name string) convergence.Want {
 		return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
@@ -61,7 +68,7 @@ func hostname(s topology.Service) string {
 // ones are not sent (endpointHealthStatus in
 // pilot/pkg/serviceregistry/kube/controller/endpointslice.go and the filter of
 // pilot/pkg/xds/endpoints/endpoint_builder.go).
-func EndpointHealth(ready, terminating bool) (health convergence.Health, ok bool) {
+func (c *ControlPlane) EndpointHealth(ready, _, terminating bool) (health convergence.Health, ok bool) {
 	switch {
 	case ready:
 		return convergence.Healthy, true

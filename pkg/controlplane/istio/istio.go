@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 const (
@@ -58,6 +59,8 @@ type Options struct {
 	Env        []string       // further K=V for istiod, over the defaults
 	Progress   func(string)   // nil = silent
 }
+
+var _ controlplane.ControlPlane = (*ControlPlane)(nil)
 
 // ControlPlane is a running istiod.
 type ControlPlane struct {
@@ -119,18 +122,9 @@ func (c *ControlPlane) Process() *process.Process {
 	return c.process
 }
 
-// MetricsURL is where istiod's own metrics are scraped.
-func (c *ControlPlane) MetricsURL() string {
-	return fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring)
-}
-
-// MaxProcs is istiod's GOMAXPROCS, which its connection limiter and its push
-// throttle are derived from.
-func (c *ControlPlane) MaxProcs() int { return c.opts.MaxProcs }
-
-// Settings are the flags and environment of istiod that its figures depend on,
-// or that differ from the chart's, by name.
-func (c *ControlPlane) Settings() map[string]string {
+// Describe says which istiod runs and how: the settings that its figures depend
+// on, or that differ from the chart's.
+func (c *ControlPlane) Describe() controlplane.Description {
 	settings := map[string]string{
 		"keepaliveMaxServerConnectionAge": connectionAge,
 		"ISTIOD_CUSTOM_HOST":              customHost,
@@ -139,7 +133,7 @@ func (c *ControlPlane) Settings() map[string]string {
 		name, value, _ := strings.Cut(kv, "=")
 		settings[name] = value
 	}
-	return settings
+	return controlplane.Description{Name: "istiod", Version: Version, Replicas: 1, MaxProcs: c.opts.MaxProcs, Settings: settings}
 }
 
 // environment is what the chart gives istiod, and what a host process needs

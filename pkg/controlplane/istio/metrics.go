@@ -1,14 +1,25 @@
 package istio
 
 import (
+	"fmt"
+
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// OwnMetrics are istiod's own figures over a phase, laid beside scaler's.
-// $window is replaced by the phase's length. Times are means, from sums over
-// counts, because the buckets are too coarse for quantiles.
-func OwnMetrics() []controlplane.Metric {
+// Metrics says where istiod's metrics are and what they mean.
+func (c *ControlPlane) Metrics() controlplane.Metrics {
+	return controlplane.Metrics{
+		URL:      fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
+		Phase:    phaseMetrics(),
+		Counters: counters(),
+	}
+}
+
+// phaseMetrics are istiod's own figures over a phase, laid beside scaler's.
+// Times are means, from sums over counts, because the buckets are too coarse
+// for quantiles.
+func phaseMetrics() []controlplane.Metric {
 	increase := func(metric string) string { return "sum(increase(" + metric + "[$window]))" }
 	mean := func(metric string) string {
 		return "sum(increase(" + metric + "_sum[$window])) / (sum(increase(" + metric + "_count[$window])) > 0)"
@@ -27,19 +38,10 @@ func OwnMetrics() []controlplane.Metric {
 	}
 }
 
-// Counters are istiod's lifetime counts of what scaler counts too. When a mesh
-// is quiet and istiod has not been restarted, the two are equal.
-type Counters struct {
-	Responses           map[convergence.Type]string // responses sent, by type
-	Connected           string                      // proxies connected now
-	CertificateRequests string
-	Certificates        string
-}
-
-// OwnCounters are the PromQL expressions of istiod's counters.
-func OwnCounters() Counters {
+// counters are istiod's lifetime counts of what scaler counts too.
+func counters() controlplane.Counters {
 	responses := func(label string) string { return `sum(pilot_xds_pushes{type="` + label + `"})` }
-	return Counters{
+	return controlplane.Counters{
 		Responses: map[convergence.Type]string{
 			convergence.CDS: responses("cds"),
 			convergence.EDS: responses("eds"),
