@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,13 @@ import (
 // retry is how soon a lost watch is taken up again: sooner than other clients of
 // an API server, as every moment without a watch is a gap in the measurement.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 2 * time.Second}
+
+// grace is how much before its time a watch may end without being called lost.
+const grace = time.Second
+
+// errEndedEarly is why a watch is opened again before its time. client-go does not
+// pass on why a connection broke.
+var errEndedEarly = errors.New("the watch ended before its time")
 
 // source is where objects come from.
 type source struct {
@@ -35,8 +43,8 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	refused := make(chan error, 1)
-	check := func(verb string, err error) {
-		if err == nil || ctx.Err() != nil {
+	lost := func(verb string, err error) {
+		if ctx.Err() != nil {
 			return
 		}
 		err = fmt.Errorf("%s %s labelled %s: %w", verb, s.what, s.selector, err)
@@ -50,17 +58,29 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 			events.push(func() { o.OnLost(err) })
 		}
 	}
+	var due time.Time // when the API server is to end the present watch
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
 			lo.LabelSelector = s.selector
 			list, err := s.list(ctx, lo)
-			check("listing", err)
+			if err != nil {
+				lost("listing", err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, lo metav1.ListOptions) (watch.Interface, error) {
 			lo.LabelSelector = s.selector
+			if time.Now().Before(due) {
+				lost("watching", errEndedEarly)
+			}
+			due = time.Time{}
+			opened := time.Now()
 			w, err := s.watch(ctx, lo)
-			check("watching", err)
+			if err != nil {
+				lost("watching", err)
+			} else if lo.TimeoutSeconds != nil {
+				due = opened.Add(time.Duration(*lo.TimeoutSeconds)*time.Second - grace)
+			}
 			return w, err
 		},
 	}, o.Client)
@@ -70,7 +90,7 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 	delay := retry
 	for ctx.Err() == nil {
 		started := time.Now()
-		// The error, if any, is one that check has seen.
+		// The error, if any, is one that lost was told of.
 		_ = reflector.ListAndWatchWithContext(ctx)
 		if time.Since(started) > retry.Cap {
 			delay = retry

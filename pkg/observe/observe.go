@@ -26,6 +26,7 @@ import (
 // time, in the order in which changes were seen; one that takes its time delays
 // the others but makes no time wrong.
 type Options struct {
+	// Client asks the API server. It must be set, and must not limit its own rate.
 	Client kubernetes.Interface
 	// Run selects the objects: those whose label kwok.RunLabel has this value.
 	// Pods have it from their template; EndpointSlices from their Service, whose
@@ -34,9 +35,10 @@ type Options struct {
 
 	OnPod       func(PodEvent)       // nil = pods are not watched
 	OnEndpoints func(EndpointsEvent) // nil = EndpointSlices are not watched
-	// OnLost is told of every failed attempt to list or watch, which is made
-	// again: meanwhile changes may be seen late, or, if several undo each other,
-	// not at all. nil = nobody is told.
+	// OnLost is told of every attempt to list or watch that failed, and of every
+	// watch that ended before its time. They are taken up again: meanwhile changes
+	// may be seen late, or, if several undo each other, not at all. nil = nobody
+	// is told.
 	OnLost func(error)
 }
 
@@ -101,15 +103,14 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watching objects of run %q: %w", o.Run, err)
 	}
-	var events queue
-	events.init()
+	events := newQueue()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { events.run(ctx); return nil })
 	if o.OnPod != nil {
-		group.Go(func() error { return followPods(ctx, o, selector.String(), &events) })
+		group.Go(func() error { return followPods(ctx, o, selector.String(), events) })
 	}
 	if o.OnEndpoints != nil {
-		group.Go(func() error { return followEndpoints(ctx, o, selector.String(), &events) })
+		group.Go(func() error { return followEndpoints(ctx, o, selector.String(), events) })
 	}
 	return group.Wait()
 }

@@ -152,13 +152,17 @@ func TestRelist(t *testing.T) {
 	s := newServer(t)
 	s.stores("pods", podList("10", podOf("changed", "1", "1"), podOf("deleted", "2", "2"), podOf("replaced", "3", "3"), podOf("same", "4", "4")))
 	events := make(chan PodEvent, 100)
-	s.start(Options{OnPod: func(e PodEvent) { events <- e }})
+	lost := make(chan error, 10)
+	s.start(Options{OnPod: func(e PodEvent) { events <- e }, OnLost: func(err error) { lost <- err }})
 	w := next(t, s.watches["pods"])
 	wantPods(t, events, "added changed 1 10.0.0.1", "added deleted 2 10.0.0.2", "added replaced 3 10.0.0.3", "added same 4 10.0.0.4")
 
 	s.stores("pods", podList("20", podOf("changed", "1", "11"), podOf("replaced", "5", "12"), podOf("same", "4", "4"), podOf("new", "6", "13")))
 	w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 	w = next(t, s.watches["pods"])
+	if got, want := next(t, lost).Error(), "watching pods labelled scaler.mesh/run=r1: the watch ended before its time"; got != want {
+		t.Errorf("lost because of %q, want %q", got, want)
+	}
 	wantPods(t, events, "added new 6 10.0.0.6", "added replaced 5 10.0.0.5",
 		"deleted deleted 2 10.0.0.2", "deleted replaced 3 10.0.0.3", "modified changed 1 10.0.0.1")
 	w.Delete(podOf("same", "4", "21"))

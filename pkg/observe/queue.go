@@ -15,7 +15,7 @@ type queue struct {
 	events []func()
 }
 
-func (q *queue) init() { q.ready = make(chan struct{}, 1) }
+func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
 
 func (q *queue) push(event func()) {
 	q.mu.Lock()
