@@ -1,0 +1,211 @@
+package xdsprobe
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Istio's agent renews a certificate when this share of its life is left, give or
+// take the jitter (SECRET_GRACE_PERIOD_RATIO and its _JITTER).
+const (
+	graceRatio  = 0.5
+	graceJitter = 0.01
+)
+
+// certificate obtains and renews a sidecar's certificate beside its stream. It
+// has a goroutine only while a request is under way, and a timer between.
+type certificate struct {
+	sidecar *Sidecar
+	work    sync.WaitGroup
+
+	mu      sync.Mutex
+	timer   *time.Timer // of the work to come; nil before start
+	stopped bool
+
+	// only the goroutine at work
+	pending *signing // what a retry sends again; nil for a new request
+	attempt int      // since the last certificate
+	backoff certificateBackoff
+}
+
+// signing is a request for a certificate and the key that it is for.
+type signing struct {
+	public crypto.PublicKey
+	csrPEM []byte
+	took   time.Duration
+}
+
+// start begins with the first request at once.
+func (c *certificate) start(ctx context.Context) { c.after(ctx, 0) }
+
+// after schedules the next request.
+func (c *certificate) after(ctx context.Context, wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return
+	}
+	c.work.Add(1)
+	c.timer = time.AfterFunc(wait, func() {
+		defer c.work.Done()
+		c.request(ctx)
+	})
+}
+
+// stop returns when no request is under way and none will be. The context that
+// start was given has ended.
+func (c *certificate) stop() {
+	c.mu.Lock()
+	c.stopped = true
+	if c.timer != nil && c.timer.Stop() {
+		c.work.Done()
+	}
+	c.mu.Unlock()
+	c.work.Wait()
+}
+
+// request asks once for a certificate and schedules what comes next: the renewal
+// or the retry.
+func (c *certificate) request(ctx context.Context) {
+	s := c.sidecar
+	c.attempt++
+	event := Certificate{Attempt: c.attempt}
+	lifetime, err := c.obtain(ctx, &event)
+	if ctx.Err() != nil {
+		return
+	}
+	var wait time.Duration
+	if err == nil {
+		wait = renewal(lifetime)
+		c.pending, c.attempt, c.backoff = nil, 0, certificateBackoff{}
+		s.store.counters.Certificates.Add(1)
+	} else {
+		var fresh bool
+		if wait, fresh = c.backoff.next(err); fresh {
+			c.pending = nil
+		}
+		event.Err, event.Backoff = err, wait
+	}
+	s.observer.Certified(s.config.ID, event)
+	c.after(ctx, wait)
+}
+
+// obtain sends one request, verifies what comes and returns how long it is good
+// for.
+func (c *certificate) obtain(ctx context.Context, event *Certificate) (time.Duration, error) {
+	s := c.sidecar
+	if c.pending == nil {
+		pending, err := sign(s.config.Keys, s.config.Identity)
+		if err != nil {
+			return 0, err
+		}
+		c.pending, event.Key = pending, pending.took
+	}
+	token, err := s.tokens.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	called := time.Now()
+	s.store.counters.CertificateRequests.Add(1)
+	issued, err := s.config.Issuer.Issue(ctx, token, c.pending.csrPEM)
+	if err != nil {
+		return 0, fmt.Errorf("requesting a certificate: %w", err)
+	}
+	leaf, err := s.verify(issued.Chain, c.pending.public)
+	if err != nil {
+		return 0, fmt.Errorf("verifying a certificate: %w", err)
+	}
+	event.Sent, event.Wait = issued.Sent, issued.Sent.Sub(called)
+	event.Verified, event.Expires = time.Now(), leaf.NotAfter
+	return leaf.NotAfter.Sub(event.Verified), nil
+}
+
+// renewal returns when to renew a certificate, as the agent's rotateTime does.
+func renewal(lifetime time.Duration) time.Duration {
+	ratio := graceRatio + graceJitter*(2*mathrand.Float64()-1)
+	return max(lifetime-time.Duration(ratio*float64(lifetime)), 0)
+}
+
+// sign makes a certificate signing request for a SPIFFE identity, as Istio's
+// agent does: the identity as URI, no subject.
+func sign(keys func() (crypto.Signer, error), identity string) (*signing, error) {
+	begun := time.Now()
+	key, err := keys()
+	if err != nil {
+		return nil, fmt.Errorf("getting a private key: %w", err)
+	}
+	uri, err := url.Parse(identity)
+	if err != nil {
+		return nil, fmt.Errorf("parsing identity %q: %w", identity, err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{""}},
+		URIs:    []*url.URL{uri},
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate request: %w", err)
+	}
+	block := &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}
+	return &signing{key.Public(), pem.EncodeToMemory(block), time.Since(begun)}, nil
+}
+
+// verify returns the leaf of a chain that leads to the sidecar's roots and is for
+// its identity and key.
+func (s *Sidecar) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certificate, error) {
+	certificates, err := parseChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	leaf := certificates[0]
+	if s.trust != nil {
+		intermediates := x509.NewCertPool()
+		for _, c := range certificates[1:] {
+			intermediates.AddCert(c)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{
+			Roots:         s.trust.roots,
+			Intermediates: intermediates,
+			KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != s.config.Identity {
+		return nil, fmt.Errorf("it is for %v, want %s", leaf.URIs, s.config.Identity)
+	}
+	if key, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !key.Equal(public) {
+		return nil, errors.New("it is for another key")
+	}
+	return leaf, nil
+}
+
+// parseChain parses certificates in PEM, of which there must be one at least.
+func parseChain(chain [][]byte) (certificates []*x509.Certificate, err error) {
+	rest := bytes.Join(chain, []byte("\n"))
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		certificates = append(certificates, c)
+	}
+	if len(certificates) == 0 {
+		return nil, errors.New("no certificate in the answer")
+	}
+	return certificates, nil
+}

@@ -1,0 +1,124 @@
+package xdsprobe
+
+import (
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// request is a DiscoveryRequest or a DeltaDiscoveryRequest. What only one of
+// them has is empty in the other.
+type request struct {
+	kind  convergence.Type
+	node  []byte // encoded; nil in all but the first request of a stream
+	nonce string // of the response that is acknowledged or rejected; delta: "" in others
+	err   error  // why it is rejected
+
+	subscribe, unsubscribe []string    // delta
+	initial                []*Resource // delta: held from an earlier stream
+
+	names   []string // state of the world: all that is asked for by name
+	version string   // state of the world: of the last response accepted
+}
+
+// maxDetail is how many bytes of an error are told to the server.
+const maxDetail = 4096
+
+// size returns about how many bytes the request takes, not less in practice.
+func (r *request) size() int {
+	const field = 4 // tag and length
+	n := 128 + len(r.node) + len(r.nonce) + len(r.version)
+	for _, names := range [][]string{r.subscribe, r.unsubscribe, r.names} {
+		for _, name := range names {
+			n += len(name) + field
+		}
+	}
+	for _, held := range r.initial {
+		n += len(held.Name) + len(held.version) + 3*field
+	}
+	if r.err != nil {
+		n += maxDetail
+	}
+	return n
+}
+
+// append encodes the request after b.
+func (r *request) append(b []byte, v Variant) []byte {
+	if v == SotW {
+		return r.appendSotW(b)
+	}
+	return r.appendDelta(b)
+}
+
+// appendDelta encodes an envoy.service.discovery.v3.DeltaDiscoveryRequest.
+func (r *request) appendDelta(b []byte) []byte {
+	b = appendBytes(b, 1, r.node)
+	b = appendString(b, 2, typeURLs[r.kind])
+	for _, name := range r.subscribe {
+		b = appendElement(b, 3, name)
+	}
+	for _, name := range r.unsubscribe {
+		b = appendElement(b, 4, name)
+	}
+	for _, held := range r.initial { // map<string, string>
+		size := protowire.SizeTag(1) + protowire.SizeBytes(len(held.Name)) +
+			protowire.SizeTag(2) + protowire.SizeBytes(len(held.version))
+		b = protowire.AppendTag(b, 5, protowire.BytesType)
+		b = protowire.AppendVarint(b, uint64(size))
+		b = appendElement(b, 1, held.Name)
+		b = appendElement(b, 2, held.version)
+	}
+	b = appendString(b, 6, r.nonce)
+	return appendStatus(b, 7, r.err)
+}
+
+// appendSotW encodes an envoy.service.discovery.v3.DiscoveryRequest.
+func (r *request) appendSotW(b []byte) []byte {
+	b = appendString(b, 1, r.version)
+	b = appendBytes(b, 2, r.node)
+	for _, name := range r.names {
+		b = appendElement(b, 3, name)
+	}
+	b = appendString(b, 4, typeURLs[r.kind])
+	b = appendString(b, 5, r.nonce)
+	return appendStatus(b, 6, r.err)
+}
+
+// appendStatus encodes err as a google.rpc.Status, with the code that Envoy
+// gives a rejection.
+func appendStatus(b []byte, number protowire.Number, err error) []byte {
+	if err == nil {
+		return b
+	}
+	text := err.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
+	status := protowire.AppendTag(nil, 1, protowire.VarintType)
+	status = protowire.AppendVarint(status, uint64(codes.Internal))
+	status = appendString(status, 2, text)
+	return appendBytes(b, number, status)
+}
+
+// appendString encodes a singular string field, which is left out when empty.
+func appendString(b []byte, number protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return appendElement(b, number, s)
+}
+
+// appendElement encodes a string in any case, as an element of a list is.
+func appendElement(b []byte, number protowire.Number, s string) []byte {
+	b = protowire.AppendTag(b, number, protowire.BytesType)
+	return protowire.AppendString(b, s)
+}
+
+func appendBytes(b []byte, number protowire.Number, v []byte) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, number, protowire.BytesType)
+	return protowire.AppendBytes(b, v)
+}

@@ -1,0 +1,224 @@
+package xdsprobe
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// scanned is what a resource says, as far as the subscription graph and
+// convergence care.
+type scanned struct {
+	name       string
+	assignment string   // of a cluster: name of its load assignment, "" if not by ADS
+	routes     []string // of a listener: route configurations that it names by ADS
+	extensions []string // of a listener: extension configurations that it names by ADS
+	content    *convergence.Content
+}
+
+// scan reads a resource without making an object of it. It accepts what
+// proto.Unmarshal accepts, with the HTTP connection managers of listeners
+// unpacked, and takes from it what the getters of that object would return.
+func scan(t convergence.Type, b []byte) (scanned, error) {
+	var (
+		s  scanned
+		ok bool
+	)
+	switch t {
+	case convergence.CDS:
+		if ok = known().cluster.valid(b); ok {
+			s = scanCluster(b)
+		}
+	case convergence.EDS:
+		if ok = known().assignment.valid(b); ok {
+			s = scanAssignment(b)
+		}
+	case convergence.LDS:
+		if ok = known().listener.valid(b); ok {
+			s, ok = scanListener(b)
+		}
+	case convergence.RDS:
+		if ok = known().route.valid(b); ok {
+			s = scanRoute(b)
+		}
+	case convergence.ECDS:
+		if ok = known().extension.valid(b); ok {
+			s.name = scanName(b)
+		}
+	}
+	if !ok {
+		return scanned{}, fmt.Errorf("parsing a resource of %v: %w", t, errWire)
+	}
+	return s, nil
+}
+
+// scanName returns field 1, which is the name in every resource type.
+func scanName(b []byte) (name string) {
+	for m := read(b); m.next(); {
+		if m.is(1, protowire.BytesType) {
+			name = string(m.bytes)
+		}
+	}
+	return name
+}
+
+// source follows a ConfigSource: whether it says that the resource comes over
+// the same ADS stream.
+type source struct{ ads bool }
+
+func (s *source) merge(b []byte) {
+	for m := read(b); m.next(); {
+		if m.wire != protowire.BytesType {
+			continue
+		}
+		switch m.number { // one of
+		case 3, 5: // ads, self
+			s.ads = true
+		case 1, 2, 8: // path, api_config_source, path_config_source
+			s.ads = false
+		}
+	}
+}
+
+func scanCluster(b []byte) (s scanned) {
+	var (
+		eds     bool
+		src     source
+		service string
+	)
+	for m := read(b); m.next(); {
+		switch {
+		case m.is(1, protowire.BytesType):
+			s.name = string(m.bytes)
+		case m.is(2, protowire.VarintType): // type, one of two
+			eds = int32(m.varint) == 3
+		case m.is(38, protowire.BytesType): // cluster_type, the other
+			eds = false
+		case m.is(3, protowire.BytesType): // eds_cluster_config
+			for c := read(m.bytes); c.next(); {
+				switch {
+				case c.is(1, protowire.BytesType):
+					src.merge(c.bytes)
+				case c.is(2, protowire.BytesType):
+					service = string(c.bytes)
+				}
+			}
+		}
+	}
+	if eds && src.ads {
+		s.assignment = service
+		if service == "" {
+			s.assignment = s.name
+		}
+	}
+	return s
+}
+
+func scanAssignment(b []byte) (s scanned) {
+	endpoints := convergence.Endpoints{}
+	for m := read(b); m.next(); {
+		switch {
+		case m.is(1, protowire.BytesType):
+			s.name = string(m.bytes)
+		case m.is(2, protowire.BytesType): // endpoints, by locality
+			for l := read(m.bytes); l.next(); {
+				if l.is(2, protowire.BytesType) { // lb_endpoints
+					scanEndpoint(l.bytes, endpoints)
+				}
+			}
+		}
+	}
+	s.content = &convergence.Content{Endpoints: endpoints}
+	return s
+}
+
+// socket is the part of an endpoint's address that makes an address and a port.
+type socket struct {
+	host string
+	port uint32
+}
+
+// scanEndpoint adds an LbEndpoint to endpoints, unless its address is none of
+// IP and port: a pipe, a host name, a name declared elsewhere.
+func scanEndpoint(b []byte, endpoints convergence.Endpoints) {
+	var (
+		at     socket
+		health int32
+	)
+	for m := read(b); m.next(); {
+		switch {
+		case m.is(1, protowire.BytesType): // endpoint, one of two
+			for e := read(m.bytes); e.next(); {
+				if e.is(1, protowire.BytesType) { // address
+					at.mergeAddress(e.bytes)
+				}
+			}
+		case m.is(5, protowire.BytesType): // endpoint_name, the other
+			at = socket{}
+		case m.is(2, protowire.VarintType):
+			health = int32(m.varint)
+		}
+	}
+	ip, err := netip.ParseAddr(at.host)
+	if err != nil || at.port > 65535 {
+		return
+	}
+	endpoints[netip.AddrPortFrom(ip, uint16(at.port))] = healthOf(health)
+}
+
+// mergeAddress reads a core.v3.Address.
+func (s *socket) mergeAddress(b []byte) {
+	for m := read(b); m.next(); {
+		switch {
+		case m.is(2, protowire.BytesType), m.is(3, protowire.BytesType): // pipe, internal: one of three
+			*s = socket{}
+		case m.is(1, protowire.BytesType): // socket_address
+			for a := read(m.bytes); a.next(); {
+				switch {
+				case a.is(2, protowire.BytesType):
+					s.host = string(a.bytes)
+				case a.is(3, protowire.VarintType): // port_value, one of two
+					s.port = uint32(a.varint)
+				case a.is(4, protowire.BytesType): // named_port, the other
+					s.port = 0
+				}
+			}
+		}
+	}
+}
+
+// healthOf tells apart what a proxy's load balancer does: it avoids TIMEOUT as
+// it avoids UNHEALTHY, and uses UNKNOWN and DEGRADED hosts.
+func healthOf(status int32) convergence.Health {
+	switch status {
+	case 2, 4: // UNHEALTHY, TIMEOUT
+		return convergence.Unhealthy
+	case 3:
+		return convergence.Draining
+	default:
+		return convergence.Healthy
+	}
+}
+
+func scanRoute(b []byte) (s scanned) {
+	var domains []string
+	for m := read(b); m.next(); {
+		switch {
+		case m.is(1, protowire.BytesType):
+			s.name = string(m.bytes)
+		case m.is(2, protowire.BytesType): // virtual_hosts
+			for h := read(m.bytes); h.next(); {
+				if h.is(2, protowire.BytesType) {
+					domains = append(domains, string(h.bytes))
+				}
+			}
+		}
+	}
+	slices.Sort(domains)
+	s.content = &convergence.Content{Members: slices.Compact(domains)}
+	return s
+}

@@ -1,0 +1,118 @@
+package xdsprobe
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// managerURL is the type of an HTTP connection manager in an Any.
+const managerURL = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+
+// scanListener reads a Listener, its filters and the HTTP connection managers
+// packed in them. It returns false if one of those is no valid message.
+func scanListener(b []byte) (s scanned, ok bool) {
+	ok = true
+	var api packed
+	for m := read(b); m.next(); {
+		if m.wire != protowire.BytesType {
+			continue
+		}
+		switch m.number {
+		case 1:
+			s.name = string(m.bytes)
+		case 3, 25: // filter_chains, default_filter_chain
+			for c := read(m.bytes); c.next(); {
+				if c.is(3, protowire.BytesType) { // filters
+					ok = s.manager(s.filter(c.bytes, 4)) && ok
+				}
+			}
+		case 9: // listener_filters
+			s.filter(m.bytes, 3)
+		case 19: // api_listener
+			for a := read(m.bytes); a.next(); {
+				if a.is(1, protowire.BytesType) {
+					api.merge(a.bytes)
+				}
+			}
+		}
+	}
+	ok = s.manager(api) && ok
+	slices.Sort(s.routes)
+	s.routes = slices.Compact(s.routes)
+	slices.Sort(s.extensions)
+	s.extensions = slices.Compact(s.extensions)
+	return s, ok
+}
+
+// filter reads a filter of any kind and returns its typed_config, the field
+// numbered typed. All have their name in field 1 and their config_discovery in
+// field 5.
+func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
+	var (
+		name       string
+		discovered bool // config_discovery, one of two
+		src        source
+	)
+	for m := read(b); m.next(); {
+		if m.wire != protowire.BytesType {
+			continue
+		}
+		switch m.number {
+		case 1:
+			name = string(m.bytes)
+		case typed:
+			discovered, src = false, source{}
+			config.merge(m.bytes)
+		case 5:
+			discovered, config = true, packed{}
+			for d := read(m.bytes); d.next(); {
+				if d.is(1, protowire.BytesType) { // config_source
+					src.merge(d.bytes)
+				}
+			}
+		}
+	}
+	if discovered && src.ads && name != "" {
+		s.extensions = append(s.extensions, name)
+	}
+	return config
+}
+
+// manager reads what is packed, if it is an HTTP connection manager.
+func (s *scanned) manager(config packed) bool {
+	if string(config.typeURL) != managerURL {
+		return true
+	}
+	if !known().manager.valid(config.value) {
+		return false
+	}
+	var (
+		route string
+		src   source
+	)
+	for m := read(config.value); m.next(); {
+		if m.wire != protowire.BytesType {
+			continue
+		}
+		switch m.number {
+		case 3: // rds, one of three
+			for r := read(m.bytes); r.next(); {
+				switch {
+				case r.is(1, protowire.BytesType):
+					src.merge(r.bytes)
+				case r.is(2, protowire.BytesType):
+					route = string(r.bytes)
+				}
+			}
+		case 4, 31: // route_config, scoped_routes
+			route, src = "", source{}
+		case 5: // http_filters
+			s.filter(m.bytes, 4)
+		}
+	}
+	if src.ads && route != "" {
+		s.routes = append(s.routes, route)
+	}
+	return true
+}

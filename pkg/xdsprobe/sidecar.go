@@ -1,0 +1,294 @@
+package xdsprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Sidecar simulates one proxy and its agent.
+type Sidecar struct {
+	// fixed after New
+	config   Config
+	node     []byte // encoded
+	trust    *trust // nil for plaintext
+	store    *Store
+	observer Observer
+	err      error // of the Config
+
+	tokens      tokens
+	certificate certificate
+
+	// only Run's goroutine
+	state   state
+	backoff backoff
+	attempt int
+	open    bool // ever had a stream
+
+	held atomic.Int64
+}
+
+// New returns a sidecar. It shares what it holds with the other sidecars of the
+// store and reports to obs.
+func New(c Config, store *Store, obs Observer) *Sidecar {
+	s := &Sidecar{store: store, observer: obs}
+	s.err = s.prepare(c)
+	return s
+}
+
+// prepare fills in what New fixes.
+func (s *Sidecar) prepare(c Config) (err error) {
+	if c.Variant == "" {
+		c.Variant = Delta
+	}
+	if c.Variant != Delta && c.Variant != SotW {
+		return fmt.Errorf("parsing xDS variant %q: want %s or %s", c.Variant, Delta, SotW)
+	}
+	if c.BackoffBase == 0 {
+		c.BackoffBase = streamBackoffBase
+	}
+	if c.BackoffMax == 0 {
+		c.BackoffMax = streamBackoffMax
+	}
+	if s.node, err = encodeNode(&c); err != nil {
+		return fmt.Errorf("encoding the node metadata of %s: %w", c.ID, err)
+	}
+	c.Metadata = nil // encoded now, and large
+	if c.RootPEM != nil {
+		if s.trust, err = s.store.trustOf(c.RootPEM, c.ServerName); err != nil {
+			return err
+		}
+	}
+	if c.Issuer != nil && c.Keys == nil {
+		return errors.New("a sidecar with an issuer needs keys")
+	}
+	s.config = c
+	s.state = state{variant: c.Variant, store: s.store}
+	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
+	s.tokens = tokens{source: c.Token, fetched: func(e TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
+	s.certificate.sidecar = s
+	return nil
+}
+
+// encodeNode encodes what a sidecar says of itself.
+func encodeNode(c *Config) ([]byte, error) {
+	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster, UserAgentName: "envoy"}
+	if len(c.Metadata) > 0 {
+		var err error
+		if node.Metadata, err = structpb.NewStruct(c.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	return proto.Marshal(node)
+}
+
+// ConfigurationBytes returns the size of all resources that the sidecar holds.
+// It may be called while the sidecar runs.
+func (s *Sidecar) ConfigurationBytes() int64 { return s.held.Load() }
+
+// Run lives the sidecar's life until the context ends, and returns after all its
+// goroutines have. What fails on the way is an event and is tried again; the
+// only error is that of a Config that cannot be. A Sidecar runs once.
+func (s *Sidecar) Run(ctx context.Context) error {
+	if s.err != nil {
+		return s.err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.certificate.stop()
+	defer cancel()
+	if s.config.Issuer != nil {
+		s.certificate.start(ctx)
+	}
+	for ctx.Err() == nil {
+		token, err := s.tokens.get(ctx)
+		if err != nil {
+			sleep(ctx, s.backoff.next())
+			continue
+		}
+		end := s.try(ctx, token)
+		if end.Class != Stopped {
+			end.Backoff = s.backoff.next()
+		}
+		s.count(end)
+		s.observer.StreamEnded(s.config.ID, end)
+		if end.Class == Stopped || !sleep(ctx, end.Backoff) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// count enters the end of an attempt into the counters.
+func (s *Sidecar) count(end StreamEnded) {
+	switch end.Class {
+	case Stopped:
+	case Refused:
+		s.store.counters.Refusals.Add(1)
+	default:
+		s.store.counters.Failures.Add(1)
+	}
+}
+
+// try makes one attempt: a connection, a stream on it, and all that comes over
+// it until it ends.
+func (s *Sidecar) try(ctx context.Context, token string) StreamEnded {
+	s.attempt++
+	s.store.counters.Attempts.Add(1)
+	end := StreamEnded{Attempt: s.attempt, Dialed: time.Now()}
+
+	class, err := s.connect(ctx, token, &end)
+	end.Ended, end.Class, end.Err = time.Now(), class, err
+	if ctx.Err() != nil {
+		end.Class, end.Err = Stopped, ctx.Err()
+	}
+	if end.Err == io.EOF {
+		end.Err = nil
+	}
+	return end
+}
+
+// connect dials, opens the stream and serves it.
+func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (Class, error) {
+	conn, err := dial(&s.config, s.credentials())
+	if err != nil {
+		return Unreachable, fmt.Errorf("dialing %s: %w", s.config.Address, err)
+	}
+	defer conn.Close()
+	// Cancelling before closing lets the stream end first.
+	ctx, cancel := context.WithCancel(s.headers(ctx, token))
+	defer cancel()
+
+	desc, method := s.config.Variant.method()
+	stream, err := conn.NewStream(ctx, desc, method)
+	if err != nil {
+		return Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
+	}
+	end.Connected = time.Now()
+	s.store.counters.Connected.Add(1)
+	defer s.store.counters.Connected.Add(-1)
+
+	err = s.serve(stream, end)
+	return classify(err, end.Responses, len(stream.Trailer()) > 0), err
+}
+
+// serve sends the first requests of a stream, then answers what comes. It
+// returns the error that ended the stream, io.EOF if the server closed it.
+func (s *Sidecar) serve(stream grpc.ClientStream, end *StreamEnded) error {
+	steps := s.state.open()
+	steps[0].request.node = s.node
+	err := s.send(stream, steps[:1])
+	if err == nil {
+		s.opened(end, time.Now())
+		err = s.send(stream, steps[1:])
+	} else {
+		s.state.lose(steps[1:])
+	}
+	var r response
+	for err == nil {
+		if err = stream.RecvMsg(&r); err == nil {
+			end.Responses++
+			err = s.answer(stream, &r)
+		}
+	}
+	if errors.Is(err, errSend) { // the stream knows why it could not send
+		for err = nil; err == nil; {
+			if err = stream.RecvMsg(&r); err == nil {
+				r.buffer.Free()
+			}
+		}
+	}
+	return err
+}
+
+// opened tells that a stream is up.
+func (s *Sidecar) opened(end *StreamEnded, requested time.Time) {
+	if s.open {
+		s.store.counters.Reconnects.Add(1)
+	}
+	s.open = true
+	s.observer.StreamOpened(s.config.ID, StreamOpened{
+		Attempt: end.Attempt, Dialed: end.Dialed, Connected: end.Connected, Requested: requested,
+	})
+}
+
+// answer takes a response, sends what it calls for, and frees it.
+func (s *Sidecar) answer(stream grpc.ClientStream, r *response) error {
+	defer r.release()
+	if err := r.parse(r.buffer.ReadOnlyData(), s.config.Variant); err != nil {
+		return fmt.Errorf("reading a response: %w", err)
+	}
+	s.backoff.reset() // as Envoy does, with each response
+	t := typeOf(r.typeURL)
+	c := &s.store.counters
+	c.Responses[t].Add(1)
+	c.Bytes[t].Add(int64(r.size))
+
+	steps := s.state.receive(r)
+	s.held.Store(int64(s.state.bytes))
+	return s.send(stream, steps)
+}
+
+// errSend says that a request could not be sent.
+var errSend = errors.New("sending a request")
+
+// send sends requests and tells of what they acknowledge. What could not be sent
+// goes back to the state.
+func (s *Sidecar) send(stream grpc.ClientStream, steps []step) error {
+	for i := range steps {
+		if err := stream.SendMsg(&steps[i].request); err != nil {
+			s.state.lose(steps[i:])
+			return fmt.Errorf("%w: %w", errSend, err)
+		}
+		now := time.Now()
+		for _, u := range steps[i].updates {
+			u.AckedAt = now
+			s.tell(u)
+		}
+	}
+	return nil
+}
+
+// tell counts an update and reports it.
+func (s *Sidecar) tell(u *Update) {
+	c := &s.store.counters
+	switch {
+	case u.Rejected != nil:
+		c.Nacks.Add(1)
+	default:
+		c.Acks.Add(1)
+	}
+	if u.Wasted {
+		c.Wasted.Add(1)
+	}
+	s.observer.Updated(s.config.ID, *u)
+}
+
+// credentials returns those of the connection, nil for plaintext.
+func (s *Sidecar) credentials() credentials.TransportCredentials {
+	if s.trust == nil {
+		return nil
+	}
+	return s.trust.credentials
+}
+
+// headers returns a context that carries the stream's metadata.
+func (s *Sidecar) headers(ctx context.Context, token string) context.Context {
+	md := make(metadata.MD, len(s.config.Headers)+1)
+	for k, v := range s.config.Headers {
+		md.Set(k, v)
+	}
+	if token != "" {
+		md.Set("authorization", "Bearer "+token)
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}

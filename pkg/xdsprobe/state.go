@@ -1,0 +1,287 @@
+package xdsprobe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// state is what a sidecar asked for, holds and owes its server. It does no I/O:
+// responses go in, requests come out, in the order in which Envoy 1.40 sends
+// them:
+//
+//   - Clusters are asked for first. The load assignments of all EDS clusters are
+//     asked for in one request, which goes out before the clusters' ACK.
+//   - Listeners are asked for once every load assignment was answered, before the
+//     ACK of the last; then at once on every stream, with all the rest.
+//   - Routes and extension configurations that listeners name are asked for
+//     before the listeners' ACK.
+//   - From then on the ACK of clusters waits until their load assignments are
+//     there: until the clusters are warm. (Envoy also waits, with the delta
+//     variant possibly forever, for assignments that it holds to be sent again
+//     when their clusters change. A state does not.)
+//
+// What is asked for by name is computed from what is held: a name is asked for
+// as long as one parent names it, and what no parent names any more is not held
+// any more. (Envoy goes on asking for the routes of a listener until that is
+// drained.)
+type state struct {
+	variant Variant
+	store   *Store
+	tables  [types]table
+	bytes   int // of all that is held
+
+	// listening says that listeners have been asked for, on any stream.
+	listening bool
+
+	waiting []step    // cluster ACKs that wait for load assignments
+	owed    []*Update // of responses whose ACK was lost with its stream
+	opened  bool      // on the current stream, a response came
+}
+
+// step is one request to send, and what can be said when it was sent.
+type step struct {
+	request request
+	updates []*Update
+}
+
+// open forgets the stream that was and returns the first requests of a new one.
+func (st *state) open() []step {
+	for i := range st.tables {
+		st.tables[i].requested, st.tables[i].nonce = false, ""
+	}
+	for _, s := range st.waiting {
+		st.owed = append(st.owed, s.updates...)
+	}
+	st.waiting, st.opened = nil, false
+
+	var steps []step
+	for _, t := range []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS} {
+		// An empty list of names in the first request of a stream would ask for
+		// everything.
+		if t == convergence.CDS || t == convergence.LDS && st.listening || len(st.tables[t].names) > 0 {
+			steps = append(steps, step{request: st.first(t)})
+		}
+	}
+	// The versions in these requests acknowledge what an earlier stream left
+	// unacknowledged.
+	last := &steps[len(steps)-1]
+	last.updates, st.owed = st.owed, nil
+	return steps
+}
+
+// first returns the first request for a type on the current stream.
+func (st *state) first(t convergence.Type) request {
+	table := &st.tables[t]
+	table.requested = true
+	if st.variant == SotW {
+		return st.full(t)
+	}
+	return request{kind: t, subscribe: table.names, initial: table.held}
+}
+
+// full returns a state-of-the-world request: an ACK, a change of names and a
+// first request are all the same.
+func (st *state) full(t convergence.Type) request {
+	table := &st.tables[t]
+	return request{kind: t, names: table.names, version: table.version, nonce: table.nonce}
+}
+
+// receive takes a response and returns what to send, in order. It returns nil
+// for a response of a type that was not asked for, as Envoy drops those.
+func (st *state) receive(r *response) []step {
+	t := typeOf(r.typeURL)
+	table := &st.tables[t]
+	if !table.requested {
+		return nil
+	}
+	u := &Update{Type: t, First: !st.opened, Bytes: r.size}
+	u.ReceivedAt = r.receivedAt
+	st.opened = true
+	table.nonce = r.nonce
+
+	resources, err := st.resources(t, r)
+	if err != nil {
+		u.Rejected = err
+		return st.finish(nil, u)
+	}
+	var c change
+	st.apply(t, resources, r, &c)
+	if st.variant == SotW {
+		table.version = r.version
+	}
+	steps := st.follow(t, &c)
+	st.bytes += c.bytes
+	u.Set, u.Removed = c.set, c.gone
+	u.Wasted = c.empty() && len(r.resources) > 0
+	return st.finish(steps, u)
+}
+
+// resources returns the resources of a response, sorted by name. An error
+// rejects the response as a whole.
+func (st *state) resources(t convergence.Type, r *response) ([]*Resource, error) {
+	resources := make([]*Resource, 0, len(r.resources))
+	for i := range r.resources {
+		b := &r.resources[i]
+		if st.variant == SotW {
+			if err := b.unwrap(); err != nil {
+				return nil, fmt.Errorf("parsing a wrapped resource: %w", err)
+			}
+		}
+		if !b.present && (b.aliases || st.heartbeat(t, b)) {
+			continue
+		}
+		if string(b.resource.typeURL) != string(r.typeURL) {
+			return nil, fmt.Errorf("resource %q has type %q in a response of type %q", b.name, b.resource.typeURL, r.typeURL)
+		}
+		one, err := st.store.resource(t, b)
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", b.name, err)
+		}
+		resources = append(resources, one)
+	}
+	slices.SortFunc(resources, byName)
+	for i, one := range resources {
+		if i > 0 && resources[i-1].Name == one.Name {
+			return nil, fmt.Errorf("resource %q is named twice", one.Name)
+		}
+	}
+	slices.Sort(r.removed)
+	for i, name := range r.removed {
+		if _, set := find(resources, name); set || i > 0 && r.removed[i-1] == name {
+			return nil, fmt.Errorf("resource %q is named twice", name)
+		}
+	}
+	return resources, nil
+}
+
+// heartbeat reports whether a resource without content says that the version
+// that is held is still good.
+func (st *state) heartbeat(t convergence.Type, b *body) bool {
+	held := st.tables[t].held
+	i, ok := find(held, string(b.name))
+	return ok && held[i].version == string(b.version)
+}
+
+// apply changes the table of a type as an accepted response says.
+func (st *state) apply(t convergence.Type, resources []*Resource, r *response, c *change) {
+	table := &st.tables[t]
+	if t == convergence.CDS || t == convergence.LDS {
+		if st.variant == SotW { // the whole truth: what it doesn't name is gone
+			table.drop(func(r *Resource) bool { _, ok := find(resources, r.Name); return !ok }, c)
+		}
+	} else {
+		// What was not asked for, or not any more, is ignored.
+		resources = slices.DeleteFunc(resources, func(r *Resource) bool { return !contains(table.names, r.Name) })
+	}
+	if len(r.removed) > 0 {
+		table.drop(func(held *Resource) bool { return contains(r.removed, held.Name) }, c)
+		for _, name := range r.removed {
+			table.setAbsent(name)
+		}
+	}
+	table.put(resources, c)
+}
+
+// follow brings the names asked for in line with a change of a type's resources,
+// and returns the requests that this takes.
+func (st *state) follow(t convergence.Type, c *change) (steps []step) {
+	switch {
+	case t == convergence.CDS && !c.empty():
+		steps = st.subscribe(steps, convergence.EDS, c, func(r *Resource, names []string) []string {
+			if r.assignment == "" {
+				return names
+			}
+			return append(names, r.assignment)
+		})
+	case t == convergence.LDS && !c.empty():
+		steps = st.subscribe(steps, convergence.RDS, c, func(r *Resource, names []string) []string {
+			return append(names, r.routes...)
+		})
+		steps = st.subscribe(steps, convergence.ECDS, c, func(r *Resource, names []string) []string {
+			return append(names, r.extensions...)
+		})
+	}
+	if !st.listening && st.tables[convergence.EDS].answered() {
+		st.listening = true
+		steps = append(steps, step{request: st.first(convergence.LDS)})
+	}
+	return steps
+}
+
+// subscribe asks for the names that the resources of child's parent type name.
+func (st *state) subscribe(steps []step, child convergence.Type, c *change, name func(*Resource, []string) []string) []step {
+	parent := convergence.LDS
+	if child == convergence.EDS {
+		parent = convergence.CDS
+	}
+	var names []string
+	for _, r := range st.tables[parent].held {
+		names = name(r, names)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+
+	table := &st.tables[child]
+	added, removed := table.subscribe(names, c)
+	changed := len(added)+len(removed) > 0
+	switch {
+	case changed && !table.requested:
+		return append(steps, step{request: st.first(child)})
+	case st.variant == SotW && (changed || child == convergence.EDS && c.assignments && table.requested):
+		// Envoy subscribes anew for a cluster that changed, which in this
+		// variant repeats the request.
+		return append(steps, step{request: st.full(child)})
+	case st.variant != SotW && changed:
+		return append(steps, step{request: request{kind: child, subscribe: added, unsubscribe: removed}})
+	}
+	return steps
+}
+
+// finish adds the ACK or NACK of a response to the requests that it caused, and
+// the cluster ACKs that have waited long enough.
+func (st *state) finish(steps []step, u *Update) []step {
+	ack := step{request: st.ack(u), updates: []*Update{u}}
+	warm := !st.listening || st.tables[convergence.EDS].answered()
+	if u.Type == convergence.CDS {
+		if st.variant == SotW && len(st.waiting) > 0 { // one request acknowledges all
+			ack.updates = append(st.waiting[0].updates, u)
+			st.waiting = nil
+		}
+		st.waiting = append(st.waiting, ack)
+	}
+	if warm {
+		steps = append(steps, st.waiting...)
+		st.waiting = nil
+	}
+	if u.Type != convergence.CDS {
+		steps = append(steps, ack)
+	}
+	return steps
+}
+
+// ack returns the request that acknowledges or rejects a response.
+func (st *state) ack(u *Update) request {
+	if st.variant == SotW {
+		ack := st.full(u.Type)
+		ack.err = u.Rejected
+		return ack
+	}
+	return request{kind: u.Type, nonce: st.tables[u.Type].nonce, err: u.Rejected}
+}
+
+// lose takes back what could not be sent because the stream was lost.
+func (st *state) lose(steps []step) {
+	for _, s := range steps {
+		for _, u := range s.updates {
+			if u.Rejected == nil {
+				st.owed = append(st.owed, u)
+			}
+		}
+	}
+}
+
+// errNoVariant is the error of a Config whose variant is none.
+var errNoVariant = errors.New("want delta or sotw")

@@ -1,0 +1,177 @@
+package xdsprobe
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"weak"
+
+	"google.golang.org/grpc/credentials"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// shards is a power of two well above the number of processors.
+const shards = 64
+
+// Store is what the sidecars of a fleet share: each resource once, however many
+// sidecars hold it, the counters, and the roots they trust. A resource that no
+// sidecar holds any more is garbage like any other.
+type Store struct {
+	seed     maphash.Seed
+	counters Counters
+	shards   [shards]shard
+
+	mu    sync.Mutex
+	trust map[trustKey]*trust
+}
+
+type shard struct {
+	mu        sync.RWMutex
+	resources map[resourceKey]weak.Pointer[Resource]
+}
+
+// resourceKey tells resources apart. sum is a 64-bit hash of the resource's
+// bytes: that two different contents of one type, name, version and length are
+// taken for the same has a probability of 2^-64 for each pair.
+type resourceKey struct {
+	kind          convergence.Type
+	size          int
+	sum           uint64
+	name, version string // as the response says; "" where it doesn't
+}
+
+// NewStore returns a Store for a new fleet.
+func NewStore() *Store {
+	s := &Store{seed: maphash.MakeSeed(), trust: make(map[trustKey]*trust)}
+	for i := range s.shards {
+		s.shards[i].resources = make(map[resourceKey]weak.Pointer[Resource])
+	}
+	return s
+}
+
+// Counters returns what the sidecars have counted together.
+func (s *Store) Counters() *Counters { return &s.counters }
+
+// Len returns the number of different resources that sidecars hold, or held
+// until a moment ago.
+func (s *Store) Len() int {
+	n := 0
+	for i := range s.shards {
+		s.shards[i].mu.RLock()
+		n += len(s.shards[i].resources)
+		s.shards[i].mu.RUnlock()
+	}
+	return n
+}
+
+// Resource is one resource, shared by the sidecars that hold it. It does not
+// change.
+type Resource struct {
+	convergence.Key
+	Size    int                  // of the resource's own message, in bytes
+	Content *convergence.Content // nil where only the presence matters
+
+	version    string
+	sum        uint64
+	assignment string   // see scanned
+	routes     []string // sorted
+	extensions []string // sorted
+}
+
+// equal reports whether two resources of one key say the same.
+func (r *Resource) equal(o *Resource) bool {
+	return r == o || r.sum == o.sum && r.Size == o.Size
+}
+
+// resource returns the resource of type t that a response holds, new only if
+// nobody holds it yet. The error is that of a resource that cannot be parsed.
+func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
+	value := b.resource.value
+	sum := maphash.Bytes(s.seed, value)
+	shard := &s.shards[sum%shards]
+	// The conversions to string in this expression do not allocate.
+	shard.mu.RLock()
+	r := shard.resources[resourceKey{t, len(value), sum, string(b.name), string(b.version)}].Value()
+	shard.mu.RUnlock()
+	if r != nil {
+		return r, nil
+	}
+
+	says, err := scan(t, value)
+	if err != nil {
+		return nil, err
+	}
+	key := resourceKey{t, len(value), sum, string(b.name), string(b.version)}
+	name := key.name
+	if name == "" {
+		name = says.name
+	}
+	if name == "" {
+		return nil, errors.New("a resource without a name")
+	}
+	r = &Resource{
+		Key:        convergence.Key{Type: t, Name: name},
+		Size:       len(value),
+		Content:    says.content,
+		version:    key.version,
+		sum:        sum,
+		assignment: says.assignment,
+		routes:     says.routes,
+		extensions: says.extensions,
+	}
+	return shard.add(key, r), nil
+}
+
+// add enters r, unless another goroutine has entered an equal one.
+func (sh *shard) add(key resourceKey, r *Resource) *Resource {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if other := sh.resources[key].Value(); other != nil {
+		return other
+	}
+	sh.resources[key] = weak.Make(r)
+	runtime.AddCleanup(r, sh.forget, key)
+	return r
+}
+
+// forget removes a resource that is gone, but not one that has taken its place.
+func (sh *shard) forget(key resourceKey) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if p, ok := sh.resources[key]; ok && p.Value() == nil {
+		delete(sh.resources, key)
+	}
+}
+
+// trust is whom sidecars believe.
+type trust struct {
+	roots       *x509.CertPool
+	credentials credentials.TransportCredentials
+}
+
+type trustKey struct{ rootPEM, serverName string }
+
+// trustOf returns the trust in these roots, made once for the whole fleet.
+func (s *Store) trustOf(rootPEM []byte, serverName string) (*trust, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := trustKey{string(rootPEM), serverName}
+	if t := s.trust[key]; t != nil {
+		return t, nil
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(rootPEM) {
+		return nil, errors.New("reading the root certificates: no certificate in the PEM data")
+	}
+	t := &trust{roots: roots, credentials: credentials.NewTLS(&tls.Config{
+		RootCAs:    roots,
+		ServerName: serverName,
+		MinVersion: tls.VersionTLS12,
+	})}
+	s.trust[key] = t
+	return t, nil
+}

@@ -1,0 +1,147 @@
+package xdsprobe
+
+import (
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// table is what a sidecar asked for and holds of one type. Its slices are sorted
+// by name and small: sidecars are many.
+type table struct {
+	// kept over streams
+	held    []*Resource
+	names   []string // asked for by name; CDS and LDS are wildcards and have none
+	absent  []string // of names, those that the server said it hasn't
+	version string   // of the last response accepted, state of the world only
+
+	// of the current stream
+	requested bool
+	nonce     string // of the last response
+}
+
+// answered reports whether the server has answered for every name asked for.
+func (t *table) answered() bool {
+	return len(t.held)+len(t.absent) == len(t.names)
+}
+
+// find returns where a name is, or would be, among resources.
+func find(resources []*Resource, name string) (int, bool) {
+	return slices.BinarySearchFunc(resources, name, func(r *Resource, name string) int {
+		return strings.Compare(r.Name, name)
+	})
+}
+
+// change is what a response did to one or more tables.
+type change struct {
+	set   []convergence.Resource
+	gone  []convergence.Key
+	bytes int // held more than before
+
+	// assignments says that a cluster with endpoints by EDS came, changed or
+	// went.
+	assignments bool
+}
+
+func (c *change) add(old, r *Resource) {
+	c.bytes += r.Size
+	if old != nil {
+		c.bytes -= old.Size
+		if old.equal(r) {
+			return
+		}
+		c.assignments = c.assignments || old.assignment != ""
+	}
+	c.assignments = c.assignments || r.assignment != ""
+	c.set = append(c.set, convergence.Resource{Key: r.Key, Content: r.Content})
+}
+
+func (c *change) remove(r *Resource) {
+	c.bytes -= r.Size
+	c.assignments = c.assignments || r.assignment != ""
+	c.gone = append(c.gone, r.Key)
+}
+
+func (c *change) empty() bool { return len(c.set)+len(c.gone) == 0 }
+
+// put holds resources, which are sorted by name and each named once.
+func (t *table) put(resources []*Resource, c *change) {
+	var fresh []*Resource
+	for _, r := range resources {
+		i, ok := find(t.held, r.Name)
+		if !ok {
+			c.add(nil, r)
+			fresh = append(fresh, r)
+			continue
+		}
+		c.add(t.held[i], r)
+		t.held[i] = r
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	held := make([]*Resource, 0, len(t.held)+len(fresh))
+	held = append(append(held, t.held...), fresh...)
+	slices.SortFunc(held, byName)
+	t.held = held
+	t.absent = slices.DeleteFunc(t.absent, func(name string) bool {
+		_, ok := find(fresh, name)
+		return ok
+	})
+}
+
+// drop removes the held resources that match.
+func (t *table) drop(match func(*Resource) bool, c *change) {
+	t.held = slices.DeleteFunc(t.held, func(r *Resource) bool {
+		if !match(r) {
+			return false
+		}
+		c.remove(r)
+		return true
+	})
+}
+
+// subscribe makes names, which are sorted and each named once, all that is asked
+// for. What is not asked for any more is not held any more. It returns the
+// difference.
+func (t *table) subscribe(names []string, c *change) (added, removed []string) {
+	added, removed = minus(names, t.names), minus(t.names, names)
+	if len(added)+len(removed) == 0 {
+		return nil, nil
+	}
+	t.names = names
+	if len(removed) > 0 {
+		lost := func(name string) bool { return contains(removed, name) }
+		t.drop(func(r *Resource) bool { return lost(r.Name) }, c)
+		t.absent = slices.DeleteFunc(t.absent, lost)
+	}
+	return added, removed
+}
+
+// setAbsent notes that the server hasn't a name that is asked for.
+func (t *table) setAbsent(name string) {
+	if i, ok := slices.BinarySearch(t.absent, name); !ok && contains(t.names, name) {
+		t.absent = slices.Insert(t.absent, i, name)
+	}
+}
+
+func byName(a, b *Resource) int { return strings.Compare(a.Name, b.Name) }
+
+func contains(sorted []string, name string) bool {
+	_, ok := slices.BinarySearch(sorted, name)
+	return ok
+}
+
+// minus returns what is in a and not in b. Both are sorted.
+func minus(a, b []string) (rest []string) {
+	for _, name := range a {
+		for len(b) > 0 && b[0] < name {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != name {
+			rest = append(rest, name)
+		}
+	}
+	return rest
+}
