@@ -98,7 +98,7 @@ func newComponentsPathCommand(s streams, o *component.Options) *cobra.Command {
 func componentNames(_ *cobra.Command, args []string) error {
 	for _, name := range args {
 		if !slices.Contains(component.Names(), name) {
-			return usagef("component %q: want one of %s", name, strings.Join(component.Names(), ", "))
+			return usagef("component %q: want %s", name, oneOf(component.Names()))
 		}
 	}
 	return nil

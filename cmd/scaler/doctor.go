@@ -30,7 +30,10 @@ func newDoctorCommand(s streams) *cobra.Command {
 				return err
 			}
 			if pods < 1 || pods > doctorPodsLimit {
-				return usagef("--pods %d: want 1 to %d", pods, doctorPodsLimit)
+				return usagef("parsing --pods %d: want 1 to %d", pods, doctorPodsLimit)
+			}
+			if out == "" {
+				return usagef(`parsing --out "": want a folder`)
 			}
 			req, err := experiment.Requirements(cmd.Context(), o, pods, out)
 			if err != nil {

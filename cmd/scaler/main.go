@@ -73,9 +73,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRolloutCommand(s),
 		newReportCommand(s),
@@ -85,18 +83,6 @@ the time until every sidecar has its configuration and its certificate.`,
 		newCleanupCommand(s),
 	)
 	return root
-}
-
-// usageError is an error in what the user asked for: exit code 2.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-// usagef makes an error that ends the program with exit code 2. It must be
-// returned before anything is started or created.
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
 }
 
 // errMissed marks a run that finished but did not converge: exit code 3.
@@ -118,14 +104,6 @@ func exitCode(err error) int {
 	}
 }
 
-// noArgs and oneArg are cobra's checks with exit code 2.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("unknown command or argument %q; see '%s --help'", args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
 // stateDir is the folder that holds the embedded clusters of this user.
 func stateDir() (string, error) {
 	if dir := os.Getenv("SCALER_STATE_DIR"); dir != "" {
@@ -144,14 +122,4 @@ func stateDir() (string, error) {
 // progress prints one line on stderr; it is what long operations take.
 func progress(s streams) func(string) {
 	return func(msg string) { fmt.Fprintln(s.err, msg) }
-}
-
-// parseOutput checks the value of -o.
-func parseOutput(value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
-	}
-	return usagef("-o %q: want one of %v", value, allowed)
 }

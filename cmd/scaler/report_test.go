@@ -48,7 +48,7 @@ func TestReport(t *testing.T) {
 		{"markdown", []string{out, "-o", "markdown"}, exitDone, "### 2 runs"},
 		{"no folder named", nil, exitUsage, "DIR"},
 		{"unknown format", []string{out, "-o", "xml"}, exitUsage, `"xml"`},
-		{"empty format", []string{out, "-o", ""}, exitUsage, "-o"},
+		{"empty format", []string{out, "-o", ""}, exitUsage, "--output"},
 		{"unknown flag", []string{out, "--nope"}, exitUsage, "--nope"},
 		{"missing folder", []string{filepath.Join(out, "nowhere")}, exitUsage, "nowhere"},
 		{"folder without runs", []string{empty}, exitUsage, "no run in it"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
@@ -99,10 +100,7 @@ func oneOf(flag, value string, want []string) error {
 			return nil
 		}
 	}
-	if len(want) == 1 {
-		return fmt.Errorf("parsing --%s %q: want %s", flag, value, want[0])
-	}
-	return fmt.Errorf("parsing --%s %q: want one of %v", flag, value, want)
+	return fmt.Errorf("parsing --%s %q: want %s", flag, value, strings.Join(want, " or "))
 }
 
 // Knobs are the mesh's settings that the mode stands for.
