@@ -37,6 +37,7 @@ type service struct {
 	name    string
 	now     version
 	times   []stamp                    // of versions 1 to now
+	changes []changes                  // of versions 1 to now, against the one before
 	history map[netip.AddrPort][]spell // of every endpoint ever listed; absent before its first spell
 	targets []*target                  // those that compare with this service
 }
@@ -49,11 +50,11 @@ func newService(name string) *service {
 // current one; if not, nothing is done.
 func (s *service) set(eps Endpoints, at stamp) bool {
 	next := s.now + 1
-	changed := false
+	var made changes
 	change := func(addr netip.AddrPort, to state) {
-		if s.state(addr) != to {
+		if was := s.state(addr); was != to {
 			s.history[addr] = append(s.history[addr], spell{to, next})
-			changed = true
+			made.count(was, to)
 		}
 	}
 	for addr := range s.history {
@@ -64,11 +65,13 @@ func (s *service) set(eps Endpoints, at stamp) bool {
 	for addr, health := range eps {
 		change(addr, state(health))
 	}
-	if changed {
-		s.now = next
-		s.times = append(s.times, at)
+	if made == (changes{}) {
+		return false
 	}
-	return changed
+	s.now = next
+	s.times = append(s.times, at)
+	s.changes = append(s.changes, made)
+	return true
 }
 
 // state returns what the endpoint is in the current version.

@@ -26,6 +26,10 @@ type slot struct {
 	want    version  // the least that the sidecar needs to be complete
 	acked   stamp    // when the content held was acknowledged
 	enough  stamp    // when the first of a row of contents was that are all enough, the one held the last; acked if it is not
+
+	received  stamp   // when the bytes of the content held were there
+	delivered version // that has been counted as delivered, see Tracker.Delivered
+	pushed    bool    // the content held is not the first one
 }
 
 // held is a content that a slot held before, or the last of a row of contents
@@ -87,7 +91,7 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 
 // hold makes c what the slot holds. The same content once more changes nothing:
 // it has been held since its first acknowledgement.
-func (t *Tracker) hold(sl *slot, tg *target, c *Content, at stamp) {
+func (t *Tracker) hold(sl *slot, tg *target, c *Content, received, at stamp) {
 	if c == nil {
 		c = noContent
 	}
@@ -100,7 +104,8 @@ func (t *Tracker) hold(sl *slot, tg *target, c *Content, at stamp) {
 		old.detach(sl)
 	}
 	tg.verdict(c).attach(sl)
-	sl.acked = at
+	sl.acked, sl.received, sl.pushed = at, received, old != nil
+	t.deliver(sl)
 	if !wasEnough || !sl.isEnough() {
 		if old != nil && s.earlier != nil {
 			s.earlier[sl] = append(s.earlier[sl], held{old.content, sl.enough})
@@ -130,6 +135,7 @@ func (t *Tracker) rejudge(v *verdict) {
 		return
 	}
 	for _, sl := range v.holders {
+		t.deliver(sl)
 		t.note(sl, wasCurrent, newest >= sl.want)
 		t.finishIfComplete(sl.sidecar)
 	}

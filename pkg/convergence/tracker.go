@@ -24,6 +24,13 @@ type Tracker struct {
 	// itself. It is set before the Tracker is used.
 	OnComplete func(id string, at time.Time)
 
+	// Delivered, if not nil, is told of changes of a service's endpoints that
+	// reached a sidecar which held the service's endpoints before: n changes of
+	// a kind, that long after they were seen. One that was overtaken counts when
+	// the endpoint's next state came instead. It is called with the Tracker
+	// locked, so it must not call it; it is set before the Tracker is used.
+	Delivered func(kind Kind, n int, after time.Duration)
+
 	changed chan struct{}
 
 	mu        sync.Mutex
@@ -34,6 +41,7 @@ type Tracker struct {
 	counts    Counts
 	latest    stamp // of the events that brought a sidecar nearer to convergence
 	completed []completion
+	following []*Following
 }
 
 // Counts says how many sidecars stand where at this moment.
@@ -147,7 +155,7 @@ func (t *Tracker) Update(id string, u Update) {
 		if s == nil {
 			return
 		}
-		at := t.stamp(u.AckedAt)
+		received, at := t.stamp(u.ReceivedAt), t.stamp(u.AckedAt)
 		for _, key := range u.Removed {
 			for _, i := range s.scope.index[key] {
 				t.drop(&s.slots[i])
@@ -155,8 +163,11 @@ func (t *Tracker) Update(id string, u Update) {
 		}
 		for _, r := range u.Set {
 			for _, i := range s.scope.index[r.Key] {
-				t.hold(&s.slots[i], s.scope.wants[i].target, r.Content, at)
+				t.hold(&s.slots[i], s.scope.wants[i].target, r.Content, received, at)
 			}
+		}
+		for _, f := range t.following {
+			f.see(s, u)
 		}
 		t.finishIfComplete(s)
 	})

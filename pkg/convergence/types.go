@@ -91,6 +91,7 @@ type Endpoints map[netip.AddrPort]Health
 type Content struct {
 	Endpoints Endpoints // those of a load assignment; nil for other types
 	Members   []string  // sorted; the virtual hosts' domains of a route configuration
+	Markers   []string  // of changes that are followed, as found in the resource's bytes
 }
 
 // Want is one resource that a sidecar must come to hold.

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"sync"
+	"time"
 	"weak"
 
 	"google.golang.org/grpc/credentials"
@@ -77,9 +78,10 @@ type Resource struct {
 
 	version    string
 	sum        uint64
-	assignment string   // see scanned
-	routes     []string // sorted
-	extensions []string // sorted
+	assignment string        // see scanned
+	timeout    time.Duration // see scanned
+	routes     []string      // sorted
+	extensions []string      // sorted
 }
 
 // equal reports whether two resources of one key say the same.
@@ -116,10 +118,11 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 	r = &Resource{
 		Key:        convergence.Key{Type: t, Name: name},
 		Size:       len(value),
-		Content:    says.content,
+		Content:    marked(says.content, value),
 		version:    key.version,
 		sum:        sum,
 		assignment: says.assignment,
+		timeout:    says.timeout,
 		routes:     says.routes,
 		extensions: says.extensions,
 	}

@@ -1,0 +1,49 @@
+package convergence
+
+// Kind is a kind of change of a service's endpoints.
+type Kind uint8
+
+// The kinds of change of an endpoint.
+const (
+	EndpointAdded Kind = iota
+	EndpointRemoved
+	EndpointHealth
+	kinds = iota
+)
+
+// changes are how many endpoints changed from one version of a service to the
+// next, by kind.
+type changes [kinds]int32
+
+func (c *changes) count(was, is state) {
+	switch {
+	case was == absent:
+		c[EndpointAdded]++
+	case is == absent:
+		c[EndpointRemoved]++
+	default:
+		c[EndpointHealth]++
+	}
+}
+
+// deliver counts the versions that the content of a slot is the first to bring
+// it. What came with a sidecar's first content of a resource was no push.
+func (t *Tracker) deliver(sl *slot) {
+	if t.Delivered == nil || sl.held == nil || sl.held.target.service == nil {
+		return
+	}
+	svc := sl.held.target.service
+	newest := sl.held.newest
+	if !sl.pushed {
+		sl.delivered = max(sl.delivered, newest, svc.versionAt(sl.received))
+		return
+	}
+	for v := sl.delivered; v < newest; v++ { // version v+1
+		for kind, n := range svc.changes[v] {
+			if n > 0 {
+				t.Delivered(Kind(kind), int(n), sl.received-svc.times[v])
+			}
+		}
+	}
+	sl.delivered = max(sl.delivered, newest)
+}
