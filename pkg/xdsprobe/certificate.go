@@ -12,7 +12,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -23,17 +22,12 @@ const (
 	graceJitter = 0.01
 )
 
-// certificate obtains and renews a sidecar's certificate beside its stream. It
-// has a goroutine only while a request is under way, and a timer between.
+// certificate obtains and renews a sidecar's certificate beside its stream.
 type certificate struct {
 	sidecar *Sidecar
-	work    sync.WaitGroup
+	task    task
 
-	mu      sync.Mutex
-	timer   *time.Timer // of the work to come; nil before start
-	stopped bool
-
-	// only the goroutine at work
+	// only the task
 	pending *signing // what a retry sends again; nil for a new request
 	attempt int      // since the last certificate
 	backoff certificateBackoff
@@ -44,35 +38,6 @@ type signing struct {
 	public crypto.PublicKey
 	csrPEM []byte
 	took   time.Duration
-}
-
-// start begins with the first request at once.
-func (c *certificate) start(ctx context.Context) { c.after(ctx, 0) }
-
-// after schedules the next request.
-func (c *certificate) after(ctx context.Context, wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
-		return
-	}
-	c.work.Add(1)
-	c.timer = time.AfterFunc(wait, func() {
-		defer c.work.Done()
-		c.request(ctx)
-	})
-}
-
-// stop returns when no request is under way and none will be. The context that
-// start was given has ended.
-func (c *certificate) stop() {
-	c.mu.Lock()
-	c.stopped = true
-	if c.timer != nil && c.timer.Stop() {
-		c.work.Done()
-	}
-	c.mu.Unlock()
-	c.work.Wait()
 }
 
 // request asks once for a certificate and schedules what comes next: the renewal
@@ -98,7 +63,7 @@ func (c *certificate) request(ctx context.Context) {
 		event.Err, event.Backoff = err, wait
 	}
 	s.observer.Certified(s.config.ID, event)
-	c.after(ctx, wait)
+	c.task.after(wait, func() { c.request(ctx) })
 }
 
 // obtain sends one request, verifies what comes and returns how long it is good

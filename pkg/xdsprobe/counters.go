@@ -6,9 +6,9 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// types is the length of arrays that are indexed by resource type. Index 0 is
+// kinds is the length of arrays that are indexed by resource type. Index 0 is
 // for types that a sidecar does not ask for.
-const types = int(convergence.ECDS) + 1
+const kinds = int(convergence.ECDS) + 1
 
 // Counters count what all sidecars of a Store did. They only grow, but for
 // Connected.
@@ -20,8 +20,8 @@ type Counters struct {
 	Failures   atomic.Int64 // attempts that ended otherwise than as Refused or Stopped
 	Reconnects atomic.Int64 // streams opened by a sidecar that had had one before
 
-	Responses [types]atomic.Int64 // by convergence.Type; 0: of types not asked for
-	Bytes     [types]atomic.Int64 // of those responses, as messages
+	Responses [kinds]atomic.Int64 // by convergence.Type; 0: of types not asked for
+	Bytes     [kinds]atomic.Int64 // of those responses, as messages
 	Acks      atomic.Int64
 	Nacks     atomic.Int64
 	Wasted    atomic.Int64 // responses of which every resource was held already

@@ -11,7 +11,7 @@ import (
 )
 
 // typeURLs are the types asked for, by convergence.Type.
-var typeURLs = [types]string{
+var typeURLs = [kinds]string{
 	convergence.CDS:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	convergence.EDS:  "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
 	convergence.LDS:  "type.googleapis.com/envoy.config.listener.v3.Listener",

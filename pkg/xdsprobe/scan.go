@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -14,9 +16,10 @@ import (
 // convergence care.
 type scanned struct {
 	name       string
-	assignment string   // of a cluster: name of its load assignment, "" if not by ADS
-	routes     []string // of a listener: route configurations that it names by ADS
-	extensions []string // of a listener: extension configurations that it names by ADS
+	assignment string        // of a cluster: name of its load assignment, "" if not by ADS
+	timeout    time.Duration // of that, the wait for it; 0 means for ever
+	routes     []string      // of a listener: route configurations that it names by ADS
+	extensions []string      // of a listener: extension configurations that it names by ADS
 	content    *convergence.Content
 }
 
@@ -66,9 +69,25 @@ func scanName(b []byte) (name string) {
 	return name
 }
 
+// fetchTimeout is the default of a ConfigSource's initial_fetch_timeout.
+const fetchTimeout = 15 * time.Second
+
 // source follows a ConfigSource: whether it says that the resource comes over
-// the same ADS stream.
-type source struct{ ads bool }
+// the same ADS stream, and how long to wait for it.
+type source struct {
+	ads     bool
+	limited bool // initial_fetch_timeout is given
+	seconds int64
+	nanos   int32
+}
+
+// timeout returns how long to wait for the resource; 0 means for ever.
+func (s *source) timeout() time.Duration {
+	if !s.limited {
+		return fetchTimeout
+	}
+	return max(0, (&durationpb.Duration{Seconds: s.seconds, Nanos: s.nanos}).AsDuration())
+}
 
 func (s *source) merge(b []byte) {
 	for m := read(b); m.next(); {
@@ -80,6 +99,16 @@ func (s *source) merge(b []byte) {
 			s.ads = true
 		case 1, 2, 8: // path, api_config_source, path_config_source
 			s.ads = false
+		case 4: // initial_fetch_timeout
+			s.limited = true
+			for d := read(m.bytes); d.next(); {
+				switch {
+				case d.is(1, protowire.VarintType):
+					s.seconds = int64(d.varint)
+				case d.is(2, protowire.VarintType):
+					s.nanos = int32(d.varint)
+				}
+			}
 		}
 	}
 }
@@ -114,6 +143,7 @@ func scanCluster(b []byte) (s scanned) {
 		if service == "" {
 			s.assignment = s.name
 		}
+		s.timeout = src.timeout()
 	}
 	return s
 }

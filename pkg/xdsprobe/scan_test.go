@@ -34,6 +34,10 @@ func byObject(t convergence.Type, b []byte) (s scanned, err error) {
 				if s.assignment == "" {
 					s.assignment = s.name
 				}
+				s.timeout = fetchTimeout
+				if d := c.GetEdsClusterConfig().GetEdsConfig().GetInitialFetchTimeout(); d != nil {
+					s.timeout = max(0, d.AsDuration())
+				}
 			}
 		}
 	case convergence.EDS:
@@ -234,7 +238,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(uint8(1), []byte{0x0b, 0x0c})
 	f.Add(uint8(1), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
-		checkScan(t, convergence.Type(kind%uint8(types-1)+1), b)
+		checkScan(t, convergence.Type(kind%uint8(kinds-1)+1), b)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -29,7 +28,7 @@ type Sidecar struct {
 	tokens      tokens
 	certificate certificate
 
-	// only Run's goroutine
+	// only Run's goroutine, and a stream as it says
 	state   state
 	backoff backoff
 	attempt int
@@ -104,10 +103,10 @@ func (s *Sidecar) Run(ctx context.Context) error {
 		return s.err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer s.certificate.stop()
+	defer s.certificate.task.stop()
 	defer cancel()
 	if s.config.Issuer != nil {
-		s.certificate.start(ctx)
+		s.certificate.task.after(0, func() { s.certificate.request(ctx) })
 	}
 	for ctx.Err() == nil {
 		token, err := s.tokens.get(ctx)
@@ -169,7 +168,7 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 	defer cancel()
 
 	desc, method := s.config.Variant.method()
-	stream, err := conn.NewStream(ctx, desc, method)
+	transport, err := conn.NewStream(ctx, desc, method)
 	if err != nil {
 		return Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
 	}
@@ -177,37 +176,8 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
 
-	err = s.serve(stream, end)
-	return classify(err, end.Responses, len(stream.Trailer()) > 0), err
-}
-
-// serve sends the first requests of a stream, then answers what comes. It
-// returns the error that ended the stream, io.EOF if the server closed it.
-func (s *Sidecar) serve(stream grpc.ClientStream, end *StreamEnded) error {
-	steps := s.state.open()
-	steps[0].request.node = s.node
-	err := s.send(stream, steps[:1])
-	if err == nil {
-		s.opened(end, time.Now())
-		err = s.send(stream, steps[1:])
-	} else {
-		s.state.lose(steps[1:])
-	}
-	var r response
-	for err == nil {
-		if err = stream.RecvMsg(&r); err == nil {
-			end.Responses++
-			err = s.answer(stream, &r)
-		}
-	}
-	if errors.Is(err, errSend) { // the stream knows why it could not send
-		for err = nil; err == nil; {
-			if err = stream.RecvMsg(&r); err == nil {
-				r.buffer.Free()
-			}
-		}
-	}
-	return err
+	err = (&stream{ClientStream: transport, sidecar: s, end: end}).serve()
+	return classify(err, end.Responses, len(transport.Trailer()) > 0), err
 }
 
 // opened tells that a stream is up.
@@ -221,51 +191,13 @@ func (s *Sidecar) opened(end *StreamEnded, requested time.Time) {
 	})
 }
 
-// answer takes a response, sends what it calls for, and frees it.
-func (s *Sidecar) answer(stream grpc.ClientStream, r *response) error {
-	defer r.release()
-	if err := r.parse(r.buffer.ReadOnlyData(), s.config.Variant); err != nil {
-		return fmt.Errorf("reading a response: %w", err)
-	}
-	s.backoff.reset() // as Envoy does, with each response
-	t := typeOf(r.typeURL)
-	c := &s.store.counters
-	c.Responses[t].Add(1)
-	c.Bytes[t].Add(int64(r.size))
-
-	steps := s.state.receive(r)
-	s.held.Store(int64(s.state.bytes))
-	return s.send(stream, steps)
-}
-
-// errSend says that a request could not be sent.
-var errSend = errors.New("sending a request")
-
-// send sends requests and tells of what they acknowledge. What could not be sent
-// goes back to the state.
-func (s *Sidecar) send(stream grpc.ClientStream, steps []step) error {
-	for i := range steps {
-		if err := stream.SendMsg(&steps[i].request); err != nil {
-			s.state.lose(steps[i:])
-			return fmt.Errorf("%w: %w", errSend, err)
-		}
-		now := time.Now()
-		for _, u := range steps[i].updates {
-			u.AckedAt = now
-			s.tell(u)
-		}
-	}
-	return nil
-}
-
 // tell counts an update and reports it.
 func (s *Sidecar) tell(u *Update) {
 	c := &s.store.counters
-	switch {
-	case u.Rejected != nil:
-		c.Nacks.Add(1)
-	default:
+	if u.Rejected == nil {
 		c.Acks.Add(1)
+	} else {
+		c.Nacks.Add(1)
 	}
 	if u.Wasted {
 		c.Wasted.Add(1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -20,8 +21,10 @@ import (
 //     before the listeners' ACK.
 //   - From then on the ACK of clusters waits until their load assignments are
 //     there: until the clusters are warm. (Envoy also waits, with the delta
-//     variant possibly forever, for assignments that it holds to be sent again
+//     variant possibly for ever, for assignments that it holds to be sent again
 //     when their clusters change. A state does not.)
+//   - Neither wait lasts longer than the clusters' initial_fetch_timeout, which
+//     Istio sets to none.
 //
 // What is asked for by name is computed from what is held: a name is asked for
 // as long as one parent names it, and what no parent names any more is not held
@@ -30,7 +33,7 @@ import (
 type state struct {
 	variant Variant
 	store   *Store
-	tables  [types]table
+	tables  [kinds]table
 	bytes   int // of all that is held
 
 	// listening says that listeners have been asked for, on any stream.
@@ -112,7 +115,7 @@ func (st *state) receive(r *response) []step {
 	if st.variant == SotW {
 		table.version = r.version
 	}
-	steps := st.follow(t, &c)
+	steps := st.listen(st.follow(t, &c))
 	st.bytes += c.bytes
 	u.Set, u.Removed = c.set, c.gone
 	u.Wasted = c.empty() && len(r.resources) > 0
@@ -204,10 +207,48 @@ func (st *state) follow(t convergence.Type, c *change) (steps []step) {
 			return append(names, r.extensions...)
 		})
 	}
-	if !st.listening && st.tables[convergence.EDS].answered() {
-		st.listening = true
-		steps = append(steps, step{request: st.first(convergence.LDS)})
+	return steps
+}
+
+// listen asks for listeners when it is time.
+func (st *state) listen(steps []step) []step {
+	if st.listening || !st.tables[convergence.EDS].answered() {
+		return steps
 	}
+	st.listening = true
+	return append(steps, step{request: st.first(convergence.LDS)})
+}
+
+// patience reports whether anything waits for load assignments with a time-out,
+// and how long it may: until the last of the clusters gives up.
+func (st *state) patience() (limit time.Duration, waiting bool) {
+	assignments := &st.tables[convergence.EDS]
+	if assignments.answered() || st.listening && len(st.waiting) == 0 {
+		return 0, false
+	}
+	for _, cluster := range st.tables[convergence.CDS].held {
+		if cluster.assignment == "" || assignments.has(cluster.assignment) {
+			continue
+		}
+		if cluster.timeout == 0 {
+			return 0, false
+		}
+		limit = max(limit, cluster.timeout)
+	}
+	return limit, true
+}
+
+// giveUp stops waiting for load assignments that have not come, and returns what
+// can be sent now.
+func (st *state) giveUp() []step {
+	assignments := &st.tables[convergence.EDS]
+	for _, name := range assignments.names {
+		if !assignments.has(name) {
+			assignments.setAbsent(name)
+		}
+	}
+	steps := append(st.listen(nil), st.waiting...)
+	st.waiting = nil
 	return steps
 }
 

@@ -26,6 +26,12 @@ func (t *table) answered() bool {
 	return len(t.held)+len(t.absent) == len(t.names)
 }
 
+// has reports whether the server has answered for a name.
+func (t *table) has(name string) bool {
+	_, ok := find(t.held, name)
+	return ok || contains(t.absent, name)
+}
+
 // find returns where a name is, or would be, among resources.
 func find(resources []*Resource, name string) (int, bool) {
 	return slices.BinarySearchFunc(resources, name, func(r *Resource, name string) int {

@@ -1,0 +1,84 @@
+package xdsprobe
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+)
+
+// plane is go-control-plane's server over a snapshot cache.
+type plane struct {
+	cache   cache.SnapshotCache
+	address string
+	version atomic.Int64
+	cut     func() // closes all connections
+}
+
+// mesh is what one node is served.
+type mesh map[resource.Type][]types.Resource
+
+func startPlane(options ...grpc.ServerOption) *plane {
+	p := &plane{cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil)}
+	ctx, cancel := context.WithCancel(context.Background())
+	service := server.NewServer(ctx, p.cache, nil)
+	listener, cut := cuttable()
+	p.address, p.cut = listener.Addr().String(), cut
+	g := grpc.NewServer(options...)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, service)
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(listener) }()
+	DeferCleanup(func() {
+		cancel()
+		g.Stop()
+		Eventually(done).Should(Receive())
+	})
+	return p
+}
+
+// serve makes m what a node is served from now on.
+func (p *plane) serve(node string, m mesh) {
+	version := strconv.FormatInt(p.version.Add(1), 10)
+	snapshot, err := cache.NewSnapshot(version, m)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(p.cache.SetSnapshot(context.Background(), node, snapshot)).To(Succeed())
+}
+
+// cuttable listens on a free port. cut closes every connection made so far.
+func cuttable() (net.Listener, func()) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	l := &cutListener{Listener: inner, conns: make(chan net.Conn, 1<<16)}
+	return l, func() {
+		for {
+			select {
+			case c := <-l.conns:
+				_ = c.Close()
+			default:
+				return
+			}
+		}
+	}
+}
+
+type cutListener struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l *cutListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.conns <- c
+	}
+	return c, err
+}

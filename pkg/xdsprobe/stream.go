@@ -1,0 +1,129 @@
+package xdsprobe
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// stream is one ADS stream of a sidecar, from its first request to its end.
+type stream struct {
+	grpc.ClientStream
+	sidecar *Sidecar
+	end     *StreamEnded // to be; responses are counted in it
+
+	patience task // gives up on load assignments that do not come
+
+	// mu is held while the sidecar's state changes and requests go out: by the
+	// goroutine that receives, or by patience.
+	mu      sync.Mutex
+	waiting bool // patience is scheduled
+}
+
+// errSend says that a request could not be sent.
+var errSend = errors.New("sending a request")
+
+// serve sends the first requests, then answers what comes. It returns the error
+// that ended the stream, io.EOF if the server closed it.
+func (s *stream) serve() error {
+	defer s.patience.stop()
+	err := s.first()
+	for err == nil {
+		var r response
+		if err = s.RecvMsg(&r); err == nil {
+			s.end.Responses++
+			err = s.answer(&r)
+		}
+	}
+	if errors.Is(err, errSend) { // receiving tells why
+		err = s.drain()
+	}
+	return err
+}
+
+// first sends the first requests.
+func (s *stream) first() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := s.sidecar.state.open()
+	steps[0].request.node = s.sidecar.node
+	if err := s.send(steps[:1]); err != nil {
+		s.sidecar.state.lose(steps[1:])
+		return err
+	}
+	s.sidecar.opened(s.end, time.Now())
+	return s.send(steps[1:])
+}
+
+// answer takes a response, sends what it calls for, and frees it.
+func (s *stream) answer(r *response) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer r.release()
+	c := s.sidecar
+	if err := r.parse(r.buffer.ReadOnlyData(), c.config.Variant); err != nil {
+		return fmt.Errorf("reading a response: %w", err)
+	}
+	c.backoff.reset() // as Envoy does, with each response
+	t := typeOf(r.typeURL)
+	c.store.counters.Responses[t].Add(1)
+	c.store.counters.Bytes[t].Add(int64(r.size))
+
+	steps := c.state.receive(r)
+	c.held.Store(int64(c.state.bytes))
+	s.wait()
+	return s.send(steps)
+}
+
+// wait schedules the end of a wait for load assignments that does not last for
+// ever, when it begins, and calls it off when it is over.
+func (s *stream) wait() {
+	limit, waiting := s.sidecar.state.patience()
+	if waiting == s.waiting {
+		return
+	}
+	s.waiting = waiting
+	if !waiting {
+		s.patience.cancel()
+		return
+	}
+	s.patience.after(limit, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.waiting {
+			s.waiting = false
+			_ = s.send(s.sidecar.state.giveUp()) // an error ends the stream
+		}
+	})
+}
+
+// send sends requests and tells of what they acknowledge. What could not be sent
+// goes back to the state.
+func (s *stream) send(steps []step) error {
+	for i := range steps {
+		if err := s.SendMsg(&steps[i].request); err != nil {
+			s.sidecar.state.lose(steps[i:])
+			return fmt.Errorf("%w: %w", errSend, err)
+		}
+		now := time.Now()
+		for _, u := range steps[i].updates {
+			u.AckedAt = now
+			s.sidecar.tell(u)
+		}
+	}
+	return nil
+}
+
+// drain receives until the stream says why it ended.
+func (s *stream) drain() error {
+	for {
+		var r response
+		if err := s.RecvMsg(&r); err != nil {
+			return err
+		}
+		r.buffer.Free()
+	}
+}
