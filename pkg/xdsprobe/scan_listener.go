@@ -13,8 +13,16 @@ const managerURL = "type.googleapis.com/envoy.extensions.filters.network.http_co
 // packed in them. It returns false if one of those is no valid message.
 func scanListener(b []byte) (s scanned, ok bool) {
 	ok = true
-	var api packed
+	var (
+		api       packed
+		direction int32
+		rules     enforced
+		fallback  *chain
+	)
 	for m := read(b); m.next(); {
+		if m.is(16, protowire.VarintType) {
+			direction = int32(m.varint)
+		}
 		if m.wire != protowire.BytesType {
 			continue
 		}
@@ -22,9 +30,21 @@ func scanListener(b []byte) (s scanned, ok bool) {
 		case 1:
 			s.name = string(m.bytes)
 		case 3, 25: // filter_chains, default_filter_chain
+			var one chain
+			if m.number == 25 {
+				if fallback == nil {
+					fallback = &one
+				}
+				fallback.merge(m.bytes)
+			} else {
+				one.merge(m.bytes)
+				rules.chain(one)
+			}
 			for c := read(m.bytes); c.next(); {
 				if c.is(3, protowire.BytesType) { // filters
-					ok = s.manager(s.filter(c.bytes, 4)) && ok
+					config := s.filter(c.bytes, 4)
+					rules.filter(config)
+					ok = s.manager(config, &rules) && ok
 				}
 			}
 		case 9: // listener_filters
@@ -37,7 +57,13 @@ func scanListener(b []byte) (s scanned, ok bool) {
 			}
 		}
 	}
-	ok = s.manager(api) && ok
+	ok = s.manager(api, &rules) && ok
+	if fallback != nil {
+		rules.chain(*fallback)
+	}
+	if direction == inbound {
+		s.content = rules.content()
+	}
 	slices.Sort(s.routes)
 	s.routes = slices.Compact(s.routes)
 	slices.Sort(s.extensions)
@@ -79,8 +105,9 @@ func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
 	return config
 }
 
-// manager reads what is packed, if it is an HTTP connection manager.
-func (s *scanned) manager(config packed) bool {
+// manager reads what is packed, if it is an HTTP connection manager, and what
+// it enforces.
+func (s *scanned) manager(config packed, rules *enforced) bool {
 	if string(config.typeURL) != managerURL {
 		return true
 	}
@@ -108,7 +135,7 @@ func (s *scanned) manager(config packed) bool {
 		case 4, 31: // route_config, scoped_routes
 			route, src = "", source{}
 		case 5: // http_filters
-			s.filter(m.bytes, 4)
+			rules.filter(s.filter(m.bytes, 4))
 		}
 	}
 	if src.ads && route != "" {

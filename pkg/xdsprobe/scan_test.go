@@ -127,6 +127,7 @@ func listenerByObject(l *listenerv3.Listener) (s scanned, err error) {
 	s.routes = slices.Compact(s.routes)
 	slices.Sort(s.extensions)
 	s.extensions = slices.Compact(s.extensions)
+	s.content = enforcedByObject(l)
 	return s, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,8 @@ type Sidecar struct {
 	attempt int
 	open    bool // ever had a stream
 
-	held atomic.Int64
+	held    atomic.Int64
+	holding sync.Mutex // held while the state's tables change or are read from outside
 }
 
 // New returns a sidecar. It shares what it holds with the other sidecars of the

@@ -72,8 +72,10 @@ func (s *stream) answer(r *response) error {
 	c.store.counters.Responses[t].Add(1)
 	c.store.counters.Bytes[t].Add(int64(r.size))
 
+	c.holding.Lock()
 	steps := c.state.receive(r)
 	c.held.Store(int64(c.state.bytes))
+	c.holding.Unlock()
 	s.wait()
 	return s.send(steps)
 }

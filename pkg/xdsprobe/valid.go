@@ -9,7 +9,10 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -32,6 +35,7 @@ type field struct {
 // shapes are the message types that are checked.
 type shapes struct {
 	cluster, assignment, listener, route, extension, manager *shape
+	httpRBAC, networkRBAC, tls                               *shape
 	sotw, delta, resource                                    *shape
 }
 
@@ -46,9 +50,14 @@ var known = sync.OnceValue(func() *shapes {
 		route:      of(&routev3.RouteConfiguration{}),
 		extension:  of(&corev3.TypedExtensionConfig{}),
 		manager:    of(&hcmv3.HttpConnectionManager{}),
-		sotw:       of(&discoveryv3.DiscoveryResponse{}),
-		delta:      of(&discoveryv3.DeltaDiscoveryResponse{}),
-		resource:   of(&discoveryv3.Resource{}),
+
+		httpRBAC:    of(&httprbacv3.RBAC{}),
+		networkRBAC: of(&networkrbacv3.RBAC{}),
+		tls:         of(&tlsv3.DownstreamTlsContext{}),
+
+		sotw:     of(&discoveryv3.DiscoveryResponse{}),
+		delta:    of(&discoveryv3.DeltaDiscoveryResponse{}),
+		resource: of(&discoveryv3.Resource{}),
 	}
 })
 

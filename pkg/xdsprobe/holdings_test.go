@@ -1,0 +1,37 @@
+package xdsprobe
+
+import (
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/protobuf/proto"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+var _ = Describe("what a sidecar holds", func() {
+	It("is counted by type, in resources and bytes, as it comes and goes", func() {
+		p := startPlane()
+		a, b, loadA, l := edsCluster("a", "", 1), staticCluster("b"), assignment("a"), listener("l")
+		p.serve("test", mesh{
+			resource.ClusterType: {a, b}, resource.EndpointType: {loadA}, resource.ListenerType: {l},
+		})
+		sidecar := start(NewStore(), Config{Address: p.address}).sidecar
+		size := func(all ...types.Resource) (bytes int64) {
+			for _, m := range all {
+				bytes += int64(proto.Size(m))
+			}
+			return bytes
+		}
+		Eventually(sidecar.Holdings).Should(Equal(map[convergence.Type]Holding{
+			convergence.CDS: {2, size(a, b)}, convergence.EDS: {1, size(loadA)}, convergence.LDS: {1, size(l)},
+		}))
+		Expect(sidecar.ConfigurationBytes()).To(Equal(size(a, b, loadA, l)))
+		Expect(sidecar.Held()).To(HaveLen(4))
+
+		p.serve("test", mesh{resource.ClusterType: {b}})
+		Eventually(sidecar.Holdings).Should(Equal(map[convergence.Type]Holding{convergence.CDS: {1, size(b)}}))
+		Expect(sidecar.ConfigurationBytes()).To(Equal(size(b)))
+	})
+})
