@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // stateName is the file in a group's folder that says whose it is.
@@ -192,10 +193,38 @@ func (s State) Remove(ctx context.Context) error {
 			}
 		}
 	}
+	if err := awaitEnd(s.Dir); err != nil {
+		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+	}
 	if err := os.RemoveAll(s.Dir); err != nil {
 		return fmt.Errorf("removing process group: %w", err)
 	}
 	return nil
+}
+
+// awaitEnd waits for children that are ending: their environment goes first,
+// their ports and files a little later. A child that does not end is one that
+// this user may not look at, and so not stop.
+func awaitEnd(dir string) error {
+	deadline := time.NewTimer(defaultGrace)
+	defer deadline.Stop()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		now, err := Inspect(dir)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(now.Children, func(c Child) bool { return c.Alive })
+		if i < 0 {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			return fmt.Errorf("%s (process %d) cannot be stopped; is it another user's?", now.Children[i].Name, now.Children[i].PID)
+		}
+	}
 }
 
 // byStartOrder sorts the last started child first, and processes that are no
