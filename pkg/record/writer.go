@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // What a run's folder holds.
@@ -25,72 +23,34 @@ const (
 	prometheusDir = "prometheus"
 )
 
-// ErrExists is in the error of Create when the output folder holds a run of
-// that name already.
-var ErrExists = errors.New("the run is there already")
-
-// ErrLocked is in the error of Create when another scaler writes to the same
-// output folder.
-var ErrLocked = errors.New("another scaler is writing to it")
-
 // Writer writes the record of one run while it goes. Its methods may be called
 // from several goroutines.
 type Writer struct {
-	dir  string
-	name string
-	lock *os.File  // the output folder, locked
-	undo unwinding // all that Create did
+	dir    string
+	name   string
+	folder *Folder   // closed with the writer; nil where it is its owner's
+	undo   unwinding // all that Create did
 
 	mu     sync.Mutex
 	events *os.File
 	closed bool
 }
 
-// Create makes the folder of a run in the output folder dir, which it makes
-// too when it is not there, and writes a first run.json, with status
-// interrupted. Until Close, no other process can create a run in dir. Errors
-// name the folder and the way out; nothing is left behind then.
-func Create(dir, name string) (_ *Writer, err error) {
+// Create opens the output folder dir and creates a run in it, for one run
+// alone: the folder is closed when the writer is.
+func Create(dir, name string) (*Writer, error) {
 	if err := checkName(name); err != nil {
 		return nil, fmt.Errorf("creating a run: %w", err)
 	}
-	undo := unwinding{}
-	defer func() {
-		if err != nil {
-			undo.run()
-		}
-	}()
-	if err := makeAll(dir, &undo); err != nil {
-		return nil, fmt.Errorf("making the output folder: %w: choose a writable folder with --out", err)
-	}
-	lock, err := lockDir(dir)
+	folder, err := Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("locking the output folder: %w", err)
-	}
-	undo.add(func() { lock.Close() })
-
-	w := &Writer{dir: filepath.Join(dir, name), name: name, lock: lock}
-	// Mkdir, not MkdirAll: of two who come at once, one must fail.
-	if err := os.Mkdir(w.dir, 0o755); errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("creating run %q in %s: %w: choose another --out, or remove %s", name, dir, ErrExists, w.dir)
-	} else if err != nil {
-		return nil, fmt.Errorf("creating run %q: %w: choose a writable folder with --out", name, err)
-	}
-	undo.add(func() { os.RemoveAll(w.dir) })
-	for _, sub := range []string{latenciesDir, logsDir, prometheusDir} {
-		if err := os.Mkdir(filepath.Join(w.dir, sub), 0o755); err != nil {
-			return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
-		}
-	}
-	w.events, err = os.OpenFile(filepath.Join(w.dir, eventsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
-	}
-	undo.add(func() { w.events.Close() })
-	if err := w.Save(&Run{Started: time.Now()}); err != nil {
 		return nil, err
 	}
-	w.undo = undo
+	w, err := folder.Create(name)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	w.folder = folder
 	return w, nil
 }
 
@@ -107,39 +67,6 @@ func checkName(name string) error {
 		}
 	}
 	return nil
-}
-
-// makeAll is os.MkdirAll that can be undone: only folders it made are removed.
-func makeAll(dir string, undo *unwinding) error {
-	var missing []string
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) || d == filepath.Dir(d) {
-			break
-		}
-		missing = append(missing, d)
-	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		undo.add(func() { os.Remove(missing[i]) }) // not when something else has come into it
-	}
-	return os.MkdirAll(dir, 0o755)
-}
-
-// lockDir locks a folder against other processes until the file is closed, or
-// its process is gone, however it went. The folder itself carries the lock, so
-// that no lock file is left anywhere.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("%w: choose a readable folder with --out", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w: wait until it has ended, or choose another --out", dir, ErrLocked)
-		}
-		return nil, fmt.Errorf("%s: %w: choose a folder on a local disk with --out", dir, err)
-	}
-	return f, nil
 }
 
 // Dir is the run's folder.
@@ -210,8 +137,8 @@ func histogramPath(dir, name string) string {
 // was read; stats.ReadHistogram reads it.
 func (r *Run) HistogramPath(name string) string { return histogramPath(r.Dir, name) }
 
-// Close ends the writing and lets others into the output folder. It does not
-// change run.json. Closing again does nothing.
+// Close ends the writing. It does not change run.json. Closing again does
+// nothing.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,7 +146,10 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	err := errors.Join(withFix(w.events.Sync()), w.events.Close(), w.lock.Close())
+	err := errors.Join(withFix(w.events.Sync()), w.events.Close())
+	if w.folder != nil {
+		err = errors.Join(err, w.folder.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("closing the record %s: %w", w.dir, err)
 	}
@@ -236,10 +166,14 @@ func (w *Writer) Discard() error {
 	}
 	w.closed = true
 	w.undo.run()
-	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("discarding the record: could not remove %s", w.dir)
+	var err error
+	if _, statErr := os.Stat(w.dir); !errors.Is(statErr, fs.ErrNotExist) {
+		err = fmt.Errorf("discarding the record: could not remove %s", w.dir)
 	}
-	return nil
+	if w.folder != nil {
+		err = errors.Join(err, w.folder.Close())
+	}
+	return err
 }
 
 // replaceFile writes path anew by way of a temporary file beside it, which is
