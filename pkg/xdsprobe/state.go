@@ -115,6 +115,7 @@ func (st *state) receive(r *response) []step {
 	if st.variant == SotW {
 		table.version = r.version
 	}
+	st.supersede(&c)
 	steps := st.listen(st.follow(t, &c))
 	st.bytes += c.bytes
 	u.Set, u.Removed = c.set, c.gone
@@ -186,6 +187,18 @@ func (st *state) apply(t convergence.Type, resources []*Resource, r *response, c
 		}
 	}
 	table.put(resources, c)
+}
+
+// supersede keeps updates that wait to be told from taking away, when they are,
+// what has come again meanwhile.
+func (st *state) supersede(c *change) {
+	for _, s := range st.waiting {
+		for _, u := range s.updates {
+			u.Removed = slices.DeleteFunc(u.Removed, func(k convergence.Key) bool {
+				return slices.ContainsFunc(c.set, func(r convergence.Resource) bool { return r.Key == k })
+			})
+		}
+	}
 }
 
 // follow brings the names asked for in line with a change of a type's resources,
