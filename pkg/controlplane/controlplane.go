@@ -23,6 +23,7 @@ type ControlPlane interface {
 	Server
 	Mesh
 	Identities
+	Probes
 }
 
 // Server is a control plane as a program that runs here.
@@ -62,6 +63,24 @@ type Identities interface {
 	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(s Sidecar) (Issuer, error)
+}
+
+// ProbeKind is a kind of configuration change that is followed by a marker.
+type ProbeKind string
+
+// The kinds of probe; names as in the record's latencies.push.
+const (
+	RouteProbe  ProbeKind = "route"  // how a service is reached: concerns those who may call it
+	PolicyProbe ProbeKind = "policy" // who may call a service: concerns its own sidecars
+)
+
+// Probes are changes made to be followed.
+type Probes interface {
+	// Probe is an object that changes no traffic and whose marker shows in the
+	// configuration of every sidecar of the concerned services (indices into
+	// the mesh) and of no other. The same service gives the same object but for
+	// the marker, so that one probe is an update of the one before.
+	Probe(kind ProbeKind, mesh topology.Mesh, knobs Knobs, service int, marker string) (object *unstructured.Unstructured, concerned []int)
 }
 
 // Issuer has certificate signing requests of one proxy signed, on a connection

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +20,7 @@ import (
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -37,8 +40,6 @@ type fleet struct {
 	probes    *xdsprobe.Store
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
-	wanted    int                           // pods of the mesh
-	healthy   int                           // endpoints of the mesh when all is well
 	latencies *latencies
 	metrics   *recorder.Metrics
 	event     func(kind string, fields any)
@@ -48,13 +49,19 @@ type fleet struct {
 
 	sidecars sync.WaitGroup
 
-	mu        sync.Mutex
-	pods      map[string]*pod
-	owners    map[string][]batch // by service: when pods were asked for
-	seen      map[string]int     // by service: pods seen
-	endpoints map[string]int     // healthy endpoints by service port
-	answered  time.Time          // the last response of the control plane
-	csr       struct{ first, last time.Time }
+	bursting atomic.Bool // the rollout goes on: latencies are those of its pods
+
+	mu         sync.Mutex
+	wanted     int // pods of the mesh
+	healthy    int // endpoints of the mesh when all is well
+	pods       map[string]*pod
+	owners     map[string][]batch               // by service: when pods were asked for
+	seen       map[string]int                   // by service: pods seen
+	listed     map[string]convergence.Endpoints // by service port, as the API server lists them
+	held       bool                             // sidecars that are done are not reported for now
+	subscriber chan endpointChange              // of changes of those; nil = nobody
+	answered   time.Time                        // the last response of the control plane
+	csr        struct{ first, last time.Time }
 }
 
 // newFleet makes the fleet of a run, without a sidecar yet.
@@ -75,9 +82,10 @@ func (r *rolloutRun) newFleet() *fleet {
 		pods:      map[string]*pod{},
 		owners:    map[string][]batch{},
 		seen:      map[string]int{},
-		endpoints: map[string]int{},
+		listed:    map[string]convergence.Endpoints{},
 	}
 	f.tracker.OnComplete = f.complete
+	f.tracker.Delivered = f.delivered
 	for i, s := range r.mesh.Services {
 		f.scopes[s.Name] = f.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
 		f.wanted += s.Pods
@@ -95,12 +103,16 @@ type batch struct {
 
 // pod is one pod of the run and its sidecar.
 type pod struct {
-	id, namespace, name string
+	id, namespace, name, service string
+
+	counted bool // it belongs to the rollout, whose latencies are recorded
 
 	// guarded by fleet.mu
 	stop     context.CancelFunc // of its sidecar; nil until it was started
 	sidecar  *xdsprobe.Sidecar
 	times    startup
+	addr     netip.Addr
+	ready    bool // as last seen
 	reported bool // handed to the reporters
 	gone     bool
 }
@@ -151,13 +163,15 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 		if ev.Kind == observe.Deleted {
 			return
 		}
-		p = &pod{id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name}
+		p = &pod{
+			id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name, service: ev.Pod.Labels[kwok.ServiceLabel],
+			counted: f.bursting.Load(),
+		}
 		p.times.Seen = ev.Seen
 		f.pods[id] = p
-		service := ev.Pod.Labels[kwok.ServiceLabel]
-		f.seen[service]++
-		if p.times.Owner = f.owner(service, f.seen[service]); !p.times.Owner.IsZero() {
-			f.observe(f.latencies.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
+		f.seen[p.service]++
+		if p.times.Owner = f.owner(p.service, f.seen[p.service]); !p.times.Owner.IsZero() {
+			f.observe(p, f.latencies.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
 		}
 	}
 	switch {
@@ -165,23 +179,26 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 		f.end(p)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.times.IP = ev.Seen
+		p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
 		f.start(ctx, p, ev.Pod)
 	}
-	if p.times.Ready.IsZero() && isReady(ev.Pod) {
+	p.ready = isReady(ev.Pod)
+	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
-		f.observe(f.latencies.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+		f.observe(p, f.latencies.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 		f.event("podReady", map[string]any{"pod": p.id, "times": p.times})
-		f.notify()
+	}
+	f.notify()
+}
+
+// observe adds one latency of a pod to scaler's own metrics, and to the record
+// if the pod belongs to the rollout.
+func (f *fleet) observe(p *pod, h *stats.Histogram, name recorder.Latency, d time.Duration) {
+	f.metrics.Observe(name, d)
+	if p.counted {
+		h.Record(d)
 	}
 }
-
-// observe adds one latency to the record and to scaler's own metrics.
-func (f *fleet) observe(h histogram, name recorder.Latency, d time.Duration) {
-	h.Record(d)
-	f.metrics.Observe(name, d)
-}
-
-type histogram interface{ Record(time.Duration) }
 
 // notify wakes awaitConverged.
 func (f *fleet) notify() {
@@ -274,21 +291,16 @@ func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprob
 func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
 	for port, listed := range ev.Ports {
 		endpoints := convergence.Endpoints{}
-		healthy := 0
 		for _, e := range listed {
 			health, ok := f.adapter.EndpointHealth(e.Ready, e.Serving, e.Terminating)
-			if !ok {
-				continue
-			}
-			endpoints[e.Addr] = health
-			if health == convergence.Healthy {
-				healthy++
+			if ok {
+				endpoints[e.Addr] = health
 			}
 		}
 		name := ev.Service + ":" + port
 		f.tracker.SetEndpoints(name, endpoints, ev.Seen)
 		f.mu.Lock()
-		f.endpoints[name] = healthy
+		f.tell(name, endpoints, ev.Seen)
 		f.mu.Unlock()
 	}
 	f.notify()
@@ -342,21 +354,26 @@ func (f *fleet) awaitConverged(ctx context.Context) error {
 }
 
 func (f *fleet) converged() bool {
-	if _, ok := f.tracker.Converged(); !ok || f.tracker.Counts().Sidecars != f.wanted {
+	if _, ok := f.tracker.Converged(); !ok {
 		return false
 	}
+	sidecars := f.tracker.Counts().Sidecars
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ready, healthy := 0, 0
 	for _, p := range f.pods {
-		if !p.gone && !p.times.Ready.IsZero() {
+		if !p.gone && p.ready {
 			ready++
 		}
 	}
-	for _, n := range f.endpoints {
-		healthy += n
+	for _, endpoints := range f.listed {
+		for _, health := range endpoints {
+			if health == convergence.Healthy {
+				healthy++
+			}
+		}
 	}
-	return ready == f.wanted && healthy == f.healthy
+	return sidecars == f.wanted && ready == f.wanted && healthy == f.healthy
 }
 
 // lastResponse is when the control plane last sent anything.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -13,12 +14,24 @@ type latencies struct {
 	certificate, key, token, clientWait       *stats.Histogram
 	connect, connectTotal                     *stats.Histogram
 	firstConfiguration, completeConfiguration *stats.Histogram
+
+	rolloutPush [3]*stats.Histogram // by convergence.Kind
+}
+
+// changeKinds are the record's names of convergence.Kind.
+var changeKinds = [3]record.ChangeKind{
+	convergence.EndpointAdded:   record.EndpointAdd,
+	convergence.EndpointRemoved: record.EndpointRemove,
+	convergence.EndpointHealth:  record.EndpointHealth,
 }
 
 func newLatencies() *latencies {
 	var l latencies
 	for _, h := range l.all() {
 		*h.histogram = stats.NewHistogram()
+	}
+	for i := range l.rolloutPush {
+		l.rolloutPush[i] = stats.NewHistogram()
 	}
 	return &l
 }
@@ -68,6 +81,20 @@ func (l *latencies) save(w *record.Writer, run *record.Run) error {
 		*n.summary(&run.Latencies) = &latency
 		if err := w.Histogram(n.name, *n.histogram); err != nil {
 			return fmt.Errorf("writing the distribution of %s: %w", n.name, err)
+		}
+	}
+	for kind, h := range l.rolloutPush {
+		summary := h.Summary()
+		if summary.Count+summary.Lost == 0 {
+			continue
+		}
+		if run.Latencies.RolloutPush == nil {
+			run.Latencies.RolloutPush = map[record.ChangeKind]*record.Latency{}
+		}
+		latency := record.Latency(summary)
+		run.Latencies.RolloutPush[changeKinds[kind]] = &latency
+		if err := w.Histogram("rolloutPush-"+string(changeKinds[kind]), h); err != nil {
+			return fmt.Errorf("writing the distribution of rolloutPush: %w", err)
 		}
 	}
 	return nil

@@ -183,16 +183,16 @@ func (r *rolloutRun) countXDS() {
 // them.
 func (r *rolloutRun) crossCheck(ctx context.Context) error {
 	w := r.windows[len(r.windows)-1]
-	if w.name != record.PhaseSteady || !r.completed || r.restarted.Load() {
+	if !r.completed || r.restarted.Load() {
 		return nil
 	}
 	own := *r.record.Own.At(w.name)
 	counters := r.adapter.Metrics().Counters
-	check := func(figure, about, expr string, ours int64) error {
+	check := func(figure, about, expr string, at time.Time, ours int64) error {
 		if expr == "" {
 			return nil
 		}
-		theirs, ok, err := r.recorder.Value(ctx, expr, w.end)
+		theirs, ok, err := r.recorder.Value(ctx, expr, at)
 		if err != nil {
 			return err
 		}
@@ -204,14 +204,15 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 		}
 		return nil
 	}
+	now := time.Now() // counts do not change any more; how many are connected did
 	var errs []error
 	for t, expr := range counters.Responses {
-		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, r.record.XDS.Responses[t.String()]))
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))
 	}
 	return errors.Join(append(errs,
-		check("connected", "pods.connected", counters.Connected, int64(*r.record.Pods.Connected)),
-		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, *r.record.Certificates.Attempts),
-		check("totalCertificates", "certificates.issued", counters.Certificates, *r.record.Certificates.Issued),
+		check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods)),
+		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *r.record.Certificates.Attempts),
+		check("totalCertificates", "certificates.issued", counters.Certificates, now, *r.record.Certificates.Issued),
 	)...)
 }
 

@@ -3,6 +3,7 @@ package experiment
 import (
 	"time"
 
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -10,13 +11,13 @@ import (
 // The fleet is the observer of its sidecars.
 var _ xdsprobe.Observer = (*fleet)(nil)
 
-// at changes a pod's start-up times under the lock and returns them.
-func (f *fleet) at(id string, change func(*startup)) startup {
+// at changes a pod's start-up times under the lock, and returns it with them.
+func (f *fleet) at(id string, change func(*startup)) (*pod, startup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pods[id]
 	change(&p.times)
-	return p.times
+	return p, p.times
 }
 
 // first sets a moment that counts only once, and reports whether this was it.
@@ -34,16 +35,17 @@ func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
 		f.event("tokenFailed", map[string]any{"pod": id, "error": e.Err.Error()})
 		return
 	}
-	f.at(id, func(t *startup) { first(&t.Token, e.Received) })
-	f.latencies.clientWait.Record(e.Waited)
-	f.observe(f.latencies.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
+	p, _ := f.at(id, func(t *startup) { first(&t.Token, e.Received) })
+	if p.counted {
+		f.latencies.clientWait.Record(e.Waited)
+	}
+	f.observe(p, f.latencies.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
 }
 
 // StreamOpened is part of xdsprobe.Observer.
 func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
-	f.observe(f.latencies.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
 	f.tracker.FirstRequest(id, e.Requested)
-	f.at(id, func(t *startup) {
+	p, _ := f.at(id, func(t *startup) {
 		first(&t.Dialed, e.Dialed)
 		first(&t.Connected, e.Connected)
 		first(&t.Requested, e.Requested)
@@ -51,6 +53,7 @@ func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 			t.served = e.Connected
 		}
 	})
+	f.observe(p, f.latencies.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
 }
 
 // Updated is part of xdsprobe.Observer.
@@ -70,21 +73,24 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 	if e.ReceivedAt.After(f.answered) {
 		f.answered = e.ReceivedAt
 	}
-	t := &f.pods[id].times
+	p := f.pods[id]
+	t := &p.times
 	isFirst := first(&t.Answered, e.ReceivedAt)
 	dialed, served, requested := t.Dialed, t.served, t.Requested
 	f.mu.Unlock()
 	if isFirst {
-		f.latencies.connectTotal.Record(served.Sub(dialed))
-		f.observe(f.latencies.firstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(requested))
+		if p.counted {
+			f.latencies.connectTotal.Record(served.Sub(dialed))
+		}
+		f.observe(p, f.latencies.firstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(requested))
 	}
 	f.tracker.Update(id, e.Update)
 }
 
 // complete is told by the tracker that a sidecar has its complete set.
 func (f *fleet) complete(id string, at time.Time) {
-	t := f.at(id, func(t *startup) { t.Complete = at })
-	f.observe(f.latencies.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
+	p, t := f.at(id, func(t *startup) { t.Complete = at })
+	f.observe(p, f.latencies.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
 	f.reportWhenDone(id)
 }
 
@@ -121,16 +127,17 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})
 		return
 	}
-	if e.Key > 0 {
-		f.latencies.key.Record(e.Key)
-	}
-	f.observe(f.latencies.certificate, recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
 	f.mu.Lock()
-	if e.Verified.After(f.csr.last) {
+	p := f.pods[id]
+	if p.counted && e.Verified.After(f.csr.last) {
 		f.csr.last = e.Verified
 	}
-	first(&f.pods[id].times.Certified, e.Verified)
+	first(&p.times.Certified, e.Verified)
 	f.mu.Unlock()
+	if p.counted && e.Key > 0 {
+		f.latencies.key.Record(e.Key)
+	}
+	f.observe(p, f.latencies.certificate, recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
 	f.tracker.Certified(id, e.Verified)
 	f.reportWhenDone(id)
 }
@@ -140,10 +147,20 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 func (f *fleet) reportWhenDone(id string) {
 	f.mu.Lock()
 	p := f.pods[id]
-	due := !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.times.Certified.IsZero()
+	due := !f.held && !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.times.Certified.IsZero()
 	p.reported = p.reported || due
 	f.mu.Unlock()
 	if due {
 		f.ready <- p // has room for every pod
+	}
+}
+
+// delivered is told by the tracker of endpoint changes that reached a sidecar.
+func (f *fleet) delivered(kind convergence.Kind, n int, after time.Duration) {
+	if !f.bursting.Load() {
+		return
+	}
+	for range n {
+		f.latencies.rolloutPush[kind].Record(after)
 	}
 }

@@ -77,9 +77,13 @@ func (r *rolloutRun) baseline(ctx context.Context) (undo, error) {
 }
 
 func (r *rolloutRun) steady(ctx context.Context) (undo, error) {
-	err := r.window(ctx, record.PhaseSteady, r.spec.Steady, wait(r.spec.Steady))
-	r.completed = err == nil
-	return nil, err
+	return nil, r.window(ctx, record.PhaseSteady, r.spec.Steady, wait(r.spec.Steady))
+}
+
+// complete is the last step: all phases were done.
+func (r *rolloutRun) complete(context.Context) (undo, error) {
+	r.completed = true
+	return nil, nil
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
@@ -104,6 +108,8 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 		NamespaceLabels: r.adapter.NamespaceLabels(),
 		Scaling:         r.fleet.ownerScaled,
 	}
+	r.fleet.bursting.Store(true)
+	defer r.fleet.bursting.Store(false)
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
 	defer cancel()
 	return nil, r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {

@@ -30,6 +30,7 @@ func (r *rolloutRun) newRecord() record.Run {
 			SettleSeconds:          r.spec.Settle.Seconds(),
 			SteadySeconds:          r.spec.Steady.Seconds(),
 			ConvergeTimeoutSeconds: r.spec.ConvergeTimeout.Seconds(),
+			Probes:                 r.spec.Probes,
 		},
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),

@@ -107,6 +107,8 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 		{"rollout", r.rollout},
 		{"settle", r.settle},
 		{"steady", r.steady},
+		{"probe", r.probe},
+		{"finishing", r.complete},
 	})
 	return r.finish(ctx, err)
 }

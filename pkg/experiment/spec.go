@@ -31,6 +31,7 @@ type RolloutSpec struct {
 	Settle          time.Duration // between rollout and steady; belongs to no figure
 	Steady          time.Duration // nothing is touched
 	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
+	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
 
 	Out      string            // folder that takes the record as a sub-folder
 	Keep     bool              // leave the cluster and the control plane running
@@ -50,6 +51,7 @@ func DefaultRolloutSpec() RolloutSpec {
 		Settle:          10 * time.Second,
 		Steady:          60 * time.Second,
 		ConvergeTimeout: 10 * time.Minute,
+		Probes:          20,
 	}
 }
 
@@ -77,6 +79,9 @@ func (s RolloutSpec) Validate() error {
 			return err
 		}
 	}
+	if s.Probes < 0 || s.Probes > maxProbes {
+		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
+	}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -93,6 +98,9 @@ func (s RolloutSpec) Validate() error {
 	}
 	return nil
 }
+
+// maxProbes is more changes than anyone waits for.
+const maxProbes = 100_000
 
 func oneOf(flag, value string, want []string) error {
 	for _, w := range want {

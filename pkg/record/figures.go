@@ -60,6 +60,8 @@ type Latencies struct {
 	FirstConfiguration    *Latency `json:"firstConfiguration,omitempty"`    // first request sent to first response
 	CompleteConfiguration *Latency `json:"completeConfiguration,omitempty"` // first request sent to last resource expected at that moment received and acknowledged
 
+	RolloutPush map[ChangeKind]*Latency    `json:"rolloutPush,omitempty"` // during rollout: endpoint change seen to a sidecar that held the service before having it, or a later state
+	ChangeWrite *Latency                   `json:"changeWrite,omitempty"` // write of a followed route or policy: sent to answered
 	Push        map[ChangeKind]*Latency    `json:"push,omitempty"`        // change made to a sidecar's having it
 	Propagation map[ChangeKind]Propagation `json:"propagation,omitempty"` // change made to the first, and the last, sidecar's having it
 	ClusterPart *Latency                   `json:"clusterPart,omitempty"` // write that causes an endpoint change returned to the change seen

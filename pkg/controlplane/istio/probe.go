@@ -1,0 +1,53 @@
+package istio
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// Probe is a VirtualService that routes a service to itself, its marker the
+// route's name, or an AuthorizationPolicy that denies a service to a principal
+// that does not exist, its marker.
+func (c *ControlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+	s := mesh.Services[service]
+	if kind == controlplane.PolicyProbe {
+		return object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": s.Name}},
+			"action":   "DENY",
+			"rules": []any{map[string]any{"from": []any{map[string]any{
+				"source": map[string]any{"principals": []any{marker}},
+			}}}},
+		}), []int{service}
+	}
+	host := hostname(s)
+	probe := object("networking.istio.io/v1", "VirtualService", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
+		"hosts": []any{host},
+		"http": []any{map[string]any{
+			"name":  marker,
+			"route": []any{map[string]any{"destination": map[string]any{"host": host}}},
+		}},
+	})
+	var concerned []int
+	for i := range mesh.Services {
+		if slices.ContainsFunc(c.Wants(mesh, knobs, i), func(w convergence.Want) bool {
+			return w.Type == convergence.RDS && slices.Contains(w.Members, host)
+		}) {
+			concerned = append(concerned, i)
+		}
+	}
+	return probe, concerned
+}
+
+func object(apiVersion, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion,
+		"kind":       kind,
+		"metadata":   map[string]any{"name": name, "namespace": namespace},
+		"spec":       spec,
+	}}
+}

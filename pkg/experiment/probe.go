@@ -1,0 +1,254 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+const (
+	// probeTimeout is how long a change may take to reach all it concerns; a
+	// sidecar that does not have it by then has lost it.
+	probeTimeout = 30 * time.Second
+	// probeQuiet is how long nothing must have been sent before a change that
+	// must not be merged with another one.
+	probeQuiet = 500 * time.Millisecond
+	// probedServices bounds over how many services the changes are spread.
+	probedServices = 10
+)
+
+// prober makes the changes of the probe phase, one at a time, and follows each
+// to every sidecar that it concerns.
+type prober struct {
+	*rolloutRun
+	dynamic  dynamic.Interface
+	services []int // indices of those that are probed
+	marked   int   // markers handed out
+
+	lastMarker string
+	kinds      map[record.ChangeKind]*followed
+	spared     map[record.ChangeKind]int // changes that concerned nobody
+	cluster    *stats.Histogram          // write to EndpointSlice change
+	written    *stats.Histogram          // write of an object
+}
+
+// followed are the latencies of one kind of change.
+type followed struct {
+	push, first, last *stats.Histogram
+	strays            int
+}
+
+// probe is the probe phase.
+func (r *rolloutRun) probe(ctx context.Context) (undo, error) {
+	if r.spec.Probes == 0 {
+		return nil, nil
+	}
+	client, err := dynamic.NewForConfig(r.config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	p := &prober{
+		rolloutRun: r, dynamic: client,
+		services: r.probedServices(),
+		kinds:    map[record.ChangeKind]*followed{},
+		spared:   map[record.ChangeKind]int{},
+		cluster:  stats.NewHistogram(),
+		written:  stats.NewHistogram(),
+	}
+	if len(p.services) == 0 {
+		r.warn("latencies.push", "no service has two pods: nothing could be probed without taking a service away")
+		return nil, nil
+	}
+	err = r.window(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
+		err := p.run(ctx)
+		return record.EndedByConverged, err
+	})
+	return nil, errors.Join(err, p.keep())
+}
+
+// probedServices are services with several pods, whose accounts stay the same
+// when a pod comes or goes: a change of the set of accounts would be a push of
+// everything to everyone.
+func (r *rolloutRun) probedServices() []int {
+	var services []int
+	for i, s := range r.mesh.Services {
+		if s.Pods >= 2 && len(services) < probedServices {
+			services = append(services, i)
+		}
+	}
+	return services
+}
+
+// run makes all changes, kind by kind.
+func (p *prober) run(ctx context.Context) error {
+	for _, kind := range []struct {
+		name record.ChangeKind
+		do   func(context.Context) error
+	}{
+		{record.EndpointHealth, p.probeHealth},
+		{record.EndpointAdd, p.probeMembers}, // and record.EndpointRemove
+		{record.RouteChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.RouteProbe) }},
+		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
+	} {
+		p.progress.say(fmt.Sprintf("probing: %d changes of %s", p.spec.Probes, kind.name))
+		if err := kind.do(ctx); err != nil {
+			return fmt.Errorf("probing %s: %w", kind.name, err)
+		}
+	}
+	return nil
+}
+
+// of is the service that the n-th change is made to.
+func (p *prober) of(n int) int { return p.services[n%len(p.services)] }
+
+// marker is a new marker.
+func (p *prober) marker() string {
+	p.marked++
+	return markerPrefix + strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.Itoa(p.marked)
+}
+
+// followEndpoint makes a change by write, waits until the API server lists it,
+// and follows it to the sidecars that compare the service's endpoints.
+func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(endpointChange) bool) (endpointChange, error) {
+	changes := p.fleet.subscribe()
+	defer p.fleet.unsubscribe()
+	if err := write(ctx); err != nil {
+		return endpointChange{}, err
+	}
+	written := time.Now()
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for {
+		select {
+		case change := <-changes:
+			if change.service != p.servicePort(service) || change.kind != kind || !is(change) {
+				continue
+			}
+			p.cluster.Record(change.seen.Sub(written))
+			f := p.fleet.tracker.Follow(convergence.Change{
+				Service: change.service, Addr: change.addr, Health: change.health, Absent: change.kind == record.EndpointRemove,
+			}, p.fleet.tracker.Subscribers(change.service))
+			return change, p.await(ctx, kind, f, change.seen)
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return endpointChange{}, context.Cause(ctx)
+			}
+			return endpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), probeTimeout)
+		}
+	}
+}
+
+// await waits until a change has reached all it concerns, or the limit, and
+// counts.
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time) error {
+	timer := time.NewTimer(probeTimeout)
+	defer timer.Stop()
+	select {
+	case <-f.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+		f.Stop()
+		return context.Cause(ctx)
+	}
+	reached, lost, strays := f.Stop()
+	k := p.kinds[kind]
+	if k == nil {
+		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram()}
+		p.kinds[kind] = k
+	}
+	k.strays += len(strays)
+	if len(reached)+len(lost) == 0 {
+		p.spared[kind]++
+		return nil
+	}
+	var first, last time.Duration
+	for _, at := range reached {
+		d := max(0, at.Sub(since))
+		k.push.Record(d)
+		if first == 0 || d < first {
+			first = d
+		}
+		last = max(last, d)
+	}
+	k.push.Lose(int64(len(lost)))
+	if len(lost) == 0 {
+		k.last.Record(last)
+	} else {
+		k.last.Lose(1)
+	}
+	if len(reached) > 0 {
+		k.first.Record(first)
+	} else {
+		k.first.Lose(1)
+	}
+	p.event("probe", map[string]any{
+		"kind": kind, "since": since.UTC(), "reached": len(reached), "lost": lost, "strays": strays,
+		"firstSeconds": first.Seconds(), "lastSeconds": last.Seconds(),
+	})
+	return nil
+}
+
+// keep puts what was followed into the record.
+func (p *prober) keep() error {
+	latencies := &p.record.Latencies
+	latencies.Push = map[record.ChangeKind]*record.Latency{}
+	latencies.Propagation = map[record.ChangeKind]record.Propagation{}
+	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
+		latency := record.Latency(h.Summary())
+		return &latency, p.writer.Histogram(name, h)
+	}
+	var errs []error
+	for kind, k := range p.kinds {
+		if k.strays > 0 {
+			p.warn("latencies.push."+string(kind), "%d times a change reached a sidecar that it does not concern", k.strays)
+		}
+		if n := p.spared[kind]; n > 0 {
+			p.warn("latencies.push."+string(kind), "%d changes concerned no sidecar and are not counted", n)
+		}
+		if s := k.push.Summary(); s.Count+s.Lost == 0 {
+			continue
+		}
+		push, err1 := summarize("push-"+string(kind), k.push)
+		first, err2 := summarize("propagation-"+string(kind)+"-first", k.first)
+		last, err3 := summarize("propagation-"+string(kind)+"-last", k.last)
+		errs = append(errs, err1, err2, err3)
+		latencies.Push[kind] = push
+		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
+	}
+	if s := p.cluster.Summary(); s.Count > 0 {
+		part, err := summarize("clusterPart", p.cluster)
+		errs = append(errs, err)
+		latencies.ClusterPart = part
+	}
+	if s := p.written.Summary(); s.Count > 0 {
+		write, err := summarize("changeWrite", p.written)
+		errs = append(errs, err)
+		latencies.ChangeWrite = write
+	}
+	return errors.Join(errs...)
+}
+
+// servicePort names the first port of a service, as the tracker does.
+func (r *rolloutRun) servicePort(service int) string {
+	s := r.mesh.Services[service]
+	return s.Namespace + "/" + s.Name + ":" + s.Ports[0].Name
+}
+
+// endpointChange is one endpoint's change as the API server lists it.
+type endpointChange struct {
+	service string
+	addr    netip.AddrPort
+	kind    record.ChangeKind
+	health  convergence.Health
+	seen    time.Time
+}
