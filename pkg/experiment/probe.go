@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,6 +121,7 @@ func (p *prober) marker() string {
 // followEndpoint makes a change by write, waits until the API server lists it,
 // and follows it to the sidecars that compare the service's endpoints.
 func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(endpointChange) bool) (endpointChange, error) {
+	concerned := p.fleet.tracker.Subscribers(p.servicePort(service))
 	changes := p.fleet.subscribe()
 	defer p.fleet.unsubscribe()
 	if err := write(ctx); err != nil {
@@ -135,10 +137,13 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 				continue
 			}
 			p.cluster.Record(change.seen.Sub(written))
+			// The pod that comes or goes has a sidecar of its own, which is no
+			// witness of that.
+			own := p.fleet.podAt(change.addr.Addr())
 			f := p.fleet.tracker.Follow(convergence.Change{
 				Service: change.service, Addr: change.addr, Health: change.health, Absent: change.kind == record.EndpointRemove,
-			}, p.fleet.tracker.Subscribers(change.service))
-			return change, p.await(ctx, kind, f, change.seen)
+			}, without(concerned, own))
+			return change, p.await(ctx, kind, f, change.seen, own)
 		case <-limited.Done():
 			if ctx.Err() != nil {
 				return endpointChange{}, context.Cause(ctx)
@@ -149,8 +154,8 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 }
 
 // await waits until a change has reached all it concerns, or the limit, and
-// counts.
-func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time) error {
+// counts. own is the sidecar that does not count, "" = all do.
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own string) error {
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
 	select {
@@ -166,6 +171,7 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram()}
 		p.kinds[kind] = k
 	}
+	strays = without(strays, own)
 	k.strays += len(strays)
 	if len(reached)+len(lost) == 0 {
 		p.spared[kind]++
@@ -251,4 +257,9 @@ type endpointChange struct {
 	kind    record.ChangeKind
 	health  convergence.Health
 	seen    time.Time
+}
+
+// without is ids, less one.
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -142,7 +143,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		written := time.Now()
 		p.written.Record(written.Sub(begin))
 		made[service] = updated
-		if err := p.await(ctx, record.ChangeKind(kind), f, written); err != nil {
+		if err := p.await(ctx, record.ChangeKind(kind), f, written, ""); err != nil {
 			return err
 		}
 	}
@@ -290,4 +291,20 @@ func (f *fleet) podOf(service string, n int) (*pod, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pods[ids[n%len(ids)]], true
+}
+
+// podAt is the id of the pod that had an address last, "" if there was none.
+func (f *fleet) podAt(addr netip.Addr) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var at *pod
+	for _, p := range f.pods {
+		if p.addr == addr && (at == nil || p.times.Seen.After(at.times.Seen)) {
+			at = p
+		}
+	}
+	if at == nil {
+		return ""
+	}
+	return at.id
 }
