@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
@@ -46,8 +47,10 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 		for k, v := range a.NamespaceLabels {
 			labels[k] = v
 		}
-		_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
-		return wrap("namespace", name, err)
+		return create(ctx, "namespace", name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -55,11 +58,17 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	return a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[i]
 		account := &corev1.ServiceAccount{ObjectMeta: a.meta(s, s.Account)}
-		if _, err := a.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-			return wrap("service account", s.Account, err)
+		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, account, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		_, err := a.Client.CoreV1().Services(s.Namespace).Create(ctx, a.service(s), metav1.CreateOptions{})
-		return wrap("service", s.Name, err)
+		return create(ctx, "service", s.Name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Services(s.Namespace).Create(ctx, a.service(s), metav1.CreateOptions{})
+			return err
+		})
 	})
 }
 
@@ -88,7 +97,13 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 		a.Scaling(s, replicas, time.Now())
 	}
 	deployments := a.Client.AppsV1().Deployments(s.Namespace)
-	if exists {
+	if !exists {
+		return create(ctx, "deployment", s.Name, func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, a.deployment(s, replicas), metav1.CreateOptions{})
+			return err
+		})
+	}
+	return Persist(ctx, func(ctx context.Context, _ int) error {
 		_, err := deployments.UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
 			ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
 			Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
@@ -96,10 +111,8 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 		if err != nil {
 			return fmt.Errorf("scaling deployment %s to %d: %w", s.Name, replicas, err)
 		}
-	} else if _, err := deployments.Create(ctx, a.deployment(s, replicas), metav1.CreateOptions{}); err != nil {
-		return wrap("deployment", s.Name, err)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (a *Applier) meta(s topology.Service, name string) metav1.ObjectMeta {
@@ -143,6 +156,17 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 			},
 		},
 	}
+}
+
+// create makes an object, however often its API server must be asked.
+func create(ctx context.Context, kind, name string, do func(context.Context) error) error {
+	return Persist(ctx, func(ctx context.Context, try int) error {
+		err := do(ctx)
+		if try > 0 && apierrors.IsAlreadyExists(err) {
+			return nil // the answer of an earlier try was lost
+		}
+		return wrap(kind, name, err)
+	})
 }
 
 // each calls do for 0 to n-1, several at once, until one fails.
