@@ -64,6 +64,9 @@ func (s RolloutSpec) Validate() error {
 	} else if err != nil {
 		return err
 	}
+	if s.Topology.Shape == "" { // to Topology itself it means layers
+		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
+	}
 	if _, err := rollout.ParseBurst(s.Burst); err != nil {
 		return err
 	}
