@@ -159,7 +159,7 @@ func TestDelivered(t *testing.T) {
 	ms := time.Millisecond
 	want := []delivery{
 		{EndpointAdded, 1, 40 * ms}, {EndpointHealth, 1, 30 * ms}, // a
-		{EndpointAdded, 1, 15 * ms},                               // b, before it is overtaken
+		{EndpointAdded, 1, 15 * ms},                                 // b, before it is overtaken
 		{EndpointHealth, 1, 35 * ms}, {EndpointRemoved, 1, -5 * ms}, // b, when our watch knows
 	}
 	if !slices.Equal(got, want) {
