@@ -17,7 +17,6 @@ import (
 type rolloutOptions struct {
 	spec   experiment.RolloutSpec
 	output string
-	probes int
 }
 
 func newRolloutCommand(s streams) *cobra.Command {
@@ -60,7 +59,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.DurationVar(&o.spec.Settle, "settle", o.spec.Settle, "time between rollout and steady, part of no figure")
 	f.DurationVar(&o.spec.Steady, "steady", o.spec.Steady, "length of the steady phase: nothing is touched")
 	f.DurationVar(&o.spec.ConvergeTimeout, "converge-timeout", o.spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
-	f.IntVar(&o.probes, "probes", 0, "changes of each kind to follow to the sidecars after steady; only 0 for now")
+	f.IntVar(&o.spec.Probes, "probes", o.spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
 	addComponentFlags(f, &o.spec.Programs)
@@ -100,9 +99,6 @@ func (o *rolloutOptions) complete(cmd *cobra.Command) error {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "0" {
 			return usagef("parsing --%s 0: want 1 or more", name)
 		}
-	}
-	if o.probes != 0 {
-		return usagef("parsing --probes %d: want 0; changes are not followed yet", o.probes)
 	}
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
