@@ -12,6 +12,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/url"
+	"sync"
 	"time"
 )
 
@@ -27,7 +28,7 @@ type certificate struct {
 	sidecar *Sidecar
 	task    task
 
-	// only the task
+	mu sync.Mutex // held by a request: Renew may start one while another is under way
 	pending *signing // what a retry sends again; nil for a new request
 	attempt int      // since the last certificate
 	backoff certificateBackoff
@@ -43,6 +44,8 @@ type signing struct {
 // request asks once for a certificate and schedules what comes next: the renewal
 // or the retry.
 func (c *certificate) request(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s := c.sidecar
 	c.attempt++
 	event := Certificate{Attempt: c.attempt}

@@ -125,10 +125,11 @@ var _ = Describe("a server at fault", func() {
 				server, store := startScript(), NewStore()
 				sidecar := start(store, Config{Address: server.address, Variant: variant})
 				for range 3 {
-					server.next().finish(status.Error(code, "no"))
+					t := server.next()
+					Expect(<-t.requests).To(Equal("CDS node=test"))
+					t.finish(status.Error(code, "no"))
 				}
 				t := server.next()
-				Expect(<-t.requests).To(Equal("CDS node=test"))
 				t.answer(cds, "1")
 				Eventually(sidecar.Updates).Should(HaveLen(1))
 				Expect(sidecar.Updates()[0].First).To(BeTrue())
