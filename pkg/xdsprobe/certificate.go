@@ -13,6 +13,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,9 +29,11 @@ type certificate struct {
 	sidecar *Sidecar
 	task    task
 
-	mu sync.Mutex // held by a request: Renew may start one while another is under way
-	pending *signing // what a retry sends again; nil for a new request
-	attempt int      // since the last certificate
+	again atomic.Pointer[func()] // makes a request; nil before Run
+
+	mu      sync.Mutex // held by a request: Renew may begin one while another is under way
+	pending *signing   // what a retry sends again; nil for a new request
+	attempt int        // since the last certificate
 	backoff certificateBackoff
 }
 
@@ -39,6 +42,14 @@ type signing struct {
 	public crypto.PublicKey
 	csrPEM []byte
 	took   time.Duration
+}
+
+// Renew makes the sidecar ask for a new certificate now instead of when the one
+// it has grows old. It does nothing before Run, or without an Issuer.
+func (s *Sidecar) Renew() {
+	if again := s.certificate.again.Load(); again != nil {
+		s.certificate.task.after(0, *again)
+	}
 }
 
 // request asks once for a certificate and schedules what comes next: the renewal

@@ -108,7 +108,9 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	defer s.certificate.task.stop()
 	defer cancel()
 	if s.config.Issuer != nil {
-		s.certificate.task.after(0, func() { s.certificate.request(ctx) })
+		again := func() { s.certificate.request(ctx) }
+		s.certificate.again.Store(&again)
+		s.certificate.task.after(0, again)
 	}
 	for ctx.Err() == nil {
 		token, err := s.tokens.get(ctx)
