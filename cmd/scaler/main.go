@@ -82,6 +82,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newDoctorCommand(s),
 		newCleanupCommand(s),
 	)
+	addHelpAndCompletion(root)
 	return root
 }
 

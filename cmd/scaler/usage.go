@@ -62,16 +62,22 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var commands []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			commands = append(commands, c.Name())
-		}
-	}
+	commands := commandNames(cmd)
 	if len(commands) == 0 {
 		return usagef("argument %q: want none; see '%s --help'", args[0], cmd.CommandPath())
 	}
 	return usagef("command %q: want %s; see '%s --help'", args[0], oneOf(commands), cmd.CommandPath())
+}
+
+// commandNames are the names of a command's subcommands.
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // parseOutput checks the value of -o.
