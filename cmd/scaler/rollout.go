@@ -60,6 +60,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.DurationVar(&o.spec.Steady, "steady", o.spec.Steady, "length of the steady phase: nothing is touched")
 	f.DurationVar(&o.spec.ConvergeTimeout, "converge-timeout", o.spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
 	f.IntVar(&o.spec.Probes, "probes", o.spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
+	f.BoolVar(&o.spec.CertificateStorm, "certificate-storm", false, "in the end make all sidecars ask for a certificate anew at once")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
 	addComponentFlags(f, &o.spec.Programs)

@@ -62,6 +62,7 @@ type fleet struct {
 	subscriber chan endpointChange              // of changes of those; nil = nobody
 	answered   time.Time                        // the last response of the control plane
 	csr        struct{ first, last time.Time }
+	storm      *storm // that goes on; nil = none
 }
 
 // newFleet makes the fleet of a run, without a sidecar yet.

@@ -232,6 +232,7 @@ func (r *rolloutRun) countCertificates() {
 	if first, last := r.fleet.csr.first, r.fleet.csr.last; last.After(first) {
 		certificates.PerSecond = new(float64(issued) / last.Sub(first).Seconds())
 	}
+	certificates.Storm = r.storm
 	r.record.Certificates = certificates
 }
 

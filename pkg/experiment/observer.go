@@ -122,6 +122,9 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 	if !e.Sent.IsZero() {
 		first(&f.csr.first, e.Sent)
 	}
+	if f.storm != nil {
+		f.storm.see(id, e.Sent, e.Verified, e.Err)
+	}
 	f.mu.Unlock()
 	if e.Err != nil {
 		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})

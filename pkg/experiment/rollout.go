@@ -59,7 +59,8 @@ type rolloutRun struct {
 
 	mu      sync.Mutex
 	record  record.Run
-	windows []window         // the phases that ended
+	windows []window // the phases that ended
+	storm   *record.CertificateStorm
 	phase   record.PhaseName // the one that lasts
 	since   time.Time        // when it began
 	length  time.Duration    // of a phase of fixed length
@@ -108,6 +109,7 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 		{"settle", r.settle},
 		{"steady", r.steady},
 		{"probe", r.probe},
+		{"certificate storm", r.certificateStorm},
 		{"finishing", r.complete},
 	})
 	return r.finish(ctx, err)

@@ -33,6 +33,8 @@ type RolloutSpec struct {
 	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
 	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
 
+	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
+
 	Out      string            // folder that takes the record as a sub-folder
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built

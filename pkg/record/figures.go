@@ -133,6 +133,21 @@ type Certificates struct {
 	Attempts  *int64   `json:"attempts,omitempty"`  // CSRs sent
 	PerSecond *float64 `json:"perSecond,omitempty"` // issued over the time from the first CSR sent to the last chain received
 	Note      string   `json:"note,omitempty"`
+
+	Storm *CertificateStorm `json:"storm,omitempty"`
+}
+
+// CertificateStorm is what came of all sidecars asking for a new certificate at
+// once, in a phase of its own.
+type CertificateStorm struct {
+	Sidecars  int      `json:"sidecars"`
+	Issued    int64    `json:"issued"`
+	Attempts  int64    `json:"attempts"`            // CSRs that ended
+	Failures  int64    `json:"failures"`            // of those, that brought no certificate
+	Latency   *Latency `json:"latency,omitempty"`   // CSR sent to chain received and verified
+	Seconds   *float64 `json:"seconds,omitempty"`   // from all being told to the last certificate
+	PerSecond *float64 `json:"perSecond,omitempty"` // issued over seconds
+	Binds     string   `json:"binds,omitempty"`     // the limit that the length is explained by; "" when none is known to
 }
 
 // Own are the control plane's own metrics over the same windows, by the names

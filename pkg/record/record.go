@@ -98,6 +98,7 @@ const (
 	PhaseSettle   PhaseName = "settle"   // fixed length, belongs to no figure
 	PhaseSteady   PhaseName = "steady"   // nothing is touched
 	PhaseProbe    PhaseName = "probe"    // changes are made and followed
+	PhaseStorm    PhaseName = "storm"    // all sidecars ask for a certificate anew
 )
 
 // EndedBy says what ended a phase.
@@ -128,6 +129,7 @@ type ByPhase[T any] struct {
 	Rollout  T `json:"rollout,omitempty"`
 	Steady   T `json:"steady,omitempty"`
 	Probe    T `json:"probe,omitempty"`
+	Storm    T `json:"storm,omitempty"`
 }
 
 // At returns where the T of a phase is kept, for reading and setting; nil for
@@ -142,6 +144,8 @@ func (b *ByPhase[T]) At(phase PhaseName) *T {
 		return &b.Steady
 	case PhaseProbe:
 		return &b.Probe
+	case PhaseStorm:
+		return &b.Storm
 	default:
 		return nil
 	}
