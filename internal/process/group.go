@@ -73,7 +73,7 @@ func taken(dir string) error {
 	case s.OwnerAlive:
 		return fmt.Errorf("opening process group %s: in use by process %d", dir, s.Owner)
 	case s.Kept:
-		return fmt.Errorf("opening process group %s: kept by an earlier command and still there", dir)
+		return fmt.Errorf("opening process group %s: kept by an earlier command; scaler cluster down ends it", dir)
 	default:
 		return fmt.Errorf("opening process group %s: left by process %d, which was killed; scaler cleanup removes it", dir, s.Owner)
 	}
@@ -101,7 +101,11 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	g.children = append(g.children, p)
-	g.state.Children = append(g.state.Children, childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}})
+	child := childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}}
+	if p.group != nil {
+		child.MemoryGroup = p.group.dir
+	}
+	g.state.Children = append(g.state.Children, child)
 	if err := g.state.save(g.dir); err != nil {
 		p.Kill()
 		<-p.Done()

@@ -41,20 +41,27 @@ type Spec struct {
 	// CPUs are the processors the child may use; nil leaves them as scaler's
 	// own.
 	CPUs []int
+	// MemoryLimit is how many bytes the child and what it starts may hold, in a
+	// control group of their own; 0 means no limit. The kernel kills what exceeds
+	// it: see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
+	MemoryLimit int64
 }
 
 // Process is a started child.
 type Process struct {
 	spec  Spec
 	grace time.Duration
+	group *memoryGroup // nil without a MemoryLimit
 	pid   int
 	start uint64 // of pid, see startTime
 	done  chan struct{}
 	asked atomic.Bool // Stop or Kill was called
 
 	// Written before done is closed, read after.
-	err error
-	cpu time.Duration
+	err         error
+	cpu         time.Duration
+	outOfMemory bool
+	leftover    error // its control group could not be removed
 
 	mu     sync.Mutex
 	reaped bool // pid may belong to another process from here on
@@ -93,6 +100,17 @@ func (p *Process) ExitCPUSeconds() float64 {
 	}
 }
 
+// OutOfMemory reports whether the child ended because the kernel killed it for
+// exceeding its MemoryLimit; false while it runs.
+func (p *Process) OutOfMemory() bool {
+	select {
+	case <-p.done:
+		return p.outOfMemory
+	default:
+		return false
+	}
+}
+
 // Stop sends SIGTERM to the child's process group, then SIGKILL when the grace
 // of its Group has passed or ctx is done, and returns when the child has been
 // reaped. With a ctx that is done already the child is killed at once.
@@ -105,7 +123,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	defer grace.Stop()
 	select {
 	case <-p.done:
-		return nil
+		return p.leftover
 	case <-grace.C:
 	case <-ctx.Done():
 	}
@@ -113,7 +131,7 @@ func (p *Process) Stop(ctx context.Context) error {
 		return err
 	}
 	<-p.done
-	return nil
+	return p.leftover
 }
 
 // Kill sends SIGKILL to the child's process group and does not wait.
@@ -155,6 +173,11 @@ func start(spec Spec, marker string, mortal bool, grace time.Duration) (*Process
 		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
 	}
 	p := &Process{spec: spec, grace: grace, done: make(chan struct{})}
+	if spec.MemoryLimit > 0 {
+		if p.group, err = newMemoryGroup(groupName(spec.Name), spec.MemoryLimit); err != nil {
+			return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
+		}
+	}
 	offset, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		offset = 0 // not a regular file
@@ -177,6 +200,9 @@ func start(spec Spec, marker string, mortal bool, grace time.Duration) (*Process
 func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	runtime.LockOSThread()
 	if err := p.fork(cmd); err != nil {
+		if p.group != nil {
+			err = errors.Join(err, p.group.remove())
+		}
 		started <- err
 		return
 	}
@@ -194,7 +220,13 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	p.mu.Unlock()
 
 	p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if !p.asked.Load() {
+	if p.group != nil {
+		p.leftover = p.group.close()
+		p.outOfMemory = p.group.kills > 0 && killed(cmd.ProcessState)
+	}
+	if p.outOfMemory {
+		p.err = &OutOfMemoryError{Name: p.spec.Name, Limit: p.spec.MemoryLimit}
+	} else if !p.asked.Load() {
 		if err == nil {
 			err = errors.New("it ended by itself, with exit status 0")
 		}
@@ -218,7 +250,18 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 			return fmt.Errorf("setting its priority to %d: %w", p.spec.Nice, err)
 		}
 	}
-	return cmd.Start()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if p.group != nil {
+		// It has held next to nothing until now.
+		if err := p.group.add(cmd.Process.Pid); err != nil {
+			_ = cmd.Process.Kill() // fails only when it has ended
+			_ = cmd.Wait()         // says that it was killed
+			return fmt.Errorf("limiting its memory: %w", err)
+		}
+	}
+	return nil
 }
 
 // awaitExit returns when the child has ended, and leaves it to be reaped.

@@ -35,6 +35,8 @@ type identity struct {
 type childState struct {
 	Name string `json:"name"`
 	identity
+	// MemoryGroup is the folder of its control group, "" if it has none.
+	MemoryGroup string `json:"memoryGroup,omitempty"`
 }
 
 func newStateFile() (stateFile, error) {
@@ -104,6 +106,8 @@ type Child struct {
 	Name  string
 	PID   int
 	Alive bool
+
+	memoryGroup string
 }
 
 // Inspect reads the state of the group in dir; the error is fs.ErrNotExist
@@ -128,7 +132,7 @@ func Inspect(dir string) (State, error) {
 	alive := func(i identity) bool { return boot == file.Boot && i.alive() }
 	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: alive(file.Owner), Kept: file.Kept}
 	for _, c := range file.Children {
-		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive(c.identity)})
+		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive(c.identity), memoryGroup: c.MemoryGroup})
 	}
 	return s, nil
 }
@@ -195,6 +199,13 @@ func (s State) Remove(ctx context.Context) error {
 	}
 	if err := awaitEnd(s.Dir); err != nil {
 		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+	}
+	for _, child := range now.Children {
+		if child.memoryGroup != "" {
+			if err := removeGroup(child.memoryGroup); err != nil {
+				return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+			}
+		}
 	}
 	if err := os.RemoveAll(s.Dir); err != nil {
 		return fmt.Errorf("removing process group: %w", err)

@@ -1,0 +1,242 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// cgroupRoot is where control groups are mounted; see cgroups(7).
+const cgroupRoot = "/sys/fs/cgroup"
+
+// memoryFiles are what the memory controller calls its files in one version of
+// control groups.
+type memoryFiles struct {
+	limit     string // bytes the group may hold
+	swap      string // bytes it may swap out, or hold and swap out; not always there
+	swapValue func(limit int64) string
+	unlimited func(text string) bool // what limit says where there is none
+	kills     string                 // has a line "oom_kill N"
+}
+
+var memoryV1 = memoryFiles{
+	limit: "memory.limit_in_bytes",
+	swap:  "memory.memsw.limit_in_bytes", swapValue: func(limit int64) string { return strconv.FormatInt(limit, 10) },
+	unlimited: func(text string) bool {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return err == nil && n >= 1<<62 // the greatest multiple of the page size
+	},
+	kills: "memory.oom_control",
+}
+
+var memoryV2 = memoryFiles{
+	limit: "memory.max",
+	swap:  "memory.swap.max", swapValue: func(int64) string { return "0" },
+	unlimited: func(text string) bool { return text == "max" },
+	kills:     "memory.events",
+}
+
+// OutOfMemoryError says that the kernel killed a child for exceeding its memory
+// limit.
+type OutOfMemoryError struct {
+	Name  string
+	Limit int64 // bytes
+}
+
+// Error is one line.
+func (e *OutOfMemoryError) Error() string {
+	return fmt.Sprintf("%s was killed by the kernel: out of memory at its limit of %d MiB", e.Name, e.Limit>>20)
+}
+
+// killed reports whether a process was ended by SIGKILL, as the kernel does when
+// memory is short.
+func killed(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// groups counts the control groups made, to tell their names apart.
+var groups atomic.Int64
+
+func groupName(child string) string {
+	return fmt.Sprintf("scaler-%d-%d-%s", os.Getpid(), groups.Add(1), child)
+}
+
+// memoryGroup is a control group of one child, with a limit on its memory.
+type memoryGroup struct {
+	dir   string
+	files memoryFiles
+	kills int // processes that the kernel killed in it, as of its end
+}
+
+// CanLimitMemory says why children cannot be given a memory limit, nil if they
+// can.
+func CanLimitMemory() error {
+	g, err := newMemoryGroup(groupName("try"), 1<<30)
+	if err != nil {
+		return err
+	}
+	return g.remove()
+}
+
+// newMemoryGroup makes a control group that may hold so many bytes and swap
+// none of them.
+//
+// It is made as near to the root as this user may, but below the last group on
+// the way that limits scaler itself, which therefore holds for it too. Below
+// scaler's own group it cannot be in version 2, where a group has either
+// processes or groups, and in either version whoever made that group may want to
+// remove it as it was.
+func newMemoryGroup(name string, limit int64) (*memoryGroup, error) {
+	parents, files, err := memoryParents()
+	if err != nil {
+		return nil, fmt.Errorf("making a control group with a memory limit: %w", err)
+	}
+	var errs []error
+	for _, parent := range parents {
+		g := &memoryGroup{dir: filepath.Join(parent, name), files: files}
+		if err := g.make(limit); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return g, nil
+	}
+	return nil, fmt.Errorf("making a control group with a memory limit: %w", errs[0])
+}
+
+// memoryParents are the folders of the groups that a new one may be made in,
+// the best first, at least one.
+func memoryParents() ([]string, memoryFiles, error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, memoryFiles{}, err
+	}
+	mount, group, v2, err := parseCgroups(string(own))
+	if err != nil {
+		return nil, memoryFiles{}, err
+	}
+	files := memoryV1
+	if v2 {
+		files = memoryV2
+	}
+	base := filepath.Join(cgroupRoot, mount)
+	var parents []string
+	for {
+		dir := filepath.Join(base, group)
+		parents = append([]string{dir}, parents...)
+		text, err := os.ReadFile(filepath.Join(dir, files.limit))
+		limited := err == nil && !files.unlimited(strings.TrimSpace(string(text)))
+		if group == "/" || limited {
+			return parents, files, nil
+		}
+		group = path.Dir(group)
+	}
+}
+
+// parseCgroups finds the group of the memory controller in /proc/PID/cgroup:
+// lines of HIERARCHY:CONTROLLERS:PATH. Version 2 has one line, 0::PATH; where
+// both versions are mounted, the controller is version 1's if it is named.
+func parseCgroups(text string) (mount, group string, v2 bool, err error) {
+	unified := ""
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 || !strings.HasPrefix(fields[2], "/") {
+			continue
+		}
+		for controller := range strings.SplitSeq(fields[1], ",") {
+			if controller == "memory" {
+				return fields[1], path.Clean(fields[2]), false, nil
+			}
+		}
+		if fields[0] == "0" && fields[1] == "" {
+			unified = path.Clean(fields[2])
+		}
+	}
+	if unified == "" {
+		return "", "", false, errors.New("no memory controller in /proc/self/cgroup")
+	}
+	return "", unified, true, nil
+}
+
+func (g *memoryGroup) make(limit int64) error {
+	if g.files.limit == memoryV2.limit {
+		// Fails where it is enabled already and may not be written: then the
+		// limit's file tells.
+		_ = os.WriteFile(filepath.Join(filepath.Dir(g.dir), "cgroup.subtree_control"), []byte("+memory"), 0)
+	}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return err
+	}
+	if err := g.write(g.files.limit, strconv.FormatInt(limit, 10)); err != nil {
+		return errors.Join(err, g.remove())
+	}
+	// Where the kernel counts no swap there is no file for it.
+	if err := g.write(g.files.swap, g.files.swapValue(limit)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		return errors.Join(err, g.remove())
+	}
+	return nil
+}
+
+// write writes a control file, which must be there: creating one is nothing
+// that a control group lets anybody do.
+func (g *memoryGroup) write(name, value string) error {
+	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// add moves a process into the group. What it holds already stays accounted
+// where it is.
+func (g *memoryGroup) add(pid int) error { return g.write("cgroup.procs", strconv.Itoa(pid)) }
+
+// close removes the group after its processes have ended and keeps how many of
+// them the kernel killed for want of memory.
+func (g *memoryGroup) close() error {
+	text, err := os.ReadFile(filepath.Join(g.dir, g.files.kills))
+	if err == nil {
+		g.kills = parseKills(string(text))
+	}
+	return g.remove()
+}
+
+// parseKills reads the line "oom_kill N" of memory.oom_control or memory.events.
+func parseKills(text string) int {
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// remove deletes the group. A process that was killed a moment ago may still be
+// in it for another.
+func (g *memoryGroup) remove() error { return removeGroup(g.dir) }
+
+func removeGroup(dir string) error {
+	const tries, pause = 50, 20 * time.Millisecond
+	var err error
+	for range tries {
+		if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		<-time.After(pause)
+	}
+	return fmt.Errorf("removing a control group: %w", err)
+}
