@@ -11,19 +11,20 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
+// limitedGroups are the control groups there are of children called limited.
+func limitedGroups() (found []string) {
+	GinkgoHelper()
+	for _, root := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
+		all, err := filepath.Glob(root + "/scaler-*-limited")
+		Expect(err).NotTo(HaveOccurred())
+		found = append(found, all...)
+	}
+	return found
+}
+
 var _ = Describe("A child with a memory limit", func() {
 	var group *process.Group
 	var dir string
-
-	// groups are the control groups made by this program that are there.
-	groups := func() (found []string) {
-		for _, pattern := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {
-			all, err := filepath.Glob(pattern + "/scaler-*-limited")
-			Expect(err).NotTo(HaveOccurred())
-			found = append(found, all...)
-		}
-		return found
-	}
 
 	BeforeEach(func() {
 		if err := process.CanLimitMemory(); err != nil {
@@ -35,7 +36,7 @@ var _ = Describe("A child with a memory limit", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(group.Stop(ctx)).To(Succeed())
-			Expect(groups()).To(BeEmpty())
+			Expect(limitedGroups()).To(BeEmpty())
 		})
 	})
 
@@ -52,12 +53,12 @@ var _ = Describe("A child with a memory limit", func() {
 		Eventually(p.Done(), "20s").Should(BeClosed())
 		Expect(p.OutOfMemory()).To(BeTrue())
 		Expect(p.Err()).To(MatchError("limited was killed by the kernel: out of memory at its limit of 32 MiB"))
-		Expect(groups()).To(BeEmpty())
+		Expect(limitedGroups()).To(BeEmpty())
 	})
 
 	It("runs within it, and any other end is not called so", func() {
 		p := limited(`exec sleep 1000`)
-		Expect(groups()).NotTo(BeEmpty())
+		Expect(limitedGroups()).NotTo(BeEmpty())
 		process, err := os.FindProcess(p.PID())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(process.Kill()).To(Succeed())
@@ -69,6 +70,6 @@ var _ = Describe("A child with a memory limit", func() {
 	It("leaves no control group when its program is not there", func() {
 		_, err := group.Start(process.Spec{Name: "limited", Path: filepath.Join(dir, "none"), MemoryLimit: 32 << 20})
 		Expect(err).To(HaveOccurred())
-		Expect(groups()).To(BeEmpty())
+		Expect(limitedGroups()).To(BeEmpty())
 	})
 })

@@ -295,6 +295,17 @@ var _ = Describe("an owner that was killed", func() {
 		Expect(kept.Dir).NotTo(BeADirectory())
 	})
 
+	It("leaves the control groups of memory limits, which cleanup removes", func(ctx SpecContext) {
+		if err := process.CanLimitMemory(); err != nil {
+			Skip("memory cannot be limited here: " + err.Error())
+		}
+		state := killOwner(filepath.Join(GinkgoT().TempDir(), "limited"), "limited")
+		Eventually(gone(state.Children[1].PID)).Should(BeTrue())
+		Expect(limitedGroups()).To(HaveLen(1))
+		Expect(state.Remove(ctx)).To(Succeed())
+		Expect(limitedGroups()).To(BeEmpty())
+	})
+
 	It("does not have unrelated processes taken for its children", func(ctx SpecContext) {
 		dir := filepath.Join(GinkgoT().TempDir(), "group")
 		Expect(os.MkdirAll(dir, 0o755)).To(Succeed())

@@ -47,6 +47,10 @@ func own(dir, mode string) {
 		_, err = g.Start(process.Spec{Name: "two", Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}})
 		check(err)
 	}
+	if mode == "limited" {
+		_, err = g.Start(process.Spec{Name: "limited", Path: "/bin/sleep", Args: []string{"1000"}, MemoryLimit: 64 << 20})
+		check(err)
+	}
 	if mode == "keep-marked" {
 		check(g.MarkKept())
 	}
