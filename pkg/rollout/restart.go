@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -34,7 +35,7 @@ func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 		s := a.Mesh.Services[services[i]]
 		return Persist(ctx, func(ctx context.Context, _ int) error {
 			_, err := a.Client.AppsV1().Deployments(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			if err != nil {
+			if err != nil && !apierrors.IsNotFound(err) { // its creation is on the way
 				return fmt.Errorf("restarting deployment %s: %w", s.Name, err)
 			}
 			return nil
