@@ -61,8 +61,15 @@ type fleet struct {
 	held       bool                             // sidecars that are done are not reported for now
 	subscriber chan endpointChange              // of changes of those; nil = nobody
 	answered   time.Time                        // the last response of the control plane
-	csr        struct{ first, last time.Time }
+	csr        firstCertificates
 	storm      *storm // that goes on; nil = none
+}
+
+// firstCertificates are those of the rollout's pods: when the first was asked
+// for, when the last was there, and how many came.
+type firstCertificates struct {
+	first, last time.Time
+	issued      int
 }
 
 // newFleet makes the fleet of a run, without a sidecar yet.

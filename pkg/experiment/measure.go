@@ -229,8 +229,8 @@ func (r *rolloutRun) countCertificates() {
 	}
 	r.fleet.mu.Lock()
 	defer r.fleet.mu.Unlock()
-	if first, last := r.fleet.csr.first, r.fleet.csr.last; last.After(first) {
-		certificates.PerSecond = new(float64(issued) / last.Sub(first).Seconds())
+	if csr := r.fleet.csr; csr.last.After(csr.first) {
+		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
 	}
 	certificates.Storm = r.storm
 	r.record.Certificates = certificates

@@ -132,10 +132,12 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 	}
 	f.mu.Lock()
 	p := f.pods[id]
-	if p.counted && e.Verified.After(f.csr.last) {
-		f.csr.last = e.Verified
+	if first(&p.times.Certified, e.Verified) && p.counted {
+		f.csr.issued++
+		if e.Verified.After(f.csr.last) {
+			f.csr.last = e.Verified
+		}
 	}
-	first(&p.times.Certified, e.Verified)
 	f.mu.Unlock()
 	if p.counted && e.Key > 0 {
 		f.latencies.key.Record(e.Key)

@@ -139,7 +139,10 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			p.cluster.Record(change.seen.Sub(written))
 			// The pod that comes or goes has a sidecar of its own, which is no
 			// witness of that.
-			own := p.fleet.podAt(change.addr.Addr())
+			own := ""
+			if kind != record.EndpointHealth {
+				own = p.fleet.podAt(change.addr.Addr())
+			}
 			f := p.fleet.tracker.Follow(convergence.Change{
 				Service: change.service, Addr: change.addr, Health: change.health, Absent: change.kind == record.EndpointRemove,
 			}, without(concerned, own))
