@@ -57,8 +57,8 @@ func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 
 // Node returns fake node i (0 to 65533) of a run, to be created as it is: the
 // run's name goes into label and node name, and must be a valid DNS label.
-// Nodes have an address each and no pod CIDR: KWOK gives pods their addresses
-// out of one pool, see stages.yaml.
+// Nodes have an address each, of 10.1.0.0/16, and no pod CIDR: how pods get
+// their addresses stands in stages.yaml.
 func Node(i int, run string) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", run, i)
 	room := corev1.ResourceList{
