@@ -48,9 +48,18 @@ type Options struct {
 	Progress func(msg string)
 }
 
+// ValidateName says whether a cluster can have the name: it must be a DNS
+// label.
+func ValidateName(name string) error {
+	if validation.IsDNS1123Label(name) != nil {
+		return fmt.Errorf("cluster name %q: want at most %d lower-case letters, digits and inner hyphens", name, validation.DNS1123LabelMaxLength)
+	}
+	return nil
+}
+
 func (o Options) validate() error {
-	if errs := validation.IsDNS1123Label(o.Name); errs != nil {
-		return fmt.Errorf("cluster name %q: %s", o.Name, strings.Join(errs, "; "))
+	if err := ValidateName(o.Name); err != nil {
+		return err
 	}
 	for name, path := range map[string]string{
 		Etcd: o.Programs.Etcd, APIServer: o.Programs.APIServer, ControllerManager: o.Programs.ControllerManager,

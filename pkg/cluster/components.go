@@ -19,8 +19,8 @@ const (
 	Kwok              = "kwok"
 )
 
-// Services and pods have their addresses in ranges that do not overlap: pods
-// have 10.64.0.0/10 from KWOK, fake nodes 10.1.0.0/16.
+// serviceRange overlaps neither with the addresses that KWOK gives pods,
+// 10.64.0.0/10, nor with those of fake nodes, 10.1.0.0/16.
 const serviceRange = "10.0.0.0/16"
 
 // kubernetesServiceIP is the first of serviceRange, which is the address of
@@ -145,12 +145,16 @@ func (l layout) controllerManagerArgs() []string {
 		flag("service-account-private-key-file", l.pki.ServiceAccountKey),
 		// KWOK refreshes its nodes every 5 minutes and holds no leases.
 		flag("node-monitor-grace-period", "1h"),
-		// As many as there are processors to use in the largest machines: with
-		// the default 5 a rollout waits for the round trips of its webhook.
+		// With the default, 5 at a time, a rollout waits for the round trips of
+		// its webhook rather than for a processor.
 		flag("concurrent-deployment-syncs", 20),
 		flag("concurrent-replicaset-syncs", 20),
 		flag("concurrent-service-endpoint-syncs", 20),
 		flag("concurrent-namespace-syncs", 20),
+		// A ReplicaSet that is synced again before the watch delivered its own
+		// last write would be put off by a limiter that all of them share, at 10
+		// a second: a rollout of hundreds at once ran into it, as into a wall.
+		flag("feature-gates", "StaleControllerConsistencyReplicaSet=false"),
 	}
 	return append(append(args, unlimited()...), l.secureServing(l.ports.controllerManager)...)
 }

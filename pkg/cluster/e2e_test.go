@@ -5,7 +5,6 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -93,7 +92,7 @@ var _ = Describe("a cluster", func() {
 			Expect(err).To(HaveOccurred(), component.Name)
 		}
 		Expect(cluster.List(root)).To(BeEmpty())
-		Expect(cluster.Stop(ctx, root, "one")).To(MatchError(fs.ErrNotExist))
+		Expect(cluster.Stop(ctx, root, "one")).To(MatchError(cluster.ErrNotFound))
 	})
 
 	It("goes down at once when the context is done", func(ctx SpecContext) {

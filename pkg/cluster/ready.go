@@ -84,9 +84,8 @@ const (
 	firstPod = "scaler-first"
 )
 
-// runPod has the cluster run one pod on a fake node and removes both again. It
-// shows that all components work together, and gives KWOK the occasion to make
-// its pool of addresses, see package kwok.
+// runPod has the cluster run one pod on a fake node and removes both again: it
+// shows that all components work together.
 func runPod(ctx context.Context, kubeconfig string, player *process.Process) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

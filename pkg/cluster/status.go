@@ -67,9 +67,12 @@ func List(root string) ([]Status, error) {
 	var all []Status
 	var errs []error
 	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
 		s, err := inspect(root, e.Name())
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // something else
+		case errors.Is(err, fs.ErrNotExist): // no cluster's
 		case err != nil:
 			errs = append(errs, err)
 		default:
@@ -111,7 +114,7 @@ func processes(children []process.Child) []ComponentStatus {
 	var all []ComponentStatus
 	for _, c := range children {
 		all = slices.DeleteFunc(all, func(earlier ComponentStatus) bool { return earlier.Name == c.Name })
-		all = append(all, ComponentStatus(c))
+		all = append(all, ComponentStatus{Name: c.Name, PID: c.PID, Alive: c.Alive})
 	}
 	return all
 }
@@ -133,13 +136,19 @@ func state(processes []ComponentStatus) State {
 	}
 }
 
+// ErrNotFound says that there is no cluster of the given name.
+var ErrNotFound = errors.New("no such cluster")
+
 // Stop ends a cluster that has no owner and deletes its folder. The error is
-// fs.ErrNotExist if there is no such cluster; a cluster whose owner lives is
-// left to it, with an error.
+// ErrNotFound if there is none; a cluster whose owner lives is left to it, with
+// an error.
 func Stop(ctx context.Context, root, name string) error {
+	if err := ValidateName(name); err != nil {
+		return err // it might name a folder elsewhere
+	}
 	group, err := process.Inspect(filepath.Join(root, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("stopping cluster %s: %w in %s", name, fs.ErrNotExist, root)
+		return fmt.Errorf("stopping cluster %s: %w in %s", name, ErrNotFound, root)
 	}
 	if err != nil {
 		return fmt.Errorf("stopping cluster %s: %w", name, err)

@@ -263,23 +263,36 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 
 	It("is replaced and scaled by its controllers", func(ctx SpecContext) {
 		report(ctx, client, pods(ctx, client), kwok.SidecarReady)
+		before := map[string]bool{}
+		for _, p := range pods(ctx, client) {
+			before[p.Status.PodIP] = true
+		}
 		doomed := pods(ctx, client)[:5]
 		for _, p := range doomed {
 			Expect(client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})).To(Succeed())
 		}
 		Eventually(func() int { return len(pods(ctx, client)) }).Should(Equal(deployments * replicas))
 		settle(ctx, deployments*replicas-5)
+		fresh := 0
+		for _, p := range pods(ctx, client) {
+			if !before[p.Status.PodIP] {
+				fresh++
+			}
+		}
+		Expect(fresh).To(Equal(5), "no address is used again")
 	})
 
 	It("is deleted promptly, with the namespace", func(ctx SpecContext) {
 		start := time.Now()
 		Expect(client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() int { return len(pods(ctx, client)) }).Should(BeZero())
+		AddReportEntry("all pods gone after", time.Since(start).String())
+		// The namespace waits for its pods' grace period before it looks again.
 		Eventually(func() bool {
 			_, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		}).WithTimeout(time.Minute).Should(BeTrue())
-		Expect(pods(ctx, client)).To(BeEmpty())
-		AddReportEntry("all gone after", time.Since(start).String())
+		AddReportEntry("the namespace gone after", time.Since(start).String())
 	})
 
 	It("without a run's label is ready at once", func(ctx SpecContext) {
