@@ -209,10 +209,10 @@ func measure(b *testing.B, fleet int, c Config, secured bool) {
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(fleet), "goroutines")
 	b.ReportMetric(float64(store.Len()), "resources")
 
-	processor := usage().processor
+	spent := processor()
 	child.push(b)
 	await(b, &seen.ends, 2*fleet)
-	b.ReportMetric(float64((usage().processor-processor).Microseconds())/float64(fleet), "cpu-µs/push")
+	b.ReportMetric(float64((processor()-spent).Microseconds())/float64(fleet), "cpu-µs/push")
 	report("pushed")
 }
 
@@ -228,15 +228,16 @@ func await(b *testing.B, counter *atomic.Int64, n int) {
 	}
 }
 
-type used struct {
-	heap, stack, resident int64
-	processor             time.Duration
-}
-
-func usage() (u used) {
+// processor returns the processor time that this process has used.
+func processor() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	u.processor = time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+type used struct{ heap, stack, resident int64 }
+
+func usage() (u used) {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC()

@@ -1,7 +1,6 @@
 package xdsprobe
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -336,6 +335,3 @@ func (st *state) lose(steps []step) {
 		}
 	}
 }
-
-// errNoVariant is the error of a Config whose variant is none.
-var errNoVariant = errors.New("want delta or sotw")
