@@ -35,7 +35,7 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if out == "" {
 				return usagef(`parsing --out "": want a folder`)
 			}
-			req, err := experiment.Requirements(cmd.Context(), o, pods, out)
+			req, err := experiment.Requirements(cmd.Context(), o, experiment.DefaultRolloutSpec().ControlPlane, pods, out)
 			if err != nil {
 				return err
 			}

@@ -81,6 +81,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newComponentsCommand(s),
 		newDoctorCommand(s),
 		newCleanupCommand(s),
+		newReferenceCommand(),
 	)
 	addHelpAndCompletion(root)
 	return root

@@ -17,15 +17,21 @@ const (
 	runBytesPerPod = 50e3 // metrics and logs of a run of some minutes
 )
 
-// rolloutPrograms are those that a rollout starts.
-var rolloutPrograms = []string{
-	component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
-	component.Kwok, component.Istiod, component.Prometheus,
+// rolloutPrograms are those that a rollout against a control plane starts.
+func rolloutPrograms(controlPlane string) []string {
+	programs := []string{
+		component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
+		component.Kwok, component.Prometheus,
+	}
+	if controlPlane == "istiod" {
+		programs = append(programs, component.Istiod)
+	}
+	return programs
 }
 
-// Requirements are what a rollout of so many pods, recorded in the folder out,
-// needs of this machine.
-func Requirements(ctx context.Context, programs component.Options, pods int, out string) (doctor.Requirements, error) {
+// Requirements are what a rollout of so many pods against a control plane,
+// recorded in the folder out, needs of this machine.
+func Requirements(ctx context.Context, programs component.Options, controlPlane string, pods int, out string) (doctor.Requirements, error) {
 	all, err := component.List(ctx, programs)
 	if err != nil {
 		return doctor.Requirements{}, err
@@ -35,7 +41,7 @@ func Requirements(ctx context.Context, programs component.Options, pods int, out
 		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: runBytes + runBytesPerPod*uint64(pods)}},
 	}
 	needed := map[string]bool{}
-	for _, name := range rolloutPrograms {
+	for _, name := range rolloutPrograms(controlPlane) {
 		needed[name] = true
 	}
 	toBuild := 0
@@ -76,7 +82,7 @@ func goCache() string {
 // fix, and raises the limit of open files where that is allowed. What is only
 // doubtful is said.
 func (r *rolloutRun) checkMachine(ctx context.Context) error {
-	req, err := Requirements(ctx, r.spec.Programs, r.spec.Topology.Pods, r.spec.Out)
+	req, err := Requirements(ctx, r.spec.Programs, r.spec.ControlPlane, r.spec.Topology.Pods, r.spec.Out)
 	if err != nil {
 		return err
 	}

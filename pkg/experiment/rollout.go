@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -120,7 +121,7 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
 	programs.Progress = r.progress.say
-	r.programs, err = component.Paths(ctx, programs, rolloutPrograms...)
+	r.programs, err = component.Paths(ctx, programs, rolloutPrograms(r.spec.ControlPlane)...)
 	if err != nil {
 		return err
 	}
@@ -183,6 +184,15 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 	case "istiod":
 		return istio.Start(ctx, istio.Options{
 			Program:    r.programs[component.Istiod],
+			Kubeconfig: r.cluster.Kubeconfig(),
+			REST:       r.config,
+			Group:      r.cluster.Group(),
+			LogDir:     r.writer.LogDir(),
+			Progress:   r.progress.Say,
+		})
+	case reference.Name:
+		return reference.Start(ctx, reference.Options{
+			Version:    Version(),
 			Kubeconfig: r.cluster.Kubeconfig(),
 			REST:       r.config,
 			Group:      r.cluster.Group(),

@@ -24,7 +24,7 @@ type RolloutSpec struct {
 
 	Burst        string // "all"
 	Mode         string // a name of controlplane.Modes
-	ControlPlane string // "istiod"
+	ControlPlane string // "istiod" or "reference"
 	XDS          string // "delta" or "sotw"
 
 	Baseline        time.Duration // the control plane is up, no mesh
@@ -77,7 +77,7 @@ func (s RolloutSpec) Validate() error {
 		want        []string
 	}{
 		{"mode", s.Mode, []string{"permissive"}},
-		{"control-plane", s.ControlPlane, []string{"istiod"}},
+		{"control-plane", s.ControlPlane, []string{"istiod", "reference"}},
 		{"xds", s.XDS, []string{"delta", "sotw"}},
 	} {
 		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {

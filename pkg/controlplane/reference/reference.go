@@ -1,0 +1,232 @@
+// Package reference is scaler's adapter for its own reference control plane,
+// the program in package server below: how it is started as a process, what
+// knobs and probes become for it, what its sidecars say and must hold.
+//
+// It makes the tool run and be tested in seconds without a mesh, it shows that
+// adapters are a seam, and it is what the instrument is calibrated against: its
+// pushes and certificates cost next to nothing, and it can be told to be late,
+// and to lose some, by a known amount.
+package reference
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+)
+
+// Name is that of the control plane, its process and its hidden command.
+const Name = "reference"
+
+// DefaultInterval keeps a rollout of many pods from pushing every one of them
+// to every sidecar by itself. A change after a quiet time does not wait for it.
+const DefaultInterval = 100 * time.Millisecond
+
+// Options say where and how the reference control plane runs.
+type Options struct {
+	Program    string         // scaler's binary; "" = this very program
+	Version    string         // that it is described with
+	Kubeconfig string         // file that it reads
+	REST       *rest.Config   // the same cluster, for scaler's own requests
+	Group      *process.Group // the children that it joins
+	LogDir     string         // reference.log is written there
+	MaxProcs   int            // GOMAXPROCS; 0 = this machine's processors
+
+	Interval     time.Duration // see server.Options; 0 = DefaultInterval, negative = none
+	VerifyTokens bool          // see server.Options; what it costs is istiod's cost too, so off for calibration
+	Faults       server.Faults // from the start; SetFaults sets others later
+	Progress     func(string)  // nil = silent
+}
+
+var _ controlplane.ControlPlane = (*ControlPlane)(nil)
+
+// ControlPlane is a running reference control plane.
+type ControlPlane struct {
+	// fixed after Start
+	opts   Options
+	client kubernetes.Interface
+	ports  ports
+	root   []byte
+
+	mu      sync.Mutex
+	process *process.Process
+	faults  server.Faults
+}
+
+type ports struct{ secure, plain, monitoring int }
+
+// Start starts the control plane and returns once it serves what the cluster
+// holds and its root certificate is known.
+func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	if opts.MaxProcs == 0 {
+		opts.MaxProcs = runtime.NumCPU()
+	}
+	if opts.Interval == 0 {
+		opts.Interval = DefaultInterval
+	}
+	var err error
+	if opts.Program == "" {
+		if opts.Program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("finding scaler's own program: %w", err)
+		}
+	}
+	if err := opts.Faults.Validate(); err != nil {
+		return nil, err
+	}
+	free, err := process.FreePorts(3)
+	if err != nil {
+		return nil, fmt.Errorf("finding ports for the reference control plane: %w", err)
+	}
+	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2]}, faults: opts.Faults}
+	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
+		return nil, fmt.Errorf("making a client for the reference control plane: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: server.Namespace}}
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating namespace %s: %w", server.Namespace, err)
+	}
+	opts.Progress("starting the reference control plane")
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	authority, err := server.KeptAuthority(ctx, c.client)
+	if err != nil {
+		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
+	}
+	c.root = authority.RootPEM()
+	return c, nil
+}
+
+// Restart starts it again after it ended, on the same addresses and with the
+// same root.
+func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
+
+// Process is the program that runs now, or ran last.
+func (c *ControlPlane) Process() *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process
+}
+
+// Describe says how the reference control plane is set.
+func (c *ControlPlane) Describe() controlplane.Description {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	settings := map[string]string{
+		"interval":     max(0, c.opts.Interval).String(),
+		"verifyTokens": strconv.FormatBool(c.opts.VerifyTokens),
+	}
+	if c.faults.Delay > 0 {
+		settings["delay"] = c.faults.Delay.String()
+	}
+	if c.faults.Drop > 0 {
+		settings["drop"] = strconv.FormatFloat(c.faults.Drop, 'g', -1, 64)
+		settings["dropSeed"] = strconv.FormatUint(c.faults.Seed, 10)
+	}
+	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.MaxProcs, Settings: settings}
+}
+
+// PlainAddress is host:port of its ADS service without TLS.
+func (c *ControlPlane) PlainAddress() string { return address(c.ports.plain) }
+
+// SetFaults makes it late, and lose pushes, from now on: a mesh must have
+// converged before its updates are lost.
+func (c *ControlPlane) SetFaults(ctx context.Context, f server.Faults) error {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("setting the faults of the reference control plane: %w", err)
+	}
+	if err := call(ctx, http.MethodPut, "http://"+address(c.ports.monitoring)+"/faults", body); err != nil {
+		return fmt.Errorf("setting the faults of the reference control plane: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = f // for a restart too
+	return nil
+}
+
+// run starts the process and waits until it is ready.
+func (c *ControlPlane) run(ctx context.Context) error {
+	c.mu.Lock()
+	faults := c.faults
+	c.mu.Unlock()
+	p, err := c.opts.Group.Start(process.Spec{
+		Name: Name,
+		Path: c.opts.Program,
+		Args: []string{Name,
+			"--kubeconfig", c.opts.Kubeconfig,
+			"--secure", address(c.ports.secure),
+			"--plain", address(c.ports.plain),
+			"--monitoring", address(c.ports.monitoring),
+			"--selector", kwok.RunLabel,
+			"--interval", max(0, c.opts.Interval).String(),
+			"--verify-tokens=" + strconv.FormatBool(c.opts.VerifyTokens),
+			"--delay", faults.Delay.String(),
+			"--drop", strconv.FormatFloat(faults.Drop, 'g', -1, 64),
+			"--drop-seed", strconv.FormatUint(faults.Seed, 10),
+		},
+		Env: []string{"GOMAXPROCS=" + strconv.Itoa(c.opts.MaxProcs), "HOME=" + c.opts.LogDir, "PATH=/usr/bin:/bin"},
+		Dir: c.opts.LogDir,
+		Log: filepath.Join(c.opts.LogDir, "reference.log"),
+	})
+	if err != nil {
+		return fmt.Errorf("starting the reference control plane: %w", err)
+	}
+	c.mu.Lock()
+	c.process = p
+	c.mu.Unlock()
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err = process.WaitReady(ready, p, func(ctx context.Context) error {
+		return call(ctx, http.MethodGet, "http://"+address(c.ports.monitoring)+"/ready", nil)
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the reference control plane: %w", err), p.Stop(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// call fails unless the answer is 200.
+func call(ctx context.Context, method, url string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(text))
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+)
+
+// ServeOptions are those of the program; see server.Options.
+type ServeOptions struct {
+	Kubeconfig string // file; its current context is the cluster that is served
+	// Addresses to listen on, host:port; Plain "" = none.
+	Secure, Plain, Monitoring string
+
+	Selector     string
+	Interval     time.Duration
+	VerifyTokens bool
+	Faults       server.Faults
+}
+
+// Serve is the program itself: it serves until ctx is done.
+func Serve(ctx context.Context, o ServeOptions) error {
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
+	}
+	config.QPS = -1 // no limit of the client's own
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	authority, err := server.KeptAuthority(ctx, client)
+	if err != nil {
+		return err
+	}
+	options := server.Options{
+		Client: client, Authority: authority,
+		Selector: o.Selector, Interval: o.Interval, VerifyTokens: o.VerifyTokens, Faults: o.Faults,
+	}
+	var opened []net.Listener
+	for _, l := range []struct {
+		flag, address string
+		listener      *net.Listener
+	}{{"secure", o.Secure, &options.Secure}, {"plain", o.Plain, &options.Plain}, {"monitoring", o.Monitoring, &options.Monitoring}} {
+		if l.address == "" && l.flag == "plain" {
+			continue
+		}
+		*l.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", l.address)
+		if err != nil {
+			for _, o := range opened {
+				err = errors.Join(err, o.Close())
+			}
+			return fmt.Errorf("listening on --%s %s: %w", l.flag, l.address, err)
+		}
+		opened = append(opened, *l.listener)
+	}
+	return server.Run(ctx, options)
+}
