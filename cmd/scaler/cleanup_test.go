@@ -5,39 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
-
-func TestClusterAndCleanupUsage(t *testing.T) {
-	t.Setenv("SCALER_STATE_DIR", t.TempDir())
-	for _, test := range []struct {
-		args string
-		code int
-		say  string // on stderr
-	}{
-		{"cluster up Bad_Name", exitUsage, `cluster name "Bad_Name"`},
-		{"cluster up a b", exitUsage, "scaler cluster up: got 2 names"},
-		{"cluster down ../x", exitUsage, `cluster name "../x"`},
-		{"cluster down absent", exitFailed, "stopping cluster absent: no such cluster"},
-		{"cluster status extra", exitUsage, `"extra"`},
-		{"cluster status -o wide", exitUsage, `-o "wide"`},
-		{"cluster status", exitDone, ""},
-		{"cluster nonsense", exitUsage, `"nonsense"`},
-		{"cleanup -o wide", exitUsage, `-o "wide"`},
-		{"cleanup everything", exitUsage, `"everything"`},
-		{"cleanup", exitDone, "nothing to clean up"},
-	} {
-		var out, stderr bytes.Buffer
-		err := run(t.Context(), strings.Fields(test.args), nil, &out, &stderr)
-		if exitCode(err) != test.code || !strings.Contains(stderr.String(), test.say) {
-			t.Errorf("%s: exit %d, %q; want %d and %q", test.args, exitCode(err), stderr.String(), test.code, test.say)
-		}
-		if test.code == exitUsage && strings.Count(stderr.String(), "\n") != 1 {
-			t.Errorf("%s: %q, want one line", test.args, stderr.String())
-		}
-	}
-}
 
 func TestCleanupRemovesWhatADeadOwnerLeft(t *testing.T) {
 	state := t.TempDir()
