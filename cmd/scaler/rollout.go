@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
+	"scaler.mesh/scaler/pkg/topology"
 )
 
 type rolloutOptions struct {
@@ -53,7 +54,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.Uint64Var(&o.spec.Topology.Seed, "seed", o.spec.Topology.Seed, "seed of the call graph")
 	f.StringVar(&o.spec.Burst, "burst", o.spec.Burst, "how pods arrive: all at once")
 	f.StringVar(&o.spec.Mode, "mode", o.spec.Mode, "preset of knobs: permissive")
-	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane under test: istiod")
+	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane under test: istiod or reference")
 	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
 	f.DurationVar(&o.spec.Baseline, "baseline", o.spec.Baseline, "length of the baseline phase: control plane up, no mesh")
 	f.DurationVar(&o.spec.Settle, "settle", o.spec.Settle, "time between rollout and steady, part of no figure")
@@ -65,6 +66,13 @@ The first run builds the programs it needs, which takes a while; see
 	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
 	addComponentFlags(f, &o.spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
+	for flag, values := range map[string][]string{
+		"topology": {topology.Star, topology.Layers, topology.Random},
+		"xds":      {"delta", "sotw"},
+		"output":   report.Formats,
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
 }
 
