@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
@@ -40,6 +43,9 @@ The first run builds the programs it needs, which takes a while; see
   # a larger mesh, a quick look, figures as JSON
   scaler rollout --pods 400 --steady 20s -o json
 
+  # what scoping alone makes of the configuration
+  scaler rollout --pods 200 --scope declared
+
   # leave the cluster up afterwards
   scaler rollout --pods 50 --keep`,
 		Args: noArgs,
@@ -53,7 +59,10 @@ The first run builds the programs it needs, which takes a while; see
 	f.IntVar(&o.spec.Topology.FanOut, "fanout", o.spec.Topology.FanOut, "services that each service calls")
 	f.Uint64Var(&o.spec.Topology.Seed, "seed", o.spec.Topology.Seed, "seed of the call graph")
 	f.StringVar(&o.spec.Burst, "burst", o.spec.Burst, "how pods arrive: all at once")
-	f.StringVar(&o.spec.Mode, "mode", o.spec.Mode, "preset of knobs: permissive")
+	f.StringVar(&o.spec.Mode, "mode", o.spec.Mode, "preset of knobs: permissive (everyone may reach everyone) or strict (only declared calls)")
+	f.StringVar(&o.spec.Own.MTLS, "mtls", "", "knob, over the mode's: permissive or strict, whether plaintext is refused")
+	f.StringVar(&o.spec.Own.Scope, "scope", "", "knob, over the mode's: all or declared, what each sidecar is configured for")
+	f.StringVar(&o.spec.Own.Authz, "authz", "", "knob, over the mode's: none or declared, which calls are allowed")
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane under test: istiod or reference")
 	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
 	f.DurationVar(&o.spec.Baseline, "baseline", o.spec.Baseline, "length of the baseline phase: control plane up, no mesh")
@@ -67,6 +76,10 @@ The first run builds the programs it needs, which takes a while; see
 	addComponentFlags(f, &o.spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
+		"mode":     slices.Sorted(maps.Keys(controlplane.Modes)),
+		"mtls":     {"permissive", "strict"},
+		"scope":    {"all", "declared"},
+		"authz":    {"none", "declared"},
 		"topology": {topology.Star, topology.Layers, topology.Random},
 		"xds":      {"delta", "sotw"},
 		"output":   report.Formats,
@@ -107,6 +120,11 @@ func (o *rolloutOptions) complete(cmd *cobra.Command) error {
 	for _, name := range []string{"services", "namespaces", "fanout"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "0" {
 			return usagef("parsing --%s 0: want 1 or more", name)
+		}
+	}
+	for _, name := range []string{"mtls", "scope", "authz"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return usagef("parsing --%s \"\": want a value; without the flag the mode decides", name)
 		}
 	}
 	if err := o.spec.Validate(); err != nil {

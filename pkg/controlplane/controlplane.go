@@ -49,6 +49,10 @@ type Mesh interface {
 	// Wants are the resources that every sidecar of the service with this index
 	// must come to hold.
 	Wants(mesh topology.Mesh, knobs Knobs, service int) []convergence.Want
+	// Holds are all resources that a sidecar of the service with this index
+	// holds when converged, no more and no fewer: the wanted ones and what the
+	// control plane adds of its own accord. nil if the adapter cannot say.
+	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
 	// EndpointHealth is what the control plane makes of an endpoint's
 	// conditions; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)

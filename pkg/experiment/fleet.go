@@ -18,7 +18,6 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
@@ -405,30 +404,5 @@ func (f *fleet) count(s *Status) {
 		if !p.times.Connected.IsZero() {
 			s.Connected++
 		}
-	}
-}
-
-// configurationBytes is the size of what the sidecars hold, over those that
-// were complete; nil if none was.
-func (f *fleet) configurationBytes() *record.ConfigurationBytes {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var sum, most float64
-	sidecars := 0
-	for _, p := range f.pods {
-		if p.gone || p.times.Complete.IsZero() {
-			continue
-		}
-		held := float64(p.sidecar.ConfigurationBytes())
-		sum += held
-		most = max(most, held)
-		sidecars++
-	}
-	if sidecars == 0 {
-		return nil
-	}
-	return &record.ConfigurationBytes{
-		Mean: new(sum / float64(sidecars)), Max: &most,
-		Note: "bytes of the resources a sidecar holds when converged",
 	}
 }

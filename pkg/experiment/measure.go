@@ -174,7 +174,7 @@ func (r *rolloutRun) countXDS() {
 		x.Responses[t.String()] = c.Responses[t].Load()
 		x.Bytes[t.String()] = c.Bytes[t].Load()
 	}
-	x.ConfigurationBytes = r.fleet.configurationBytes()
+	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
 	r.record.XDS = x
 }
 

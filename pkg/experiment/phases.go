@@ -91,6 +91,8 @@ func (r *rolloutRun) settle(ctx context.Context) (undo, error) {
 	if err := r.window(ctx, record.PhaseSettle, r.spec.Settle, wait(r.spec.Settle)); err != nil {
 		return nil, err
 	}
+	r.holdings = r.fleet.holdings()
+	r.compareHoldings()
 	if last := r.fleet.lastResponse(); time.Since(last) < quietTime {
 		r.warn("controlPlane.steady", "the control plane still sent responses %.1f s before steady began", time.Since(last).Seconds())
 	}
@@ -106,7 +108,8 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	applier := &rollout.Applier{
 		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: r.adapter.NamespaceLabels(),
-		Scaling:         r.fleet.ownerScaled,
+		Objects:         r.adapter.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.dynamic,
+		Scaling: r.fleet.ownerScaled,
 	}
 	r.fleet.bursting.Store(true)
 	defer r.fleet.bursting.Store(false)
@@ -115,6 +118,7 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	return nil, r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := r.roll(limited, applier, rollout.Plan(r.mesh, burst))
 		r.countPods()
+		r.holdings = r.fleet.holdings()
 		switch {
 		case err == nil:
 			return record.EndedByConverged, nil

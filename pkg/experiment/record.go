@@ -25,7 +25,7 @@ func (r *rolloutRun) newRecord() record.Run {
 		Spec: record.Spec{
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed,
-			Burst: r.spec.Burst, Mode: r.spec.Mode, XDS: r.spec.XDS,
+			Burst: r.spec.Burst, Mode: r.spec.preset(), XDS: r.spec.XDS,
 			BaselineSeconds:        r.spec.Baseline.Seconds(),
 			SettleSeconds:          r.spec.Settle.Seconds(),
 			SteadySeconds:          r.spec.Steady.Seconds(),

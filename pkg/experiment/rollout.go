@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -46,6 +47,7 @@ type rolloutRun struct {
 	config   *rest.Config // of that cluster
 	adapter  controlplane.ControlPlane
 	client   kubernetes.Interface
+	dynamic  dynamic.Interface
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
 	recorder *recorder.Recorder
@@ -54,6 +56,7 @@ type rolloutRun struct {
 
 	latencies *latencies
 	lag       *stats.Histogram // how late scaler itself ran
+	holdings  holdings         // of the sidecars when converged
 
 	completed bool        // all phases were done
 	restarted atomic.Bool // the control plane was
@@ -154,6 +157,9 @@ func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) er
 	}
 	r.config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
 	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
+		return r.stopCluster, fmt.Errorf("making a client: %w", err)
+	}
+	if r.dynamic, err = dynamic.NewForConfig(r.config); err != nil {
 		return r.stopCluster, fmt.Errorf("making a client: %w", err)
 	}
 	return r.stopCluster, nil

@@ -7,7 +7,8 @@ package experiment
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +23,11 @@ import (
 type RolloutSpec struct {
 	Topology topology.Spec
 
-	Burst        string // "all"
-	Mode         string // a name of controlplane.Modes
-	ControlPlane string // "istiod" or "reference"
-	XDS          string // "delta" or "sotw"
+	Burst        string             // "all"
+	Mode         string             // a name of controlplane.Modes
+	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
+	ControlPlane string             // "istiod" or "reference"
+	XDS          string             // "delta" or "sotw"
 
 	Baseline        time.Duration // the control plane is up, no mesh
 	Settle          time.Duration // between rollout and steady; belongs to no figure
@@ -76,7 +78,7 @@ func (s RolloutSpec) Validate() error {
 		flag, value string
 		want        []string
 	}{
-		{"mode", s.Mode, []string{"permissive"}},
+		{"mode", s.Mode, slices.Sorted(maps.Keys(controlplane.Modes))},
 		{"control-plane", s.ControlPlane, []string{"istiod", "reference"}},
 		{"xds", s.XDS, []string{"delta", "sotw"}},
 	} {
@@ -86,6 +88,9 @@ func (s RolloutSpec) Validate() error {
 	}
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
+	}
+	if err := s.Knobs().Validate(); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		flag  string
@@ -114,13 +119,4 @@ func oneOf(flag, value string, want []string) error {
 		}
 	}
 	return fmt.Errorf("parsing --%s %q: want %s", flag, value, strings.Join(want, " or "))
-}
-
-// Knobs are the mesh's settings that the mode stands for.
-func (s RolloutSpec) Knobs() controlplane.Knobs { return controlplane.Modes[s.Mode] }
-
-// Name is the run's name, also its folder's in the record: control plane, mode
-// and size.
-func (s RolloutSpec) Name() string {
-	return s.ControlPlane + "-" + s.Mode + "-" + strconv.Itoa(s.Topology.Pods)
 }

@@ -116,14 +116,18 @@ type XDS struct {
 	Reconnects         *int64              `json:"reconnects,omitempty"`      // streams opened by a sidecar that had had one before
 	WastedResponses    *int64              `json:"wastedResponses,omitempty"` // of which every resource was held already
 	ConfigurationBytes *ConfigurationBytes `json:"configurationBytes,omitempty"`
+	// ConfigurationResources is how many resources of each type a sidecar
+	// holds when converged: the mean over the sidecars.
+	ConfigurationResources map[string]float64 `json:"configurationResources,omitempty"`
 }
 
 // ConfigurationBytes is the size of the resources that a sidecar holds when
 // converged, over all sidecars.
 type ConfigurationBytes struct {
-	Mean *float64 `json:"mean,omitempty"`
-	Max  *float64 `json:"max,omitempty"`
-	Note string   `json:"note,omitempty"`
+	Mean   *float64           `json:"mean,omitempty"`
+	Max    *float64           `json:"max,omitempty"`
+	ByType map[string]float64 `json:"byType,omitempty"` // mean, of each type
+	Note   string             `json:"note,omitempty"`
 }
 
 // Certificates count pods' certificates over the whole run.

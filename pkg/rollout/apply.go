@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"golang.org/x/sync/errgroup"
@@ -21,13 +23,20 @@ import (
 )
 
 // Applier makes a mesh's objects in a cluster: namespaces, service accounts,
-// services, and one Deployment for each service, scaled as a plan says.
+// services, what its knobs become, and one Deployment for each service, scaled
+// as a plan says.
 type Applier struct {
 	Client          kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
 	Run             string               // value of the run label on everything made
 	Mesh            topology.Mesh
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
-	Parallel        int               // requests in flight at most; 0 = 32
+
+	// Objects are what the mesh's knobs become, made once the namespaces and
+	// services are there. Applied through Dynamic, which may be nil if there are none.
+	Objects []*unstructured.Unstructured
+	Dynamic dynamic.Interface
+
+	Parallel int // requests in flight at most; 0 = 32
 
 	// Scaling is told, just before the request is sent, that the Deployment of
 	// a service is created, or scaled to more replicas. It is called from
@@ -55,7 +64,7 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
+	err = a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[i]
 		account := &corev1.ServiceAccount{ObjectMeta: a.meta(s, s.Account)}
 		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
@@ -70,6 +79,10 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 			return err
 		})
 	})
+	if err != nil || len(a.Objects) == 0 {
+		return err
+	}
+	return a.objects(ctx)
 }
 
 // Step brings the Deployments of one step to their replicas.

@@ -2,8 +2,7 @@ package istio
 
 import (
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"slices"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -15,35 +14,33 @@ func (c *ControlPlane) NamespaceLabels() map[string]string {
 	return map[string]string{"istio-injection": "enabled"}
 }
 
-// Objects are what the knobs become. Istio's defaults are the permissive mode's.
-func (c *ControlPlane) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
-	return nil
-}
+const (
+	virtualInbound  = "virtualInbound"
+	virtualOutbound = "virtualOutbound"
+)
 
 // Wants are the resources that every sidecar of the mesh's service with this
 // index must come to hold: a cluster, and its endpoints, for every port of
-// every service in scope; its own inbound cluster; the listeners; and in the
-// route configuration of each HTTP port the services that have that port.
+// every service in scope; its own inbound cluster; the listeners, the inbound
+// one with the policies and the mutual TLS that the knobs ask for; and in the
+// route configuration of each HTTP port the services in scope that have it.
 //
 // Names follow BuildSubsetKey, BuildInboundSubsetKey and the outbound listener
 // builder of this version's pilot/pkg.
-func (c *ControlPlane) Wants(mesh topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
+func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
-	want := func(t convergence.Type, name string) convergence.Want {
-		return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
-	}
 	wants := []convergence.Want{
-		want(convergence.LDS, "virtualOutbound"),
-		want(convergence.LDS, "virtualInbound"),
+		want(convergence.LDS, virtualOutbound),
+		c.wantInbound(mesh, knobs, service),
 	}
 	for _, port := range own.Ports {
-		wants = append(wants, want(convergence.CDS, fmt.Sprintf("inbound|%d||", port.Target)))
+		wants = append(wants, want(convergence.CDS, inboundCluster(port)))
 	}
 	hosts := map[int][]string{}
-	for _, s := range mesh.Services {
+	for _, s := range scope(mesh, knobs, service) {
 		host := hostname(s)
 		for _, port := range s.Ports {
-			cluster := fmt.Sprintf("outbound|%d||%s", port.Number, host)
+			cluster := outboundCluster(port.Number, host)
 			endpoints := want(convergence.EDS, cluster)
 			endpoints.Service = s.Namespace + "/" + s.Name + ":" + port.Name
 			wants = append(wants, want(convergence.CDS, cluster), endpoints)
@@ -53,14 +50,88 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, _ controlplane.Knobs, service i
 	for port, members := range hosts {
 		route := want(convergence.RDS, fmt.Sprint(port))
 		route.Members = members
-		wants = append(wants, route, want(convergence.LDS, fmt.Sprintf("0.0.0.0_%d", port)))
+		wants = append(wants, route, want(convergence.LDS, anyAddress(port)))
 	}
 	return wants
 }
 
-func hostname(s topology.Service) string {
-	return fmt.Sprintf("%s.%s.svc.%s", s.Name, s.Namespace, trustDomain)
+// wantInbound is the listener of what reaches a workload. Its members tell the
+// generation of the policies that it carries.
+func (c *ControlPlane) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
+	own, inbound := mesh.Services[service], want(convergence.LDS, virtualInbound)
+	for _, port := range own.Ports {
+		if knobs.MTLS == "strict" {
+			inbound.Members = append(inbound.Members, convergence.MutualTLSMember(port.Target))
+		} else {
+			inbound.Members = append(inbound.Members, convergence.PlaintextMember(port.Target))
+		}
+	}
+	if knobs.Authz == "declared" {
+		for _, p := range policiesOf(mesh, service, callers(mesh)[service]) {
+			inbound.Members = append(inbound.Members, convergence.PolicyMember(p.ruleName(own)))
+		}
+	}
+	return inbound
 }
+
+// scope are the services of the mesh that a service's sidecars are configured
+// for. With scope all that is every one, its own included.
+func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []topology.Service {
+	if knobs.Scope != "declared" {
+		return mesh.Services
+	}
+	var services []topology.Service
+	for _, callee := range mesh.Services[service].Calls {
+		services = append(services, mesh.Services[callee])
+	}
+	return services
+}
+
+// always are the resources that a sidecar holds whatever the mesh is.
+var always = []convergence.Key{
+	{Type: convergence.CDS, Name: "BlackHoleCluster"},
+	{Type: convergence.CDS, Name: "InboundPassthroughCluster"},
+	{Type: convergence.CDS, Name: "PassthroughCluster"},
+	{Type: convergence.LDS, Name: virtualInbound},
+	{Type: convergence.LDS, Name: virtualOutbound},
+}
+
+// Holds are all resources that a sidecar of the service with this index holds
+// when converged, no more and no fewer, sorted: what is wanted, what istiod
+// sends to every proxy, and, unless the scope is declared, what the services
+// beside the mesh become.
+func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	keys := slices.Clone(always)
+	for _, w := range c.Wants(mesh, knobs, service) {
+		keys = append(keys, w.Key)
+	}
+	if knobs.Scope != "declared" {
+		for _, s := range c.beside {
+			keys = append(keys, s.keys()...)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return slices.Compact(keys)
+}
+
+func want(t convergence.Type, name string) convergence.Want {
+	return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
+}
+
+func hostname(s topology.Service) string { return fqdn(s.Name, s.Namespace) }
+
+func fqdn(service, namespace string) string {
+	return fmt.Sprintf("%s.%s.svc.%s", service, namespace, trustDomain)
+}
+
+func outboundCluster(port int, host string) string {
+	return fmt.Sprintf("outbound|%d||%s", port, host)
+}
+
+func inboundCluster(port topology.Port) string { return fmt.Sprintf("inbound|%d||", port.Target) }
+
+// anyAddress is the listener that takes an HTTP port of all services.
+func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 
 // EndpointHealth is what this version makes of an endpoint's conditions: ok is
 // false for one that it does not send. Not-ready endpoints are sent as

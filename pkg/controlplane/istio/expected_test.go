@@ -25,7 +25,7 @@ func TestWantsOfScopeAll(t *testing.T) {
 		{Key: key(convergence.EDS, "outbound|80||"+a), Service: "mesh-0/svc-0:http"},
 		{Key: key(convergence.EDS, "outbound|80||"+b), Service: "mesh-1/svc-1:http"},
 		{Key: key(convergence.LDS, "0.0.0.0_80")},
-		{Key: key(convergence.LDS, "virtualInbound")},
+		{Key: key(convergence.LDS, "virtualInbound"), Members: []string{"plaintext 8080"}},
 		{Key: key(convergence.LDS, "virtualOutbound")},
 		{Key: key(convergence.RDS, "80"), Members: []string{a, b}},
 	}

@@ -70,6 +70,7 @@ type ControlPlane struct {
 	dynamic dynamic.Interface
 	ports   ports
 	root    []byte
+	beside  []beside // services that are no part of the mesh
 
 	mu      sync.Mutex
 	process *process.Process
@@ -107,6 +108,9 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 	if err := c.awaitInstalled(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
+	}
+	if err := c.findBeside(ctx); err != nil {
+		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }

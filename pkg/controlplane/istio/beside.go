@@ -1,0 +1,97 @@
+package istio
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// beside is a service of the cluster that is no part of the mesh: the API
+// server's, istiod's own, those of the manifests. Sidecars that are configured
+// for everything are configured for these too.
+type beside struct {
+	host, address string // address: the cluster IP
+	ports         []besidePort
+}
+
+type besidePort struct {
+	number int
+	kind   listenerKind
+}
+
+// listenerKind is what istiod makes of a port's protocol.
+type listenerKind uint8
+
+const (
+	opaque  listenerKind = iota // a listener on the service's address
+	routed                      // the listener on any address, and a route configuration, both of the port
+	sniffed                     // a listener on the service's address, and a route configuration of its own
+)
+
+// kindOf follows kube.ConvertProtocol and the names in protocol.Parse of
+// Istio's pkg/config: a port's protocol is its appProtocol, or what its name
+// begins with.
+func kindOf(p corev1.ServicePort) listenerKind {
+	name, _, _ := strings.Cut(p.Name, "-")
+	if p.AppProtocol != nil {
+		name = *p.AppProtocol
+	}
+	switch strings.ToLower(name) {
+	case "http", "http2", "grpc":
+		return routed
+	case "https", "tls", "tcp":
+		return opaque
+	default:
+		return sniffed
+	}
+}
+
+// findBeside reads the services that are there before the mesh is.
+func (c *ControlPlane) findBeside(ctx context.Context) error {
+	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the services beside the mesh: %w", err)
+	}
+	for _, s := range services.Items {
+		b := beside{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
+		for _, p := range s.Spec.Ports {
+			if p.Protocol != corev1.ProtocolUDP {
+				b.ports = append(b.ports, besidePort{int(p.Port), kindOf(p)})
+			}
+		}
+		c.beside = append(c.beside, b)
+	}
+	return nil
+}
+
+// keys are the resources that the service becomes.
+func (b beside) keys() []convergence.Key {
+	var keys []convergence.Key
+	add := func(t convergence.Type, name string) { keys = append(keys, convergence.Key{Type: t, Name: name}) }
+	for _, p := range b.ports {
+		cluster := outboundCluster(p.number, b.host)
+		add(convergence.CDS, cluster)
+		add(convergence.EDS, cluster)
+		switch p.kind {
+		case routed:
+			add(convergence.LDS, anyAddress(p.number))
+			add(convergence.RDS, fmt.Sprint(p.number))
+		case sniffed:
+			add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number))
+			fallthrough
+		case opaque:
+			add(convergence.LDS, fmt.Sprintf("%s_%d", b.address, p.number))
+		}
+	}
+	return keys
+}
+
+func compareKeys(a, b convergence.Key) int {
+	return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
+}

@@ -1,0 +1,44 @@
+package experiment
+
+import (
+	"strconv"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// Knobs are the mesh's settings: those of the mode, each replaced by what was
+// asked for it alone.
+func (s RolloutSpec) Knobs() controlplane.Knobs {
+	knobs := controlplane.Modes[s.Mode]
+	for _, one := range []struct {
+		knob *string
+		own  string
+	}{{&knobs.MTLS, s.Own.MTLS}, {&knobs.Scope, s.Own.Scope}, {&knobs.Authz, s.Own.Authz}} {
+		if one.own != "" {
+			*one.knob = one.own
+		}
+	}
+	return knobs
+}
+
+// preset is the mode that the run is recorded with: "" when any knob was set by
+// itself.
+func (s RolloutSpec) preset() string {
+	if s.Own != (controlplane.Knobs{}) {
+		return ""
+	}
+	return s.Mode
+}
+
+// Name is the run's name, also its folder's in the record: control plane, mode
+// and size, as in istiod-strict-200. When knobs were set by themselves all three
+// take the mode's place, in the order of controlplane.Knobs:
+// istiod-permissive-declared-none-200.
+func (s RolloutSpec) Name() string {
+	mode := s.preset()
+	if mode == "" {
+		k := s.Knobs()
+		mode = k.MTLS + "-" + k.Scope + "-" + k.Authz
+	}
+	return s.ControlPlane + "-" + mode + "-" + strconv.Itoa(s.Topology.Pods)
+}
