@@ -18,7 +18,7 @@ type Counters struct {
 	Attempts   atomic.Int64 // dials
 	Refusals   atomic.Int64 // attempts that ended as Refused
 	Failures   atomic.Int64 // attempts that ended otherwise than as Refused or Stopped
-	Reconnects atomic.Int64 // streams opened by a sidecar that had had one before
+	Reconnects atomic.Int64 // streams opened by a sidecar that had lost one on which it was answered
 
 	Responses [kinds]atomic.Int64 // by convergence.Type; 0: of types not asked for
 	Bytes     [kinds]atomic.Int64 // of those responses, as messages

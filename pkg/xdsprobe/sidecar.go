@@ -33,7 +33,7 @@ type Sidecar struct {
 	state   state
 	backoff backoff
 	attempt int
-	open    bool // ever had a stream
+	served  bool // a stream that has ended was answered
 
 	held    atomic.Int64
 	holding sync.Mutex // held while the state's tables change or are read from outside
@@ -133,6 +133,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 
 // count enters the end of an attempt into the counters.
 func (s *Sidecar) count(end StreamEnded) {
+	s.served = s.served || end.Responses > 0
 	switch end.Class {
 	case Stopped:
 	case Refused:
@@ -186,10 +187,9 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 
 // opened tells that a stream is up.
 func (s *Sidecar) opened(end *StreamEnded, requested time.Time) {
-	if s.open {
+	if s.served {
 		s.store.counters.Reconnects.Add(1)
 	}
-	s.open = true
 	s.observer.StreamOpened(s.config.ID, StreamOpened{
 		Attempt: end.Attempt, Dialed: end.Dialed, Connected: end.Connected, Requested: requested,
 	})
