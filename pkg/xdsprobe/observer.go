@@ -47,6 +47,10 @@ type Update struct {
 	First  bool // the first response of its stream
 	Bytes  int  // length of the response message
 	Wasted bool // it held resources, and the sidecar held every one of them already
+	// Complete says that with this, everything was answered and acknowledged
+	// that the sidecar asked for on its stream: what its subscription graph
+	// names. What it should hold is not known here; see pkg/convergence.
+	Complete bool
 	// Rejected is why the response was rejected; nil means acknowledged. After
 	// a rejection the sidecar goes on holding what it held.
 	Rejected error

@@ -111,8 +111,11 @@ func (s *stream) send(steps []step) error {
 			return fmt.Errorf("%w: %w", errSend, err)
 		}
 		now := time.Now()
-		for _, u := range steps[i].updates {
+		for j, u := range steps[i].updates {
 			u.AckedAt = now
+			if i == len(steps)-1 && j == len(steps[i].updates)-1 {
+				u.Complete = s.sidecar.state.complete()
+			}
 			s.sidecar.tell(u)
 		}
 	}
