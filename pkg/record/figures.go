@@ -2,10 +2,18 @@ package record
 
 // Arrival is how fast pods came.
 type Arrival struct {
-	// OfferedPerSecond is by plan; absent for a burst of all, which is as fast as it goes.
+	// OfferedPerSecond is by plan: the pods after the first burst over the time
+	// from the first burst to the last; absent for a burst of all, which is as fast
+	// as it goes.
 	OfferedPerSecond *float64 `json:"offeredPerSecond,omitempty"`
-	// AchievedPerSecond is pods created over the time from the first to the last creation seen.
+	// AchievedPerSecond is, for several bursts, the pods after the first burst
+	// over the time from the sight of that burst's last pod to that of the very
+	// last; for one, all pods over the time from the first to the last.
 	AchievedPerSecond *float64 `json:"achievedPerSecond,omitempty"`
+	// Steps is how many bursts there were; StepsLateSeconds is the greatest time
+	// from the moment at which one was due to its last request's answer.
+	Steps            *int     `json:"steps,omitempty"`
+	StepsLateSeconds *float64 `json:"stepsLateSeconds,omitempty"`
 }
 
 // Pods are counts at the end of rollout, but Connected counts those whose
@@ -57,6 +65,7 @@ type Latencies struct {
 	ClientWait            *Latency `json:"clientWait,omitempty"`            // token wanted to TokenRequest sent: scaler's own waiting
 	Connect               *Latency `json:"connect,omitempty"`               // dial to TLS and HTTP/2 settings done
 	ConnectTotal          *Latency `json:"connectTotal,omitempty"`          // first attempt to the attempt that succeeded
+	Reconnect             *Latency `json:"reconnect,omitempty"`             // stream lost to every type answered on another
 	FirstConfiguration    *Latency `json:"firstConfiguration,omitempty"`    // first request sent to first response
 	CompleteConfiguration *Latency `json:"completeConfiguration,omitempty"` // first request sent to last resource expected at that moment received and acknowledged
 

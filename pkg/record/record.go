@@ -30,7 +30,7 @@ type Status string
 // write one last time.
 const (
 	StatusCompleted   Status = "completed"   // all phases done, every sidecar converged
-	StatusUnconverged Status = "unconverged" // the rollout's time limit passed first
+	StatusUnconverged Status = "unconverged" // the time limit of the rollout, or of a fault, passed first
 	StatusInterrupted Status = "interrupted" // by a signal, or killed without a word
 	StatusFailed      Status = "failed"      // by environment, program or control plane; Reason says which
 )
@@ -67,6 +67,8 @@ type Run struct {
 	XDS          *XDS                       `json:"xds,omitempty"`
 	Certificates *Certificates              `json:"certificates,omitempty"`
 	Own          *Own                       `json:"own,omitempty"`
+	Churn        *Churn                     `json:"churn,omitempty"`
+	Faults       []Fault                    `json:"faults,omitempty"` // in order of time
 	Instrument   *Instrument                `json:"instrument,omitempty"`
 	Warnings     []Warning                  `json:"warnings,omitempty"`
 
@@ -99,6 +101,8 @@ const (
 	PhaseSteady   PhaseName = "steady"   // nothing is touched
 	PhaseProbe    PhaseName = "probe"    // changes are made and followed
 	PhaseStorm    PhaseName = "storm"    // all sidecars ask for a certificate anew
+	PhaseChurn    PhaseName = "churn"    // pods are replaced at a rate
+	PhaseFault    PhaseName = "fault"    // something is broken on purpose; one phase for each fault
 )
 
 // EndedBy says what ended a phase.
@@ -110,9 +114,10 @@ const (
 	EndedByConverged EndedBy = "converged"
 	EndedByTimeout   EndedBy = "timeout"
 	EndedByInterrupt EndedBy = "interrupt"
+	EndedByFailure   EndedBy = "failure"
 )
 
-// Phase returns the run's phase of that name, nil when it was not reached.
+// Phase returns the run's first phase of that name, nil when it was not reached.
 func (r *Run) Phase(name PhaseName) *Phase {
 	for i := range r.Phases {
 		if r.Phases[i].Name == name {
@@ -130,10 +135,11 @@ type ByPhase[T any] struct {
 	Steady   T `json:"steady,omitempty"`
 	Probe    T `json:"probe,omitempty"`
 	Storm    T `json:"storm,omitempty"`
+	Churn    T `json:"churn,omitempty"`
 }
 
 // At returns where the T of a phase is kept, for reading and setting; nil for
-// a phase that has no figures (settle).
+// a phase that has no figures (settle) or has them elsewhere (fault).
 func (b *ByPhase[T]) At(phase PhaseName) *T {
 	switch phase {
 	case PhaseBaseline:
@@ -146,6 +152,8 @@ func (b *ByPhase[T]) At(phase PhaseName) *T {
 		return &b.Probe
 	case PhaseStorm:
 		return &b.Storm
+	case PhaseChurn:
+		return &b.Churn
 	default:
 		return nil
 	}

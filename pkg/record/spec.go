@@ -16,8 +16,12 @@ type Spec struct {
 	SettleSeconds          float64 `json:"settleSeconds,omitempty"`
 	SteadySeconds          float64 `json:"steadySeconds,omitempty"`
 	ConvergeTimeoutSeconds float64 `json:"convergeTimeoutSeconds,omitempty"`
-	Probes                 int     `json:"probes"` // changes of each kind made in the probe phase
-	Repeat                 int     `json:"repeat,omitempty"`
+	Probes                 int     `json:"probes"`           // changes of each kind made in the probe phase
+	Repeat                 int     `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
+
+	StartDelay string   `json:"startDelay,omitempty"` // from a pod's address to its sidecar's start, as in uniform:1s-5s; "" = none
+	Churn      string   `json:"churn,omitempty"`      // pods replaced a second, as in 2/s; "" = none
+	Faults     []string `json:"faults,omitempty"`     // NAME@PHASE
 }
 
 // Environment is what a run was measured on; "" and 0 mean not known.
@@ -34,11 +38,16 @@ type Environment struct {
 
 // ControlPlaneSource says which control plane was measured and how it was set.
 type ControlPlaneSource struct {
-	Name       string            `json:"name,omitempty"`
-	Version    string            `json:"version,omitempty"`
-	Replicas   int               `json:"replicas,omitempty"`
-	GOMAXPROCS int               `json:"gomaxprocs,omitempty"`
-	Settings   map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
+	Name       string `json:"name,omitempty"`
+	Version    string `json:"version,omitempty"`
+	Replicas   int    `json:"replicas,omitempty"`
+	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
+	CPUs       []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
+	// MemoryLimitBytes is the limit that it was told of (GOMEMLIMIT is 90 % of
+	// it), and that the kernel held it to if MemoryLimitEnforced.
+	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`
+	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`
+	Settings            map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
 }
 
 // Knobs are the mesh's settings.
