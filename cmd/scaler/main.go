@@ -47,7 +47,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := newRootCommand(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+	case exitCode(err) == exitInterrupted:
+		fmt.Fprintln(stderr, "scaler: interrupted; everything that was started is stopped")
+	default:
 		fmt.Fprintln(stderr, "scaler:", err)
 	}
 	return err
