@@ -36,7 +36,7 @@ func newReferenceCommand() *cobra.Command {
 	f.StringVar(&o.Plain, "plain", "", "address of ADS without TLS (default none)")
 	f.StringVar(&o.Monitoring, "monitoring", "127.0.0.1:18014", "address of /metrics, /ready and /faults")
 	f.StringVar(&o.Selector, "selector", "", "labels of the services to serve (default all)")
-	f.DurationVar(&o.Interval, "interval", reference.DefaultInterval, "least time between two updates; the first after a quiet time does not wait")
+	f.DurationVar(&o.Pace, "pace", reference.DefaultPace, "time that the next changes wait for each push that the ones before caused")
 	f.BoolVar(&o.VerifyTokens, "verify-tokens", false, "have the API server review the token of every certificate request and stream")
 	f.DurationVar(&o.Faults.Delay, "delay", 0, "hold back every push for so long; what answers a sidecar's own request is not held back")
 	f.StringVar(&drop, "drop", "0%", "share of the pushes that is not sent; what answers a sidecar's own request is always sent")

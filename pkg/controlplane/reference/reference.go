@@ -39,9 +39,9 @@ import (
 // Name is that of the control plane, its process and its hidden command.
 const Name = "reference"
 
-// DefaultInterval keeps a rollout of many pods from pushing every one of them
-// to every sidecar by itself. A change after a quiet time does not wait for it.
-const DefaultInterval = 100 * time.Millisecond
+// DefaultPace keeps a rollout of many pods from pushing every one of them to
+// every sidecar by itself: no more than 20,000 pushes a second.
+const DefaultPace = 50 * time.Microsecond
 
 // Options say where and how the reference control plane runs.
 type Options struct {
@@ -53,7 +53,7 @@ type Options struct {
 	LogDir     string         // reference.log is written there
 	MaxProcs   int            // GOMAXPROCS; 0 = this machine's processors
 
-	Interval     time.Duration // see server.Options; 0 = DefaultInterval, negative = none
+	Pace         time.Duration // see server.Options; 0 = DefaultPace, negative = none
 	VerifyTokens bool          // see server.Options; what it costs is istiod's cost too, so off for calibration
 	Faults       server.Faults // from the start; SetFaults sets others later
 	Progress     func(string)  // nil = silent
@@ -85,8 +85,8 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if opts.MaxProcs == 0 {
 		opts.MaxProcs = runtime.NumCPU()
 	}
-	if opts.Interval == 0 {
-		opts.Interval = DefaultInterval
+	if opts.Pace == 0 {
+		opts.Pace = DefaultPace
 	}
 	var err error
 	if opts.Program == "" {
@@ -137,7 +137,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	settings := map[string]string{
-		"interval":     max(0, c.opts.Interval).String(),
+		"pace":         max(0, c.opts.Pace).String(),
 		"verifyTokens": strconv.FormatBool(c.opts.VerifyTokens),
 	}
 	if c.faults.Delay > 0 {
@@ -183,7 +183,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 			"--plain", address(c.ports.plain),
 			"--monitoring", address(c.ports.monitoring),
 			"--selector", kwok.RunLabel,
-			"--interval", max(0, c.opts.Interval).String(),
+			"--pace", max(0, c.opts.Pace).String(),
 			"--verify-tokens=" + strconv.FormatBool(c.opts.VerifyTokens),
 			"--delay", faults.Delay.String(),
 			"--drop", strconv.FormatFloat(faults.Drop, 'g', -1, 64),

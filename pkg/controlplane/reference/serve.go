@@ -20,7 +20,7 @@ type ServeOptions struct {
 	Secure, Plain, Monitoring string
 
 	Selector     string
-	Interval     time.Duration
+	Pace         time.Duration
 	VerifyTokens bool
 	Faults       server.Faults
 }
@@ -42,7 +42,7 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	}
 	options := server.Options{
 		Client: client, Authority: authority,
-		Selector: o.Selector, Interval: o.Interval, VerifyTokens: o.VerifyTokens, Faults: o.Faults,
+		Selector: o.Selector, Pace: o.Pace, VerifyTokens: o.VerifyTokens, Faults: o.Faults,
 	}
 	var opened []net.Listener
 	for _, l := range []struct {

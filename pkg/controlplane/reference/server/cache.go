@@ -62,8 +62,9 @@ type structure struct {
 }
 
 // update replaces load assignments by name, those that are nil by nothing, and
-// the structure unless it is nil; then it tells every watch that this concerns.
-func (c *cache) update(assignments set, st *structure) {
+// the structure unless it is nil; then it tells every watch that this concerns
+// and returns how many these were.
+func (c *cache) update(assignments set, st *structure) (pushes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision++
@@ -100,9 +101,11 @@ func (c *cache) update(assignments set, st *structure) {
 			}
 			if d := c.lacks(w, names); !d.empty() {
 				c.push(w, d)
+				pushes++
 			}
 		}
 	}
+	return pushes
 }
 
 // replace puts r into s, or removes what is there if r is nil, and reports

@@ -57,10 +57,11 @@ type Options struct {
 	// Selector selects Services and EndpointSlices by their labels; "" = all,
 	// the cluster's own among them.
 	Selector string
-	// Interval is the least time between two updates. The first change after a
-	// quiet time is pushed at once; those that follow within the interval are
-	// pushed together at its end. 0 = each change by itself.
-	Interval time.Duration
+	// Pace bounds what a burst of changes costs: after the changes that are
+	// there were pushed, the next ones wait so long for each of these pushes.
+	// About as long as a push takes to arrive, it holds back no change that is
+	// made after the one before has arrived everywhere. 0 = none.
+	Pace time.Duration
 	// VerifyTokens has the bearer token of every certificate request and every
 	// stream reviewed by the API server, and issues a certificate only for the
 	// token's own identity. Without, tokens are not looked at, and anyone who

@@ -24,12 +24,11 @@ import (
 // byService is an index of EndpointSlices.
 const byService = "service"
 
-// source turns what the cluster says into the cache's resources: the first
-// change after a quiet time at once, more no sooner than interval later.
+// source turns what the cluster says into the cache's resources.
 type source struct {
 	client   kubernetes.Interface
 	selector string // of Services and EndpointSlices
-	interval time.Duration
+	pace     time.Duration
 	cache    *cache
 	count    *counters
 
@@ -46,7 +45,7 @@ type source struct {
 
 func newSource(o Options, c *cache, count *counters) *source {
 	return &source{
-		client: o.Client, selector: o.Selector, interval: o.Interval, cache: c, count: count,
+		client: o.Client, selector: o.Selector, pace: o.Pace, cache: c, count: count,
 		stale: map[string]struct{}{}, wake: make(chan struct{}, 1), assigned: map[string][]string{},
 	}
 }
@@ -83,15 +82,16 @@ func (s *source) run(ctx context.Context, synced func()) error {
 			return nil
 		case <-s.wake:
 		}
-		if err := s.apply(); err != nil {
+		pushes, err := s.apply()
+		if err != nil {
 			return err
 		}
 		if synced != nil {
 			synced()
 			synced = nil
 		}
-		if s.interval > 0 {
-			pause := time.NewTimer(s.interval)
+		if wait := time.Duration(pushes) * s.pace; wait > 0 {
+			pause := time.NewTimer(wait)
 			select {
 			case <-ctx.Done():
 				pause.Stop()
@@ -116,8 +116,8 @@ func (s *source) touch(structure bool, workload string) {
 	}
 }
 
-// apply takes over what changed.
-func (s *source) apply() error {
+// apply takes over what changed, and returns how many pushes that caused.
+func (s *source) apply() (pushes int, err error) {
 	s.mu.Lock()
 	restructure, stale := s.structure, s.stale
 	s.structure, s.stale = false, map[string]struct{}{}
@@ -126,19 +126,17 @@ func (s *source) apply() error {
 	assignments := set{}
 	for workload := range stale {
 		if err := s.assign(workload, assignments); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	var st *structure
 	if restructure {
-		var err error
 		if st, err = build(s.mesh()); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	s.cache.update(assignments, st)
 	s.count.updates.Inc()
-	return nil
+	return s.cache.update(assignments, st), nil
 }
 
 // assign puts the load assignments of one workload's service into all, nil for
