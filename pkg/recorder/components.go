@@ -3,7 +3,8 @@ package recorder
 import "github.com/prometheus/client_golang/prometheus"
 
 // components exposes what the sampler's components use, so that the run's TSDB
-// holds it also of programs without metrics of their own.
+// holds it also of programs without metrics of their own. Samples carry the time
+// of their reading, which is an edge's where there was one since the last scrape.
 type components struct{ sampler *Sampler }
 
 var (
@@ -32,13 +33,13 @@ func (components) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect is part of prometheus.Collector.
 func (c components) Collect(ch chan<- prometheus.Metric) {
-	for _, t := range c.sampler.totals() {
-		counter := func(desc *prometheus.Desc, value float64) {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value, t.name)
+	next := c.sampler.next()
+	for _, t := range next.all {
+		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64) {
+			ch <- prometheus.NewMetricWithTimestamp(next.at, prometheus.MustNewConstMetric(desc, kind, value, t.name))
 		}
-		gauge := func(desc *prometheus.Desc, value float64) {
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, t.name)
-		}
+		counter := func(desc *prometheus.Desc, value float64) { send(desc, prometheus.CounterValue, value) }
+		gauge := func(desc *prometheus.Desc, value float64) { send(desc, prometheus.GaugeValue, value) }
 		counter(componentCPU, t.cpu.Seconds())
 		counter(componentRestarts, float64(t.restarts))
 		if t.waited >= 0 {

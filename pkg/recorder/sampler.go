@@ -18,8 +18,10 @@ const defaultInterval = time.Second
 type Sampler struct {
 	interval time.Duration
 
-	mu     sync.Mutex
-	tracks map[string]*track
+	mu       sync.Mutex
+	tracks   map[string]*track
+	edges    []totals  // that Collect has not yet handed on, oldest first
+	exported time.Time // moment of the last that it has
 }
 
 // track is one component.
@@ -97,7 +99,9 @@ func (s *Sampler) Edge() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := time.Now()
-	return at, s.readAll()
+	err := s.readAll()
+	s.edges = append(s.edges, s.sums(at))
+	return at, err
 }
 
 // Run reads every process at the interval until ctx is done, then returns nil.
@@ -110,7 +114,10 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if _, err := s.Edge(); err != nil {
+			s.mu.Lock()
+			err := s.readAll()
+			s.mu.Unlock()
+			if err != nil {
 				return err
 			}
 		}
@@ -162,13 +169,36 @@ type total struct {
 	now      reading // of the last process
 }
 
-// totals reads all components anew and adds up their processes.
-func (s *Sampler) totals() []total {
+// totals are those of all components at one moment.
+type totals struct {
+	at  time.Time
+	all []total
+}
+
+// next is what to hand on at a scrape: the oldest edge that was not yet, else
+// all components read anew. So the TSDB holds the counters as they were at the
+// very edges of phases, wherever its scrapes fell. No two are of one
+// millisecond, the resolution of the TSDB.
+func (s *Sampler) next() totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for len(s.edges) > 0 {
+		edge := s.edges[0]
+		s.edges = s.edges[1:]
+		if edge.at.UnixMilli() > s.exported.UnixMilli() {
+			s.exported = edge.at
+			return edge
+		}
+	}
 	// What cannot be read stands as it was; Run reports it.
+	s.exported = time.Now()
 	_ = s.readAll()
-	totals := make([]total, 0, len(s.tracks))
+	return s.sums(s.exported)
+}
+
+// sums adds up the processes of each component. The caller holds mu.
+func (s *Sampler) sums(at time.Time) totals {
+	sums := totals{at: at}
 	for name, t := range s.tracks {
 		sum := total{name: name, restarts: len(t.lives) - 1, running: t.live != nil}
 		for _, l := range t.lives {
@@ -176,9 +206,9 @@ func (s *Sampler) totals() []total {
 			sum.cpu += sum.now.cpu
 			sum.waited += sum.now.waited
 		}
-		totals = append(totals, sum)
+		sums.all = append(sums.all, sum)
 	}
-	return totals
+	return sums
 }
 
 // readAll adds a reading to every component that runs. The caller holds mu.

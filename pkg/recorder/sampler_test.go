@@ -215,3 +215,32 @@ func BenchmarkReadProcess(b *testing.B) {
 		}
 	}
 }
+
+// The moments of edges are those of the samples that a scrape gets, one at each.
+func TestEdgesAreExported(t *testing.T) {
+	s := NewSampler(0)
+	if err := s.Watch("self", os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	var want []time.Time
+	for len(want) < 2 {
+		at, err := s.Edge()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of several in one millisecond the first counts.
+		if len(want) == 0 || at.UnixMilli() > want[0].UnixMilli() {
+			want = append(want, at)
+		}
+	}
+	for i, at := range want {
+		got := s.next()
+		if !got.at.Equal(at) || len(got.all) != 1 || got.all[0].name != "self" || got.all[0].cpu <= 0 {
+			t.Errorf("scrape %d gets %+v, want the edge of %v", i, got, at)
+		}
+	}
+	begin := time.Now()
+	if got := s.next(); got.at.Before(begin) {
+		t.Errorf("a scrape after all edges gets what was read at %v, before %v", got.at, begin)
+	}
+}
