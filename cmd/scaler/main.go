@@ -80,6 +80,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRolloutCommand(s),
+		newXDSCommand(s),
 		newReportCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),

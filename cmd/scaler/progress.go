@@ -46,15 +46,18 @@ func (v *progressView) say(msg string) {
 }
 
 // status shows how far the run is.
-func (v *progressView) status(s experiment.Status) {
+func (v *progressView) status(s experiment.Status) { v.show(s.Phase, statusLine(s)) }
+
+// show replaces the status line, which is plain ASCII. Where there is no
+// terminal a new phase is shown at once.
+func (v *progressView) show(phase, line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	line := statusLine(s)
 	if v.terminal == nil {
-		if time.Since(v.last) < plainEvery && s.Phase == v.phase {
+		if time.Since(v.last) < plainEvery && phase == v.phase {
 			return
 		}
-		v.last, v.phase = time.Now(), s.Phase
+		v.last, v.phase = time.Now(), phase
 		fmt.Fprintln(v.out, line)
 		return
 	}

@@ -43,6 +43,12 @@ func wanted(flag *pflag.Flag, cause error) string {
 		return "a number of 64 bits at most"
 	case kind == "int":
 		return "a whole number"
+	case kind == "float64":
+		return "a number"
+	case kind == "stringToString":
+		return "NAME=VALUE"
+	case kind == "sizes":
+		return "a whole number, or several as in 200,400,800"
 	case kind == "uint64":
 		return "a whole number, 0 or more"
 	case kind == "duration":

@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 const (
@@ -163,7 +164,13 @@ func (r *rolloutRun) countPods() {
 
 // countXDS reads the sidecars' counters into the record.
 func (r *rolloutRun) countXDS() {
-	c := r.fleet.probes.Counters()
+	x := xdsCounts(r.fleet.probes.Counters())
+	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
+	r.record.XDS = x
+}
+
+// xdsCounts are a fleet's counters as the record has them.
+func xdsCounts(c *xdsprobe.Counters) *record.XDS {
 	x := &record.XDS{
 		Responses: map[string]int64{}, Bytes: map[string]int64{},
 		Acks: new(c.Acks.Load()), Nacks: new(c.Nacks.Load()),
@@ -174,8 +181,7 @@ func (r *rolloutRun) countXDS() {
 		x.Responses[t.String()] = c.Responses[t].Load()
 		x.Bytes[t.String()] = c.Bytes[t].Load()
 	}
-	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
-	r.record.XDS = x
+	return x
 }
 
 // crossCheck lays the control plane's own counts beside ours. After a phase in

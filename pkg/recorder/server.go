@@ -18,16 +18,19 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 }
 
-// MetricsServer serves Metrics on a free port of 127.0.0.1.
+// MetricsServer serves Metrics over HTTP.
 type MetricsServer struct {
 	listener net.Listener
 	server   *http.Server
 }
 
-// Listen takes a free port for the metrics at once, so that URL can be handed
+// Listen takes a free port of 127.0.0.1 for the metrics; see ListenOn.
+func (m *Metrics) Listen() (*MetricsServer, error) { return m.ListenOn("127.0.0.1:0") }
+
+// ListenOn takes host:port for the metrics at once, so that URL can be handed
 // out; requests are answered when Run runs. Run must be called, or Close.
-func (m *Metrics) Listen() (*MetricsServer, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (m *Metrics) ListenOn(address string) (*MetricsServer, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serving metrics: %w", err)
 	}

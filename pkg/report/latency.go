@@ -40,12 +40,16 @@ func latencyRows(l *record.Latencies) []latencyRow {
 	return append(rows, latencyRow{"cluster's part", "latencies.clusterPart", false, l.ClusterPart})
 }
 
-func (r *runReport) latencies() table {
+func (r *runReport) latencies() table { return r.latencyTable(true) }
+
+// latencyTable shows the distributions that were measured and, if missing, also
+// those that every rollout should have.
+func (r *runReport) latencyTable(missing bool) table {
 	t := table{head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
 	for _, row := range latencyRows(&r.run.Latencies) {
 		l := row.value
 		if l == nil {
-			if row.always {
+			if row.always && missing {
 				t.add(row.name+r.mark(row.path, "latencies"), absent, absent, absent, absent, absent, absent)
 			}
 			continue

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/report"
+)
+
+type xdsOptions struct {
+	spec   experiment.XDSSpec
+	output string
+}
+
+func newXDSCommand(s streams) *cobra.Command {
+	o := xdsOptions{spec: experiment.DefaultXDSSpec()}
+	cmd := &cobra.Command{
+		Use:   "xds",
+		Short: "Let simulated sidecars live against any ADS server",
+		Long: `Connects simulated sidecars to an ADS server that is there already, without
+Kubernetes: each dials a connection of its own, subscribes as a proxy does to
+all that its configuration names, acknowledges, and comes back with a proxy's
+backoff when it is refused or loses its stream. A server that is not there yet
+is waited for in the same way.
+
+It runs for --duration, or without one until it is interrupted (Ctrl-C), which
+then is its ordinary end. The figures go to stdout either way. A sidecar is
+complete when everything that it asked for was answered and acknowledged; the
+exit code is 3 if any of them never was.
+
+--node-id, --node-cluster and --metadata are Go templates in which {{.Index}}
+counts from 0, {{.IP}} is an address of each sidecar's own, and {{.Namespace}}
+is that of --namespace. Their defaults are accepted by istiod, whose plaintext
+port is 15010.`,
+		Example: `  # 1000 sidecars against istiod's plaintext port, until Ctrl-C
+  scaler xds --address 127.0.0.1:15010 --clients 1000 --plaintext
+
+  # over TLS with a token, 50 a second, for five minutes, figures as JSON
+  scaler xds --address localhost:15012 --clients 1000 --rate 50 --duration 5m \
+    --tls-ca root-cert.pem --token-file token --server-name istiod.istio-system.svc -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.spec.Address, "address", "", "`HOST:PORT` of the ADS server")
+	f.IntVar(&o.spec.Clients, "clients", o.spec.Clients, "simulated sidecars")
+	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that they speak: delta or sotw")
+	f.DurationVar(&o.spec.Duration, "duration", 0, "how long they live (default until interrupted)")
+	f.Float64Var(&o.spec.Rate, "rate", 0, "sidecars started a second (default all at once)")
+	f.BoolVar(&o.spec.Plaintext, "plaintext", false, "speak without TLS and without a token")
+	f.StringVar(&o.spec.TLSCA, "tls-ca", "", "`FILE` with the roots of the server's certificate, in PEM")
+	f.StringVar(&o.spec.TokenFile, "token-file", "", "`FILE` with the bearer token that all sidecars send; read again when it may have changed")
+	f.StringVar(&o.spec.ServerName, "server-name", "", "`NAME` that the server's certificate must carry (default the host of --address)")
+	f.StringToStringVar(&o.spec.Headers, "header", nil, "gRPC metadata of every stream, as in ClusterID=Kubernetes")
+	f.StringVar(&o.spec.NodeID, "node-id", o.spec.NodeID, "`TEMPLATE` of a sidecar's node.id")
+	f.StringVar(&o.spec.NodeCluster, "node-cluster", o.spec.NodeCluster, "`TEMPLATE` of its node.cluster")
+	f.StringVar(&o.spec.Metadata, "metadata", o.spec.Metadata, "`TEMPLATE` of its node.metadata, a JSON object")
+	f.StringVar(&o.spec.Namespace, "namespace", o.spec.Namespace, "{{.Namespace}} of the templates")
+	f.StringVar(&o.spec.MetricsAddress, "metrics-address", "", "`HOST:PORT` that serves scaler's own metrics under /metrics; port 0 takes a free one (default none)")
+	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
+	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": report.Formats} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
+	if err := parseOutput(o.output, report.Formats...); err != nil {
+		return err
+	}
+	if err := o.spec.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	shown := newProgress(s.err)
+	defer shown.close()
+	run, err := experiment.XDS(cmd.Context(), o.spec, experiment.XDSProgress{
+		Say:    shown.say,
+		Status: func(st experiment.XDSStatus) { shown.show("", xdsStatusLine(st)) },
+	})
+	shown.close()
+	if run.Status == "" { // it did not come to live
+		return err
+	}
+	if printErr := report.PrintXDS(s.out, o.output, &run); printErr != nil {
+		return printErr
+	}
+	if errors.Is(err, experiment.ErrIncomplete) {
+		return fmt.Errorf("%w: %w", errMissed, err)
+	}
+	return err
+}
+
+// xdsStatusLine is plain ASCII, so that its length is its width.
+func xdsStatusLine(s experiment.XDSStatus) string {
+	elapsed := s.Elapsed.Round(time.Second).String()
+	if s.Length > 0 {
+		elapsed += "/" + s.Length.String()
+	}
+	return fmt.Sprintf("%s | sidecars %d connected, %d complete of %d | %d responses, %.1f MB | %d refused, %d failed",
+		elapsed, s.Open, s.Complete, s.Clients, s.Responses, float64(s.Bytes)/1e6, s.Refusals, s.Failures)
+}
