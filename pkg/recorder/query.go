@@ -144,7 +144,8 @@ func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
 func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, error) {
 	var missing []string
 	for job, targets := range r.targets {
-		expr := fmt.Sprintf("count(timestamp(up{job=%q} == 1) > %.3f)", job, float64(since.UnixMilli())/1000)
+		// Only of a bare selector does timestamp give the samples' own time.
+		expr := fmt.Sprintf("count(timestamp(up{job=%q}) > %.3f and up{job=%q} == 1)", job, float64(since.UnixMilli())/1000, job)
 		scraped, _, err := r.Value(ctx, expr, time.Now())
 		if err != nil {
 			return nil, err

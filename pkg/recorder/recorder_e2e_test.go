@@ -39,7 +39,7 @@ var programs map[string]string
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	programs, err = component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR")}, component.Prometheus, component.Promtool)
+	programs, err = component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")}, component.Prometheus, component.Promtool)
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(20*time.Minute))
 
@@ -180,6 +180,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		to, err := sampler.Edge()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Scraped(ctx, to)).To(Succeed())
+		Expect(value(ctx, r, "min(timestamp(up))", time.Now())).To(BeNumerically(">=", seconds(to)))
 		missed, total, err := r.Gaps(ctx, "flaky", from, to)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(missed).To(BeNumerically("~", 2, 1))

@@ -12,6 +12,9 @@ import (
 // defaultInterval is the time between two scrapes and between two readings.
 const defaultInterval = time.Second
 
+// sameEdge is the time within which two edges are one to the TSDB.
+const sameEdge = 20 * time.Millisecond
+
 // Sampler reads what processes of this machine use: at a steady interval while
 // Run runs, and at each Edge. A component is known by its name; its processes
 // may follow one another. Methods may be called by several goroutines.
@@ -177,15 +180,15 @@ type totals struct {
 
 // next is what to hand on at a scrape: the oldest edge that was not yet, else
 // all components read anew. So the TSDB holds the counters as they were at the
-// very edges of phases, wherever its scrapes fell. No two are of one
-// millisecond, the resolution of the TSDB.
+// very edges of phases, wherever its scrapes fell. Where one phase follows
+// another at once, one edge serves both: each takes the place of a scrape.
 func (s *Sampler) next() totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.edges) > 0 {
 		edge := s.edges[0]
 		s.edges = s.edges[1:]
-		if edge.at.UnixMilli() > s.exported.UnixMilli() {
+		if edge.at.Sub(s.exported) > sameEdge {
 			s.exported = edge.at
 			return edge
 		}
