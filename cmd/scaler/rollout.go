@@ -19,12 +19,15 @@ import (
 )
 
 type rolloutOptions struct {
-	spec   experiment.RolloutSpec
+	ladder experiment.Ladder
+	sizes  sizes
+	texts  rolloutTexts
 	output string
 }
 
 func newRolloutCommand(s streams) *cobra.Command {
-	o := rolloutOptions{spec: experiment.DefaultRolloutSpec()}
+	o := rolloutOptions{ladder: experiment.Ladder{Spec: experiment.DefaultRolloutSpec()}}
+	spec := &o.ladder.Spec
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Roll out a mesh against a real control plane and measure what that costs",
@@ -43,6 +46,12 @@ The first run builds the programs it needs, which takes a while; see
   # a larger mesh, a quick look, figures as JSON
   scaler rollout --pods 400 --steady 20s -o json
 
+  # how need grows with size and mode: eight runs
+  scaler rollout --pods 200,400,800,1600 --mode both --probes 0
+
+  # what it takes to come back when the control plane is killed
+  scaler rollout --pods 200 --fault kill-control-plane@steady
+
   # what scoping alone makes of the configuration
   scaler rollout --pods 200 --scope declared
 
@@ -52,31 +61,31 @@ The first run builds the programs it needs, which takes a while; see
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.spec.Topology.Pods, "pods", o.spec.Topology.Pods, "pods of the mesh, each with a sidecar")
-	f.IntVar(&o.spec.Topology.Services, "services", 0, "services the pods are spread over (default one for every 10 pods)")
-	f.IntVar(&o.spec.Topology.Namespaces, "namespaces", 0, "namespaces the services are spread over (default one for every 50 services)")
-	f.StringVar(&o.spec.Topology.Shape, "topology", o.spec.Topology.Shape, "call graph: star, layers or random")
-	f.IntVar(&o.spec.Topology.FanOut, "fanout", o.spec.Topology.FanOut, "services that each service calls")
-	f.Uint64Var(&o.spec.Topology.Seed, "seed", o.spec.Topology.Seed, "seed of the call graph")
-	f.StringVar(&o.spec.Burst, "burst", o.spec.Burst, "how pods arrive: all at once")
-	f.StringVar(&o.spec.Mode, "mode", o.spec.Mode, "preset of knobs: permissive (everyone may reach everyone) or strict (only declared calls)")
-	f.StringVar(&o.spec.Own.MTLS, "mtls", "", "knob, over the mode's: permissive or strict, whether plaintext is refused")
-	f.StringVar(&o.spec.Own.Scope, "scope", "", "knob, over the mode's: all or declared, what each sidecar is configured for")
-	f.StringVar(&o.spec.Own.Authz, "authz", "", "knob, over the mode's: none or declared, which calls are allowed")
-	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane under test: istiod or reference")
-	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
-	f.DurationVar(&o.spec.Baseline, "baseline", o.spec.Baseline, "length of the baseline phase: control plane up, no mesh")
-	f.DurationVar(&o.spec.Settle, "settle", o.spec.Settle, "time between rollout and steady, part of no figure")
-	f.DurationVar(&o.spec.Steady, "steady", o.spec.Steady, "length of the steady phase: nothing is touched")
-	f.DurationVar(&o.spec.ConvergeTimeout, "converge-timeout", o.spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
-	f.IntVar(&o.spec.Probes, "probes", o.spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
-	f.BoolVar(&o.spec.CertificateStorm, "certificate-storm", false, "in the end make all sidecars ask for a certificate anew at once")
-	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.BoolVar(&o.spec.Keep, "keep", false, "leave the cluster and the control plane running")
-	addComponentFlags(f, &o.spec.Programs)
+	o.addLadderFlags(f)
+	f.IntVar(&spec.Topology.Services, "services", 0, "services the pods are spread over (default one for every 10 pods)")
+	f.IntVar(&spec.Topology.Namespaces, "namespaces", 0, "namespaces the services are spread over (default one for every 50 services)")
+	f.StringVar(&spec.Topology.Shape, "topology", spec.Topology.Shape, "call graph: star, layers or random")
+	f.IntVar(&spec.Topology.FanOut, "fanout", spec.Topology.FanOut, "services that each service calls")
+	f.Uint64Var(&spec.Topology.Seed, "seed", spec.Topology.Seed, "seed of the call graph")
+	f.StringVar(&spec.Own.MTLS, "mtls", "", "knob, over the mode's: permissive or strict, whether plaintext is refused")
+	f.StringVar(&spec.Own.Scope, "scope", "", "knob, over the mode's: all or declared, what each sidecar is configured for")
+	f.StringVar(&spec.Own.Authz, "authz", "", "knob, over the mode's: none or declared, which calls are allowed")
+	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: istiod or reference")
+	f.StringVar(&spec.XDS, "xds", spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
+	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane up, no mesh")
+	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady, part of no figure")
+	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase: nothing is touched")
+	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
+	f.IntVar(&spec.Probes, "probes", spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
+	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "in the end make all sidecars ask for a certificate anew at once")
+	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
+	f.BoolVar(&spec.Keep, "keep", false, "leave the cluster and the control plane running")
+	o.addLoadFlags(f)
+	o.addPlacingFlags(f)
+	addComponentFlags(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
-		"mode":     slices.Sorted(maps.Keys(controlplane.Modes)),
+		"mode":     append(slices.Sorted(maps.Keys(controlplane.Modes)), bothModes),
 		"mtls":     {"permissive", "strict"},
 		"scope":    {"all", "declared"},
 		"authz":    {"none", "declared"},
@@ -95,21 +104,21 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	}
 	shown := newProgress(s.err)
 	defer shown.close()
-	run, err := experiment.Rollout(cmd.Context(), o.spec, experiment.Progress{Say: shown.say, Status: shown.status})
+	runs, err := o.ladder.Run(cmd.Context(), experiment.Progress{Say: shown.say, Status: shown.status})
 	shown.close()
-	if run.Dir != "" {
+	for _, run := range runs {
 		fmt.Fprintln(s.err, "record:", run.Dir)
 	}
-	if err != nil && !errors.Is(err, experiment.ErrUnconverged) {
-		return err
+	// What was measured is printed however it ended: the records say so.
+	if measured := slices.DeleteFunc(runs, func(r record.Run) bool { return len(r.Phases) == 0 }); len(measured) > 0 {
+		if printErr := report.Print(s.out, o.output, measured); printErr != nil {
+			return errors.Join(err, printErr)
+		}
 	}
-	if printErr := report.Print(s.out, o.output, []record.Run{run}); printErr != nil {
-		return printErr
-	}
-	if err != nil {
+	if errors.Is(err, experiment.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
-	return nil
+	return err
 }
 
 // complete checks every flag before anything is started.
@@ -127,19 +136,22 @@ func (o *rolloutOptions) complete(cmd *cobra.Command) error {
 			return usagef("parsing --%s \"\": want a value; without the flag the mode decides", name)
 		}
 	}
-	if err := o.spec.Validate(); err != nil {
+	if err := o.parseTexts(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := o.ladder.Validate(); err != nil {
 		return usagef("%w", err)
 	}
-	if o.spec.Out == "" {
+	if o.ladder.Spec.Out == "" {
 		if cmd.Flags().Changed("out") {
 			return usagef(`parsing --out "": want a folder`)
 		}
-		o.spec.Out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))
+		o.ladder.Spec.Out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))
 	}
 	state, err := stateDir()
 	if err != nil {
 		return err
 	}
-	o.spec.State = state
+	o.ladder.Spec.State = state
 	return nil
 }

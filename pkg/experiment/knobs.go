@@ -33,12 +33,17 @@ func (s RolloutSpec) preset() string {
 // Name is the run's name, also its folder's in the record: control plane, mode
 // and size, as in istiod-strict-200. When knobs were set by themselves all three
 // take the mode's place, in the order of controlplane.Knobs:
-// istiod-permissive-declared-none-200.
+// istiod-permissive-declared-none-200. The repeats of a run carry their number,
+// from -r2 on.
 func (s RolloutSpec) Name() string {
 	mode := s.preset()
 	if mode == "" {
 		k := s.Knobs()
 		mode = k.MTLS + "-" + k.Scope + "-" + k.Authz
 	}
-	return s.ControlPlane + "-" + mode + "-" + strconv.Itoa(s.Topology.Pods)
+	name := s.ControlPlane + "-" + mode + "-" + strconv.Itoa(s.Topology.Pods)
+	if s.Repeat > 1 {
+		name += "-r" + strconv.Itoa(s.Repeat)
+	}
+	return name
 }

@@ -45,7 +45,7 @@ func TestKnobs(t *testing.T) {
 func TestNamesOfRunsAreLabels(t *testing.T) {
 	for mtls := range map[string]bool{"permissive": true, "strict": true} {
 		s := DefaultRolloutSpec()
-		s.Topology.Pods = topology.MaxPods
+		s.Topology.Pods, s.Repeat = topology.MaxPods, maxRepeats
 		s.Own = controlplane.Knobs{MTLS: mtls, Scope: "declared", Authz: "declared"}
 		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
 			t.Errorf("%s: %v", s.Name(), problems)

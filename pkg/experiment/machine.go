@@ -38,7 +38,7 @@ func Requirements(ctx context.Context, programs component.Options, controlPlane 
 	}
 	req := doctor.Requirements{
 		Pods: pods,
-		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: runBytes + runBytesPerPod*uint64(pods)}},
+		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
 	}
 	needed := map[string]bool{}
 	for _, name := range rolloutPrograms(controlPlane) {
@@ -78,19 +78,30 @@ func goCache() string {
 	return os.TempDir()
 }
 
-// checkMachine fails when this machine lacks what the run needs, naming the
+// checkMachine fails when this machine lacks what the runs need, naming the
 // fix, and raises the limit of open files where that is allowed. What is only
 // doubtful is said.
-func (r *rolloutRun) checkMachine(ctx context.Context) error {
-	req, err := Requirements(ctx, r.spec.Programs, r.spec.ControlPlane, r.spec.Topology.Pods, r.spec.Out)
+func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) error {
+	largest, records := runs[0], uint64(0)
+	for _, run := range runs {
+		if run.Topology.Pods > largest.Topology.Pods {
+			largest = run
+		}
+		records += recordBytes(run.Topology.Pods)
+	}
+	req, err := Requirements(ctx, largest.Programs, largest.ControlPlane, largest.Topology.Pods, largest.Out)
 	if err != nil {
 		return err
 	}
+	req.Dirs[0].Bytes = records
 	results := doctor.Check(ctx, req)
 	for _, result := range results {
 		if result.Status == doctor.Warning {
-			r.progress.say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
+			progress.say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
 		}
 	}
 	return doctor.Error(results)
 }
+
+// recordBytes is the room that the record of a run of so many pods may take.
+func recordBytes(pods int) uint64 { return runBytes + runBytesPerPod*uint64(pods) }

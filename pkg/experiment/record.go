@@ -30,6 +30,10 @@ func (r *rolloutRun) newRecord() record.Run {
 			SettleSeconds:          r.spec.Settle.Seconds(),
 			SteadySeconds:          r.spec.Steady.Seconds(),
 			ConvergeTimeoutSeconds: r.spec.ConvergeTimeout.Seconds(),
+			Repeat:                 r.spec.Repeat,
+			StartDelay:             r.spec.StartDelay.String(),
+			Churn:                  r.spec.Churn.String(),
+			Faults:                 texts(r.spec.Faults),
 			Probes:                 r.spec.Probes,
 		},
 		Environment: record.Environment{
@@ -53,6 +57,15 @@ func (r *rolloutRun) describeControlPlane() {
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings,
 	}
+}
+
+// texts are things as they print.
+func texts[T fmt.Stringer](things []T) []string {
+	var all []string
+	for _, thing := range things {
+		all = append(all, thing.String())
+	}
+	return all
 }
 
 // warn puts a doubt beside the figure it touches.

@@ -72,14 +72,21 @@ type rolloutRun struct {
 
 // Rollout does one run: a cluster and a control plane of its own are started,
 // the mesh is rolled out and measured, the record is written, and everything
-// is stopped again. The record that it returns is also in its folder.
+// is stopped again. The record that it returns is also in its folder; Dir is ""
+// when nothing came to be started.
 //
-// The error is ErrUnconverged when the rollout's time limit passed first, and
-// wraps context.Canceled when ctx ended the run.
+// The error is ErrUnconverged when a time limit passed first, and wraps
+// context.Canceled when ctx ended the run.
 func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.Run, error) {
-	if err := spec.Validate(); err != nil {
+	runs, err := Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}.Run(ctx, progress)
+	if len(runs) == 0 {
 		return record.Run{}, err
 	}
+	return runs[0], err
+}
+
+// rollOut does one run, whose record goes into folder.
+func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progress Progress) (record.Run, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	r := &rolloutRun{
@@ -91,11 +98,8 @@ func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.R
 		lag:       stats.NewHistogram(),
 	}
 	r.record = r.newRecord()
-	if err := r.checkMachine(ctx); err != nil {
-		return r.record, err
-	}
 	var err error
-	if r.writer, err = record.Create(spec.Out, spec.Name()); err != nil {
+	if r.writer, err = folder.Create(spec.Name()); err != nil {
 		return r.record, err
 	}
 	if err := r.prepare(ctx); err != nil {

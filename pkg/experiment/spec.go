@@ -37,6 +37,16 @@ type RolloutSpec struct {
 
 	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
 
+	StartDelay rollout.Delay // from a pod's address to its sidecar's start
+	Churn      rollout.Churn // pods replaced a second, after steady and for as long; 0 = none
+	Faults     []Fault       // broken on purpose, each in its phase, in this order
+
+	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
+	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
+	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
+
+	Repeat int // which of several like runs this is, from 1; 0 = there is one
+
 	Out      string            // folder that takes the record as a sub-folder
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built
@@ -85,6 +95,12 @@ func (s RolloutSpec) Validate() error {
 		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
 		}
+	}
+	if all := len(processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
+		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
+	}
+	if err := checkEnv(s.ControlPlaneEnv); err != nil {
+		return err
 	}
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/rollout"
+)
+
+// bothModes is the value of --mode for one run of each.
+const bothModes = "both"
+
+// sizes is the value of --pods.
+type sizes []int
+
+// Set is part of pflag.Value.
+func (s *sizes) Set(text string) error {
+	all, err := experiment.ParseSizes(text)
+	if err != nil {
+		return err
+	}
+	*s = all
+	return nil
+}
+
+// Type is part of pflag.Value.
+func (s *sizes) Type() string { return "sizes" }
+
+// String is part of pflag.Value.
+func (s *sizes) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*s), " ", ","), "[]")
+}
+
+// rolloutTexts are values of flags that are parsed after all flags were read.
+type rolloutTexts struct {
+	mode       string
+	startDelay string
+	churn      string
+	faults     []string
+	memory     string
+}
+
+// addLadderFlags adds those that make several runs.
+func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
+	o.sizes = sizes{o.ladder.Spec.Topology.Pods}
+	f.Var(&o.sizes, "pods", "pods of the mesh, each with a sidecar; several sizes, as in 200,400,800, are one run each")
+	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
+	f.IntVar(&o.ladder.Repeats, "repeats", 1, "runs of each size and mode")
+}
+
+// addLoadFlags adds those that say how pods come, go and are disturbed.
+func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
+	spec := &o.ladder.Spec
+	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
+	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
+	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate after steady, and as long, as in 2/s")
+	f.StringArrayVar(&o.texts.faults, "fault", nil, "break NAME@PHASE, in rollout or steady, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
+}
+
+// addPlacingFlags adds those that say what the control plane is given.
+func (o *rolloutOptions) addPlacingFlags(f *pflag.FlagSet) {
+	spec := &o.ladder.Spec
+	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "bind the control plane to so many processors and set its GOMAXPROCS (default all)")
+	f.StringVar(&o.texts.memory, "control-plane-memory", "", "limit the control plane's memory, as in 512Mi or 2Gi; to exceed it is a result")
+	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "further NAME=VALUE for the control plane, repeatable")
+}
+
+// parseTexts parses what the flags above hold as text.
+func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
+	spec := &o.ladder.Spec
+	o.ladder.Pods = o.sizes
+	o.ladder.Modes = []string{o.texts.mode}
+	if o.texts.mode == bothModes {
+		o.ladder.Modes = []string{"permissive", "strict"}
+	} else if _, known := controlplane.Modes[o.texts.mode]; !known {
+		return usagef("parsing --mode %q: want permissive, strict or both", o.texts.mode)
+	}
+	for _, flag := range []string{"repeats", "control-plane-cpus"} {
+		if given := f.Lookup(flag); given.Changed && given.Value.String() == "0" {
+			return usagef("parsing --%s 0: want 1 or more", flag)
+		}
+	}
+	if f.Changed("start-delay") {
+		if spec.StartDelay, err = rollout.ParseDelay(o.texts.startDelay); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	if f.Changed("churn") {
+		if spec.Churn, err = rollout.ParseChurn(o.texts.churn); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	if f.Changed("control-plane-memory") {
+		if spec.ControlPlaneMemory, err = experiment.ParseMemory(o.texts.memory); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	for _, text := range o.texts.faults {
+		fault, err := experiment.ParseFault(text)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		spec.Faults = append(spec.Faults, fault)
+	}
+	return nil
+}
