@@ -19,10 +19,17 @@ func (c *ControlPlane) Metrics() controlplane.Metrics {
 // phaseMetrics are istiod's own figures over a phase, laid beside scaler's.
 // Times are means, from sums over counts, because the buckets are too coarse
 // for quantiles.
+//
+// Increases are plain differences: increase() extrapolates to the window's
+// ends, which over a rollout of seconds doubles a count, and takes a counter
+// that appears in the window as if it had begun with its first value. A
+// difference below zero, after a restart, is none.
 func phaseMetrics() []controlplane.Metric {
-	increase := func(metric string) string { return "sum(increase(" + metric + "[$window]))" }
+	increase := func(metric string) string {
+		return "((sum(" + metric + ") - (sum(" + metric + " offset $window) or vector(0))) >= 0)"
+	}
 	mean := func(metric string) string {
-		return "sum(increase(" + metric + "_sum[$window])) / (sum(increase(" + metric + "_count[$window])) > 0)"
+		return increase(metric+"_sum") + " / (" + increase(metric+"_count") + " > 0)"
 	}
 	return []controlplane.Metric{
 		{Name: "debounceSeconds", Expr: mean("pilot_debounce_time")},
