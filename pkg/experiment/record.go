@@ -20,6 +20,7 @@ func (r *rolloutRun) newRecord() record.Run {
 	t := r.spec.Topology.Defaults()
 	knobs := r.spec.Knobs()
 	return record.Run{
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
 		Name:    r.spec.Name(),
 		Started: time.Now().UTC(),
 		Spec: record.Spec{
