@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 // Bounds of a control plane's memory: below, none starts; above, nothing is
@@ -76,15 +77,21 @@ func lastProcessors(all []int, n int) []int {
 	return all[len(all)-n:]
 }
 
-// limitMemory reports whether the kernel can hold the control plane to its
-// memory limit, and warns when it cannot.
-func (r *rolloutRun) limitMemory() bool {
-	if r.spec.ControlPlaneMemory == 0 {
-		return false
+// place decides what the control plane is given of this machine. That a memory
+// limit cannot be enforced is a doubt about the run.
+func (r *rolloutRun) place() controlplane.Placing {
+	placing := controlplane.Placing{
+		CPUs:        lastProcessors(processors(), r.spec.ControlPlaneCPUs),
+		MaxProcs:    r.spec.ControlPlaneCPUs,
+		MemoryBytes: r.spec.ControlPlaneMemory,
+		Env:         r.spec.ControlPlaneEnv,
 	}
-	if err := process.CanLimitMemory(); err != nil {
-		r.warn("environment.controlPlane.memoryLimitBytes", "the limit is told to the control plane (GOMEMLIMIT) and not enforced: %v", err)
-		return false
+	if placing.MemoryBytes > 0 {
+		err := process.CanLimitMemory()
+		placing.Enforced = err == nil
+		if err != nil {
+			r.warn("environment.controlPlane.memoryLimitBytes", "the control plane is told of the limit (GOMEMLIMIT), and nothing enforces it: %v", err)
+		}
 	}
-	return true
+	return placing
 }

@@ -57,6 +57,7 @@ func (r *rolloutRun) describeControlPlane() {
 	d := r.adapter.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings,
+		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
 	}
 }
 

@@ -45,6 +45,7 @@ type rolloutRun struct {
 	keys     *keyPool
 	cluster  *cluster.Cluster
 	config   *rest.Config // of that cluster
+	placing  controlplane.Placing
 	adapter  controlplane.ControlPlane
 	client   kubernetes.Interface
 	dynamic  dynamic.Interface
@@ -179,6 +180,7 @@ func (r *rolloutRun) stopCluster(ctx context.Context) error {
 }
 
 func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
+	r.placing = r.place()
 	adapter, err := r.newControlPlane(ctx)
 	if err != nil {
 		return nil, err // what it started is in the cluster's group
@@ -199,6 +201,7 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 			Group:      r.cluster.Group(),
 			LogDir:     r.writer.LogDir(),
 			Progress:   r.progress.Say,
+			Placing:    r.placing,
 		})
 	case reference.Name:
 		return reference.Start(ctx, reference.Options{
@@ -208,6 +211,7 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 			Group:      r.cluster.Group(),
 			LogDir:     r.writer.LogDir(),
 			Progress:   r.progress.Say,
+			Placing:    r.placing,
 		})
 	default:
 		return nil, fmt.Errorf("no control plane %q", r.spec.ControlPlane)

@@ -15,10 +15,8 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"sort"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,9 +53,11 @@ type Options struct {
 	REST       *rest.Config   // the same cluster, for scaler's own requests
 	Group      *process.Group // the children that istiod joins
 	LogDir     string         // istiod.log is written there
-	MaxProcs   int            // GOMAXPROCS; 0 = this machine's processors, as the chart sets it from the processor limit
-	Env        []string       // further K=V for istiod, over the defaults
 	Progress   func(string)   // nil = silent
+
+	// Placing is what istiod is given of this machine; the chart sets GOMAXPROCS
+	// from the processor limit, too.
+	Placing controlplane.Placing
 }
 
 var _ controlplane.ControlPlane = (*ControlPlane)(nil)
@@ -83,9 +83,6 @@ type ports struct{ plain, secure, http, webhook, monitoring int }
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
-	}
-	if opts.MaxProcs == 0 {
-		opts.MaxProcs = runtime.NumCPU()
 	}
 	free, err := process.FreePorts(5)
 	if err != nil {
@@ -133,37 +130,35 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		"keepaliveMaxServerConnectionAge": connectionAge,
 		"ISTIOD_CUSTOM_HOST":              customHost,
 	}
-	for _, kv := range c.opts.Env {
-		name, value, _ := strings.Cut(kv, "=")
-		settings[name] = value
-	}
-	return controlplane.Description{Name: "istiod", Version: Version, Replicas: 1, MaxProcs: c.opts.MaxProcs, Settings: settings}
+	placing := c.opts.Placing
+	return controlplane.Description{Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(), Settings: placing.Settings(settings)}
 }
 
 // environment is what the chart gives istiod, and what a host process needs
 // beside it: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
 // to istiod's serving certificate.
 func (c *ControlPlane) environment() []string {
-	return append([]string{
-		"REVISION=" + revision,
+	return c.opts.Placing.Environment(
+		"REVISION="+revision,
 		"PILOT_CERT_PROVIDER=istiod",
 		"POD_NAME=istiod",
-		"POD_NAMESPACE=" + namespace,
+		"POD_NAMESPACE="+namespace,
 		"SERVICE_ACCOUNT=istiod",
-		"CLUSTER_ID=" + clusterID,
+		"CLUSTER_ID="+clusterID,
 		"CA_TRUSTED_NODE_ACCOUNTS=istio-system/ztunnel",
 		"PILOT_TRACE_SAMPLING=1",
 		"PILOT_ENABLE_ANALYSIS=false",
-		"GOMAXPROCS=" + strconv.Itoa(c.opts.MaxProcs),
-		"ISTIOD_CUSTOM_HOST=" + customHost,
-		"INJECTION_WEBHOOK_CONFIG_NAME=" + mutatingWebhook,
-		"VALIDATION_WEBHOOK_CONFIG_NAME=" + validatingWebhook,
-	}, c.opts.Env...)
+		"ISTIOD_CUSTOM_HOST="+customHost,
+		"INJECTION_WEBHOOK_CONFIG_NAME="+mutatingWebhook,
+		"VALIDATION_WEBHOOK_CONFIG_NAME="+validatingWebhook,
+		"HOME="+c.opts.LogDir,
+		"PATH=/usr/bin:/bin",
+	)
 }
 
 func (c *ControlPlane) run(ctx context.Context) error {
 	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	p, err := c.opts.Group.Start(process.Spec{
+	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
 		Name: "istiod",
 		Path: c.opts.Program,
 		Args: []string{"discovery",
@@ -177,10 +172,10 @@ func (c *ControlPlane) run(ctx context.Context) error {
 			"--keepaliveMaxServerConnectionAge", connectionAge,
 			"--log_output_level=default:info",
 		},
-		Env: append(c.environment(), "HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
+		Env: c.environment(),
 		Dir: c.opts.LogDir,
 		Log: filepath.Join(c.opts.LogDir, "istiod.log"),
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("starting istiod: %w", err)
 	}

@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -51,7 +50,8 @@ type Options struct {
 	REST       *rest.Config   // the same cluster, for scaler's own requests
 	Group      *process.Group // the children that it joins
 	LogDir     string         // reference.log is written there
-	MaxProcs   int            // GOMAXPROCS; 0 = this machine's processors
+
+	Placing controlplane.Placing // what it is given of this machine
 
 	Pace         time.Duration // see server.Options; 0 = DefaultPace, negative = none
 	VerifyTokens bool          // see server.Options; what it costs is istiod's cost too, so off for calibration
@@ -81,9 +81,6 @@ type ports struct{ secure, plain, monitoring int }
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
-	}
-	if opts.MaxProcs == 0 {
-		opts.MaxProcs = runtime.NumCPU()
 	}
 	if opts.Pace == 0 {
 		opts.Pace = DefaultPace
@@ -147,7 +144,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["drop"] = strconv.FormatFloat(c.faults.Drop, 'g', -1, 64)
 		settings["dropSeed"] = strconv.FormatUint(c.faults.Seed, 10)
 	}
-	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.MaxProcs, Settings: settings}
+	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.Placing.Processors(), Settings: c.opts.Placing.Settings(settings)}
 }
 
 // PlainAddress is host:port of its ADS service without TLS.
@@ -174,7 +171,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	c.mu.Lock()
 	faults := c.faults
 	c.mu.Unlock()
-	p, err := c.opts.Group.Start(process.Spec{
+	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
 		Name: Name,
 		Path: c.opts.Program,
 		Args: []string{Name,
@@ -189,10 +186,10 @@ func (c *ControlPlane) run(ctx context.Context) error {
 			"--drop", strconv.FormatFloat(faults.Drop, 'g', -1, 64),
 			"--drop-seed", strconv.FormatUint(faults.Seed, 10),
 		},
-		Env: []string{"GOMAXPROCS=" + strconv.Itoa(c.opts.MaxProcs), "HOME=" + c.opts.LogDir, "PATH=/usr/bin:/bin"},
+		Env: c.opts.Placing.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
 		Dir: c.opts.LogDir,
 		Log: filepath.Join(c.opts.LogDir, "reference.log"),
-	})
+	}))
 	if err != nil {
 		return fmt.Errorf("starting the reference control plane: %w", err)
 	}

@@ -1,0 +1,80 @@
+package controlplane
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+// Placing is what a control plane is given of this machine, and what it is told
+// of that. The zero value is all of it.
+type Placing struct {
+	CPUs        []int    // processors it may use; nil = all
+	MaxProcs    int      // its GOMAXPROCS; 0 = as many as there are processors
+	MemoryBytes int64    // that it may hold; 0 = no limit
+	Enforced    bool     // the kernel holds it to MemoryBytes, and kills it when it exceeds them
+	Env         []string // further NAME=VALUE, over what the adapter sets
+}
+
+// memoryShare is what a Go program is told of its memory limit (GOMEMLIMIT): the
+// rest is for what the Go runtime does not count, such as the program's own
+// pages and what the kernel holds for it.
+const memoryShare = 0.9
+
+// Environment is the environment of a control plane that is written in Go: what
+// the adapter sets, what the placing makes of GOMAXPROCS and GOMEMLIMIT, and
+// over both Env. Of a name that comes several times the last value counts.
+func (p Placing) Environment(own ...string) []string {
+	env := append([]string(nil), own...)
+	env = append(env, "GOMAXPROCS="+strconv.Itoa(p.Processors()))
+	if p.MemoryBytes > 0 {
+		env = append(env, "GOMEMLIMIT="+strconv.FormatInt(int64(memoryShare*float64(p.MemoryBytes)), 10))
+	}
+	return unique(append(env, p.Env...))
+}
+
+// Processors is GOMAXPROCS.
+func (p Placing) Processors() int {
+	if p.MaxProcs > 0 {
+		return p.MaxProcs
+	}
+	return runtime.NumCPU()
+}
+
+// Place puts a child that is to be started where the placing says.
+func (p Placing) Place(spec process.Spec) process.Spec {
+	spec.CPUs = p.CPUs
+	if p.Enforced {
+		spec.MemoryLimit = p.MemoryBytes
+	}
+	return spec
+}
+
+// Settings are what the placing adds to a control plane's description.
+func (p Placing) Settings(settings map[string]string) map[string]string {
+	for _, kv := range p.Environment() {
+		if name, value, _ := strings.Cut(kv, "="); name != "GOMAXPROCS" { // which has a place of its own
+			settings[name] = value
+		}
+	}
+	return settings
+}
+
+// unique keeps the last of the values of each name, where the first one stood:
+// of two, a program may read either.
+func unique(env []string) []string {
+	at := map[string]int{}
+	kept := env[:0]
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[name]; ok {
+			kept[i] = kv
+			continue
+		}
+		at[name] = len(kept)
+		kept = append(kept, kv)
+	}
+	return kept
+}
