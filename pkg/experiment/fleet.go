@@ -397,6 +397,9 @@ func (f *fleet) count(s *Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.pods {
+		if p.gone {
+			continue
+		}
 		s.Created++
 		if !p.times.Ready.IsZero() {
 			s.Ready++

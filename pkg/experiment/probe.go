@@ -79,15 +79,23 @@ func (r *rolloutRun) probe(ctx context.Context) (undo, error) {
 
 // probedServices are services with several pods, whose accounts stay the same
 // when a pod comes or goes: a change of the set of accounts would be a push of
-// everything to everyone.
+// everything to everyone. Those that some sidecar is configured to call come
+// before those that a change of would concern nobody.
 func (r *rolloutRun) probedServices() []int {
-	var services []int
+	var called, others []int
 	for i, s := range r.mesh.Services {
-		if s.Pods >= 2 && len(services) < probedServices {
-			services = append(services, i)
+		switch {
+		case s.Pods < 2:
+		case len(r.fleet.tracker.Subscribers(r.servicePort(i))) > 0:
+			called = append(called, i)
+		default:
+			others = append(others, i)
 		}
 	}
-	return services
+	if len(called) == 0 {
+		called = others
+	}
+	return called[:min(len(called), probedServices)]
 }
 
 // run makes all changes, kind by kind.

@@ -196,7 +196,9 @@ func (r *rolloutRun) showProgress(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			r.progress.Status(r.status())
+			if s := r.status(); s.Phase != "" {
+				r.progress.Status(s)
+			}
 		}
 	}
 }
