@@ -34,7 +34,10 @@ var homes = []struct {
 	modules  []string
 	packages []string
 }{
-	{[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, []string{"pkg/recorder"}},
+	{[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, []string{
+		"pkg/recorder",
+		"pkg/controlplane/reference/server", // a program of its own, with metrics of its own
+	}},
 	{[]string{"istio.io"}, []string{"pkg/controlplane"}},
 	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},

@@ -33,7 +33,8 @@ type Options struct {
 	// Name tells the cluster from others in Root; a DNS label.
 	Name string
 	// Root is the folder that holds all clusters, each in a folder of its name.
-	Root     string
+	Root string
+	// Programs are started as the cluster's components; all are needed.
 	Programs Programs
 	// KwokConfig is the configuration file of kwok, with Stages that make pods
 	// run; package kwok has one.
