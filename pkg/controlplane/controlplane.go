@@ -52,7 +52,7 @@ type Mesh interface {
 	// Holds are all resources that a sidecar of the service with this index
 	// holds when converged, no more and no fewer: the wanted ones and what the
 	// control plane adds of its own accord. nil if the adapter cannot say.
-	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
+	Holds(mesh topology.Mesh, knobs Knobs, service int) []Holding
 	// EndpointHealth is what the control plane makes of an endpoint's
 	// conditions; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
@@ -67,6 +67,12 @@ type Identities interface {
 	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(s Sidecar) (Issuer, error)
+}
+
+// Holding is one resource that a sidecar holds.
+type Holding struct {
+	convergence.Key
+	Bytes float64 // of its message, as predicted; 0 = not predicted
 }
 
 // ProbeKind is a kind of configuration change that is followed by a marker.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
@@ -40,5 +41,22 @@ func TestDifferences(t *testing.T) {
 				t.Error(cmp.Diff(c.want, got))
 			}
 		})
+	}
+}
+
+func TestExpectation(t *testing.T) {
+	key := func(kind convergence.Type, name string) convergence.Key {
+		return convergence.Key{Type: kind, Name: name}
+	}
+	e := newExpectation([]controlplane.Holding{
+		{Key: key(convergence.CDS, "a"), Bytes: 10}, {Key: key(convergence.CDS, "b"), Bytes: 5},
+		{Key: key(convergence.LDS, "c"), Bytes: 7}, {Key: key(convergence.LDS, "d")},
+	})
+	want := map[convergence.Type]float64{convergence.CDS: 15} // LDS is not predicted as a whole
+	if diff := cmp.Diff(want, e.bytes); diff != "" {
+		t.Errorf("bytes (-want +got):\n%s", diff)
+	}
+	if len(e.keys) != 4 {
+		t.Errorf("%d keys, want 4", len(e.keys))
 	}
 }

@@ -1,15 +1,12 @@
 package istio
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // beside is a service of the cluster that is no part of the mesh: the API
@@ -23,6 +20,7 @@ type beside struct {
 type besidePort struct {
 	number int
 	kind   listenerKind
+	http2  bool // its protocol says so: HTTP/2 or gRPC
 }
 
 // listenerKind is what istiod makes of a port's protocol.
@@ -37,18 +35,20 @@ const (
 // kindOf follows kube.ConvertProtocol and the names in protocol.Parse of
 // Istio's pkg/config: a port's protocol is its appProtocol, or what its name
 // begins with.
-func kindOf(p corev1.ServicePort) listenerKind {
+func kindOf(p corev1.ServicePort) (kind listenerKind, http2 bool) {
 	name, _, _ := strings.Cut(p.Name, "-")
 	if p.AppProtocol != nil {
 		name = *p.AppProtocol
 	}
 	switch strings.ToLower(name) {
-	case "http", "http2", "grpc":
-		return routed
+	case "http":
+		return routed, false
+	case "http2", "grpc":
+		return routed, true
 	case "https", "tls", "tcp":
-		return opaque
+		return opaque, false
 	default:
-		return sniffed
+		return sniffed, false
 	}
 }
 
@@ -62,36 +62,11 @@ func (c *ControlPlane) findBeside(ctx context.Context) error {
 		b := beside{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
 		for _, p := range s.Spec.Ports {
 			if p.Protocol != corev1.ProtocolUDP {
-				b.ports = append(b.ports, besidePort{int(p.Port), kindOf(p)})
+				kind, http2 := kindOf(p)
+				b.ports = append(b.ports, besidePort{int(p.Port), kind, http2})
 			}
 		}
 		c.beside = append(c.beside, b)
 	}
 	return nil
-}
-
-// keys are the resources that the service becomes.
-func (b beside) keys() []convergence.Key {
-	var keys []convergence.Key
-	add := func(t convergence.Type, name string) { keys = append(keys, convergence.Key{Type: t, Name: name}) }
-	for _, p := range b.ports {
-		cluster := outboundCluster(p.number, b.host)
-		add(convergence.CDS, cluster)
-		add(convergence.EDS, cluster)
-		switch p.kind {
-		case routed:
-			add(convergence.LDS, anyAddress(p.number))
-			add(convergence.RDS, fmt.Sprint(p.number))
-		case sniffed:
-			add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number))
-			fallthrough
-		case opaque:
-			add(convergence.LDS, fmt.Sprintf("%s_%d", b.address, p.number))
-		}
-	}
-	return keys
-}
-
-func compareKeys(a, b convergence.Key) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
 }

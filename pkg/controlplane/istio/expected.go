@@ -2,7 +2,6 @@ package istio
 
 import (
 	"fmt"
-	"slices"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -85,33 +84,6 @@ func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []topology
 		services = append(services, mesh.Services[callee])
 	}
 	return services
-}
-
-// always are the resources that a sidecar holds whatever the mesh is.
-var always = []convergence.Key{
-	{Type: convergence.CDS, Name: "BlackHoleCluster"},
-	{Type: convergence.CDS, Name: "InboundPassthroughCluster"},
-	{Type: convergence.CDS, Name: "PassthroughCluster"},
-	{Type: convergence.LDS, Name: virtualInbound},
-	{Type: convergence.LDS, Name: virtualOutbound},
-}
-
-// Holds are all resources that a sidecar of the service with this index holds
-// when converged, no more and no fewer, sorted: what is wanted, what istiod
-// sends to every proxy, and, unless the scope is declared, what the services
-// beside the mesh become.
-func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
-	keys := slices.Clone(always)
-	for _, w := range c.Wants(mesh, knobs, service) {
-		keys = append(keys, w.Key)
-	}
-	if knobs.Scope != "declared" {
-		for _, s := range c.beside {
-			keys = append(keys, s.keys()...)
-		}
-	}
-	slices.SortFunc(keys, compareKeys)
-	return slices.Compact(keys)
 }
 
 func want(t convergence.Type, name string) convergence.Want {
