@@ -32,6 +32,8 @@ func newReferenceCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "file that names the cluster to serve")
+	f.IntVar(&o.Static.Pods, "static-pods", 0, "serve a mesh of so many pods that no cluster holds")
+	f.IntVar(&o.Static.Services, "static-services", 0, "services of that mesh")
 	f.StringVar(&o.Secure, "secure", "127.0.0.1:18012", "address of ADS and the certificate API, over TLS")
 	f.StringVar(&o.Plain, "plain", "", "address of ADS without TLS (default none)")
 	f.StringVar(&o.Monitoring, "monitoring", "127.0.0.1:18014", "address of /metrics, /ready and /faults")

@@ -66,6 +66,7 @@ type ControlPlane struct {
 	// fixed after Start
 	opts   Options
 	client kubernetes.Interface
+	size   Size // of a mesh that no cluster holds; zero = the cluster's is served
 	ports  ports
 	root   []byte
 
@@ -79,6 +80,31 @@ type ports struct{ secure, plain, monitoring int }
 // Start starts the control plane and returns once it serves what the cluster
 // holds and its root certificate is known.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
+	c, err := prepare(opts)
+	if err != nil {
+		return nil, err
+	}
+	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
+		return nil, fmt.Errorf("making a client for the reference control plane: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: server.Namespace}}
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating namespace %s: %w", server.Namespace, err)
+	}
+	c.opts.Progress("starting the reference control plane")
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	authority, err := server.KeptAuthority(ctx, c.client)
+	if err != nil {
+		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
+	}
+	c.root = authority.RootPEM()
+	return c, nil
+}
+
+// prepare fills in the options and finds ports.
+func prepare(opts Options) (*ControlPlane, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
@@ -98,24 +124,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding ports for the reference control plane: %w", err)
 	}
-	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2]}, faults: opts.Faults}
-	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
-		return nil, fmt.Errorf("making a client for the reference control plane: %w", err)
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: server.Namespace}}
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("creating namespace %s: %w", server.Namespace, err)
-	}
-	opts.Progress("starting the reference control plane")
-	if err := c.run(ctx); err != nil {
-		return nil, err
-	}
-	authority, err := server.KeptAuthority(ctx, c.client)
-	if err != nil {
-		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
-	}
-	c.root = authority.RootPEM()
-	return c, nil
+	return &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2]}, faults: opts.Faults}, nil
 }
 
 // Restart starts it again after it ended, on the same addresses and with the
@@ -174,21 +183,10 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
 		Name: Name,
 		Path: c.opts.Program,
-		Args: []string{Name,
-			"--kubeconfig", c.opts.Kubeconfig,
-			"--secure", address(c.ports.secure),
-			"--plain", address(c.ports.plain),
-			"--monitoring", address(c.ports.monitoring),
-			"--selector", kwok.RunLabel,
-			"--pace", max(0, c.opts.Pace).String(),
-			"--verify-tokens=" + strconv.FormatBool(c.opts.VerifyTokens),
-			"--delay", faults.Delay.String(),
-			"--drop", strconv.FormatFloat(faults.Drop, 'g', -1, 64),
-			"--drop-seed", strconv.FormatUint(faults.Seed, 10),
-		},
-		Env: c.opts.Placing.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
-		Dir: c.opts.LogDir,
-		Log: filepath.Join(c.opts.LogDir, "reference.log"),
+		Args: c.args(faults),
+		Env:  c.opts.Placing.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
+		Dir:  c.opts.LogDir,
+		Log:  filepath.Join(c.opts.LogDir, "reference.log"),
 	}))
 	if err != nil {
 		return fmt.Errorf("starting the reference control plane: %w", err)
@@ -205,6 +203,24 @@ func (c *ControlPlane) run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("waiting for the reference control plane: %w", err), p.Stop(context.WithoutCancel(ctx)))
 	}
 	return nil
+}
+
+// args are the program's arguments.
+func (c *ControlPlane) args(faults server.Faults) []string {
+	source := []string{Name, "--kubeconfig", c.opts.Kubeconfig, "--selector", kwok.RunLabel}
+	if c.size != (Size{}) {
+		source = []string{Name, "--static-pods", strconv.Itoa(c.size.Pods), "--static-services", strconv.Itoa(c.size.Services)}
+	}
+	return append(source,
+		"--secure", address(c.ports.secure),
+		"--plain", address(c.ports.plain),
+		"--monitoring", address(c.ports.monitoring),
+		"--pace", max(0, c.opts.Pace).String(),
+		"--verify-tokens="+strconv.FormatBool(c.opts.VerifyTokens),
+		"--delay", faults.Delay.String(),
+		"--drop", strconv.FormatFloat(faults.Drop, 'g', -1, 64),
+		"--drop-seed", strconv.FormatUint(faults.Seed, 10),
+	)
 }
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

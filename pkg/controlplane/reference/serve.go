@@ -16,6 +16,7 @@ import (
 // ServeOptions are those of the program; see server.Options.
 type ServeOptions struct {
 	Kubeconfig string // file; its current context is the cluster that is served
+	Static     Size   // a mesh that is served instead of a cluster's; zero = none
 	// Addresses to listen on, host:port; Plain "" = none.
 	Secure, Plain, Monitoring string
 
@@ -27,22 +28,9 @@ type ServeOptions struct {
 
 // Serve is the program itself: it serves until ctx is done.
 func Serve(ctx context.Context, o ServeOptions) error {
-	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
-	}
-	config.QPS = -1 // no limit of the client's own
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	authority, err := server.KeptAuthority(ctx, client)
+	options, err := o.source(ctx)
 	if err != nil {
 		return err
-	}
-	options := server.Options{
-		Client: client, Authority: authority,
-		Selector: o.Selector, Pace: o.Pace, VerifyTokens: o.VerifyTokens, Faults: o.Faults,
 	}
 	var opened []net.Listener
 	for _, l := range []struct {
@@ -62,4 +50,33 @@ func Serve(ctx context.Context, o ServeOptions) error {
 		opened = append(opened, *l.listener)
 	}
 	return server.Run(ctx, options)
+}
+
+// source are the options that say what is served.
+func (o ServeOptions) source(ctx context.Context) (server.Options, error) {
+	options := server.Options{Selector: o.Selector, Pace: o.Pace, VerifyTokens: o.VerifyTokens, Faults: o.Faults}
+	if o.Static != (Size{}) {
+		if err := o.Static.Validate(); err != nil {
+			return options, err
+		}
+		if o.VerifyTokens {
+			return options, errors.New("parsing --verify-tokens: want none with --static-pods, which has no API server to ask")
+		}
+		var err error
+		options.Static = o.Static.mesh()
+		options.Authority, err = server.NewAuthority()
+		return options, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return options, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
+	}
+	config.QPS = -1 // no limit of the client's own
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return options, fmt.Errorf("making a client: %w", err)
+	}
+	options.Client = client
+	options.Authority, err = server.KeptAuthority(ctx, client)
+	return options, err
 }

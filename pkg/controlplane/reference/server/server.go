@@ -46,13 +46,15 @@ const (
 	maxRequest = 64 << 20
 )
 
-// Options say what is served, and where. All but Plain must be set.
+// Options say what is served, and where. Client or Static must be set, and all
+// listeners but Plain.
 type Options struct {
 	Client     kubernetes.Interface // must not limit its own rate
+	Static     *Static              // served instead of a cluster's services; nil = none
 	Authority  *Authority
 	Secure     net.Listener // ADS and the certificate API, over TLS
 	Plain      net.Listener // ADS without TLS; nil = none
-	Monitoring net.Listener // /metrics, /ready, /faults over HTTP
+	Monitoring net.Listener // /metrics, /ready, /faults, /root over HTTP
 
 	// Selector selects Services and EndpointSlices by their labels; "" = all,
 	// the cluster's own among them.
@@ -98,7 +100,14 @@ func Run(ctx context.Context, o Options) error {
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(plain, ads)
 
 	var ready atomic.Bool
-	monitoring := &http.Server{Handler: newMonitoring(count, faults, &ready), ReadHeaderTimeout: 10 * time.Second}
+	handler := newMonitoring(o.Authority, count, faults, &ready)
+	follow := newSource(o, cache, count).run
+	if o.Static != nil {
+		fixed := newStatic(*o.Static, cache, count)
+		handler.Handle("POST /endpoint", fixed)
+		follow = fixed.run
+	}
+	monitoring := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return serve(secure, o.Secure) })
@@ -111,9 +120,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return nil
 	})
-	group.Go(func() error {
-		return newSource(o, cache, count).run(ctx, func() { ready.Store(true) })
-	})
+	group.Go(func() error { return follow(ctx, func() { ready.Store(true) }) })
 	group.Go(func() error {
 		<-ctx.Done()
 		ready.Store(false)
@@ -168,9 +175,12 @@ func stop(servers ...*grpc.Server) {
 
 // newMonitoring serves metrics and readiness, and takes other faults: so that
 // a mesh may converge before pushes to it are dropped.
-func newMonitoring(count *counters, faults *faults, ready *atomic.Bool) http.Handler {
+func newMonitoring(authority *Authority, count *counters, faults *faults, ready *atomic.Bool) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(count.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /root", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(authority.RootPEM()) // a client that has gone needs none
+	})
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
 			http.Error(w, "the cluster's objects are not all read", http.StatusServiceUnavailable)

@@ -1,0 +1,174 @@
+package reference
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// Size is that of a mesh which no cluster holds. Its services and their pods
+// are those of topology.Build with these numbers.
+type Size struct{ Pods, Services int }
+
+// topology is the mesh itself.
+func (s Size) topology() topology.Mesh {
+	return topology.Build(topology.Spec{Pods: s.Pods, Services: s.Services}.Defaults())
+}
+
+// Validate says what cannot be.
+func (s Size) Validate() error {
+	if err := (topology.Spec{Pods: s.Pods, Services: s.Services}).Validate(); err != nil {
+		return fmt.Errorf("parsing the size of a mesh: %w", err)
+	}
+	return nil
+}
+
+// mesh is what the server is to serve: every pod is a healthy endpoint.
+func (s Size) mesh() *server.Static {
+	static := &server.Static{Endpoints: map[string][]server.Endpoint{}}
+	first := 0
+	for _, service := range s.topology().Services {
+		described := server.Service{Namespace: service.Namespace, Name: service.Name, Account: service.Account}
+		for _, p := range service.Ports {
+			described.Ports = append(described.Ports, server.Port{Name: p.Name, Number: uint32(p.Number), Target: uint32(p.Target)})
+			cluster := server.Cluster(service.Namespace, service.Name, p.Name)
+			for i := range service.Pods {
+				static.Endpoints[cluster] = append(static.Endpoints[cluster], server.Endpoint{Addr: podAddress(first+i, p.Target)})
+			}
+		}
+		first += service.Pods
+		static.Mesh.Services = append(static.Mesh.Services, described)
+	}
+	static.Mesh.Sort()
+	return static
+}
+
+// podAddress is one for each pod, of a block that is nobody's (RFC 2544).
+func podAddress(index, port int) netip.AddrPort {
+	const base = 198<<24 | 18<<16 | 1
+	n := uint32(base + index)
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), uint16(port))
+}
+
+// StaticMesh is a running reference control plane whose mesh no cluster holds:
+// the least that stands between a change and its push.
+type StaticMesh struct {
+	control *ControlPlane
+	client  *http.Client // its connection is kept
+	Mesh    topology.Mesh
+}
+
+// StartStatic starts one of a size. Of the options, Kubeconfig and REST are not
+// used.
+func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, error) {
+	if err := size.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := prepare(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.size = size
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	s := &StaticMesh{control: c, client: &http.Client{Transport: &http.Transport{}}, Mesh: size.topology()}
+	if c.root, err = s.call(ctx, http.MethodGet, "root", nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the reference control plane's root: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// PID is the process's id.
+func (s *StaticMesh) PID() int { return s.control.Process().PID() }
+
+// Stop ends the process.
+func (s *StaticMesh) Stop(ctx context.Context) error {
+	s.client.CloseIdleConnections()
+	return s.control.Process().Stop(ctx)
+}
+
+// SetFaults is ControlPlane.SetFaults.
+func (s *StaticMesh) SetFaults(ctx context.Context, f server.Faults) error {
+	return s.control.SetFaults(ctx, f)
+}
+
+// Sidecar is the sidecar of a service's n-th pod. It needs no token.
+func (s *StaticMesh) Sidecar(service, pod int) controlplane.Sidecar {
+	of := s.Mesh.Services[service]
+	id := of.Namespace + "/" + of.Name + "-" + strconv.Itoa(pod)
+	return controlplane.Sidecar{
+		ID: id, NodeID: id,
+		Address: address(s.control.ports.secure), ServerName: server.ServerName, RootPEM: s.control.root,
+		NodeCluster: server.Workload(of.Namespace, of.Name),
+		Identity:    server.SPIFFE(of.Namespace, of.Account),
+		Keepalive:   keepalive,
+	}
+}
+
+// Issuer is ControlPlane.Issuer.
+func (s *StaticMesh) Issuer(c controlplane.Sidecar) (controlplane.Issuer, error) {
+	return s.control.Issuer(c)
+}
+
+// Wants is ControlPlane.Wants for the most permissive knobs.
+func (s *StaticMesh) Wants(service int) []convergence.Want {
+	return s.control.Wants(s.Mesh, controlplane.Modes["permissive"], service)
+}
+
+// Endpoints are those of every service port at the start, by name as in Want.
+func (s *StaticMesh) Endpoints() map[string]convergence.Endpoints {
+	all := map[string]convergence.Endpoints{}
+	for cluster, endpoints := range s.control.size.mesh().Endpoints {
+		all[cluster] = convergence.Endpoints{}
+		for _, e := range endpoints {
+			all[cluster][e.Addr] = e.Health
+		}
+	}
+	return all
+}
+
+// Change makes one change of an endpoint, which concerns every sidecar. It
+// returns when the server has taken it, which does not wait for the push.
+func (s *StaticMesh) Change(ctx context.Context, change convergence.Change) error {
+	body, err := json.Marshal(server.EndpointChange{
+		Cluster: change.Service, Addr: change.Addr, Health: change.Health, Absent: change.Absent,
+	})
+	if err == nil {
+		_, err = s.call(ctx, http.MethodPost, "endpoint", body)
+	}
+	if err != nil {
+		return fmt.Errorf("changing an endpoint: %w", err)
+	}
+	return nil
+}
+
+// call sends a request over the connection that is kept.
+func (s *StaticMesh) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	url := "http://" + address(s.control.ports.monitoring) + "/" + path
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(text))
+	}
+	return text, err
+}
