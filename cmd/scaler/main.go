@@ -81,6 +81,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.AddCommand(
 		newRolloutCommand(s),
 		newXDSCommand(s),
+		newCalibrateCommand(s),
 		newReportCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),

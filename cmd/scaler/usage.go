@@ -45,6 +45,8 @@ func wanted(flag *pflag.Flag, cause error) string {
 		return "a whole number"
 	case kind == "float64":
 		return "a number"
+	case kind == "intSlice":
+		return "whole numbers, as in 100,1000"
 	case kind == "stringToString":
 		return "NAME=VALUE"
 	case kind == "sizes":

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
@@ -152,6 +153,24 @@ func (s *StaticMesh) Change(ctx context.Context, change convergence.Change) erro
 		return fmt.Errorf("changing an endpoint: %w", err)
 	}
 	return nil
+}
+
+// Dropped is how many pushes the server counts as not sent because of Faults.
+func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
+	text, err := s.call(ctx, http.MethodGet, "metrics", nil)
+	if err != nil {
+		return 0, fmt.Errorf("reading the reference control plane's metrics: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "reference_xds_dropped_pushes_total{") {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the reference control plane's metrics: %q: %w", line, err)
+			}
+			pushes += int64(n)
+		}
+	}
+	return pushes, nil
 }
 
 // call sends a request over the connection that is kept.
