@@ -1,0 +1,144 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Fit is a linear model, y = sum of x[i]*Terms[i], that fits observations best:
+// the sum of the squared residuals is least.
+type Fit struct {
+	Terms     []Term
+	Sigma     float64 // standard deviation of the residuals; 0 without degrees of freedom
+	Spare     int     // degrees of freedom: observations less terms
+	Explained float64 // R squared: the share of the variation of y about its mean that the model explains, 0 to 1; NaN if y does not vary
+}
+
+// Term is one coefficient of a Fit. Without degrees of freedom its interval is
+// unknown, from -Inf to +Inf.
+type Term struct {
+	Value     float64
+	Low, High float64 // confidence interval
+}
+
+// The ways in which observations do not determine a model.
+var (
+	ErrTooFew    = errors.New("fewer observations than terms")
+	ErrCollinear = errors.New("terms that cannot be told apart")
+)
+
+// collinear is how badly conditioned the terms, brought to equal length, may be
+// before they count as one: exact sums of each other, but for rounding.
+const collinear = 1e10
+
+// LeastSquares fits a linear model to observations: y[i] belongs to the terms
+// x[i]. A constant is a term that is 1 everywhere. The intervals hold the true
+// coefficients with the given confidence, 0 to 1, if the residuals are
+// independent and normal: Student's t for the residuals' degrees of freedom
+// (Draper and Smith, Applied Regression Analysis, chapter 5).
+//
+// The error is ErrTooFew or ErrCollinear when the observations do not determine
+// the coefficients.
+func LeastSquares(x [][]float64, y []float64, confidence float64) (Fit, error) {
+	if len(x) != len(y) {
+		return Fit{}, fmt.Errorf("fitting: %d observations of the terms, %d of the result", len(x), len(y))
+	}
+	if len(x) == 0 || len(x) < len(x[0]) || len(x[0]) == 0 {
+		return Fit{}, ErrTooFew
+	}
+	n, p := len(x), len(x[0])
+	// Terms of very different size (bytes beside pods) are brought to one.
+	scale := make([]float64, p)
+	terms := mat.NewDense(n, p, nil)
+	for j := range p {
+		for i := range n {
+			scale[j] = math.Hypot(scale[j], x[i][j])
+		}
+		if scale[j] == 0 {
+			return Fit{}, ErrCollinear
+		}
+		for i := range n {
+			terms.Set(i, j, x[i][j]/scale[j])
+		}
+	}
+	var qr mat.QR
+	qr.Factorize(terms)
+	if cond := qr.Cond(); math.IsNaN(cond) || cond > collinear {
+		return Fit{}, ErrCollinear
+	}
+	var solved mat.VecDense
+	if err := qr.SolveVecTo(&solved, false, mat.NewVecDense(n, y)); err != nil {
+		return Fit{}, fmt.Errorf("fitting: %w", err)
+	}
+	return describe(terms, &qr, scale, y, &solved, confidence)
+}
+
+// describe makes a Fit of solved coefficients.
+func describe(terms *mat.Dense, qr *mat.QR, scale, y []float64, solved *mat.VecDense, confidence float64) (Fit, error) {
+	n, p := terms.Dims()
+	fit := Fit{Terms: make([]Term, p), Spare: n - p, Explained: math.NaN()}
+	var fitted mat.VecDense
+	fitted.MulVec(terms, solved)
+	mean := 0.0
+	for _, v := range y {
+		mean += v / float64(n)
+	}
+	var residual, total float64
+	for i, v := range y {
+		residual += (v - fitted.AtVec(i)) * (v - fitted.AtVec(i))
+		total += (v - mean) * (v - mean)
+	}
+	if total > 0 {
+		fit.Explained = 1 - residual/total
+	}
+	half, err := halves(qr, p)
+	if err != nil {
+		return Fit{}, err
+	}
+	t := math.Inf(1)
+	if fit.Spare > 0 {
+		fit.Sigma = math.Sqrt(residual / float64(fit.Spare))
+		t = fit.Sigma * distuv.StudentsT{Sigma: 1, Nu: float64(fit.Spare)}.Quantile((1+confidence)/2)
+	}
+	for j := range fit.Terms {
+		value := solved.AtVec(j) / scale[j]
+		fit.Terms[j] = Term{Value: value, Low: value - t*half[j]/scale[j], High: value + t*half[j]/scale[j]}
+	}
+	return fit, nil
+}
+
+// halves are the standard errors of the coefficients for residuals of 1: the
+// lengths of the rows of R's inverse.
+func halves(qr *mat.QR, p int) ([]float64, error) {
+	var r mat.Dense
+	qr.RTo(&r)
+	upper := mat.NewTriDense(p, mat.Upper, nil)
+	for i := range p {
+		for j := i; j < p; j++ {
+			upper.SetTri(i, j, r.At(i, j))
+		}
+	}
+	var inverse mat.TriDense
+	if err := inverse.InverseTri(upper); err != nil {
+		return nil, ErrCollinear
+	}
+	half := make([]float64, p)
+	for i := range half {
+		for j := i; j < p; j++ {
+			half[i] = math.Hypot(half[i], inverse.At(i, j))
+		}
+	}
+	return half, nil
+}
+
+// At is what the model says for these terms.
+func (f Fit) At(x []float64) (y float64) {
+	for j, term := range f.Terms {
+		y += term.Value * x[j]
+	}
+	return y
+}
