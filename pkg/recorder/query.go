@@ -111,9 +111,16 @@ func (r *Recorder) samples(ctx context.Context, selector string, from, to time.T
 
 // Scraped returns when every target has been scraped with success after since.
 // Call it with a phase's end before asking for the phase: a scrape takes up to
-// an interval to come and to be stored. When ctx is done first, the error names
-// the targets that are missing and what their last scrapes met.
+// an interval to come and to be stored. When ctx is done first, or 10 s have
+// passed, the error names the targets that are missing and what their last
+// scrapes met.
 func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, lateScrapes)
+	defer cancel()
+	return r.awaitScrapes(ctx, since)
+}
+
+func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	last := errors.New("prometheus was not asked yet")

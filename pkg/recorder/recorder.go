@@ -22,6 +22,9 @@ const (
 	readyTimeout = 30 * time.Second
 	// firstScrapes bounds the wait for every target's first successful scrape.
 	firstScrapes = 30 * time.Second
+	// lateScrapes bounds the wait for one more scrape of every target: some
+	// intervals, and not what a full disk would have it wait for.
+	lateScrapes = 10 * time.Second
 	// pollInterval is the time between two looks at what Prometheus has.
 	pollInterval = 50 * time.Millisecond
 	// configFile is the configuration of Prometheus while it runs; its working
@@ -166,7 +169,7 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 	}
 	scraped, cancel := context.WithTimeout(ctx, firstScrapes)
 	defer cancel()
-	return r.Scraped(scraped, begun)
+	return r.awaitScrapes(scraped, begun)
 }
 
 // ready asks Prometheus whether it serves queries.
