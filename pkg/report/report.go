@@ -1,7 +1,8 @@
 // Package report prints records: as tables for reading, as Markdown for pull
 // requests, as JSON and YAML for programs. It reads nothing but records,
-// scales figures for reading only, and computes none: what is not in a record
-// prints as "-", never as zero.
+// scales figures for reading only, and computes none but what takes several
+// runs: what one more pod costs. What is not in a record prints as "-", never as
+// zero.
 //
 // One run is printed in full, several as one line each. Either way the knobs
 // stand with the figures, and a figure that a warning is about carries the

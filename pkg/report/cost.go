@@ -1,0 +1,269 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// What a pod costs more is read from runs of several sizes that differ in
+// nothing else: a straight line through a figure over the sizes, by least
+// squares. Runs that did not complete say nothing of their size and are left out.
+
+// confidence of the intervals.
+const confidence = 0.95
+
+// sizesNeeded is how many different sizes a line takes whose doubt can be told:
+// two always lie on one.
+const sizesNeeded = 3
+
+// costFigure is a figure that grows with the mesh. print is for amounts of it.
+type costFigure struct {
+	name  string
+	value func(*record.Run) *float64
+	print func(*float64) string
+	// itself is configuration: it is not laid over configuration.
+	itself bool
+}
+
+var costFigures = []costFigure{
+	{"memory, peak of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes, false},
+	{"memory, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes, false},
+	{"live heap, end of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End }), bytes, false},
+	{"live heap, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes, false},
+	{"CPU time of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
+	{"cores, mean of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
+	{"cores, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
+	{"rollout time", rolloutSeconds, seconds, false},
+	{"configuration of a sidecar", configurationMean, fewBytes, true},
+}
+
+func usageFigure(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
+	return func(r *record.Run) *float64 { return of(usage(r.ControlPlane, phase)) }
+}
+
+// rolloutSeconds is the rollout time, if it is known and not a bound.
+func rolloutSeconds(r *record.Run) *float64 {
+	if p := r.Phase(record.PhaseRollout); p != nil && p.EndedBy == record.EndedByConverged {
+		return p.Seconds
+	}
+	return nil
+}
+
+func configurationMean(r *record.Run) *float64 {
+	if r.XDS == nil || r.XDS.ConfigurationBytes == nil {
+		return nil
+	}
+	return r.XDS.ConfigurationBytes.Mean
+}
+
+// fewBytes prints a size, parts of a byte included: slopes have them.
+func fewBytes(v *float64) string {
+	if v == nil || math.Abs(*v) >= 100 {
+		return bytes(v)
+	}
+	return threeDigits(*v) + "B"
+}
+
+// millicores prints thousandths of a core: what one pod takes is none.
+func millicores(v *float64) string {
+	if v == nil {
+		return absent
+	}
+	return threeDigits(*v*1e3) + "m"
+}
+
+// alike are completed runs that differ in nothing but the size, or in nothing
+// but size and knobs.
+type alike struct {
+	key  string
+	runs []*record.Run
+}
+
+// group puts completed runs together that have the same key, in order of their
+// first.
+func group(runs []record.Run, key func(*record.Run) string) []alike {
+	var groups []alike
+	for i := range runs {
+		if runs[i].Status != record.StatusCompleted {
+			continue
+		}
+		of := key(&runs[i])
+		at := slices.IndexFunc(groups, func(g alike) bool { return g.key == of })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, alike{key: of})
+		}
+		groups[at].runs = append(groups[at].runs, &runs[i])
+	}
+	return groups
+}
+
+// sizes of the group, ascending, each once.
+func (g alike) sizes() []int {
+	var sizes []int
+	for _, r := range g.runs {
+		sizes = append(sizes, r.Spec.Pods)
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+// surroundings are all in which runs may not differ to be laid on one line,
+// apart from the knobs. Who calls whom, and in which namespace, is taken as no
+// difference.
+func surroundings(differing []axis) func(*record.Run) string {
+	return func(r *record.Run) string {
+		var parts []string
+		for _, a := range differing {
+			if a.name != "namespaces" && a.name != "seed" {
+				parts = append(parts, a.value(r))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+}
+
+// cost adds to a summary what one more pod costs, or why that cannot be told.
+func (d *document) cost(runs []record.Run, differing []axis) {
+	around := surroundings(differing)
+	places := group(runs, around)
+	// Where runs differ in more than size and knobs, the first of each kind
+	// stands for it: the table of differences says what it is.
+	name := func(g alike) string {
+		if len(places) < 2 {
+			return ""
+		}
+		return " as in " + g.runs[0].Name
+	}
+	slopes := table{head: []string{"one more pod (95% interval)"}}
+	var columns []alike
+	for _, g := range group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") }) {
+		with := knobsText(g.runs[0].Environment.Knobs, "") + name(g)
+		if n := len(g.sizes()); n < sizesNeeded {
+			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("too few sizes to tell its cost with %s: %d of at least %d", with, n, sizesNeeded)})
+			continue
+		}
+		columns = append(columns, g)
+		slopes.head = append(slopes.head, fmt.Sprintf("%s; %s pods", with, joined(g.sizes())))
+	}
+	if len(columns) == 0 {
+		return
+	}
+	for _, figure := range costFigures {
+		cells := []string{figure.name}
+		for _, g := range columns {
+			fit, err := g.fit(figure, []term{termPods})
+			if err != nil {
+				cells = append(cells, absent)
+				continue
+			}
+			cells = append(cells, interval(fit.Terms[1], 1, figure.print))
+		}
+		slopes.add(cells...)
+	}
+	d.tables = append(d.tables, slopes)
+	for _, g := range places {
+		d.apart(g, name(g))
+	}
+}
+
+// term is something that a figure may grow with.
+type term struct {
+	name  string
+	of    func(*record.Run) *float64
+	scale float64 // amounts of it that are printed
+}
+
+var (
+	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.Spec.Pods)) }, 1}
+	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.Spec.Services)) }, 1}
+	// termConfiguration is what all sidecars hold together.
+	termConfiguration = term{"MB of sidecars' configuration", func(r *record.Run) *float64 {
+		mean := configurationMean(r)
+		if mean == nil {
+			return nil
+		}
+		return new(*mean * float64(r.Spec.Pods))
+	}, 1e6}
+)
+
+// fit lays a figure over terms and a constant. Runs that lack one are left out.
+// The error says that there are too few different sizes left, or that terms
+// grow together.
+func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
+	var x [][]float64
+	var y []float64
+	for _, r := range g.runs {
+		row := []float64{1}
+		for _, t := range terms {
+			if v := t.of(r); v != nil {
+				row = append(row, *v)
+			}
+		}
+		if value := figure.value(r); value != nil && len(row) == 1+len(terms) {
+			x, y = append(x, row), append(y, *value)
+		}
+	}
+	different := slices.Clone(x)
+	slices.SortFunc(different, func(a, b []float64) int { return slices.Compare(a, b) })
+	different = slices.CompactFunc(different, slices.Equal[[]float64])
+	if len(different) < max(sizesNeeded, len(terms)+2) {
+		return stats.Fit{}, stats.ErrTooFew
+	}
+	return stats.LeastSquares(x, y, confidence)
+}
+
+// apart adds a table that tells apart what pods, services and configuration
+// cost, as far as the runs do: knobs change the configuration at one size, and
+// --services the services.
+func (d *document) apart(g alike, name string) {
+	for _, terms := range [][]term{
+		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
+	} {
+		t := table{head: []string{"told apart" + name + " (95% interval)"}}
+		for _, one := range terms {
+			t.head = append(t.head, "one more "+one.name)
+		}
+		for _, figure := range costFigures {
+			fit, err := g.fit(figure, terms)
+			if err != nil || figure.itself {
+				continue
+			}
+			cells := []string{figure.name}
+			for i, one := range terms {
+				cells = append(cells, interval(fit.Terms[i+1], one.scale, figure.print))
+			}
+			t.add(cells...)
+		}
+		if len(t.rows) > 0 {
+			d.tables = append(d.tables, t)
+			return
+		}
+	}
+	if len(g.sizes()) >= sizesNeeded {
+		d.facts = append(d.facts, fact{"told apart", "nothing: pods, services and configuration grew together" + name + "; other knobs or --services at the same sizes would tell"})
+	}
+}
+
+// interval prints a slope and where it may lie; "~" for one that may be none.
+func interval(t stats.Term, scale float64, print func(*float64) string) string {
+	value, low, high := print(new(t.Value*scale)), print(new(t.Low*scale)), print(new(t.High*scale))
+	if t.Low <= 0 && t.High >= 0 {
+		value = "~"
+	}
+	return fmt.Sprintf("%s (%s to %s)", value, low, high)
+}
+
+// joined is numbers as in "200, 400".
+func joined(numbers []int) string {
+	var parts []string
+	for _, n := range numbers {
+		parts = append(parts, fmt.Sprint(n))
+	}
+	return strings.Join(parts, ", ")
+}

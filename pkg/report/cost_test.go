@@ -1,0 +1,99 @@
+package report
+
+import (
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// climbed are runs of these sizes with both modes. Their memory is 80 MB, 0.4 MB
+// for a pod and 2 bytes for each byte of configuration, but for a little; CPU
+// time is 40 ms for a pod; steady cores have nothing to do with any of it.
+func climbed(pods ...int) []record.Run {
+	var runs []record.Run
+	for _, mode := range []string{"permissive", "strict"} {
+		for i, n := range pods {
+			r := fullRun()
+			r.Name, r.Warnings = "istiod-"+mode+"-"+strings.Repeat("x", i), nil
+			r.Spec.Pods, r.Spec.Services, r.Spec.Mode = n, n/10, mode
+			r.Environment.Knobs = record.Knobs{MTLS: mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[mode], Authz: "none"}
+			configuration := 14e3
+			if mode == "permissive" {
+				configuration = 26e3 + 150*float64(n)
+			}
+			noise := 1e6 * math.Sin(float64(n)+configuration)
+			configuration += noise * 1e-4
+			memory := 80e6 + 0.4e6*float64(n) + 2*configuration*float64(n) + noise
+			r.XDS.ConfigurationBytes = &record.ConfigurationBytes{Mean: &configuration}
+			for phase, cores := range map[record.PhaseName]float64{record.PhaseRollout: 1.5, record.PhaseSteady: 0.01} {
+				*r.ControlPlane.At(phase) = &record.Usage{
+					Cores: &record.Level{Mean: new(cores + noise*1e-8)}, CPUSeconds: new(2 + 0.04*float64(n) + noise*1e-7),
+					MemoryBytes: &record.Level{Mean: &memory, Peak: &memory}, HeapBytes: &record.Level{Mean: &memory, End: &memory},
+				}
+			}
+			r.Phases[1].Seconds = new(10 + 0.05*float64(n) + noise*1e-7)
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+func TestCostGolden(t *testing.T) {
+	other := climbed(200, 400, 800, 1600)
+	for i := range other {
+		other[i].Spec.Burst = "100/10s"
+		if i%2 == 0 {
+			other[i].Spec.Burst = "all"
+		}
+	}
+	unfinished := climbed(200, 400, 800)
+	unfinished[1].Status = record.StatusUnconverged
+	aloneAndTogether := climbed(200, 400, 800, 1600)[4:]
+	for name, runs := range map[string][]record.Run{
+		"cost":           climbed(200, 400, 800, 1600),
+		"cost-bursts":    other,
+		"cost-few":       unfinished,
+		"cost-one-knob":  aloneAndTogether,
+		"cost-two-sizes": climbed(200, 400),
+	} {
+		for ext, print := range map[string]func(io.Writer, []record.Run) error{"txt": Table, "md": Markdown} {
+			t.Run(name+"."+ext, func(t *testing.T) {
+				var b strings.Builder
+				if err := print(&b, runs); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join("testdata", name+"."+ext)
+				if *update {
+					if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), b.String()); diff != "" {
+					t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
+				}
+			})
+		}
+	}
+}
+
+func TestIntervalOfASlopeThatMayBeNone(t *testing.T) {
+	runs := climbed(200, 400, 800, 1600)
+	fit, err := group(runs, func(r *record.Run) string { return r.Spec.Mode })[1].fit(costFigures[6], []term{termPods})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := interval(fit.Terms[1], 1, millicores); !strings.HasPrefix(text, "~ (-") {
+		t.Errorf("a slope of noise prints as %q", text)
+	}
+}
