@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -55,6 +56,11 @@ func newCache(f *faults, c *counters) *cache {
 	return cache
 }
 
+// pushBatch is how many streams are handed a push before they are given a
+// chance to send it. With all of them ready to run at once, the first would wait
+// for the last: gRPC lets others run before it flushes a small message.
+const pushBatch = 16
+
 // structure is all but load assignments.
 type structure struct {
 	clusters, listeners view
@@ -101,7 +107,9 @@ func (c *cache) update(assignments set, st *structure) (pushes int) {
 			}
 			if d := c.lacks(w, names); !d.empty() {
 				c.push(w, d)
-				pushes++
+				if pushes++; pushes%pushBatch == 0 {
+					runtime.Gosched()
+				}
 			}
 		}
 	}
