@@ -78,6 +78,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
 	f.IntVar(&spec.Probes, "probes", spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
 	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "in the end make all sidecars ask for a certificate anew at once")
+	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's own floor first where it is not known; see 'scaler calibrate'")
 	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&spec.Keep, "keep", false, "leave the cluster and the control plane running")
 	o.addLoadFlags(f)

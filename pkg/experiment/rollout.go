@@ -133,8 +133,10 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.keys, err = newKeyPool()
-	return err
+	if r.keys, err = newKeyPool(); err != nil {
+		return err
+	}
+	return r.calibrate(ctx)
 }
 
 func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) error, error) {

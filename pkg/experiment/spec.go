@@ -36,6 +36,7 @@ type RolloutSpec struct {
 	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
 
 	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
+	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
 
 	StartDelay rollout.Delay // from a pod's address to its sidecar's start
 	Churn      rollout.Churn // pods replaced a second, after steady and for as long; 0 = none
