@@ -84,28 +84,37 @@ func (g *Group) Dir() string { return g.dir }
 
 // Start starts a child in a process group of its own and returns once the
 // program was executed; see [WaitReady] for more. A child's name may be used
-// again when the one before has ended.
+// again when the one before has ended, whose place it takes when all are
+// stopped.
 func (g *Group) Start(spec Spec) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped {
 		return nil, fmt.Errorf("starting %s: its process group %s was stopped", spec.Name, g.dir)
 	}
-	for _, p := range g.children {
-		if p.spec.Name == spec.Name && !p.ended() {
+	place := len(g.children)
+	for i, p := range g.children {
+		if p.spec.Name != spec.Name {
+			continue
+		}
+		if !p.ended() {
 			return nil, fmt.Errorf("starting %s: it runs already, as process %d", spec.Name, p.pid)
 		}
+		place = i
 	}
 	p, err := start(spec, g.dir, !g.opts.Keep, g.opts.Grace)
 	if err != nil {
 		return nil, err
 	}
-	g.children = append(g.children, p)
 	child := childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}}
 	if p.group != nil {
 		child.MemoryGroup = p.group.dir
 	}
-	g.state.Children = append(g.state.Children, child)
+	if place < len(g.children) {
+		g.children[place], g.state.Children[place] = p, child
+	} else {
+		g.children, g.state.Children = append(g.children, p), append(g.state.Children, child)
+	}
 	if err := g.state.save(g.dir); err != nil {
 		p.Kill()
 		<-p.Done()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -85,10 +86,21 @@ type Component struct {
 
 // Cluster is a running cluster.
 type Cluster struct {
-	layout     layout
-	group      *process.Group
+	// fixed after Up
+	layout layout
+	group  *process.Group
+	died   chan error
+
+	mu         sync.Mutex
 	components []Component
-	died       chan error
+	running    map[string]running // by name
+}
+
+// running is a component and its process, which another may have taken the
+// place of.
+type running struct {
+	part
+	process *process.Process
 }
 
 // Up starts a cluster and returns when it runs pods: all components are ready
@@ -130,7 +142,7 @@ func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{layout: l, group: group}
+	c := &Cluster{layout: l, group: group, running: map[string]running{}}
 	defer func() {
 		if err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTimeout)
@@ -207,14 +219,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		var started []*process.Process
 		for _, p := range wave {
 			opts.Progress("starting " + p.name)
-			child, err := c.group.Start(process.Spec{
-				Name: p.name, Path: p.program, Args: p.args, Dir: l.dir, Log: l.log(p.name),
-			})
+			child, err := c.launch(p)
 			if err != nil {
 				return err
 			}
 			started = append(started, child)
-			c.components = append(c.components, c.component(p, child.PID()))
 		}
 		for i, child := range started {
 			if err := process.WaitReady(ctx, child, answers(client, wave[i].ready)); err != nil {
@@ -227,8 +236,33 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err := runPod(ctx, l.kubeconfig(), processes[len(processes)-1]); err != nil {
 		return err
 	}
-	c.watch(processes)
+	c.died = make(chan error, len(processes))
+	for _, p := range processes {
+		c.watch(p)
+	}
 	return nil
+}
+
+// launch starts the program of a part, for the first time or in place of one
+// that ended.
+func (c *Cluster) launch(p part) (*process.Process, error) {
+	child, err := c.group.Start(process.Spec{
+		Name: p.name, Path: p.program, Args: p.args, Dir: c.layout.dir, Log: c.layout.log(p.name),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[p.name] = running{p, child}
+	for i := range c.components {
+		if c.components[i].Name == p.name {
+			c.components[i].PID = child.PID()
+			return child, nil
+		}
+	}
+	c.components = append(c.components, c.component(p, child.PID()))
+	return child, nil
 }
 
 func (c *Cluster) component(p part, pid int) Component {
@@ -240,17 +274,18 @@ func (c *Cluster) component(p part, pid int) Component {
 	return component
 }
 
-// watch reports components that end unasked. Its goroutines end with them.
-func (c *Cluster) watch(processes []*process.Process) {
-	c.died = make(chan error, len(processes))
-	for _, p := range processes {
-		go func() {
-			<-p.Done()
-			if err := p.Err(); err != nil {
-				c.died <- err
+// watch reports a component that ends unasked, if nobody has reported so many
+// already that it is of no use. Its goroutine ends with the component.
+func (c *Cluster) watch(p *process.Process) {
+	go func() {
+		<-p.Done()
+		if err := p.Err(); err != nil {
+			select {
+			case c.died <- err:
+			default:
 			}
-		}()
-	}
+		}
+	}()
 }
 
 // Kubeconfig is the path of a file that gives a client all rights, without
@@ -258,7 +293,11 @@ func (c *Cluster) watch(processes []*process.Process) {
 func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfig() }
 
 // Components are the cluster's own processes, in order of start.
-func (c *Cluster) Components() []Component { return append([]Component(nil), c.components...) }
+func (c *Cluster) Components() []Component {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Component(nil), c.components...)
+}
 
 // Group holds the cluster's processes; what is started in it ends with the
 // cluster, before the cluster's own.

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -10,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/kwok"
@@ -19,13 +16,11 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
-
-// reporters is how many pods are told at once that their sidecar is ready.
-const reporters = 16
 
 // fleet gives every pod of the run that has its IP a simulated sidecar, and
 // tells the pod when that sidecar is complete and certified: the Stages under
@@ -39,11 +34,13 @@ type fleet struct {
 	probes    *xdsprobe.Store
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
-	latencies *latencies
+	latencies *latencies                    // of the rollout's pods
 	metrics   *recorder.Metrics
 	event     func(kind string, fields any)
-	fail      func(error)   // ends the run
-	ready     chan *pod     // sidecars to report to their pods; holds all of them
+	fail      func(error) // ends the run
+	delay     rollout.Delay
+	seed      uint64        // of the delays
+	ready     *reports      // sidecars to report to their pods
 	changed   chan struct{} // something that convergence waits for has changed
 
 	sidecars sync.WaitGroup
@@ -62,6 +59,12 @@ type fleet struct {
 	answered   time.Time                        // the last response of the control plane
 	csr        firstCertificates
 	storm      *storm // that goes on; nil = none
+
+	total    int         // pods ever seen
+	arrivals []time.Time // of the rollout's pods, in order
+	away     int         // sidecars that lost their stream and are not back
+	apart    *apart      // what goes on beside the run's own figures
+	gone     []*pod      // pods that ended, in order; they are forgotten later
 }
 
 // firstCertificates are those of the rollout's pods: when the first was asked
@@ -85,6 +88,10 @@ func (r *rolloutRun) newFleet() *fleet {
 		metrics:   r.metrics,
 		event:     r.event,
 		fail:      r.fail,
+		delay:     r.spec.StartDelay,
+		seed:      r.spec.Topology.Seed,
+		ready:     newReports(),
+		apart:     newApart(),
 		changed:   make(chan struct{}, 1),
 		pods:      map[string]*pod{},
 		owners:    map[string][]batch{},
@@ -98,7 +105,6 @@ func (r *rolloutRun) newFleet() *fleet {
 		f.wanted += s.Pods
 		f.healthy += s.Pods * len(s.Ports)
 	}
-	f.ready = make(chan *pod, f.wanted)
 	return f
 }
 
@@ -112,7 +118,9 @@ type batch struct {
 type pod struct {
 	id, namespace, name, service string
 
-	counted bool // it belongs to the rollout, whose latencies are recorded
+	in     *latencies // that it belongs to: the rollout's, or others
+	order  int        // among all pods seen
+	number int        // of the apart that there was when it was first seen
 
 	// guarded by fleet.mu
 	stop     context.CancelFunc // of its sidecar; nil until it was started
@@ -121,7 +129,10 @@ type pod struct {
 	addr     netip.Addr
 	ready    bool // as last seen
 	reported bool // handed to the reporters
+	chosen   bool // to be replaced
 	gone     bool
+	ended    time.Time // when it was seen gone
+	line     line      // to the control plane
 }
 
 // startup are the moments of one pod's start, zero until they come.
@@ -167,23 +178,14 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 	defer f.mu.Unlock()
 	p := f.pods[id]
 	if p == nil {
-		if ev.Kind == observe.Deleted {
+		if ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil {
 			return
 		}
-		p = &pod{
-			id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name, service: ev.Pod.Labels[kwok.ServiceLabel],
-			counted: f.bursting.Load(),
-		}
-		p.times.Seen = ev.Seen
-		f.pods[id] = p
-		f.seen[p.service]++
-		if p.times.Owner = f.owner(p.service, f.seen[p.service]); !p.times.Owner.IsZero() {
-			f.observe(p, f.latencies.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
-		}
+		p = f.newPod(id, ev)
 	}
 	switch {
 	case ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil:
-		f.end(p)
+		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.times.IP = ev.Seen
 		p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
@@ -192,19 +194,39 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 	p.ready = isReady(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
-		f.observe(p, f.latencies.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+		f.observe(p.in.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 		f.event("podReady", map[string]any{"pod": p.id, "times": p.times})
 	}
 	f.notify()
 }
 
-// observe adds one latency of a pod to scaler's own metrics, and to the record
-// if the pod belongs to the rollout.
-func (f *fleet) observe(p *pod, h *stats.Histogram, name recorder.Latency, d time.Duration) {
-	f.metrics.Observe(name, d)
-	if p.counted {
-		h.Record(d)
+// newPod takes a pod that was not seen before. It belongs to the rollout if the
+// plan asked for it, else to what goes on apart. The caller holds mu.
+func (f *fleet) newPod(id string, ev observe.PodEvent) *pod {
+	p := &pod{
+		id: id, namespace: ev.Pod.Namespace, name: ev.Pod.Name, service: ev.Pod.Labels[kwok.ServiceLabel],
+		in: f.apart.latencies, order: f.total, number: f.apart.number,
 	}
+	f.total++
+	p.times.Seen = ev.Seen
+	f.pods[id] = p
+	f.forget(ev.Seen)
+	f.seen[p.service]++
+	p.times.Owner = f.owner(p.service, f.seen[p.service])
+	if p.times.Owner.IsZero() || !f.bursting.Load() {
+		f.apart.pods++
+		return p
+	}
+	p.in = f.latencies
+	f.arrivals = append(f.arrivals, ev.Seen)
+	f.observe(p.in.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
+	return p
+}
+
+// observe adds one latency to the record and to scaler's own metrics.
+func (f *fleet) observe(h *stats.Histogram, name recorder.Latency, d time.Duration) {
+	f.metrics.Observe(name, d)
+	h.Record(d)
 }
 
 // notify wakes awaitConverged.
@@ -225,14 +247,31 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // end stops the sidecar of a pod that is gone. The caller holds mu.
-func (f *fleet) end(p *pod) {
+func (f *fleet) end(p *pod, at time.Time) {
 	if p.gone {
 		return
 	}
-	p.gone = true
+	p.gone, p.ended = true, at
+	f.gone = append(f.gone, p)
+	f.forgo(p)
 	if p.stop != nil {
 		p.stop()
 		f.tracker.Remove(p.id)
+	}
+}
+
+// remembered is how long a pod that is gone can still be asked for.
+const remembered = time.Minute
+
+// forget drops the pods that have been gone for long: under churn they would
+// outnumber the others. The caller holds mu.
+func (f *fleet) forget(now time.Time) {
+	for len(f.gone) > 0 && now.Sub(f.gone[0].ended) > remembered {
+		p := f.gone[0]
+		f.gone = f.gone[1:]
+		if f.pods[p.id] == p {
+			delete(f.pods, p.id)
+		}
 	}
 }
 
@@ -266,8 +305,12 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		Keys:        f.keys.Key,
 		Identity:    identity.Identity,
 	}, f.probes, f)
+	delay := f.delay.Of(f.seed, p.order)
 	f.sidecars.Go(func() {
 		defer authority.Close()
+		if delay > 0 && until(ctx, time.Now().Add(delay)) != nil {
+			return
+		}
 		if err := p.sidecar.Run(ctx); err != nil && ctx.Err() == nil {
 			f.fail(fmt.Errorf("running the sidecar of pod %s: %w", p.id, err))
 		}
@@ -313,39 +356,10 @@ func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
 	f.notify()
 }
 
-// report tells pods that their sidecars are ready until ctx is done.
-func (f *fleet) report(ctx context.Context) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: kwok.SidecarReady}}})
-	if err != nil {
-		return err
-	}
-	var workers sync.WaitGroup
-	for range reporters {
-		workers.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case p := <-f.ready:
-					_, err := f.client.CoreV1().Pods(p.namespace).Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{})
-					if err != nil && ctx.Err() == nil {
-						f.fail(fmt.Errorf("reporting the sidecar of pod %s: %w", p.id, err))
-						return
-					}
-					f.mu.Lock()
-					p.times.Reported = time.Now()
-					f.mu.Unlock()
-				}
-			}
-		})
-	}
-	workers.Wait()
-	return nil
-}
-
 // awaitConverged returns once every pod of the mesh is there and Ready, the API
 // server lists every one as a healthy endpoint, and every sidecar holds and has
-// acknowledged all that is expected and has its certificate.
+// acknowledged all that is expected, has its certificate, and is back if it lost
+// its stream.
 func (f *fleet) awaitConverged(ctx context.Context) error {
 	for {
 		if f.converged() {
@@ -367,9 +381,12 @@ func (f *fleet) converged() bool {
 	sidecars := f.tracker.Counts().Sidecars
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.away > 0 {
+		return false
+	}
 	ready, healthy := 0, 0
 	for _, p := range f.pods {
-		if !p.gone && p.ready {
+		if !p.gone && p.ready && p.number >= f.apart.renewed {
 			ready++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 type latencies struct {
 	podAdmission, podReady                    *stats.Histogram
 	certificate, key, token, clientWait       *stats.Histogram
-	connect, connectTotal                     *stats.Histogram
+	connect, connectTotal, reconnect          *stats.Histogram
 	firstConfiguration, completeConfiguration *stats.Histogram
 
 	rolloutPush [3]*stats.Histogram // by convergence.Kind
@@ -53,49 +53,68 @@ func (l *latencies) all() []named {
 		{"clientWait", &l.clientWait, func(r *record.Latencies) **record.Latency { return &r.ClientWait }},
 		{"connect", &l.connect, func(r *record.Latencies) **record.Latency { return &r.Connect }},
 		{"connectTotal", &l.connectTotal, func(r *record.Latencies) **record.Latency { return &r.ConnectTotal }},
+		{"reconnect", &l.reconnect, func(r *record.Latencies) **record.Latency { return &r.Reconnect }},
 		{"firstConfiguration", &l.firstConfiguration, func(r *record.Latencies) **record.Latency { return &r.FirstConfiguration }},
 		{"completeConfiguration", &l.completeConfiguration, func(r *record.Latencies) **record.Latency { return &r.CompleteConfiguration }},
 	}
 }
 
-// lose counts, in every distribution that has one observation for each pod,
-// those that have not come.
+// lose counts, in every distribution that has one observation for each pod of a
+// rollout, those that have not come.
 func (l *latencies) lose(pods int) {
-	for _, h := range []*stats.Histogram{l.podAdmission, l.podReady, l.certificate, l.token, l.connectTotal, l.firstConfiguration, l.completeConfiguration} {
+	loseIn(pods, l.podAdmission)
+	l.loseStarts(pods)
+}
+
+// loseStarts is lose for pods that nobody asked for one by one.
+func (l *latencies) loseStarts(pods int) {
+	loseIn(pods, l.podReady, l.certificate, l.token, l.connectTotal, l.firstConfiguration, l.completeConfiguration)
+}
+
+func loseIn(pods int, distributions ...*stats.Histogram) {
+	for _, h := range distributions {
 		if missing := int64(pods) - h.Summary().Count; missing > 0 {
 			h.Lose(missing)
 		}
 	}
 }
 
-// save writes the whole distributions beside the record and their summaries
-// into it. A distribution without any observation, lost ones included, was not
-// measured.
-func (l *latencies) save(w *record.Writer, run *record.Run) error {
+// save writes the whole distributions beside the record, under prefix and their
+// names, and their summaries into it. A distribution without any observation,
+// lost ones included, was not measured.
+func (l *latencies) save(w *record.Writer, prefix string, into *record.Latencies) error {
 	for _, n := range l.all() {
-		summary := (*n.histogram).Summary()
-		if summary.Count+summary.Lost == 0 {
-			continue
+		latency, err := saveHistogram(w, prefix+n.name, *n.histogram)
+		if err != nil {
+			return err
 		}
-		latency := record.Latency(summary)
-		*n.summary(&run.Latencies) = &latency
-		if err := w.Histogram(n.name, *n.histogram); err != nil {
-			return fmt.Errorf("writing the distribution of %s: %w", n.name, err)
-		}
+		*n.summary(into) = latency
 	}
 	for kind, h := range l.rolloutPush {
-		summary := h.Summary()
-		if summary.Count+summary.Lost == 0 {
+		latency, err := saveHistogram(w, prefix+"rolloutPush-"+string(changeKinds[kind]), h)
+		if err != nil {
+			return err
+		}
+		if latency == nil {
 			continue
 		}
-		if run.Latencies.RolloutPush == nil {
-			run.Latencies.RolloutPush = map[record.ChangeKind]*record.Latency{}
+		if into.RolloutPush == nil {
+			into.RolloutPush = map[record.ChangeKind]*record.Latency{}
 		}
-		latency := record.Latency(summary)
-		run.Latencies.RolloutPush[changeKinds[kind]] = &latency
-		if err := w.Histogram("rolloutPush-"+string(changeKinds[kind]), h); err != nil {
-			return fmt.Errorf("writing the distribution of rolloutPush: %w", err)
-		}
+		into.RolloutPush[changeKinds[kind]] = latency
 	}
 	return nil
+}
+
+// saveHistogram writes one distribution; nil means that there is nothing in it.
+func saveHistogram(w *record.Writer, name string, h *stats.Histogram) (*record.Latency, error) {
+	summary := h.Summary()
+	if summary.Count+summary.Lost == 0 {
+		return nil, nil
+	}
+	if err := w.Histogram(name, h); err != nil {
+		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
+	}
+	latency := record.Latency(summary)
+	return &latency, nil
 }

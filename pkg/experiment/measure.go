@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 
@@ -34,11 +33,11 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 	if r.record.Phase(record.PhaseRollout) != nil {
 		r.latencies.lose(r.spec.Topology.Pods)
 	}
-	if err := r.latencies.save(r.writer, &r.record); err != nil {
+	if err := r.latencies.save(r.writer, "", &r.record.Latencies); err != nil {
 		return err
 	}
 	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
-		return err
+		r.warn("own", "the time series end before the last phase does: %s", firstLine(err))
 	}
 	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
 	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -47,6 +46,9 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		if err := r.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
 		}
+	}
+	if err := r.measureFaults(ctx); err != nil {
+		return err
 	}
 	if err := r.crossCheck(ctx); err != nil {
 		return err
@@ -149,17 +151,6 @@ func (r *rolloutRun) countPods() {
 	pods := r.record.Pods
 	pods.Created, pods.Ready, pods.Connected = &s.Created, &s.Ready, &s.Connected
 	pods.Complete, pods.Converged = &s.Complete, &s.Converged
-
-	r.fleet.mu.Lock()
-	defer r.fleet.mu.Unlock()
-	var seen []time.Time
-	for _, p := range r.fleet.pods {
-		seen = append(seen, p.times.Seen)
-	}
-	sort.Slice(seen, func(i, j int) bool { return seen[i].Before(seen[j]) })
-	if n := len(seen); n > 1 {
-		r.record.Arrival = &record.Arrival{AchievedPerSecond: new(float64(n) / seen[n-1].Sub(seen[0]).Seconds())}
-	}
 }
 
 // countXDS reads the sidecars' counters into the record.

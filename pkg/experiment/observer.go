@@ -11,12 +11,16 @@ import (
 // The fleet is the observer of its sidecars.
 var _ xdsprobe.Observer = (*fleet)(nil)
 
-// at changes a pod's start-up times under the lock, and returns it with them.
-func (f *fleet) at(id string, change func(*startup)) (*pod, startup) {
+// at has something done with a pod under the lock, and returns it with its times.
+// One that was forgotten is made up: what comes so late is of no use.
+func (f *fleet) at(id string, do func(*pod)) (*pod, startup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pods[id]
-	change(&p.times)
+	if p == nil {
+		p = &pod{id: id, gone: true, in: newLatencies()}
+	}
+	do(p)
 	return p, p.times
 }
 
@@ -35,17 +39,22 @@ func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
 		f.event("tokenFailed", map[string]any{"pod": id, "error": e.Err.Error()})
 		return
 	}
-	p, _ := f.at(id, func(t *startup) { first(&t.Token, e.Received) })
-	if p.counted {
-		f.latencies.clientWait.Record(e.Waited)
-	}
-	f.observe(p, f.latencies.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
+	p, _ := f.at(id, func(p *pod) { first(&p.times.Token, e.Received) })
+	p.in.clientWait.Record(e.Waited)
+	f.observe(p.in.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
 }
 
 // StreamOpened is part of xdsprobe.Observer.
 func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 	f.tracker.FirstRequest(id, e.Requested)
-	p, _ := f.at(id, func(t *startup) {
+	var in *latencies
+	f.at(id, func(p *pod) {
+		p.line.streams++
+		t := &p.times
+		in = p.in
+		if !t.Connected.IsZero() {
+			in = f.later()
+		}
 		first(&t.Dialed, e.Dialed)
 		first(&t.Connected, e.Connected)
 		first(&t.Requested, e.Requested)
@@ -53,7 +62,7 @@ func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 			t.served = e.Connected
 		}
 	})
-	f.observe(p, f.latencies.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
+	f.observe(in.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
 }
 
 // Updated is part of xdsprobe.Observer.
@@ -69,35 +78,40 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 	} else {
 		f.metrics.Acknowledged(kind)
 	}
-	f.mu.Lock()
-	if e.ReceivedAt.After(f.answered) {
-		f.answered = e.ReceivedAt
-	}
-	p := f.pods[id]
-	t := &p.times
-	isFirst := first(&t.Answered, e.ReceivedAt)
-	dialed, served, requested := t.Dialed, t.served, t.Requested
-	f.mu.Unlock()
-	if isFirst {
-		if p.counted {
-			f.latencies.connectTotal.Record(served.Sub(dialed))
+	var isFirst bool
+	p, t := f.at(id, func(p *pod) {
+		if e.ReceivedAt.After(f.answered) {
+			f.answered = e.ReceivedAt
 		}
-		f.observe(p, f.latencies.firstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(requested))
+		isFirst = first(&p.times.Answered, e.ReceivedAt)
+		p.line.answered = true
+		if e.Complete {
+			f.back(p, e.AckedAt)
+		}
+	})
+	if isFirst {
+		p.in.connectTotal.Record(t.served.Sub(t.Dialed))
+		f.observe(p.in.firstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(t.Requested))
 	}
 	f.tracker.Update(id, e.Update)
 }
 
 // complete is told by the tracker that a sidecar has its complete set.
 func (f *fleet) complete(id string, at time.Time) {
-	p, t := f.at(id, func(t *startup) { t.Complete = at })
-	f.observe(p, f.latencies.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
+	p, t := f.at(id, func(p *pod) { p.times.Complete = at })
+	f.observe(p.in.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
 	f.reportWhenDone(id)
 }
 
 // StreamEnded is part of xdsprobe.Observer.
 func (f *fleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
 	f.metrics.Attempt()
-	f.at(id, func(t *startup) { first(&t.Dialed, e.Dialed) })
+	f.at(id, func(p *pod) {
+		first(&p.times.Dialed, e.Dialed)
+		if p.line.answered && e.Class != xdsprobe.Stopped {
+			f.lost(p, e.Ended)
+		}
+	})
 	switch e.Class {
 	case xdsprobe.Stopped:
 		return
@@ -130,34 +144,25 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})
 		return
 	}
-	f.mu.Lock()
-	p := f.pods[id]
-	if first(&p.times.Certified, e.Verified) && p.counted {
-		f.csr.issued++
-		if e.Verified.After(f.csr.last) {
-			f.csr.last = e.Verified
+	var renewed bool
+	p, _ := f.at(id, func(p *pod) {
+		renewed = !first(&p.times.Certified, e.Verified)
+		if !renewed && p.in == f.latencies {
+			f.csr.issued++
+			if e.Verified.After(f.csr.last) {
+				f.csr.last = e.Verified
+			}
+		}
+	})
+	f.metrics.Observe(recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
+	if !renewed {
+		p.in.certificate.Record(e.Verified.Sub(e.Sent))
+		if e.Key > 0 {
+			p.in.key.Record(e.Key)
 		}
 	}
-	f.mu.Unlock()
-	if p.counted && e.Key > 0 {
-		f.latencies.key.Record(e.Key)
-	}
-	f.observe(p, f.latencies.certificate, recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
 	f.tracker.Certified(id, e.Verified)
 	f.reportWhenDone(id)
-}
-
-// reportWhenDone hands a pod to the reporters once its sidecar is complete and
-// certified.
-func (f *fleet) reportWhenDone(id string) {
-	f.mu.Lock()
-	p := f.pods[id]
-	due := !f.held && !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.times.Certified.IsZero()
-	p.reported = p.reported || due
-	f.mu.Unlock()
-	if due {
-		f.ready <- p // has room for every pod
-	}
 }
 
 // delivered is told by the tracker of endpoint changes that reached a sidecar.

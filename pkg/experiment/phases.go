@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,7 @@ func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length t
 	}
 	r.mu.Lock()
 	r.phase, r.since, r.length = name, begin, length
+	index := len(r.record.Phases)
 	r.record.Phases = append(r.record.Phases, record.Phase{Name: name, Start: begin.UTC()})
 	r.mu.Unlock()
 	r.metrics.Phase(string(name))
@@ -31,15 +33,18 @@ func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length t
 		return err
 	}
 	endedBy, bodyErr := body(ctx)
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), context.Canceled):
 		endedBy = record.EndedByInterrupt
+	case endedBy == "":
+		endedBy = record.EndedByFailure
 	}
 	end, err := r.sampler.Edge()
 	if err != nil && bodyErr == nil {
 		bodyErr = fmt.Errorf("reading the counters at the end of %s: %w", name, err)
 	}
 	r.mu.Lock()
-	p := r.record.Phase(name)
+	p := &r.record.Phases[index]
 	p.End, p.Seconds, p.EndedBy = new(end.UTC()), new(end.Sub(begin).Seconds()), endedBy
 	r.windows = append(r.windows, window{name, begin, end})
 	r.phase = ""
@@ -67,7 +72,7 @@ func wait(length time.Duration) func(context.Context) (record.EndedBy, error) {
 		case <-timer.C:
 			return record.EndedByDuration, nil
 		case <-ctx.Done():
-			return record.EndedByInterrupt, context.Cause(ctx)
+			return "", context.Cause(ctx)
 		}
 	}
 }
@@ -105,7 +110,8 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	applier := &rollout.Applier{
+	plan := rollout.Plan(r.mesh, burst)
+	r.applier = &rollout.Applier{
 		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: r.adapter.NamespaceLabels(),
 		Objects:         r.adapter.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.dynamic,
@@ -116,35 +122,37 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
 	defer cancel()
 	return nil, r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
-		err := r.roll(limited, applier, rollout.Plan(r.mesh, burst))
+		err := r.roll(limited, plan)
 		r.countPods()
+		r.record.Arrival = r.arrival(plan)
 		r.holdings = r.fleet.holdings()
-		switch {
-		case err == nil:
-			return record.EndedByConverged, nil
-		case ctx.Err() == nil && context.Cause(limited) == ErrUnconverged:
-			return record.EndedByTimeout, ErrUnconverged
-		default:
-			return "", err
-		}
+		return r.endedBy(ctx, limited, errors.Join(err, r.endFaults(err)))
 	})
 }
 
 // roll follows the plan and returns when the mesh has converged.
-func (r *rolloutRun) roll(ctx context.Context, applier *rollout.Applier, plan []rollout.Step) error {
-	begin := time.Now()
-	if err := applier.Surroundings(ctx); err != nil {
+func (r *rolloutRun) roll(ctx context.Context, plan []rollout.Step) error {
+	if err := r.applier.Surroundings(ctx); err != nil {
 		return err
 	}
-	for _, step := range plan {
-		if err := until(ctx, begin.Add(step.At)); err != nil {
-			return err
+	err := r.rollWithFaults(ctx, func(ctx context.Context) error { return r.steps(ctx, r.applier, plan) })
+	if err != nil {
+		return err
+	}
+	return r.fleet.awaitConverged(ctx)
+}
+
+// awaitQuiet returns once the control plane has sent nothing for quietTime.
+func (r *rolloutRun) awaitQuiet(ctx context.Context) error {
+	for {
+		quiet := r.fleet.lastResponse().Add(quietTime)
+		if !time.Now().Before(quiet) {
+			return nil
 		}
-		if err := applier.Step(ctx, step); err != nil {
+		if err := until(ctx, quiet); err != nil {
 			return err
 		}
 	}
-	return r.fleet.awaitConverged(ctx)
 }
 
 // until returns at the moment at.

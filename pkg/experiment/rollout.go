@@ -23,6 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -53,18 +54,23 @@ type rolloutRun struct {
 	metrics  *recorder.Metrics
 	recorder *recorder.Recorder
 	fleet    *fleet
+	applier  *rollout.Applier
 	jobs     []string // that the recorder scrapes
 
 	latencies *latencies
 	lag       *stats.Histogram // how late scaler itself ran
 	holdings  holdings         // of the sidecars when converged
 
-	completed bool        // all phases were done
-	restarted atomic.Bool // the control plane was
+	completed bool          // all phases were done
+	restarted atomic.Bool   // the control plane was
+	asked     atomic.Bool   // its next end is a fault's doing
+	again     chan struct{} // a notice that it serves again after one
+	stepLate  time.Duration // the greatest lateness of a burst; the rollout's
 
 	mu      sync.Mutex
 	record  record.Run
 	windows []window // the phases that ended
+	faults  []*faultRun
 	storm   *record.CertificateStorm
 	phase   record.PhaseName // the one that lasts
 	since   time.Time        // when it began
@@ -95,6 +101,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		progress:  progress,
 		mesh:      topology.Build(spec.Topology),
 		fail:      fail,
+		again:     make(chan struct{}, 1),
 		latencies: newLatencies(),
 		lag:       stats.NewHistogram(),
 	}
@@ -119,6 +126,8 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		{"steady", r.steady},
 		{"probe", r.probe},
 		{"certificate storm", r.certificateStorm},
+		{"churn", r.churn},
+		{"faults", r.faultsInSteady},
 		{"finishing", r.complete},
 	})
 	return r.finish(ctx, err)

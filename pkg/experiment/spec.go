@@ -82,8 +82,13 @@ func (s RolloutSpec) Validate() error {
 	if s.Topology.Shape == "" { // to Topology itself it means layers
 		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
 	}
-	if _, err := rollout.ParseBurst(s.Burst); err != nil {
+	burst, err := rollout.ParseBurst(s.Burst)
+	if err != nil {
 		return err
+	}
+	if bursts := (s.Topology.Pods - 1) / max(1, burst.Size); burst.Size > 0 && time.Duration(bursts)*burst.Interval >= s.ConvergeTimeout {
+		return fmt.Errorf("parsing --burst %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
+			s.Burst, s.ConvergeTimeout, s.Topology.Pods, time.Duration(bursts)*burst.Interval)
 	}
 	for _, choice := range []struct {
 		flag, value string

@@ -99,7 +99,9 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	b.run("serving scaler's metrics", server.Run)
 	b.run("reading processes", r.sampler.Run)
 	b.run("measuring scaler's own lag", recorder.NewLag(0, func(d time.Duration) {
-		r.lag.Record(d)
+		if r.currentPhase() != record.PhaseFault { // scaler itself may be what is disturbed
+			r.lag.Record(d)
+		}
 		r.metrics.Observe(recorder.SchedulingLag, d)
 	}).Run)
 	r.recorder, err = recorder.Start(ctx, recorder.Options{
@@ -160,10 +162,12 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 	}, nil
 }
 
-// supervise restarts the control plane once when it ends, as its Deployment would, and
-// ends the run when that does not help.
+// supervise starts the control plane again when it ends, as its Deployment
+// would: whenever a fault ended it, and otherwise once, when it does not run out
+// of memory. An end beyond that is the run's.
 func (r *rolloutRun) supervise(ctx context.Context) error {
-	for restarted := false; ; restarted = true {
+	died := false
+	for {
 		p := r.adapter.Process()
 		select {
 		case <-ctx.Done():
@@ -171,12 +175,19 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		case <-p.Done():
 		}
 		r.sampler.Ended(r.controlPlaneName(), p.PID(), p.ExitCPUSeconds())
-		if restarted {
+		asked := r.asked.Swap(false)
+		switch {
+		case p.OutOfMemory():
+			r.event("outOfMemory", map[string]any{"limitBytes": r.placing.MemoryBytes})
+			return fmt.Errorf("%w; %s", p.Err(), r.standing())
+		case died && !asked:
 			return fmt.Errorf("it ended a second time: %w", p.Err())
+		case !asked:
+			died = true
+			r.progress.say(r.controlPlaneName() + " ended and is started again; its log is in " + r.writer.LogDir())
+			r.warn("controlPlane."+string(r.currentPhase()), "%s ended and was started again: %s", r.controlPlaneName(), firstLine(p.Err()))
 		}
-		r.progress.say(r.controlPlaneName() + " ended and is started again; its log is in " + r.writer.LogDir())
-		r.warn("controlPlane."+string(r.currentPhase()), "%s ended and was started again: %s", r.controlPlaneName(), firstLine(p.Err()))
-		r.event("controlPlaneEnded", map[string]any{"error": fmt.Sprint(p.Err())})
+		r.event("controlPlaneEnded", map[string]any{"asked": asked, "error": fmt.Sprint(p.Err())})
 		r.restarted.Store(true)
 		if err := r.adapter.Restart(ctx); err != nil {
 			return err
@@ -184,7 +195,16 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		if err := r.sampler.Watch(r.controlPlaneName(), r.adapter.Process().PID()); err != nil {
 			return err
 		}
+		if asked {
+			r.again <- struct{}{} // there is room: a fault waits for one before it ends the next
+		}
 	}
+}
+
+// standing says in words how far the run is.
+func (r *rolloutRun) standing() string {
+	s := r.status()
+	return fmt.Sprintf("in %s, with %d of %d pods created, %d connected and %d complete", r.currentPhase(), s.Created, s.Pods, s.Connected, s.Complete)
 }
 
 // showProgress tells the run's status each second.

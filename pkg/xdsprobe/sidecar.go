@@ -37,6 +37,9 @@ type Sidecar struct {
 
 	held    atomic.Int64
 	holding sync.Mutex // held while the state's tables change or are read from outside
+
+	cutting sync.Mutex
+	cut     context.CancelFunc // of the attempt that goes on; nil between two. Guarded by cutting.
 }
 
 // New returns a sidecar. It shares what it holds with the other sidecars of the
@@ -171,6 +174,8 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 	// Cancelling before closing lets the stream end first.
 	ctx, cancel := context.WithCancel(s.headers(ctx, token))
 	defer cancel()
+	s.setCut(cancel)
+	defer s.setCut(nil)
 
 	desc, method := s.config.Variant.method()
 	transport, err := conn.NewStream(ctx, desc, method)
@@ -183,6 +188,23 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 
 	err = (&stream{ClientStream: transport, sidecar: s, end: end}).serve()
 	return classify(err, end.Responses, len(transport.Trailer()) > 0), err
+}
+
+// Reset cuts the stream and the connection that the sidecar has, or is about to
+// have: the attempt ends as Lost or Unreachable, and the next one follows as
+// after any loss. Between two attempts it does nothing.
+func (s *Sidecar) Reset() {
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	if s.cut != nil {
+		s.cut()
+	}
+}
+
+func (s *Sidecar) setCut(cut context.CancelFunc) {
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	s.cut = cut
 }
 
 // opened tells that a stream is up.

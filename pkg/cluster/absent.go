@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+// Absent has a component killed and, when it has been gone for length, started
+// again with the same arguments, and returns when it is ready. Its data, where
+// it has any, is as it was. Meanwhile nothing listens on its ports: clients are
+// refused, and whatever they had open is broken. It does not count as having
+// died.
+func (c *Cluster) Absent(ctx context.Context, name string, length time.Duration) error {
+	c.mu.Lock()
+	was, known := c.running[name]
+	c.mu.Unlock()
+	if !known {
+		return fmt.Errorf("taking %s away: no such component", name)
+	}
+	client, err := newHTTPClient(c.layout.pki)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	was.process.Kill()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	<-was.process.Done() // SIGKILL: at once
+	child, err := c.launch(was.part)
+	if err != nil {
+		return err
+	}
+	c.watch(child)
+	ready, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
+	defer cancel()
+	return process.WaitReady(ready, child, answers(client, was.ready))
+}
