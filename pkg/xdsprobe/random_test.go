@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"testing"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -91,7 +92,10 @@ func count(m mesh) (n int) {
 }
 
 var _ = Describe("random changes of a mesh", func() {
-	const sequences = 1000
+	sequences := 1000
+	if testing.Short() { // as under the race detector, which is many times slower
+		sequences = 100
+	}
 	for _, variant := range []Variant{Delta, SotW} {
 		It(fmt.Sprintf("end in the state of a fresh client, %s", variant), func() {
 			p, store := startPlane(), NewStore()
