@@ -1,0 +1,169 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("a control plane that is killed in mid-rollout", func() {
+	It("is started again once, and the run is measured through", func() {
+		const pods = 60
+		where := newPlace()
+		session := where.rollout(pods)
+		Eventually(func() (string, error) {
+			events, err := os.ReadFile(filepath.Join(where.out, "istiod-permissive-60", "events.jsonl"))
+			if errors.Is(err, os.ErrNotExist) {
+				return "", nil
+			}
+			return string(events), err
+		}).Should(ContainSubstring(`"kind":"podReady"`))
+		Expect(where.phase()).To(Equal(record.PhaseRollout))
+		Expect(syscall.Kill(where.child("istiod"), syscall.SIGKILL)).To(Succeed())
+		Expect(wait(session)).To(Equal(exitDone))
+		Expect(session.Err).To(gbytes.Say("istiod ended and is started again"))
+
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(*run.Certificates.Failed).To(BeZero())
+		Expect(*run.ControlPlane.Rollout.Restarts).To(Equal(1))
+		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
+		Expect(*run.ControlPlane.Rollout.CPUSeconds).To(BeNumerically(">", 0))
+		Expect(*run.XDS.Reconnects).To(BeNumerically(">", 0))
+		Expect(run.Warnings).To(ContainElement(And(
+			HaveField("About", "controlPlane.rollout"), HaveField("Text", ContainSubstring("signal: killed")),
+		)))
+		where.expectNothingLeft(nil)
+	})
+})
+
+var _ = Describe("scaler killed in steady", Ordered, func() {
+	var where place
+	BeforeAll(func() {
+		where = newPlace()
+		session := where.rollout(20, "--steady", "10m")
+		Eventually(where.phase).Should(Equal(record.PhaseBaseline))
+
+		By("meeting another scaler with the same --out")
+		other := where
+		other.state = where.state + "-other"
+		second := other.rollout(30)
+		Expect(wait(second)).To(Equal(exitFailed))
+		Expect(string(second.Err.Contents())).To(And(
+			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another --out"),
+		))
+		other.expectNothingLeft(nil)
+
+		By("being listed, and left alone by cleanup")
+		status := where.start("cluster", "status")
+		Expect(wait(status)).To(Equal(exitDone))
+		Expect(status.Out).To(gbytes.Say(fmt.Sprintf("running +process %d", session.Command.Process.Pid)))
+		cleanup := where.start("cleanup")
+		Expect(wait(cleanup)).To(Equal(exitDone))
+		Expect(cleanup.Err).To(gbytes.Say("nothing to clean up"))
+
+		Eventually(where.phase).Should(Equal(record.PhaseSteady))
+		Expect(where.children()).NotTo(BeEmpty())
+		session.Kill()
+		Expect(wait(session)).NotTo(Equal(exitDone))
+	})
+
+	It("takes all its children with it", func() {
+		Eventually(where.children).Should(BeEmpty())
+	})
+
+	It("leaves a record that reads as interrupted", func() {
+		run := where.recorded()
+		Expect(run.Status).To(Equal(record.StatusInterrupted))
+		Expect(run.Finished).To(BeNil())
+		Expect(run.Phase(record.PhaseSteady).End).To(BeNil())
+		Expect(*run.Pods.Converged).To(Equal(20))
+		report := where.start("report", where.out)
+		Expect(wait(report)).To(Equal(exitDone))
+		Expect(report.Out).To(gbytes.Say("istiod-permissive-20: interrupted"))
+	})
+
+	It("leaves a folder, which cleanup removes", func() {
+		Expect(where.groups()).To(HaveLen(1))
+		dir := where.groups()[0].Dir
+		dry := where.start("cleanup", "--dry-run")
+		Expect(wait(dry)).To(Equal(exitDone))
+		Expect(string(dry.Out.Contents())).To(ContainSubstring(dir))
+		Expect(dir).To(BeADirectory())
+
+		cleanup := where.start("cleanup")
+		Expect(wait(cleanup)).To(Equal(exitDone))
+		Expect(string(cleanup.Out.Contents())).To(ContainSubstring(dir))
+		where.expectNothingLeft(nil)
+		Expect(where.recorded().Name).To(Equal("istiod-permissive-20"), "records are left alone")
+	})
+})
+
+var _ = Describe("a full disk", func() {
+	var where place
+	BeforeEach(func() { where = newPlace() })
+
+	It("is told before anything starts", func() {
+		where.out = disk(20)
+		session := where.rollout(20)
+		Expect(wait(session)).To(Equal(exitFailed))
+		Expect(string(session.Err.Contents())).To(And(
+			ContainSubstring("checking disk of --out: "), ContainSubstring("make room, or name a folder on another disk"),
+		))
+		where.expectNothingLeft(nil)
+		Expect(os.ReadDir(where.out)).To(BeEmpty())
+	})
+
+	It("ends a run that it meets", func() {
+		where.out = disk(110)
+		session := where.rollout(20)
+		Eventually(where.phase).Should(Equal(record.PhaseBaseline))
+		ports := where.ports(session)
+		fill(where.out)
+		Expect(wait(session)).To(Equal(exitFailed))
+		Expect(string(session.Err.Contents())).To(And(
+			ContainSubstring("no space left on device"), ContainSubstring("choose another with --out"),
+		))
+		where.expectNothingLeft(ports)
+		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
+	})
+})
+
+// disk mounts an empty disk of so many megabytes for the spec.
+func disk(megabytes int) string {
+	GinkgoHelper()
+	dir, err := os.MkdirTemp("", "scaler-e2e-disk-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.Remove, dir)
+	err = unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes))
+	if errors.Is(err, unix.EPERM) {
+		Skip("NOT TESTED: what a full disk does; mounting one of its own is not permitted here")
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(unix.Unmount, dir, unix.MNT_DETACH)
+	return dir
+}
+
+// fill writes until the disk is full.
+func fill(dir string) {
+	GinkgoHelper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	Expect(err).NotTo(HaveOccurred())
+	_, err = io.Copy(f, strings.NewReader(strings.Repeat("x", 200<<20)))
+	Expect(err).To(MatchError(unix.ENOSPC))
+	Expect(f.Close()).To(Succeed())
+}

@@ -1,0 +1,49 @@
+//go:build e2e
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("ctrl-C", func() {
+	DescribeTable("leaves a readable record and nothing else",
+		func(phase record.PhaseName, ended string) {
+			where := newPlace()
+			session := where.rollout(20, "--baseline", "3s")
+			if phase == "" {
+				Eventually(session.Err).Should(gbytes.Say("starting kube-controller-manager"))
+			} else {
+				Eventually(where.phase).Should(Equal(phase))
+			}
+			Expect(where.children()).NotTo(BeEmpty())
+			ports := where.ports(session)
+			Expect(ports).NotTo(BeEmpty())
+			interrupt(session)
+			Expect(wait(session)).To(Equal(exitInterrupted))
+			where.expectNothingLeft(ports)
+
+			run := where.recorded()
+			Expect(run.Status).To(Equal(record.StatusInterrupted))
+			Expect(run.Reason).NotTo(BeEmpty())
+			Expect(run.Finished).NotTo(BeNil())
+			Expect(endings(run)).To(Equal(ended))
+			if phase != "" {
+				Expect(run.ControlPlane.Baseline).NotTo(BeNil(), "what was measured is there")
+				Expect(printed(session).Status).To(Equal(record.StatusInterrupted))
+			}
+			report := where.start("report", where.out)
+			Expect(wait(report)).To(Equal(exitDone))
+			Expect(report.Out).To(gbytes.Say("interrupted"))
+		},
+		Entry("while the cluster starts", record.PhaseName(""), ""),
+		Entry("in baseline", record.PhaseBaseline, "baseline interrupt"),
+		Entry("in rollout", record.PhaseRollout, "baseline duration, rollout interrupt"),
+		Entry("in settle", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt"),
+		Entry("in steady", record.PhaseSteady, "baseline duration, rollout converged, settle duration, steady interrupt"),
+	)
+})

@@ -1,0 +1,164 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("a rollout of 50 pods", Ordered, func() {
+	const pods = 50
+	var (
+		where place
+		run   record.Run
+	)
+	BeforeAll(func() {
+		where = newPlace()
+		session := where.rollout(pods)
+		Expect(wait(session)).To(Equal(exitDone))
+		run = printed(session)
+		Expect(string(session.Err.Contents())).To(ContainSubstring("record: " + filepath.Join(where.out, run.Name)))
+	})
+
+	It("converges, and loses nothing", func() {
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Reason).To(BeEmpty())
+		Expect(*run.Pods).To(Equal(record.Pods{
+			Requested: pods, Created: new(pods), Ready: new(pods), Connected: new(pods), Complete: new(pods), Converged: new(pods),
+		}))
+		for name, l := range map[string]*record.Latency{
+			"podAdmission": run.Latencies.PodAdmission, "podReady": run.Latencies.PodReady,
+			"certificate": run.Latencies.Certificate, "token": run.Latencies.Token, "connectTotal": run.Latencies.ConnectTotal,
+			"firstConfiguration": run.Latencies.FirstConfiguration, "completeConfiguration": run.Latencies.CompleteConfiguration,
+		} {
+			Expect(l.Count).To(BeEquivalentTo(pods), name)
+			Expect(l.Lost).To(BeZero(), name)
+		}
+		Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
+		Expect(*run.Certificates.Failed).To(BeZero())
+		Expect(*run.XDS.Nacks).To(BeZero())
+		Expect(endings(run)).To(Equal("baseline duration, rollout converged, settle duration, steady duration"))
+	})
+
+	It("agrees with the control plane's own counts", func() {
+		for _, w := range run.Warnings {
+			Expect(w.Text).NotTo(ContainSubstring("the control plane counts"), w.About)
+		}
+		own := run.Own.Steady
+		Expect(own).To(HaveKeyWithValue("connected", float64(pods)))
+		Expect(own).To(HaveKeyWithValue("totalCertificates", float64(pods)))
+		for _, kind := range []string{"CDS", "EDS", "LDS", "RDS"} {
+			Expect(own).To(HaveKeyWithValue("totalResponses"+kind, float64(run.XDS.Responses[kind])))
+		}
+		Expect(run.Own.Rollout).To(HaveKeyWithValue("certificates", float64(pods)))
+		Expect(run.Own.Rollout).To(HaveKeyWithValue("injections", float64(pods)))
+	})
+
+	It("has every figure", func() {
+		data, err := json.Marshal(run)
+		Expect(err).NotTo(HaveOccurred())
+		var document map[string]any
+		Expect(json.Unmarshal(data, &document)).To(Succeed())
+		for _, path := range figures() {
+			Expect(at(document, path)).NotTo(BeNil(), path)
+		}
+		for _, path := range positive() {
+			Expect(at(document, path)).To(BeNumerically(">", 0), path)
+		}
+	})
+
+	It("has a record that holds what was printed, and all that belongs to it", func() {
+		recorded := where.recorded()
+		Expect(recorded.Dir).To(Equal(filepath.Join(where.out, "istiod-permissive-50")))
+		Expect(json.Marshal(recorded)).To(MatchJSON(must(json.Marshal(run))))
+
+		for _, name := range []string{"certificate", "completeConfiguration", "podReady", "lag"} {
+			Expect(recorded.HistogramPath(name)).To(BeARegularFile())
+		}
+		logs, err := filepath.Glob(filepath.Join(recorded.Dir, "logs", "*.log"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(logs).To(HaveLen(7))
+		events, err := os.ReadFile(filepath.Join(recorded.Dir, "events.jsonl"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Count(string(events), `"kind":"podReady"`)).To(Equal(pods))
+	})
+
+	It("can be reported on", func() {
+		for format, want := range map[string]string{
+			"table": "istiod-permissive-50: completed", "markdown": "istiod-permissive-50", "yaml": "kind: RunList", "json": `"kind": "RunList"`,
+		} {
+			session := where.start("report", where.out, "-o", format)
+			Expect(wait(session)).To(Equal(exitDone))
+			Expect(string(session.Out.Contents())).To(ContainSubstring(want))
+		}
+	})
+
+	It("has time series from which its figures can be computed again", func(ctx SpecContext) {
+		expectRecomputed(ctx, where.recorded())
+	})
+
+	It("leaves nothing but its record", func() {
+		where.expectNothingLeft(nil)
+		Expect(os.ReadDir(where.out)).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("a rollout over state-of-the-world xDS", func() {
+	It("converges", func() {
+		const pods = 20
+		where := newPlace()
+		session := where.rollout(pods, "--xds", "sotw", "--steady", "2s")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Spec.XDS).To(Equal("sotw"))
+		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
+		Expect(*run.XDS.Nacks).To(BeZero())
+		for _, w := range run.Warnings {
+			Expect(w.Text).NotTo(ContainSubstring("the control plane counts"), w.About)
+		}
+		where.expectNothingLeft(nil)
+	})
+})
+
+var _ = Describe("two rollouts side by side", func() {
+	It("both complete", func() {
+		one := newPlace()
+		two := newPlace()
+		two.state = one.state // one user
+		first, second := one.rollout(20, "--steady", "2s"), two.rollout(20, "--steady", "2s")
+		Expect(wait(first)).To(Equal(exitDone))
+		Expect(wait(second)).To(Equal(exitDone))
+		for _, p := range []place{one, two} {
+			run := p.recorded()
+			Expect(run.Status).To(Equal(record.StatusCompleted))
+			Expect(*run.Pods.Converged).To(Equal(20))
+			Expect(*run.Certificates.Issued).To(BeEquivalentTo(20))
+		}
+		one.expectNothingLeft(nil)
+	})
+})
+
+// endings are a run's phases, each with what ended it.
+func endings(run record.Run) string {
+	var all []string
+	for _, p := range run.Phases {
+		all = append(all, string(p.Name)+" "+string(p.EndedBy))
+	}
+	return strings.Join(all, ", ")
+}
+
+func must[T any](value T, err error) T {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}

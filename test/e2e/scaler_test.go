@@ -1,0 +1,228 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Exit codes, as docs/definitions.md states them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitInterrupted = 130
+)
+
+// place is where scalers run: their state and what they are to leave.
+type place struct{ state, out string }
+
+// newPlace is an empty place that lasts as long as the spec or its container.
+func newPlace() place {
+	GinkgoHelper()
+	dir, err := os.MkdirTemp("", "scaler-e2e-")
+	Expect(err).NotTo(HaveOccurred())
+	p := place{state: filepath.Join(dir, "state"), out: filepath.Join(dir, "out")}
+	DeferCleanup(func(ctx SpecContext) {
+		groups, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, group := range groups { // of a spec that failed
+			s, err := process.Inspect(group)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(s.Remove(ctx)).To(Succeed())
+		}
+		Expect(os.RemoveAll(dir)).To(Succeed())
+	})
+	return p
+}
+
+// start starts `scaler ARGS...` in this place.
+func (p place) start(args ...string) *gexec.Session {
+	GinkgoHelper()
+	cmd := exec.Command(scaler, args...)
+	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
+	GinkgoWriter.Println("$ scaler", strings.Join(args, " "))
+	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait() })
+	return session
+}
+
+// rollout starts `scaler rollout` with so many pods and short phases.
+func (p place) rollout(pods int, args ...string) *gexec.Session {
+	GinkgoHelper()
+	return p.start(append([]string{
+		"rollout", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
+		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--probes", "0",
+	}, args...)...)
+}
+
+// wait waits for the end of a scaler and returns its exit code.
+func wait(session *gexec.Session) int {
+	GinkgoHelper()
+	Eventually(session).WithTimeout(3 * time.Minute).Should(gexec.Exit())
+	return session.ExitCode()
+}
+
+// interrupt does what ctrl-C does in a terminal: the whole process group of the
+// command gets SIGINT.
+func interrupt(session *gexec.Session) {
+	GinkgoHelper()
+	Expect(syscall.Kill(-session.Command.Process.Pid, syscall.SIGINT)).To(Succeed())
+}
+
+// printed is the one run that a scaler has printed as JSON.
+func printed(session *gexec.Session) record.Run {
+	GinkgoHelper()
+	var list record.RunList
+	Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
+	Expect(list.APIVersion).To(Equal(record.APIVersion))
+	Expect(list.Kind).To(Equal(record.ListKind))
+	Expect(list.Items).To(HaveLen(1))
+	return list.Items[0]
+}
+
+// recorded is the one run that is recorded in this place.
+func (p place) recorded() record.Run {
+	GinkgoHelper()
+	runs, err := record.Read(p.out)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(runs).To(HaveLen(1))
+	return runs[0]
+}
+
+// phase is the phase that the run in this place is in, "" when it is in none.
+func (p place) phase() record.PhaseName {
+	runs, err := record.Read(p.out)
+	if err != nil || len(runs) == 0 || len(runs[0].Phases) == 0 {
+		return "" // not there yet
+	}
+	if last := runs[0].Phases[len(runs[0].Phases)-1]; last.End == nil {
+		return last.Name
+	}
+	return ""
+}
+
+// children are the processes that scalers in this place have started and that
+// live, by the environment that all of them carry.
+func (p place) children() []int {
+	GinkgoHelper()
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	Expect(err).NotTo(HaveOccurred())
+	var pids []int
+	for _, path := range environments {
+		// One that cannot be read has ended, or is another user's.
+		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env), "\x00SCALER_PROCESS_GROUP="+p.state+"/") {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			Expect(err).NotTo(HaveOccurred())
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// child is the process id of a scaler's child by its name.
+func (p place) child(name string) int {
+	GinkgoHelper()
+	for _, s := range p.groups() {
+		for _, c := range s.Children {
+			if c.Name == name && c.Alive {
+				return c.PID
+			}
+		}
+	}
+	Fail("no " + name + " runs")
+	return 0
+}
+
+// groups are the process groups in this place, one for each cluster.
+func (p place) groups() []process.State {
+	GinkgoHelper()
+	dirs, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	var groups []process.State
+	for _, dir := range dirs {
+		s, err := process.Inspect(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
+		groups = append(groups, s)
+	}
+	return groups
+}
+
+// expectNothingLeft holds when all that scalers started in this place is gone:
+// processes, the ports they listened on, and folders.
+func (p place) expectNothingLeft(ports []string) {
+	GinkgoHelper()
+	Expect(p.children()).To(BeEmpty())
+	entries, err := os.ReadDir(filepath.Join(p.state, "clusters"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Expect(entries).To(BeEmpty())
+	for _, port := range ports {
+		Expect(listeners()).NotTo(HaveKey(port))
+	}
+}
+
+// ports are those that a scaler and its children listen on now.
+func (p place) ports(session *gexec.Session) []string {
+	GinkgoHelper()
+	all := listeners()
+	sockets := map[string]bool{}
+	for _, pid := range append(p.children(), session.Command.Process.Pid) {
+		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, link := range links {
+			if target, err := os.Readlink(link); err == nil {
+				sockets[target] = true
+			}
+		}
+	}
+	var ports []string
+	for port, socket := range all {
+		if sockets[socket] {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+// listeners are all listening TCP sockets of this machine by address, as
+// proc_net(5) tells of them.
+func listeners() map[string]string {
+	GinkgoHelper()
+	const listening = "0A"
+	all := map[string]string{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 9 && f[3] == listening {
+				all[f[1]] = "socket:[" + f[9] + "]"
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,193 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+const (
+	// agreement is by how much a figure may differ from the one in the record.
+	agreement = 0.02
+	// unevenness is by how much of what it rises in a phase memory may differ.
+	unevenness = 0.1
+	// tick is the resolution of processor times that the kernel counts in ticks.
+	tick = 0.010
+)
+
+// expectRecomputed computes the control plane's and the cluster's cores and
+// memory a second time, from a run's time series in a plain Prometheus.
+func expectRecomputed(ctx context.Context, run record.Run) {
+	GinkgoHelper()
+	prom := open(ctx, filepath.Join(run.Dir, "prometheus"))
+	name := run.Environment.ControlPlane.Name
+	for _, phase := range run.Phases {
+		programs := map[string]*record.Usage{}
+		if slot := run.ControlPlane.At(phase.Name); slot != nil {
+			programs[name] = *slot
+		}
+		for program, phases := range run.Cluster {
+			if slot := phases.At(phase.Name); slot != nil {
+				programs[program] = *slot
+			}
+		}
+		for program, usage := range programs {
+			what := fmt.Sprintf("%s in %s", program, phase.Name)
+			length := *phase.Seconds
+
+			cpu := prom.series(ctx, `scaler_component_cpu_seconds_total{component="`+program+`"}`, phase)
+			used := cpu.at(*phase.End) - cpu.at(phase.Start)
+			Expect(used).To(BeNumerically("~", *usage.CPUSeconds, agreement**usage.CPUSeconds+tick), "CPU seconds of "+what)
+			Expect(used/length).To(BeNumerically("~", *usage.Cores.Mean, agreement**usage.Cores.Mean+tick/length), "cores of "+what)
+
+			// What the program says itself was scraped before and after the edges:
+			// it bounds the phase from inside and outside.
+			own := prom.series(ctx, `process_cpu_seconds_total{job="`+program+`"}`, phase)
+			inside, outside := own.between(phase.Start, *phase.End)
+			Expect(*usage.CPUSeconds).To(BeNumerically(">=", inside*(1-agreement)-tick), what+": less than the program counted within")
+			Expect(*usage.CPUSeconds).To(BeNumerically("<=", outside*(1+agreement)+tick), what+": more than the program counted around")
+
+			// While memory rises, how depends on where the scrapes fell.
+			memory := prom.series(ctx, `process_resident_memory_bytes{job="`+program+`"}`, phase)
+			rise := math.Abs(memory.at(*phase.End) - memory.at(phase.Start))
+			Expect(memory.mean(phase.Start, *phase.End)).To(BeNumerically("~", *usage.MemoryBytes.Mean, agreement**usage.MemoryBytes.Mean+unevenness*rise), "memory of "+what)
+		}
+	}
+}
+
+// plainPrometheus is one that opens what a run left.
+type plainPrometheus struct{ api promv1.API }
+
+// open starts a plain Prometheus on a copy of a TSDB, for the spec.
+func open(ctx context.Context, tsdb string) plainPrometheus {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	Expect(os.CopyFS(filepath.Join(dir, "data"), os.DirFS(tsdb))).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, "prometheus.yml"), nil, 0o644)).To(Succeed())
+	ports, err := process.FreePorts(1)
+	Expect(err).NotTo(HaveOccurred())
+	address := "127.0.0.1:" + strconv.Itoa(ports[0])
+
+	group, err := process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(group.Stop(ctx)).To(Succeed()) })
+	p, err := group.Start(process.Spec{
+		Name: "prometheus", Path: prometheus, Dir: dir, Log: filepath.Join(dir, "log"),
+		Args: []string{"--storage.tsdb.path=data", "--web.listen-address=" + address},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(process.WaitReady(ctx, p, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/-/ready", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("it answers %s", response.Status)
+		}
+		return nil
+	})).To(Succeed())
+	client, err := api.NewClient(api.Config{Address: "http://" + address})
+	Expect(err).NotTo(HaveOccurred())
+	return plainPrometheus{promv1.NewAPI(client)}
+}
+
+// series are the samples of the one series of a selector in a phase and some
+// seconds around it.
+func (p plainPrometheus) series(ctx context.Context, selector string, phase record.Phase) samples {
+	GinkgoHelper()
+	const around = 3 * time.Second
+	length := phase.End.Sub(phase.Start) + 2*around
+	result, _, _, err := p.api.Query(ctx, fmt.Sprintf("%s[%dms]", selector, length.Milliseconds()), phase.End.Add(around))
+	Expect(err).NotTo(HaveOccurred())
+	matrix, ok := result.(model.Matrix)
+	Expect(ok).To(BeTrue())
+	Expect(matrix).To(HaveLen(1), selector)
+	return samples(matrix[0].Values)
+}
+
+// samples are those of one series, in order of time.
+type samples []model.SamplePair
+
+// at is the value at a moment, on straight lines between samples.
+func (s samples) at(t time.Time) float64 {
+	moment := seconds(t)
+	for i, b := range s {
+		end := seconds(b.Timestamp.Time())
+		if end < moment {
+			continue
+		}
+		if i == 0 {
+			return float64(b.Value)
+		}
+		a := s[i-1]
+		start := seconds(a.Timestamp.Time())
+		return float64(a.Value) + float64(b.Value-a.Value)*(moment-start)/(end-start)
+	}
+	return float64(s[len(s)-1].Value)
+}
+
+// between is by how much a counter grew from the first sample in a window to
+// the last in it, and from the last before it to the first after it; inside is
+// zero without two samples in the window.
+func (s samples) between(from, to time.Time) (inside, outside float64) {
+	before, after := s[0], s[len(s)-1]
+	var first, last *model.SamplePair
+	for i := range s {
+		t := s[i].Timestamp.Time()
+		switch {
+		case !t.After(from):
+			before = s[i]
+		case t.Before(to):
+			if first == nil {
+				first = &s[i]
+			}
+			last = &s[i]
+		case t.Before(after.Timestamp.Time()):
+			after = s[i]
+		}
+	}
+	if first != nil {
+		inside = float64(last.Value - first.Value)
+	}
+	return inside, float64(after.Value - before.Value)
+}
+
+// mean is the mean over a window, weighted by time.
+func (s samples) mean(from, to time.Time) float64 {
+	moments := []time.Time{from}
+	for _, p := range s {
+		if t := p.Timestamp.Time(); t.After(from) && t.Before(to) {
+			moments = append(moments, t)
+		}
+	}
+	moments = append(moments, to)
+	var sum float64
+	for i := 1; i < len(moments); i++ {
+		a, b := moments[i-1], moments[i]
+		sum += (s.at(a) + s.at(b)) / 2 * b.Sub(a).Seconds()
+	}
+	return sum / to.Sub(from).Seconds()
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
