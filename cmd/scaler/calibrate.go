@@ -47,6 +47,7 @@ calibration is not kept.`,
 	f.DurationVar(&o.spec.Delay, "delay", 0, "have the control plane hold back every push for so long")
 	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane is not to send")
 	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, beyond --delay, after which a push counts as lost")
+	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "how long nothing is done, to measure what holding the sidecars takes")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": report.Formats} {

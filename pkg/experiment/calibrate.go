@@ -21,13 +21,8 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-const (
-	// holdTime is how long nothing is done to measure what holding sidecars
-	// takes.
-	holdTime = 3 * time.Second
-	// arrivalTimeout bounds the coming of a calibration's sidecars.
-	arrivalTimeout = 10 * time.Minute
-)
+// arrivalTimeout bounds the coming of a calibration's sidecars.
+const arrivalTimeout = 10 * time.Minute
 
 // Calibrate measures what the instrument's own figures read against a control
 // plane that costs next to nothing, at each number of sidecars asked for. Unless
@@ -171,7 +166,7 @@ func (c *calibration) arrive(ctx context.Context) (undo, error) {
 
 // hold does nothing, and looks at what that takes.
 func (c *calibration) hold(ctx context.Context) (undo, error) {
-	ctx, cancel := context.WithTimeout(ctx, holdTime)
+	ctx, cancel := context.WithTimeout(ctx, c.spec.Hold)
 	defer cancel()
 	if err := recorder.NewLag(0, c.lag.Record).Run(ctx); err != nil {
 		return nil, err

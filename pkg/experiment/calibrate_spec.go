@@ -31,6 +31,7 @@ type CalibrateSpec struct {
 	Drop  float64       // share of pushes that is not sent, 0 to 1
 
 	Timeout time.Duration // after which a change that has not arrived is lost
+	Hold    time.Duration // how long nothing is done, to measure what holding sidecars takes
 
 	Programs component.Options // whose cache folder keeps calibrations
 	State    string            // folder that holds what runs
@@ -39,7 +40,7 @@ type CalibrateSpec struct {
 // DefaultCalibrateSpec is `scaler calibrate` without flags.
 func DefaultCalibrateSpec() CalibrateSpec {
 	return CalibrateSpec{
-		Sidecars: slices.Clone(calibrated), Services: 100, XDS: "delta", Changes: 10, Timeout: 10 * time.Second,
+		Sidecars: slices.Clone(calibrated), Services: 100, XDS: "delta", Changes: 10, Timeout: 10 * time.Second, Hold: 3 * time.Second,
 	}
 }
 
@@ -75,6 +76,9 @@ func (s CalibrateSpec) Validate() error {
 	}
 	if !(s.Drop >= 0 && s.Drop <= 1) {
 		return fmt.Errorf("parsing --drop %g: want a share from 0 to 1", s.Drop)
+	}
+	if s.Hold < 100*time.Millisecond || s.Hold > time.Hour {
+		return fmt.Errorf("parsing --hold %s: want 100ms to 1h", s.Hold)
 	}
 	if s.Timeout < 100*time.Millisecond || s.Timeout > time.Hour {
 		return fmt.Errorf("parsing --timeout %s: want 100ms to 1h", s.Timeout)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -26,21 +27,28 @@ type keyPool struct {
 	next atomic.Uint64
 }
 
+// newKeyPool returns a pool of the keys that this program makes once, whatever
+// number of runs it does.
 func newKeyPool() (*keyPool, error) {
-	pool := &keyPool{keys: make([]*rsa.PrivateKey, poolSize)}
+	keys, err := privateKeys()
+	return &keyPool{keys: keys}, err
+}
+
+var privateKeys = sync.OnceValues(func() ([]*rsa.PrivateKey, error) {
+	keys := make([]*rsa.PrivateKey, poolSize)
 	var group errgroup.Group
 	group.SetLimit(2)
-	for i := range pool.keys {
+	for i := range keys {
 		group.Go(func() (err error) {
-			pool.keys[i], err = rsa.GenerateKey(rand.Reader, keyBits)
+			keys[i], err = rsa.GenerateKey(rand.Reader, keyBits)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("making private keys: %w", err)
 	}
-	return pool, nil
-}
+	return keys, nil
+})
 
 // Key is the next key of the pool.
 func (p *keyPool) Key() (crypto.Signer, error) {

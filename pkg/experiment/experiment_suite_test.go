@@ -1,0 +1,54 @@
+package experiment
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/controlplane/reference"
+)
+
+// TestMain lets the tests' own program be the reference control plane, as
+// scaler's is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == reference.Name {
+		if err := serveReference(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func serveReference(args []string) error {
+	var o reference.ServeOptions
+	f := flag.NewFlagSet(reference.Name, flag.ContinueOnError)
+	f.IntVar(&o.Static.Pods, "static-pods", 0, "")
+	f.IntVar(&o.Static.Services, "static-services", 0, "")
+	f.StringVar(&o.Secure, "secure", "", "")
+	f.StringVar(&o.Plain, "plain", "", "")
+	f.StringVar(&o.Monitoring, "monitoring", "", "")
+	f.DurationVar(&o.Pace, "pace", 0, "")
+	f.BoolVar(&o.VerifyTokens, "verify-tokens", false, "")
+	f.DurationVar(&o.Faults.Delay, "delay", 0, "")
+	f.Float64Var(&o.Faults.Drop, "drop", 0, "")
+	f.Uint64Var(&o.Faults.Seed, "drop-seed", 1, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	return reference.Serve(context.Background(), o)
+}
+
+func TestExperiment(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(5 * time.Millisecond)
+	RunSpecs(t, "experiment")
+}
