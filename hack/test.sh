@@ -1,46 +1,60 @@
 #!/usr/bin/env bash
-# Runs all tests: vet, the unit tests, the race detector, the suites that start
-# the real programs (built first, if they are not there yet), and the checks of
-# generated files. The first failure ends it. The last line counts packages.
+# All tests, from the quickest to those that start the real programs, until one
+# fails. The programs are built into scaler's cache first, which takes about 20
+# minutes once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-results=$(mktemp)
-trap 'rm -f "$results"' EXIT
+log=$(mktemp)
+finish() {
+	status=$?
+	passed=$(grep -cE '^ok[[:space:]]' "$log" || true)
+	failed=$(grep -cE '^FAIL[[:space:]]+[^[:space:]]' "$log" || true)
+	rm -f "$log"
+	if [ "$status" -ne 0 ]; then
+		echo "hack/test.sh: FAILED at: ${current:-start}"
+	fi
+	echo "$passed passed, $failed failed"
+}
+trap finish EXIT
 
-say() { printf '\n=== %s (%s)\n' "$*" "$(date +%T)"; }
+# step runs a command under a headline, and keeps what it says for the count.
+step() {
+	current=$*
+	echo "== $current"
+	"$@" 2>&1 | tee -a "$log"
+}
 
-# run prints what a go test prints and keeps its lines for the count.
-run() { "$@" 2>&1 | tee -a "$results"; }
+formatted() {
+	local files
+	files=$(gofmt -l .)
+	if [ -n "$files" ]; then
+		printf 'not as gofmt has it:\n%s\n' "$files"
+		return 1
+	fi
+}
 
-say "vet"
-go vet ./...
-go vet -tags e2e ./...
+# Where goroutines share data.
+concurrent="./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/experiment
+	./pkg/observe ./pkg/record ./pkg/recorder ./pkg/rollout ./pkg/stats ./pkg/xdsprobe"
 
-say "unit tests"
-run go test ./...
+# Packages with suites that start the real programs.
+suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u)
 
-# Where goroutines meet. The race detector needs a C compiler.
+step go vet ./...
+step go vet -tags e2e ./...
+step formatted
+step go test ./...
+# shellcheck disable=SC2086
 if command -v "$(go env CC)" >/dev/null; then
-	say "race detector"
-	run env CGO_ENABLED=1 go test -race -short -timeout 15m \
-		./internal/process ./pkg/component ./pkg/convergence ./pkg/observe ./pkg/record \
-		./pkg/recorder ./pkg/rollout ./pkg/stats ./pkg/experiment ./pkg/xdsprobe
+	step env CGO_ENABLED=1 go test -race $concurrent
 else
-	say "race detector: left out, there is no C compiler ($(go env CC))"
+	echo "== LEFT OUT: go test -race, which needs a C compiler; there is no $(go env CC)"
 fi
-
-say "programs"
-go run ./cmd/scaler components build
-
-# One package at a time: each starts clusters of its own.
-say "suites with the real programs"
-run go test -tags e2e -count 1 -p 1 -timeout 40m ./test/... ./pkg/cluster ./pkg/recorder ./pkg/controlplane/...
-
-say "generated files"
-hack/verify-modules.sh
-hack/verify-manifests.sh
-
-passed=$(grep -c '^ok' "$results" || true)
-failed=$(grep -c '^FAIL.*[[:space:]]' "$results" || true)
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
+step go run ./cmd/scaler components build
+# shellcheck disable=SC2086
+step go test -tags e2e -p 1 -count=1 -timeout 40m $suites
+for verify in hack/verify-*.sh; do
+	step "$verify"
+done
+current=
