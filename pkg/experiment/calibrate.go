@@ -94,7 +94,7 @@ func calibratePoint(ctx context.Context, spec CalibrateSpec, sidecars int, keys 
 		Made: time.Now().UTC(), XDS: spec.XDS, Sidecars: sidecars, Services: c.size.Services, Changes: spec.Changes,
 		DelaySeconds: spec.Delay.Seconds(), Drop: spec.Drop,
 	}
-	if err := doctor.Error(doctor.CheckSidecars(2 * sidecars)); err != nil { // a stream and a certificate client each
+	if err := doctor.Error(doctor.CheckSidecars(sidecars, 2)); err != nil { // the stream's, and the certificate client's
 		return c.point, err
 	}
 	say(fmt.Sprintf("calibrating with %d sidecars", sidecars))

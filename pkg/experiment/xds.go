@@ -117,7 +117,7 @@ func newXDSRun(spec XDSSpec, progress XDSProgress) (*xdsRun, error) {
 	if spec.TokenFile != "" {
 		r.base.Token = tokenFile(spec.TokenFile)
 	}
-	if err := doctor.Error(doctor.CheckSidecars(spec.Clients)); err != nil {
+	if err := doctor.Error(doctor.CheckSidecars(spec.Clients, 1)); err != nil {
 		return nil, err
 	}
 	if err := r.sampler.Watch(instrumentName, os.Getpid()); err != nil {
