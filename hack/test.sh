@@ -47,7 +47,7 @@ step formatted
 step go test ./...
 # shellcheck disable=SC2086
 if command -v "$(go env CC)" >/dev/null; then
-	step env CGO_ENABLED=1 go test -race $concurrent
+	step env CGO_ENABLED=1 go test -race -short $concurrent
 else
 	echo "== LEFT OUT: go test -race, which needs a C compiler; there is no $(go env CC)"
 fi
