@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -98,6 +99,7 @@ func calibratePoint(ctx context.Context, spec CalibrateSpec, sidecars int, keys 
 		return c.point, err
 	}
 	say(fmt.Sprintf("calibrating with %d sidecars", sidecars))
+	debug.FreeOSMemory() // what an earlier point left is not this one's idle program
 	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, sampling := errgroup.WithContext(sampling)

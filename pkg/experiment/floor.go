@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -21,6 +22,7 @@ func (r *rolloutRun) calibrate(ctx context.Context) error {
 		spec := DefaultCalibrateSpec()
 		spec.Sidecars, spec.XDS, spec.Programs, spec.State = missing, r.spec.XDS, r.spec.Programs, r.spec.State
 		_, err = Calibrate(ctx, spec, r.progress.Say)
+		debug.FreeOSMemory() // what it left is not the run's idle program
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
