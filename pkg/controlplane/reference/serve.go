@@ -20,10 +20,10 @@ type ServeOptions struct {
 	// Addresses to listen on, host:port; Plain "" = none.
 	Secure, Plain, Monitoring string
 
-	Selector     string
-	Pace         time.Duration
-	VerifyTokens bool
-	Faults       server.Faults
+	Selector     string        // labels of the Services that are served; "" = all
+	Pace         time.Duration // what the next changes wait for each push of those before; 0 = none
+	VerifyTokens bool          // false = tokens are not looked at
+	Faults       server.Faults // at the start; zero = none
 }
 
 // Serve is the program itself: it serves until ctx is done.

@@ -20,6 +20,12 @@ func request(uris ...string) []byte {
 	GinkgoHelper()
 	key, err := newKey()
 	Expect(err).NotTo(HaveOccurred())
+	return requestWith(key, uris...)
+}
+
+// requestWith is one with a given key.
+func requestWith(key any, uris ...string) []byte {
+	GinkgoHelper()
 	template := &x509.CertificateRequest{}
 	for _, u := range uris {
 		uri, err := url.Parse(u)

@@ -51,10 +51,10 @@ const (
 type Options struct {
 	Client     kubernetes.Interface // must not limit its own rate
 	Static     *Static              // served instead of a cluster's services; nil = none
-	Authority  *Authority
-	Secure     net.Listener // ADS and the certificate API, over TLS
-	Plain      net.Listener // ADS without TLS; nil = none
-	Monitoring net.Listener // /metrics, /ready, /faults, /root over HTTP
+	Authority  *Authority           // signs, and is the root of the server's own certificate
+	Secure     net.Listener         // ADS and the certificate API, over TLS
+	Plain      net.Listener         // ADS without TLS; nil = none
+	Monitoring net.Listener         // /metrics, /ready, /faults, /root over HTTP
 
 	// Selector selects Services and EndpointSlices by their labels; "" = all,
 	// the cluster's own among them.
