@@ -110,9 +110,12 @@ func Run(ctx context.Context, o Options) error {
 	monitoring := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return serve(secure, o.Secure) })
+	// Connections wait until everything is there to be served: to a sidecar
+	// that comes back, what is not there yet would be gone.
+	synced := make(chan struct{})
+	group.Go(func() error { return serve(ctx, synced, secure, o.Secure) })
 	if o.Plain != nil {
-		group.Go(func() error { return serve(plain, o.Plain) })
+		group.Go(func() error { return serve(ctx, synced, plain, o.Plain) })
 	}
 	group.Go(func() error {
 		if err := monitoring.Serve(o.Monitoring); !errors.Is(err, http.ErrServerClosed) {
@@ -120,7 +123,12 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return follow(ctx, func() { ready.Store(true) }) })
+	group.Go(func() error {
+		return follow(ctx, func() {
+			close(synced)
+			ready.Store(true)
+		})
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		ready.Store(false)
@@ -144,7 +152,11 @@ func newGRPC(options ...grpc.ServerOption) *grpc.Server {
 	)...)
 }
 
-func serve(s *grpc.Server, l net.Listener) error {
+func serve(ctx context.Context, synced <-chan struct{}, s *grpc.Server, l net.Listener) error {
+	select {
+	case <-synced:
+	case <-ctx.Done(): // s is stopped, and closes l at once
+	}
 	if err := s.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serving ADS on %s: %w", l.Addr(), err)
 	}

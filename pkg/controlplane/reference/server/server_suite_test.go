@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,16 +56,26 @@ type plane struct {
 
 func startPlane(o Options) *plane {
 	GinkgoHelper()
-	p := &plane{client: fake.NewClientset()}
-	var err error
-	p.authority, err = NewAuthority()
+	authority, err := NewAuthority()
 	Expect(err).NotTo(HaveOccurred())
+	return (&plane{client: fake.NewClientset(), authority: authority}).start(o)
+}
+
+// restarted is a new server in the place of one that was stopped.
+func (p *plane) restarted(o Options) *plane {
+	GinkgoHelper()
+	return (&plane{client: p.client, authority: p.authority, secure: p.secure, plain: p.plain, monitoring: p.monitoring}).start(o)
+}
+
+func (p *plane) start(o Options) *plane {
+	GinkgoHelper()
 	o.Client, o.Authority = p.client, p.authority
+	var err error
 	for _, l := range []struct {
 		listener *net.Listener
 		address  *string
 	}{{&o.Secure, &p.secure}, {&o.Plain, &p.plain}, {&o.Monitoring, &p.monitoring}} {
-		*l.listener, err = net.Listen("tcp", "127.0.0.1:0")
+		*l.listener, err = net.Listen("tcp", cmp.Or(*l.address, "127.0.0.1:0"))
 		Expect(err).NotTo(HaveOccurred())
 		*l.address = (*l.listener).Addr().String()
 	}

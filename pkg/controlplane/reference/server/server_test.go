@@ -133,6 +133,39 @@ var _ = Describe("the server", func() {
 		})
 	}
 
+	It("takes nothing away from sidecars that come back while it is starting", func() {
+		p := startPlane(Options{})
+		for i := range 5 {
+			p.serve(fmt.Sprintf("s%d", i))
+			p.list(fmt.Sprintf("s%d", i), "10.0.0.1")
+		}
+		s := startSidecar(xdsprobe.NewStore(), 1, "s1", xdsprobe.Config{Address: p.plain})
+		Eventually(func() []string { return s.Endpoints("s4") }).Should(HaveExactElements("10.0.0.1"))
+		all := ofAll("s0", "s1", "s2", "s3", "s4")
+		Eventually(s.Held).Should(ConsistOf(all))
+		p.stop()
+		Eventually(s.Ended).ShouldNot(BeEmpty())
+		s.mu.Lock()
+		s.updates = nil
+		s.mu.Unlock()
+
+		for _, resource := range []string{"services", "endpointslices"} {
+			p.client.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				<-time.After(100 * time.Millisecond) // long enough for the sidecar to be back first
+				return false, nil, nil
+			})
+		}
+		p = p.restarted(Options{})
+		p.list("s2", "10.0.0.2")
+		Eventually(func() []string { return s.Endpoints("s2") }).Should(HaveExactElements("10.0.0.2"))
+		Expect(s.Held()).To(ConsistOf(all))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, u := range s.updates {
+			Expect(u.Removed).To(BeEmpty())
+		}
+	})
+
 	It("serves over TLS and issues certificates from its root", func() {
 		p := startPlane(Options{})
 		p.serve("a")

@@ -63,16 +63,16 @@ func (s *source) run(ctx context.Context, synced func()) error {
 	}}); err != nil {
 		return fmt.Errorf("indexing endpoint slices: %w", err)
 	}
-	_, err1 := s.services.AddEventHandler(handler(func(object any) { s.touch(true, key(object)) }))
-	_, err2 := s.slices.AddEventHandler(handler(func(object any) { s.touch(false, sliceWorkload(object)) }))
-	_, err3 := s.configs.AddEventHandler(handler(func(any) { s.touch(true, "") }))
+	services, err1 := s.services.AddEventHandler(handler(func(object any) { s.touch(true, key(object)) }))
+	endpoints, err2 := s.slices.AddEventHandler(handler(func(object any) { s.touch(false, sliceWorkload(object)) }))
+	configs, err3 := s.configs.AddEventHandler(handler(func(any) { s.touch(true, "") }))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
 	selected.Start(ctx.Done())
 	configured.Start(ctx.Done())
 	defer func() { selected.Shutdown(); configured.Shutdown() }()
-	if !toolscache.WaitForCacheSync(ctx.Done(), s.services.HasSynced, s.slices.HasSynced, s.configs.HasSynced) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), services.HasSynced, endpoints.HasSynced, configs.HasSynced) {
 		return nil // ctx is done
 	}
 	s.touch(true, "")
