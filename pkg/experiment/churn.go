@@ -64,6 +64,7 @@ func (r *rolloutRun) churn(ctx context.Context) (undo, error) {
 	}
 	if errors.Is(err, ErrUnconverged) {
 		r.warn("churn", "the mesh did not converge again within %s", r.spec.ConvergeTimeout)
+		r.explain("churn")
 	}
 	return nil, errors.Join(err, around.latencies.save(r.writer, "churn.", &section.Latencies), r.save())
 }

@@ -83,6 +83,7 @@ func (r *rolloutRun) endedBy(ctx, limited context.Context, err error) (record.En
 	case err == nil:
 		return record.EndedByConverged, nil
 	case ctx.Err() == nil && context.Cause(limited) == ErrUnconverged:
+		r.explain("pods.converged")
 		return record.EndedByTimeout, ErrUnconverged
 	default:
 		return "", err
