@@ -26,7 +26,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.xds(), r.streams(), r.certificates(), r.instrument(),
+		r.latencies(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(),
 	} {
 		if len(t.rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -54,6 +54,9 @@ func (r *runReport) facts() []fact {
 	if len(env.ControlPlane.Settings) > 0 {
 		facts = slices.Insert(facts, 1, fact{"settings", settingsText(env.ControlPlane.Settings)})
 	}
+	if spec.StartDelay != "" {
+		facts = append(facts, fact{"start delay", spec.StartDelay})
+	}
 	if r.run.Reason != "" {
 		facts = append(facts, fact{"reason", r.run.Reason})
 	}
@@ -67,6 +70,16 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 	}
 	if c.GOMAXPROCS > 0 {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
+	}
+	if len(c.CPUs) > 0 {
+		parts = append(parts, fmt.Sprintf("bound to %s", many(len(c.CPUs), "processor")))
+	}
+	if c.MemoryLimitBytes > 0 {
+		limit := fmt.Sprintf("told of a memory limit of %d MiB", c.MemoryLimitBytes>>20)
+		if c.MemoryLimitEnforced {
+			limit = fmt.Sprintf("held to %d MiB of memory", c.MemoryLimitBytes>>20)
+		}
+		parts = append(parts, limit)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -110,7 +123,11 @@ func (r *runReport) arrivalText() string {
 	if parts == nil {
 		return ""
 	}
-	return ": " + strings.Join(parts, ", ") + " pods/s" + r.mark("arrival", "")
+	text := ": " + strings.Join(parts, ", ") + " pods/s"
+	if a.StepsLateSeconds != nil {
+		text += ", bursts done at most " + seconds(a.StepsLateSeconds) + " after they were due"
+	}
+	return text + r.mark("arrival", "")
 }
 
 func machineText(env record.Environment) string {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -12,7 +13,7 @@ import (
 // above the tables; what differs has a table of its own.
 type axis struct {
 	name  string
-	value func(*record.Run) string
+	value func(*record.Run) string // "" is said of no run, and not at all when it is common to all
 }
 
 var axes = []axis{
@@ -23,6 +24,9 @@ var axes = []axis{
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return orAbsent(r.Spec.Burst) }},
 	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
+	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
+	{"churn", func(r *record.Run) string { return r.Spec.Churn }},
+	{"faults", func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
 	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
 }
 
@@ -134,7 +138,9 @@ func summaryDocument(runs []record.Run) document {
 	doc := document{title: many(len(runs), "run"), warnings: d.lines(true)}
 	var differing []axis
 	for _, a := range axes {
-		if value, same := common(runs, a); same {
+		if value, same := common(runs, a); same && value == "" {
+			continue
+		} else if same {
 			doc.facts = append(doc.facts, fact{a.name, value})
 		} else {
 			differing = append(differing, a)
@@ -166,7 +172,7 @@ func differenceTable(runs []record.Run, differing []axis) table {
 	for i := range runs {
 		cells := []string{orAbsent(runs[i].Name)}
 		for _, a := range differing {
-			cells = append(cells, a.value(&runs[i]))
+			cells = append(cells, orAbsent(a.value(&runs[i])))
 		}
 		t.add(cells...)
 	}

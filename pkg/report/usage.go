@@ -12,7 +12,7 @@ import (
 var phasesShown = []struct {
 	name   record.PhaseName
 	always bool
-}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}}
+}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
 
 // usageRow is one figure of a record.Usage.
 type usageRow struct {

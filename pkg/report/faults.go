@@ -1,0 +1,64 @@
+package report
+
+import (
+	"fmt"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// faults has a row for each fault: what came of it, and what it cost.
+func (r *runReport) faults() table {
+	t := table{head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, left: 1}
+	for i, f := range r.run.Faults {
+		path := fmt.Sprintf("faults.%d", i)
+		usage := f.ControlPlane
+		if usage == nil {
+			usage = &record.Usage{}
+		}
+		t.add(f.Name+r.mark(path, ""), string(f.Phase),
+			seconds(f.LastedSeconds)+r.mark(path+".lastedSeconds", path),
+			seconds(f.Seconds)+r.mark(path+".seconds", path),
+			count(f.Reconnected)+r.mark(path+".reconnected", path),
+			lastOf(f.Latencies.Reconnect)+r.mark(path+".latencies.reconnect", path),
+			count(f.Replaced)+r.mark(path+".replaced", path),
+			count(f.Attempts)+r.mark(path+".attempts", path),
+			count(f.Refusals)+r.mark(path+".refusals", path),
+			seconds(usage.CPUSeconds)+r.mark(path+".controlPlane", path),
+			number(level(usage.Cores).Mean), number(level(usage.Cores).Peak))
+	}
+	return t
+}
+
+// churn has what replacing pods made of the new ones' starts.
+func (r *runReport) churn() table {
+	t := table{head: []string{"churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost"}}
+	c := r.run.Churn
+	if c == nil {
+		return t
+	}
+	latency := func(l *record.Latency) *record.Latency {
+		if l == nil {
+			return &record.Latency{}
+		}
+		return l
+	}
+	ready, certificate, complete := latency(c.Latencies.PodReady), latency(c.Latencies.Certificate), latency(c.Latencies.CompleteConfiguration)
+	t.add("pods replaced"+r.mark("churn", ""),
+		number(c.OfferedPerSecond), number(c.AchievedPerSecond)+r.mark("churn.achievedPerSecond", "churn"),
+		count(c.Replaced)+r.mark("churn.replaced", "churn"),
+		seconds(c.Seconds)+r.mark("churn.seconds", "churn"),
+		quantile(ready, ready.P50), quantile(ready, ready.P99), quantile(certificate, certificate.P99),
+		quantile(complete, complete.P50), quantile(complete, complete.P99), count(&complete.Lost))
+	return t
+}
+
+// lastOf is the greatest of a distribution, which is unknown when some were lost.
+func lastOf(l *record.Latency) string {
+	if l != nil && l.Lost > 0 {
+		return quantile(l, nil)
+	}
+	if l == nil {
+		return absent
+	}
+	return seconds(l.Max)
+}

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// disturbedRun had faults and churn, and did not come back from the last fault.
+func disturbedRun() record.Run {
+	run := fullRun()
+	run.Status = record.StatusUnconverged
+	run.Arrival.Steps, run.Arrival.StepsLateSeconds = new(2), new(0.042)
+	run.Spec.StartDelay, run.Spec.Churn = "uniform:1s-5s", "2/s"
+	run.Spec.Faults = []string{"kill-control-plane@rollout", "rolling-restart@steady", "reset-streams:20%@steady"}
+	run.Environment.ControlPlane.CPUs = []int{1}
+	run.Environment.ControlPlane.MemoryLimitBytes, run.Environment.ControlPlane.MemoryLimitEnforced = 512<<20, true
+	run.ControlPlane.Churn = run.ControlPlane.Rollout
+	usage := *run.ControlPlane.Rollout
+	latency := *run.Latencies.CompleteConfiguration
+	lossy := record.Latency{Unit: "s", Count: 30, Lost: 10, P50: new(1.5), Max: new(9.5)}
+	at := time.Date(2026, 3, 4, 5, 6, 30, 0, time.UTC)
+	run.Churn = &record.Churn{
+		OfferedPerSecond: new(2.0), AchievedPerSecond: new(1.6), Replaced: new(96), Seconds: new(0.8), Attempts: new(int64(96)), Refusals: new(int64(0)),
+		Latencies: record.Latencies{PodReady: &latency, Certificate: &latency, CompleteConfiguration: &latency},
+	}
+	run.Faults = []record.Fault{
+		{Name: "kill-control-plane", Phase: record.PhaseRollout, At: at, LastedSeconds: new(1.9), Seconds: new(14.2), Reconnected: new(120),
+			Replaced: new(0), Attempts: new(int64(410)), Refusals: new(int64(290)), ControlPlane: &usage, Latencies: record.Latencies{Reconnect: &latency}},
+		{Name: "rolling-restart", Phase: record.PhaseSteady, At: at, LastedSeconds: new(0.2), Seconds: new(31.0), Reconnected: new(0), Replaced: new(200)},
+		{Name: "reset-streams:20%", Phase: record.PhaseSteady, At: at, LastedSeconds: new(0.001), Reconnected: new(30), Latencies: record.Latencies{Reconnect: &lossy}},
+	}
+	run.Warnings = []record.Warning{
+		{About: "faults.2", Text: "reset-streams:20%: the mesh did not converge again within 10m0s"},
+		{About: "faults.0.controlPlane", Text: "restarted 1 times"},
+		{About: "churn.achievedPerSecond", Text: "1.6 pods a second were replaced, of 2.0 offered"},
+	}
+	return run
+}
+
+func TestGoldenFaults(t *testing.T) {
+	for _, ext := range []string{"txt", "md"} {
+		golden(t, "disturbed."+ext, text(t, formats[ext], []record.Run{disturbedRun()}))
+	}
+}
