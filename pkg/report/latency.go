@@ -25,6 +25,7 @@ func latencyRows(l *record.Latencies) []latencyRow {
 		{"client wait", "latencies.clientWait", false, l.ClientWait},
 		{"connect", "latencies.connect", true, l.Connect},
 		{"connect, total", "latencies.connectTotal", false, l.ConnectTotal},
+		{"reconnect", "latencies.reconnect", false, l.Reconnect},
 		{"first configuration", "latencies.firstConfiguration", true, l.FirstConfiguration},
 		{"complete configuration", "latencies.completeConfiguration", true, l.CompleteConfiguration},
 	}

@@ -1,0 +1,185 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// bareFleet is a fleet of so many pods, connected, without anything that serves
+// them.
+func bareFleet(pods int) *fleet {
+	f := &fleet{
+		tracker:   convergence.New(),
+		latencies: newLatencies(),
+		apart:     newApart(),
+		changed:   make(chan struct{}, 1),
+		ready:     newReports(),
+		pods:      map[string]*pod{},
+		wanted:    pods,
+		listed:    map[string]convergence.Endpoints{},
+	}
+	for i := range pods {
+		id := fmt.Sprintf("ns/pod-%02d", i)
+		p := &pod{id: id, namespace: "ns", name: id[3:], order: i, ready: true, in: f.latencies}
+		p.line.streams, p.line.answered = 1, true
+		f.pods[id] = p
+		f.total++
+	}
+	return f
+}
+
+func TestSidecarsThatComeBack(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	f := bareFleet(3)
+	a, b, c := f.pods["ns/pod-00"], f.pods["ns/pod-01"], f.pods["ns/pod-02"]
+
+	f.lost(a, at(0)) // before anything goes on apart
+	f.back(a, at(1))
+	if f.away != 1 {
+		t.Error("it is back on the stream that it lost")
+	}
+	a.line.streams++
+	f.back(a, at(2))
+	f.back(a, at(3)) // each further complete response says so again
+	if s := f.latencies.reconnect.Summary(); f.away != 0 || s.Count != 1 || *s.Max < 1.99 || *s.Max > 2.01 {
+		t.Errorf("%d away, %+v", f.away, s)
+	}
+
+	apart := f.setApart(newLatencies())
+	for _, p := range []*pod{a, b, c} {
+		f.lost(p, at(10))
+		f.lost(p, at(11)) // a later attempt that ends is no second loss
+		p.line.streams++
+	}
+	f.back(a, at(13))
+	f.lost(a, at(14)) // again, within the same
+	a.line.streams++
+	f.back(a, at(15))
+	f.end(b, at(16)) // its pod is gone: nobody waits
+	if f.away != 1 {
+		t.Errorf("%d away, want 1", f.away)
+	}
+	replaced, returned := f.closeApart(apart)
+	if s := apart.latencies.reconnect.Summary(); replaced != 0 || returned != 1 || s.Count != 2 || s.Lost != 1 {
+		t.Errorf("%d replaced, %d returned, %+v", replaced, returned, s)
+	}
+	if s := f.latencies.reconnect.Summary(); s.Count != 1 {
+		t.Errorf("the run's own has %d", s.Count)
+	}
+}
+
+func TestConvergenceWaitsForThoseAway(t *testing.T) {
+	f := bareFleet(2)
+	for id := range f.pods {
+		f.tracker.Add(id, f.tracker.Scope(nil))
+		f.tracker.FirstRequest(id, time.Now())
+		f.tracker.Certified(id, time.Now())
+	}
+	want := func(converged bool, why string, lacking ...string) {
+		t.Helper()
+		if f.converged() != converged {
+			t.Errorf("%s: converged is %t", why, !converged)
+		}
+		if got := f.lacking(); !slices.Equal(got, lacking) {
+			t.Errorf("%s: lacks %q, want %q", why, got, lacking)
+		}
+	}
+	want(true, "at first")
+	p := f.pods["ns/pod-01"]
+	f.lost(p, time.Now())
+	want(false, "one away", "1 sidecars lost their stream and are not back")
+	p.line.streams++
+	f.back(p, time.Now())
+	want(true, "all back")
+	f.setApart(newLatencies())
+	f.renew()
+	want(false, "none replaced", "2 pods were not replaced yet")
+	for _, p := range f.pods {
+		p.number = f.apart.number
+	}
+	want(true, "all replaced")
+	p.ready = false
+	want(false, "one not ready", "1 pods are not ready")
+	p.ready = true
+	f.wanted = 3
+	want(false, "one missing", "2 pods are there, want 3")
+	f.wanted, f.healthy = 2, 1
+	want(false, "an endpoint missing", "the API server lists 0 healthy endpoints, want 1")
+}
+
+func TestOldestIsReplacedNext(t *testing.T) {
+	f := bareFleet(3)
+	f.pods["ns/pod-00"].ready = false
+	var order []string
+	for p := f.oldest(); p != nil; p = f.oldest() {
+		order = append(order, p.name)
+	}
+	if !slices.Equal(order, []string{"pod-01", "pod-02"}) {
+		t.Errorf("replaced %v", order)
+	}
+	f.pods["ns/pod-00"].ready = true
+	if p := f.oldest(); p == nil || p.name != "pod-00" {
+		t.Errorf("then %+v", p)
+	}
+}
+
+func TestPodsAreForgotten(t *testing.T) {
+	f := bareFleet(3)
+	now := time.Now()
+	f.end(f.pods["ns/pod-00"], now)
+	f.end(f.pods["ns/pod-01"], now.Add(30*time.Second))
+	f.end(f.pods["ns/pod-01"], now.Add(40*time.Second)) // told twice
+	f.forget(now.Add(remembered))
+	if len(f.pods) != 3 {
+		t.Errorf("%d pods are remembered, want all", len(f.pods))
+	}
+	f.forget(now.Add(remembered + time.Second))
+	f.forget(now.Add(remembered + 31*time.Second))
+	if len(f.pods) != 1 || len(f.gone) != 0 {
+		t.Errorf("%d pods are remembered, %d wait", len(f.pods), len(f.gone))
+	}
+	if p, _ := f.at("ns/pod-00", func(*pod) {}); p == nil {
+		t.Error("an event of one that was forgotten has no pod")
+	}
+	f.reportWhenDone("ns/pod-00")
+}
+
+func TestReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newReports()
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan *pod)
+		for range 3 {
+			go func() {
+				for p := q.pop(ctx); p != nil; p = q.pop(ctx) {
+					got <- p
+				}
+				got <- nil
+			}()
+		}
+		const pods = 1000
+		for i := range pods {
+			q.push(&pod{order: i}) // nobody takes one yet, and none blocks
+		}
+		seen := map[int]bool{}
+		for range pods {
+			seen[(<-got).order] = true
+		}
+		if len(seen) != pods {
+			t.Errorf("%d of %d pods came", len(seen), pods)
+		}
+		cancel()
+		for range 3 {
+			if p := <-got; p != nil {
+				t.Errorf("pod %d came twice", p.order)
+			}
+		}
+	})
+}
