@@ -179,11 +179,16 @@ func xdsCounts(c *xdsprobe.Counters) *record.XDS {
 // which nothing was touched they must be equal, unless it was restarted and lost
 // them.
 func (r *rolloutRun) crossCheck(ctx context.Context) error {
-	w := r.windows[len(r.windows)-1]
 	if !r.completed || r.restarted.Load() {
 		return nil
 	}
-	own := *r.record.Own.At(w.name)
+	var w window // the last with figures
+	var own map[string]float64
+	for _, each := range r.windows {
+		if slot := r.record.Own.At(each.name); slot != nil {
+			w, own = each, *slot
+		}
+	}
 	counters := r.adapter.Metrics().Counters
 	check := func(figure, about, expr string, at time.Time, ours int64) error {
 		if expr == "" {
