@@ -240,7 +240,7 @@ func (r *rolloutRun) countCertificates() {
 
 // measureInstrument records what scaler itself needed, over the rollout.
 func (r *rolloutRun) measureInstrument(ctx context.Context) error {
-	r.record.Instrument = &record.Instrument{Floor: r.floor()}
+	r.record.Instrument = &record.Instrument{Floor: r.floor(), CPUs: r.others}
 	if summary := r.lag.Summary(); summary.Count > 0 {
 		lag := record.Latency(summary)
 		r.record.Instrument.Lag = &lag

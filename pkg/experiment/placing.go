@@ -81,7 +81,7 @@ func lastProcessors(all []int, n int) []int {
 // limit cannot be enforced is a doubt about the run.
 func (r *rolloutRun) place() controlplane.Placing {
 	placing := controlplane.Placing{
-		CPUs:        lastProcessors(processors(), r.spec.ControlPlaneCPUs),
+		CPUs:        r.given,
 		MaxProcs:    r.spec.ControlPlaneCPUs,
 		MemoryBytes: r.spec.ControlPlaneMemory,
 		Env:         r.spec.ControlPlaneEnv,

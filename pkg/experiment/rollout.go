@@ -46,6 +46,8 @@ type rolloutRun struct {
 	keys     *keyPool
 	cluster  *cluster.Cluster
 	config   *rest.Config // of that cluster
+	given    []int        // processors of the control plane alone; nil = there are none
+	others   []int        // those that everything else keeps to; nil = all
 	placing  controlplane.Placing
 	adapter  controlplane.ControlPlane
 	client   kubernetes.Interface
@@ -115,6 +117,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 	}
 	r.record.Started = time.Now().UTC()
 	err = runSteps(ctx, []step{
+		{"keeping aside", r.keepAside},
 		{"starting the cluster", r.startCluster},
 		{"starting the control plane", r.startControlPlane},
 		{"making fake nodes", r.makeNodes},

@@ -180,6 +180,7 @@ type Instrument struct {
 	BytesPerSidecar *float64 `json:"bytesPerSidecar,omitempty"` // resident above the idle program
 	OpenFiles       *int     `json:"openFiles,omitempty"`       // peak
 	Lag             *Latency `json:"lag,omitempty"`             // how late a timer fires
+	CPUs            []int    `json:"cpus,omitempty"`            // processors it kept to, with all but the control plane; none = all
 	// Floor is what the same figures read against a control plane that costs
 	// nothing, by their paths in the record.
 	Floor map[string]float64 `json:"floor,omitempty"`
