@@ -54,11 +54,16 @@ type plane struct {
 	stop       func()
 }
 
-func startPlane(o Options) *plane {
+// startPlane starts a server in whose cluster these services are already.
+func startPlane(o Options, services ...string) *plane {
 	GinkgoHelper()
 	authority, err := NewAuthority()
 	Expect(err).NotTo(HaveOccurred())
-	return (&plane{client: fake.NewClientset(), authority: authority}).start(o)
+	p := &plane{client: fake.NewClientset(), authority: authority}
+	for _, name := range services {
+		p.serve(name)
+	}
+	return p.start(o)
 }
 
 // restarted is a new server in the place of one that was stopped.
