@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -14,12 +12,10 @@ import (
 var _ = Describe("a rollout against the reference control plane", func() {
 	const pods = 30
 	for _, variant := range []string{"delta", "sotw"} {
-		It("converges in seconds and agrees with its counts, strict and over "+variant, func() {
+		It("converges and agrees with its counts, strict and over "+variant, func() {
 			where := newPlace()
-			begin := time.Now()
 			session := where.rollout(pods, "--control-plane", "reference", "--mode", "strict", "--xds", variant)
 			Expect(wait(session)).To(Equal(exitDone))
-			Expect(time.Since(begin)).To(BeNumerically("<", time.Minute))
 			run := printed(session)
 			Expect(run.Status).To(Equal(record.StatusCompleted))
 			Expect(*run.Pods.Converged).To(Equal(pods))
