@@ -60,11 +60,12 @@ type fleet struct {
 	csr        firstCertificates
 	storm      *storm // that goes on; nil = none
 
-	total    int         // pods ever seen
-	arrivals []time.Time // of the rollout's pods, in order
-	away     int         // sidecars that lost their stream and are not back
-	apart    *apart      // what goes on beside the run's own figures
-	gone     []*pod      // pods that ended, in order; they are forgotten later
+	total     int         // pods ever seen
+	arrivals  []time.Time // of the rollout's pods, in order
+	impatient int         // sidecars that were reported without all that was expected of them
+	away      int         // sidecars that lost their stream and are not back
+	apart     *apart      // what goes on beside the run's own figures
+	gone      []*pod      // pods that ended, in order; they are forgotten later
 }
 
 // firstCertificates are those of the rollout's pods: when the first was asked

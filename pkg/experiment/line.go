@@ -51,9 +51,11 @@ func (f *fleet) later() *latencies {
 // line is a sidecar's connection to the control plane, over its life. It is
 // guarded by fleet.mu.
 type line struct {
-	streams  int  // opened so far
-	answered bool // it had a response on the one that is open
-	away     bool // it lost a stream and is not back
+	streams  int       // opened so far
+	answered bool      // it had a response on the one that is open
+	whole    bool      // on that one, it had all that it asked for as of its last response
+	heard    time.Time // of the control plane, last
+	away     bool      // it lost a stream and is not back
 	since    time.Time
 	after    int // streams when it was lost: only a later one brings it back
 	returned int // number of the apart in which it last came back
@@ -62,7 +64,7 @@ type line struct {
 // lost takes that a sidecar has no stream any more that it was served on. The
 // caller holds mu.
 func (f *fleet) lost(p *pod, at time.Time) {
-	p.line.after, p.line.answered = p.line.streams, false
+	p.line.after, p.line.answered, p.line.whole = p.line.streams, false, false
 	if p.gone || p.line.away {
 		return
 	}

@@ -151,6 +151,30 @@ func TestPodsAreForgotten(t *testing.T) {
 	f.reportWhenDone("ns/pod-00")
 }
 
+func TestPatience(t *testing.T) {
+	now := time.Now()
+	f := bareFleet(6)
+	for _, p := range f.pods {
+		p.times.Certified = now
+		p.line.whole, p.line.heard = true, now
+	}
+	f.pods["ns/pod-00"].reported = true
+	f.pods["ns/pod-01"].times.Certified = time.Time{}
+	f.pods["ns/pod-02"].line.heard = now.Add(time.Second) // it is still being sent to
+	f.pods["ns/pod-03"].line.whole = false                // it waits for an answer
+	f.end(f.pods["ns/pod-04"], now)
+	if early := f.heldTooLong(now.Add(patience - 1)); len(early) > 0 {
+		t.Errorf("%d were reported early", len(early))
+	}
+	late := f.heldTooLong(now.Add(patience))
+	if len(late) != 1 || late[0].name != "pod-05" || f.impatient != 1 {
+		t.Errorf("%d were reported, %d counted", len(late), f.impatient)
+	}
+	if again := f.heldTooLong(now.Add(2 * patience)); len(again) != 1 || again[0].name != "pod-02" {
+		t.Errorf("later %d were reported", len(again))
+	}
+}
+
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newReports()

@@ -137,6 +137,9 @@ func (r *rolloutRun) doubt() {
 	if n := *r.record.XDS.Refusals; n > 0 {
 		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
 	}
+	if n := r.fleet.impatient; n > 0 {
+		r.warn("latencies.podReady", "%d pods were made ready though their sidecars lacked something: they had all that they had asked for, and the control plane sent nothing for %s", n, patience)
+	}
 	for _, n := range r.latencies.all() {
 		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
 			r.warn("latencies."+n.name, "%d of %d did not come by the time limit", latency.Lost, latency.Count+latency.Lost)

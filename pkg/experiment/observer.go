@@ -84,7 +84,7 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 			f.answered = e.ReceivedAt
 		}
 		isFirst = first(&p.times.Answered, e.ReceivedAt)
-		p.line.answered = true
+		p.line.answered, p.line.whole, p.line.heard = true, e.Complete, e.ReceivedAt
 		if e.Complete {
 			f.back(p, e.AckedAt)
 		}

@@ -131,6 +131,7 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 	r.fleet = r.newFleet()
 	b := r.newBackground(ctx)
 	b.run("reporting sidecars to their pods", r.fleet.report)
+	b.run("reporting sidecars that lack something", r.fleet.reportImpatient)
 	b.run("watching pods and endpoints", func(ctx context.Context) error {
 		return observe.Run(ctx, observe.Options{
 			Client:      r.client,

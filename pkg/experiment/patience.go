@@ -1,0 +1,50 @@
+package experiment
+
+import (
+	"context"
+	"time"
+)
+
+// patience is how long a sidecar that has all it asked for is held back because
+// it should have more, when the control plane sends it nothing. A real proxy
+// does not know what it was not sent, and turns ready. It must not be held for
+// ever: a control plane may learn of an endpoint that it missed only when its pod
+// turns ready, as istiod does of one that it saw before the pod (PodCache.onEvent
+// in its pilot/pkg/serviceregistry/kube/controller/pod.go). The length is Envoy's
+// initial_fetch_timeout.
+const patience = 15 * time.Second
+
+// reportImpatient reports sidecars to their pods that were held back too long,
+// until ctx is done.
+func (f *fleet) reportImpatient(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			for _, p := range f.heldTooLong(now) {
+				f.event("reportedIncomplete", map[string]any{"pod": p.id})
+				f.ready.push(p)
+			}
+		}
+	}
+}
+
+// heldTooLong are the pods to be reported though their sidecars lack something,
+// each once.
+func (f *fleet) heldTooLong(now time.Time) []*pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pods []*pod
+	for _, p := range f.pods {
+		if f.held || p.gone || p.reported || p.times.Certified.IsZero() || !p.line.whole || now.Sub(p.line.heard) < patience {
+			continue
+		}
+		p.reported = true
+		f.impatient++
+		pods = append(pods, p)
+	}
+	return pods
+}
