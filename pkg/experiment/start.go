@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// start starts the sidecar of a pod. The caller holds mu.
+func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
+	identity, err := f.adapter.Sidecar(object)
+	if err != nil {
+		f.fail(fmt.Errorf("simulating a sidecar: %w", err))
+		return
+	}
+	authority, err := f.adapter.Issuer(identity)
+	if err != nil {
+		f.fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
+		return
+	}
+	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
+	ctx, p.stop = context.WithCancel(ctx)
+	p.sidecar = xdsprobe.New(xdsprobe.Config{
+		ID:          p.id,
+		Address:     identity.Address,
+		ServerName:  identity.ServerName,
+		RootPEM:     identity.RootPEM,
+		Variant:     f.variant,
+		NodeID:      identity.NodeID,
+		NodeCluster: identity.NodeCluster,
+		Metadata:    identity.Metadata,
+		Headers:     identity.Headers,
+		Keepalive:   identity.Keepalive,
+		Token:       tokens{f.adapter, object},
+		Issuer:      issuer{authority},
+		Keys:        f.keys.Key,
+		Identity:    identity.Identity,
+	}, f.probes, f)
+	delay := f.delay.Of(f.seed, p.order)
+	f.sidecars.Go(func() {
+		defer authority.Close()
+		if delay > 0 && until(ctx, time.Now().Add(delay)) != nil {
+			return
+		}
+		if err := p.sidecar.Run(ctx); err != nil && ctx.Err() == nil {
+			f.fail(fmt.Errorf("running the sidecar of pod %s: %w", p.id, err))
+		}
+	})
+}
+
+// tokens requests the tokens of one pod.
+type tokens struct {
+	adapter controlplane.ControlPlane
+	pod     *corev1.Pod
+}
+
+func (t tokens) Token(ctx context.Context) (xdsprobe.Token, error) {
+	token, err := t.adapter.Token(ctx, t.pod)
+	return xdsprobe.Token(token), err
+}
+
+// issuer has one pod's certificates signed.
+type issuer struct{ authority controlplane.Issuer }
+
+func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprobe.Issued, error) {
+	issued, err := i.authority.Issue(ctx, token, csrPEM)
+	return xdsprobe.Issued(issued), err
+}
