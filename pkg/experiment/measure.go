@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -131,8 +132,10 @@ func (r *rolloutRun) doubtUsage(about string, u recorder.Usage) {
 
 // doubt warns of what touches the figures of the whole run.
 func (r *rolloutRun) doubt() {
-	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > lateInstrument.Seconds() {
-		r.warn("latencies", "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *lag.P99*1e3)
+	for about, lag := range map[string]*stats.Histogram{"latencies": r.lag, "latencies.push": r.probeLag} {
+		if late := lag.Summary().P99; late != nil && *late > lateInstrument.Seconds() {
+			r.warn(about, "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *late*1e3)
+		}
 	}
 	if n := *r.record.XDS.Refusals; n > 0 {
 		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
@@ -224,16 +227,26 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 // countCertificates counts what became of the pods' certificates.
 func (r *rolloutRun) countCertificates() {
 	c := r.fleet.probes.Counters()
-	counts := r.fleet.tracker.Counts()
 	issued := c.Certificates.Load()
 	certificates := &record.Certificates{
 		Issued:   &issued,
 		Attempts: new(c.CertificateRequests.Load()),
-		Failed:   new(int64(r.spec.Topology.Pods - counts.Certified)),
 		Note:     "failed: pods without a certificate at the end",
 	}
 	r.fleet.mu.Lock()
 	defer r.fleet.mu.Unlock()
+	there, failed := 0, int64(0)
+	for _, p := range r.fleet.pods {
+		if p.gone {
+			continue
+		}
+		there++
+		if p.times.Certified.IsZero() {
+			failed++
+		}
+	}
+	// Pods that never came have none either.
+	certificates.Failed = new(failed + int64(max(0, r.spec.Topology.Pods-there)))
 	if csr := r.fleet.csr; csr.last.After(csr.first) {
 		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
 	}

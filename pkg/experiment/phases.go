@@ -19,19 +19,23 @@ type undo = func(context.Context) error
 // window is one phase: from its first edge to its last the processes' counters
 // were read.
 func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length time.Duration, body func(context.Context) (record.EndedBy, error)) error {
-	begin, err := r.sampler.Edge()
-	if err != nil {
-		return fmt.Errorf("reading the counters at the start of %s: %w", name, err)
-	}
 	r.mu.Lock()
-	r.phase, r.since, r.length = name, begin, length
+	r.phase, r.since, r.length = name, time.Now(), length
 	index := len(r.record.Phases)
-	r.record.Phases = append(r.record.Phases, record.Phase{Name: name, Start: begin.UTC()})
+	r.record.Phases = append(r.record.Phases, record.Phase{Name: name, Start: r.since.UTC()})
 	r.mu.Unlock()
 	r.metrics.Phase(string(name))
 	if err := r.save(); err != nil {
 		return err
 	}
+	// What was written to the disk before is no part of the phase.
+	begin, err := r.sampler.Edge()
+	if err != nil {
+		return fmt.Errorf("reading the counters at the start of %s: %w", name, err)
+	}
+	r.mu.Lock()
+	r.since, r.record.Phases[index].Start = begin, begin.UTC()
+	r.mu.Unlock()
 	endedBy, bodyErr := body(ctx)
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled):
@@ -121,13 +125,15 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	defer r.fleet.bursting.Store(false)
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
 	defer cancel()
-	return nil, r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
+	err = r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := r.roll(limited, plan)
-		r.countPods()
-		r.record.Arrival = r.arrival(plan)
-		r.holdings = r.fleet.holdings()
 		return r.endedBy(ctx, limited, errors.Join(err, r.endFaults(err)))
 	})
+	// Counting is no part of the phase.
+	r.countPods()
+	r.record.Arrival = r.arrival(plan)
+	r.holdings = r.fleet.holdings()
+	return nil, err
 }
 
 // roll follows the plan and returns when the mesh has converged.

@@ -2,11 +2,15 @@ package experiment
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -111,20 +115,32 @@ func (r *rolloutRun) finish(ctx context.Context, err error) (record.Run, error) 
 	return r.record, errors.Join(err, r.save(), r.writer.Close())
 }
 
-// Version is scaler's own, as the go command recorded it.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && version == "(devel)" {
-			version = s.Value
+// Version is scaler's own, as the go command recorded it. A program that was
+// built without one, as by go run, is told from others by its own digest.
+var Version = sync.OnceValue(func() string {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && version == "(devel)" {
+				version = s.Value
+			}
 		}
 	}
-	return version
-}
+	if version != "(devel)" {
+		return version
+	}
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return version
+	}
+	defer program.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, program); err != nil {
+		return version
+	}
+	return fmt.Sprintf("devel-%x", digest.Sum(nil)[:6])
+})
 
 func memoryBytes() int64 {
 	var info unix.Sysinfo_t

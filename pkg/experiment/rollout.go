@@ -60,7 +60,8 @@ type rolloutRun struct {
 	jobs     []string // that the recorder scrapes
 
 	latencies *latencies
-	lag       *stats.Histogram // how late scaler itself ran
+	lag       *stats.Histogram // how late scaler itself ran while rolling out
+	probeLag  *stats.Histogram // and while changes were followed
 	holdings  holdings         // of the sidecars when converged
 
 	completed bool          // all phases were done
@@ -106,6 +107,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		again:     make(chan struct{}, 1),
 		latencies: newLatencies(),
 		lag:       stats.NewHistogram(),
+		probeLag:  stats.NewHistogram(),
 	}
 	r.record = r.newRecord()
 	var err error

@@ -99,8 +99,11 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	b.run("serving scaler's metrics", server.Run)
 	b.run("reading processes", r.sampler.Run)
 	b.run("measuring scaler's own lag", recorder.NewLag(0, func(d time.Duration) {
-		if r.currentPhase() != record.PhaseFault { // scaler itself may be what is disturbed
+		switch r.currentPhase() { // of what is measured then, the rest would only dilute it
+		case record.PhaseRollout:
 			r.lag.Record(d)
+		case record.PhaseProbe:
+			r.probeLag.Record(d)
 		}
 		r.metrics.Observe(recorder.SchedulingLag, d)
 	}).Run)

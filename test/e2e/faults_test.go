@@ -23,7 +23,7 @@ var _ = Describe("a control plane that is killed in mid-rollout", func() {
 	It("is started again once, and the run is measured through", func() {
 		const pods = 60
 		where := newPlace()
-		session := where.rollout(pods)
+		session := where.rollout(pods, "--burst", "20/5s") // for the rollout to last
 		Eventually(func() (string, error) {
 			events, err := os.ReadFile(filepath.Join(where.out, "istiod-permissive-60", "events.jsonl"))
 			if errors.Is(err, os.ErrNotExist) {
