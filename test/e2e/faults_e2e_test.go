@@ -1,0 +1,146 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("faults and churn in steady state", Ordered, func() {
+	const pods = 20
+	var (
+		where  place
+		run    record.Run
+		faults map[string]record.Fault
+	)
+	BeforeAll(func() {
+		where = newPlace()
+		session := where.rollout(pods, "--churn", "2/s",
+			"--fault", "kill-control-plane@steady", "--fault", "restart-control-plane@steady",
+			"--fault", "reset-streams:20%@steady", "--fault", "api-server-gone:3s@steady",
+			"--fault", "pause-scaler:2s@steady", "--fault", "rolling-restart@steady")
+		Expect(wait(session)).To(Equal(exitDone))
+		run = printed(session)
+		faults = map[string]record.Fault{}
+		for _, fault := range run.Faults {
+			faults[fault.Name] = fault
+		}
+		where.expectNothingLeft(nil)
+	})
+
+	It("comes back from every one", func() {
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(faults).To(HaveLen(6))
+		for name, fault := range faults {
+			Expect(fault.Phase).To(Equal(record.PhaseSteady), name)
+			Expect(*fault.Seconds).To(BeNumerically(">=", *fault.LastedSeconds), name)
+			Expect(*fault.ControlPlane.CPUSeconds).To(BeNumerically(">=", 0), name)
+			Expect(fault.Latencies.Reconnect == nil || fault.Latencies.Reconnect.Lost == 0).To(BeTrue(), name)
+		}
+		Expect(*run.Certificates.Failed).To(BeZero())
+		Expect(*run.XDS.Nacks).To(BeZero())
+	})
+
+	It("has every sidecar reconnect when the control plane goes", func() {
+		for _, name := range []string{"kill-control-plane", "restart-control-plane"} {
+			fault := faults[name]
+			Expect(*fault.Reconnected).To(Equal(pods), name)
+			Expect(fault.Latencies.Reconnect.Count).To(BeEquivalentTo(pods), name)
+			Expect(*fault.Attempts).To(BeNumerically(">=", pods), name)
+			Expect(*fault.ControlPlane.Restarts).To(Equal(1), name)
+			Expect(*fault.ControlPlane.CPUSeconds).To(BeNumerically(">", 0.1), name)
+		}
+	})
+
+	It("disturbs what each fault is said to, and no more", func() {
+		Expect(*faults["reset-streams:20%"].Reconnected).To(Equal(pods / 5))
+		Expect(*faults["rolling-restart"].Replaced).To(Equal(pods))
+		Expect(faults["rolling-restart"].Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
+		Expect(*faults["api-server-gone:3s"].LastedSeconds).To(BeNumerically(">", 3))
+		Expect(*faults["api-server-gone:3s"].Reconnected).To(BeZero(), "the control plane serves on")
+		Expect(*faults["pause-scaler:2s"].LastedSeconds).To(BeNumerically(">", 2))
+	})
+
+	It("replaces pods at the rate asked for", func() {
+		Expect(*run.Churn.OfferedPerSecond).To(Equal(2.0))
+		Expect(*run.Churn.AchievedPerSecond).To(BeNumerically("~", 2, 0.3))
+		Expect(*run.Churn.Replaced).To(Equal(8))
+		Expect(run.Churn.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(8))
+		Expect(run.Churn.Latencies.CompleteConfiguration.Lost).To(BeZero())
+		Expect(run.ControlPlane.Churn).NotTo(BeNil())
+		Expect(run.Churn.Seconds).NotTo(BeNil())
+	})
+
+	It("leaves the run's own figures alone", func() {
+		Expect(endings(run)).To(HavePrefix("baseline duration, rollout converged, settle duration, steady duration, churn duration, fault converged, fault"))
+		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
+		Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
+		Expect(run.Latencies.Connect.Count).To(BeEquivalentTo(pods))
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
+		Expect(run.Latencies.Reconnect).To(BeNil())
+		Expect(*run.Instrument.Lag.Max).To(BeNumerically("<", 1.9), "the pause is the fault's")
+		Expect(filepath.Join(where.out, run.Name, "latencies", "faults.0.reconnect.hgrm")).To(BeAnExistingFile())
+		Expect(filepath.Join(where.out, run.Name, "latencies", "churn.completeConfiguration.hgrm")).To(BeAnExistingFile())
+	})
+})
+
+var _ = Describe("faults in rollout", func() {
+	It("are part of it, and are recovered from with it", func() {
+		const pods = 30
+		where := newPlace()
+		session := where.rollout(pods, "--burst", "10/2s", "--fault", "kill-control-plane@rollout", "--fault", "reset-streams:50%@rollout")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(endings(run)).To(Equal("baseline duration, rollout converged, settle duration, steady duration"))
+		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(run.Faults).To(HaveLen(2))
+		for _, fault := range run.Faults {
+			Expect(fault.Phase).To(Equal(record.PhaseRollout))
+			Expect(*fault.Seconds).To(BeNumerically("<", *run.Phase(record.PhaseRollout).Seconds))
+			Expect(*fault.Reconnected).To(BeNumerically(">", 0))
+		}
+		Expect(*run.ControlPlane.Rollout.Restarts).To(Equal(1))
+		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
+	})
+})
+
+var _ = Describe("a control plane with too little memory", func() {
+	It("ends the run with that reason, at that size", func() {
+		if err := process.CanLimitMemory(); err != nil {
+			Skip("memory cannot be limited here: " + err.Error())
+		}
+		where := newPlace()
+		session := where.rollout(20, "--control-plane-memory", "80Mi", "--control-plane-env", "GOMEMLIMIT=off", "--control-plane-env", "GOGC=off")
+		Expect(wait(session)).To(Equal(exitFailed))
+		Expect(session.Err).To(gbytes.Say("istiod was killed by the kernel: out of memory at its limit of 80 MiB"))
+		where.expectNothingLeft(nil)
+
+		run := where.recorded()
+		Expect(run.Status).To(Equal(record.StatusFailed))
+		Expect(run.Reason).To(ContainSubstring("out of memory at its limit of 80 MiB"))
+		Expect(filepath.Glob("/sys/fs/cgroup/memory/scaler-*-istiod")).To(BeEmpty())
+		Expect(filepath.Glob("/sys/fs/cgroup/scaler-*-istiod")).To(BeEmpty())
+	})
+
+	It("says what it was given", func() {
+		where := newPlace()
+		session := where.rollout(10, "--control-plane-memory", "1Gi", "--control-plane-cpus", "1", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=50ms")
+		Expect(wait(session)).To(Equal(exitDone))
+		about := printed(session).Environment.ControlPlane
+		Expect(about.GOMAXPROCS).To(Equal(1))
+		Expect(about.MemoryLimitBytes).To(BeEquivalentTo(1 << 30))
+		Expect(about.MemoryLimitEnforced).To(Equal(process.CanLimitMemory() == nil))
+		Expect(about.Settings).To(And(HaveKeyWithValue("GOMEMLIMIT", "966367641"), HaveKeyWithValue("PILOT_DEBOUNCE_AFTER", "50ms")))
+		if entries, err := os.ReadDir("/sys/devices/system/cpu/cpu1"); err == nil && len(entries) > 0 {
+			Expect(about.CPUs).To(HaveLen(1))
+		}
+	})
+})

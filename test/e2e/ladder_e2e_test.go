@@ -1,0 +1,141 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// exitMissed is the exit code of what finished and did not converge.
+const exitMissed = 3
+
+// runsOf are the runs that a scaler has printed as JSON.
+func runsOf(session *gexec.Session) []record.Run {
+	GinkgoHelper()
+	var list record.RunList
+	Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
+	return list.Items
+}
+
+// names and statuses of runs.
+func statuses(runs []record.Run) (all []string) {
+	for _, run := range runs {
+		all = append(all, run.Name+" "+string(run.Status))
+	}
+	return all
+}
+
+var _ = Describe("a ladder of both modes", Ordered, func() {
+	const pods = 30
+	var (
+		where              place
+		session            *gexec.Session
+		permissive, strict record.Run
+	)
+	BeforeAll(func() {
+		where = newPlace()
+		session = where.rollout(pods, "--mode", "both", "--burst", "10/2s", "--start-delay", "uniform:0s-500ms",
+			"--topology", "star", "--fanout", "2", "--seed", "7", "--services", "6", "--namespaces", "2")
+		Expect(wait(session)).To(Equal(exitDone))
+		runs := runsOf(session)
+		Expect(statuses(runs)).To(Equal([]string{"istiod-permissive-30 completed", "istiod-strict-30 completed"}))
+		permissive, strict = runs[0], runs[1]
+	})
+
+	It("is one run for each, on a cluster of its own", func() {
+		Expect(session.Err).To(gbytes.Say("run 1 of 2: istiod-permissive-30"))
+		Expect(session.Err).To(gbytes.Say("starting etcd"))
+		Expect(session.Err).To(gbytes.Say("run 2 of 2: istiod-strict-30"))
+		Expect(session.Err).To(gbytes.Say("starting etcd"))
+		Expect(permissive.Finished.Before(strict.Started)).To(BeTrue())
+		for _, run := range []record.Run{permissive, strict} {
+			Expect(*run.Pods.Converged).To(Equal(pods))
+			Expect(*run.XDS.Nacks).To(BeZero())
+		}
+		where.expectNothingLeft(nil)
+	})
+
+	It("records what was asked, and how pods came", func() {
+		for _, run := range []record.Run{permissive, strict} {
+			Expect(run.Spec).To(And(
+				HaveField("Topology", "star"), HaveField("FanOut", 2), HaveField("Seed", BeEquivalentTo(7)),
+				HaveField("Services", 6), HaveField("Namespaces", 2), HaveField("Burst", "10/2s"),
+				HaveField("StartDelay", "uniform:0s-500ms"),
+			))
+			Expect(*run.Arrival.OfferedPerSecond).To(Equal(5.0))
+			Expect(*run.Arrival.AchievedPerSecond).To(BeNumerically("~", 5, 1.5))
+			Expect(*run.Arrival.Steps).To(Equal(3))
+			Expect(*run.Latencies.PodReady.Mean).To(BeNumerically(">", 0.2), "the delay is part of it")
+		}
+	})
+
+	It("has its knobs make the difference that they should", func() {
+		Expect(permissive.Environment.Knobs).To(Equal(record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}))
+		Expect(strict.Environment.Knobs).To(Equal(record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}))
+		Expect(*strict.XDS.ConfigurationBytes.Mean).To(BeNumerically("<", *permissive.XDS.ConfigurationBytes.Mean))
+	})
+
+	It("is not run again into the same folder", func() {
+		again := where.rollout(pods)
+		Expect(wait(again)).To(Equal(exitFailed))
+		Expect(again.Err).To(gbytes.Say("the run is there already"))
+	})
+})
+
+var _ = Describe("a ladder that does not go well", func() {
+	ladder := func(where place, args ...string) *gexec.Session {
+		return where.rollout(0, append([]string{"--pods", "20,10", "--control-plane", "reference", "--settle", "1s", "--steady", "2s"}, args...)...)
+	}
+
+	DescribeTable("is interrupted in its second run, and leaves readable records and nothing else",
+		func(phase record.PhaseName) {
+			where := newPlace()
+			session := ladder(where, "--churn", "2/s", "--fault", "pause-scaler:100ms@steady", "--fault", "api-server-gone:3s@steady")
+			second := place{state: where.state, out: filepath.Join(where.out, "reference-permissive-10")}
+			Eventually(session.Err, "2m").Should(gbytes.Say("run 2 of 2"))
+			if phase == "" {
+				Eventually(session.Err).Should(gbytes.Say("starting kube-controller-manager"))
+			} else {
+				Eventually(second.phase, "2m").Should(Equal(phase))
+			}
+			ports := where.ports(session)
+			interrupt(session)
+			Expect(wait(session)).To(Equal(exitInterrupted))
+			where.expectNothingLeft(ports)
+
+			runs, err := record.Read(where.out)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(statuses(runs)).To(Equal([]string{"reference-permissive-10 interrupted", "reference-permissive-20 completed"}))
+			Expect(runsOf(session)).To(ContainElement(HaveField("Name", "reference-permissive-20")), "what was measured is printed")
+		},
+		Entry("while its cluster starts", record.PhaseName("")),
+		Entry("in baseline", record.PhaseBaseline),
+		Entry("in rollout", record.PhaseRollout),
+		Entry("in settle", record.PhaseSettle),
+		Entry("in steady", record.PhaseSteady),
+		Entry("in churn", record.PhaseChurn),
+		Entry("in a fault", record.PhaseFault),
+	)
+
+	It("goes on after a run that did not converge, and says so in the end", func() {
+		where := newPlace()
+		session := ladder(where, "--pods", "10,20", "--converge-timeout", "2s", "--start-delay", "3s")
+		Expect(wait(session)).To(Equal(exitMissed))
+		Expect(session.Err).To(gbytes.Say(`2 of 2 runs \(reference-permissive-10, reference-permissive-20\): the mesh did not converge`))
+		for _, run := range runsOf(session) {
+			Expect(run.Status).To(Equal(record.StatusUnconverged))
+			Expect(*run.Pods.Converged).To(BeZero())
+			Expect(run.Latencies.CompleteConfiguration.Lost).To(BeEquivalentTo(run.Spec.Pods))
+			Expect(run.Warnings).To(ContainElement(HaveField("Text", ContainSubstring("pods are not ready"))))
+		}
+		where.expectNothingLeft(nil)
+	})
+})
