@@ -252,7 +252,8 @@ func (r *rolloutRun) status() Status {
 	return s
 }
 
-// count keeps scaler's own gauges of pods and sidecars up to date.
+// count keeps scaler's own gauges of pods and sidecars, and the time line, up to
+// date.
 func (r *rolloutRun) count(ctx context.Context) error {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
@@ -264,6 +265,9 @@ func (r *rolloutRun) count(ctx context.Context) error {
 		r.metrics.Sidecars("connected", s.Connected)
 		r.metrics.Sidecars("complete", s.Complete)
 		r.metrics.Sidecars("converged", s.Converged)
+		if err := r.writer.Moment(r.moment(s)); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
