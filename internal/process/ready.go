@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 )
 
@@ -57,21 +56,4 @@ func notReady(p *Process) error {
 		return err
 	}
 	return fmt.Errorf("waiting for %s to be ready: it was stopped", p.spec.Name)
-}
-
-// FreePorts returns n TCP ports of 127.0.0.1 that were free a moment ago, all
-// different. Nothing holds them: a program that is to use one may find it
-// taken, and the caller then tries again with others.
-func FreePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range n {
-		// All stay open until the last is chosen, or one might come twice.
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("choosing free ports: %w", err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
