@@ -15,7 +15,6 @@ import (
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -110,13 +109,15 @@ type Description struct {
 	Replicas int               // that serve the mesh
 	MaxProcs int               // GOMAXPROCS
 	Settings map[string]string // that differ from, or matter beside, its stock ones
-	Limits   *record.Limits    // that this version holds itself to, so set; nil = none is known
 }
 
 // Metrics are a control plane's own.
 type Metrics struct {
 	URL   string   // where they are scraped
 	Phase []Metric // evaluated over each phase
+	// Push names those of Phase whose sum is the mean time from when it learns of
+	// a change until it has sent it, in seconds; none = it does not say.
+	Push []string
 	// Counters are PromQL of lifetime counts that scaler counts too. When a mesh
 	// is quiet and the program was not restarted, the two are equal. "" = the
 	// control plane does not count it.
@@ -174,6 +175,9 @@ type Sidecar struct {
 	Headers     map[string]string // gRPC metadata of every call beside the token
 	Identity    string            // SPIFFE URI of the workload
 	Keepalive   time.Duration     // the proxy's HTTP/2 pings; 0 = none
+	// CertificateLifetime is what its agent asks for; 0 = 24 h, as Istio's agent
+	// does by itself (SECRET_TTL).
+	CertificateLifetime time.Duration
 }
 
 // Token is a bound service-account token.

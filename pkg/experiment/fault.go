@@ -33,7 +33,7 @@ type Fault struct {
 	Kind  FaultKind
 	Share float64          // of the sidecars, 0 to 1: ResetStreams
 	Time  time.Duration    // that it lasts: APIServerGone, PauseScaler
-	Phase record.PhaseName // PhaseRollout or PhaseSteady
+	Phase record.PhaseName // PhaseRollout, PhaseSteady or PhaseProbe
 }
 
 // ParseFault parses the value of --fault, NAME@PHASE, as in
@@ -66,8 +66,15 @@ func ParseFault(s string) (Fault, error) {
 	default:
 		return wrong("NAME@PHASE, NAME being one of restart-control-plane, kill-control-plane, reset-streams:SHARE%, api-server-gone:TIME, pause-scaler:TIME, rolling-restart")
 	}
-	if f.Phase != record.PhaseRollout && f.Phase != record.PhaseSteady {
-		return wrong("NAME@rollout or NAME@steady")
+	switch f.Phase {
+	case record.PhaseRollout, record.PhaseSteady:
+	case record.PhaseProbe:
+		// The changes of a probe need the API server and scaler itself.
+		if f.Kind != KillControlPlane && f.Kind != RestartControlPlane && f.Kind != ResetStreams {
+			return wrong(kind + "@rollout or @steady; in probe only the control plane and streams can be broken")
+		}
+	default:
+		return wrong("NAME@rollout, NAME@steady or NAME@probe")
 	}
 	return f, nil
 }

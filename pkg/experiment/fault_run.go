@@ -76,6 +76,41 @@ func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
 	return nil, nil
 }
 
+// healthWithFaults are the changes of endpoints' health with the faults asked for
+// in probe, made one after the other while the middle one of the changes is
+// followed. It returns when the mesh has converged again.
+func (p *prober) healthWithFaults(ctx context.Context) error {
+	faults := faultsIn(p.spec.Faults, record.PhaseProbe)
+	if len(faults) == 0 {
+		return p.probeHealth(ctx, func() {})
+	}
+	half := make(chan struct{})
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.probeHealth(groupCtx, func() { close(half) }) })
+	group.Go(func() error {
+		select {
+		case <-half:
+		case <-groupCtx.Done():
+			return context.Cause(groupCtx)
+		}
+		for _, fault := range faults {
+			run, err := p.beginFault(fault)
+			if err != nil {
+				return err
+			}
+			if err := p.makeFault(groupCtx, run); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := group.Wait()
+	if err == nil {
+		err = p.fleet.awaitConverged(ctx)
+	}
+	return errors.Join(err, p.endFaults(err))
+}
+
 // endedBy is what ended a phase that waits for convergence: err, if anything
 // but that, the limit's passing, or the run's own end.
 func (r *rolloutRun) endedBy(ctx, limited context.Context, err error) (record.EndedBy, error) {

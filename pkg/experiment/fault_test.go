@@ -16,6 +16,8 @@ func TestParseFault(t *testing.T) {
 		"reset-streams:100%@steady":     {Kind: ResetStreams, Share: 1, Phase: record.PhaseSteady},
 		"api-server-gone:10s@rollout":   {Kind: APIServerGone, Time: 10 * time.Second, Phase: record.PhaseRollout},
 		"pause-scaler:1m30s@steady":     {Kind: PauseScaler, Time: 90 * time.Second, Phase: record.PhaseSteady},
+		"kill-control-plane@probe":      {Kind: KillControlPlane, Phase: record.PhaseProbe},
+		"reset-streams:5%@probe":        {Kind: ResetStreams, Share: 0.05, Phase: record.PhaseProbe},
 		"rolling-restart@steady":        {Kind: RollingRestart, Phase: record.PhaseSteady},
 	} {
 		got, err := ParseFault(in)
@@ -27,7 +29,7 @@ func TestParseFault(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "@", "@steady", "kill-control-plane", "kill-control-plane@", "kill-control-plane@probe", "kill-control-plane@baseline",
+		"", "@", "@steady", "kill-control-plane", "kill-control-plane@", "pause-scaler:5s@probe", "api-server-gone:5s@probe", "rolling-restart@probe", "kill-control-plane@baseline",
 		"kill-control-plane@Steady", "kill-control-plane:1s@steady", "kill-control-plane:@steady", "rolling-restart@steady@steady",
 		"reset-streams@steady", "reset-streams:@steady", "reset-streams:20@steady", "reset-streams:0%@steady", "reset-streams:-1%@steady",
 		"reset-streams:101%@steady", "reset-streams:NaN%@steady", "reset-streams:x%@steady",

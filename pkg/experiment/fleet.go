@@ -14,7 +14,6 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/stats"
@@ -35,10 +34,12 @@ type fleet struct {
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
 	latencies *latencies                    // of the rollout's pods
+	renewals  *stats.Histogram              // certificates issued in place of one that grew old
 	metrics   *recorder.Metrics
 	event     func(kind string, fields any)
 	fail      func(error) // ends the run
 	delay     rollout.Delay
+	lifetime  time.Duration // of certificates, as asked for; 0 = the agent's own
 	seed      uint64        // of the delays
 	ready     *reports      // sidecars to report to their pods
 	changed   chan struct{} // something that convergence waits for has changed
@@ -86,10 +87,12 @@ func (r *rolloutRun) newFleet() *fleet {
 		tracker:   convergence.New(),
 		scopes:    map[string]*convergence.Scope{},
 		latencies: r.latencies,
+		renewals:  stats.NewHistogram(),
 		metrics:   r.metrics,
 		event:     r.event,
 		fail:      r.fail,
 		delay:     r.spec.StartDelay,
+		lifetime:  r.spec.CertificateLifetime,
 		seed:      r.spec.Topology.Seed,
 		ready:     newReports(),
 		apart:     newApart(),
@@ -124,21 +127,33 @@ type pod struct {
 	number int        // of the apart that there was when it was first seen
 
 	// guarded by fleet.mu
-	stop     context.CancelFunc // of its sidecar; nil until it was started
-	sidecar  *xdsprobe.Sidecar
-	times    startup
-	addr     netip.Addr
-	ready    bool // as last seen
-	reported bool // handed to the reporters
-	chosen   bool // to be replaced
-	gone     bool
-	ended    time.Time // when it was seen gone
-	line     line      // to the control plane
+	stop      context.CancelFunc // of its sidecar; nil until it was started
+	sidecar   *xdsprobe.Sidecar
+	times     startup
+	addr      netip.Addr
+	ready     bool // as last seen
+	reported  bool // handed to the reporters
+	impatient bool // and that though it lacked something
+	chosen    bool // to be replaced
+	gone      bool
+	ended     time.Time // when it was seen gone
+	line      line      // to the control plane
 }
 
 // startup are the moments of one pod's start, zero until they come.
 type startup struct {
-	record.Startup
+	Owner     time.Time `json:"owner,omitzero"`     // its Deployment was created or scaled for it
+	Seen      time.Time `json:"seen,omitzero"`      // seen in the watch
+	IP        time.Time `json:"ip,omitzero"`        // seen with an address: the sidecar starts
+	Token     time.Time `json:"token,omitzero"`     // its first token was there
+	Dialed    time.Time `json:"dialed,omitzero"`    // its first attempt to connect began
+	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
+	Requested time.Time `json:"requested,omitzero"` // first request sent
+	Answered  time.Time `json:"answered,omitzero"`  // first response
+	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
+	Certified time.Time `json:"certified,omitzero"` // certificate verified
+	Reported  time.Time `json:"reported,omitzero"`  // the pod was told
+	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
 
 	served time.Time // the connection was up of the attempt that was answered first
 }
@@ -184,8 +199,10 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 	p.ready = isReady(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
-		f.observe(p.in.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
-		f.event(record.PodReadyEvent, record.PodStartup{Pod: p.id, Times: p.times.Startup})
+		if !p.impatient { // else it turned ready without what readiness stands for: lost
+			f.observe(p.in.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+		}
+		f.event("podReady", map[string]any{"pod": p.id, "times": p.times})
 	}
 	f.notify()
 }

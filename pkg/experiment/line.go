@@ -61,6 +61,19 @@ type line struct {
 	returned int // number of the apart in which it last came back
 }
 
+// streams are those that are open and have been answered.
+func (f *fleet) streams() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, p := range f.pods {
+		if !p.gone && p.line.answered {
+			n++
+		}
+	}
+	return n
+}
+
 // lost takes that a sidecar has no stream any more that it was served on. The
 // caller holds mu.
 func (f *fleet) lost(p *pod, at time.Time) {

@@ -166,11 +166,17 @@ func TestPatience(t *testing.T) {
 	if early := f.heldTooLong(now.Add(patience - 1)); len(early) > 0 {
 		t.Errorf("%d were reported early", len(early))
 	}
+	f.answered = now.Add(patience - time.Second) // somebody else is still being sent to
+	if early := f.heldTooLong(now.Add(patience)); len(early) > 0 {
+		t.Errorf("%d were reported while the control plane was busy", len(early))
+	}
+	f.answered = now
 	late := f.heldTooLong(now.Add(patience))
 	if len(late) != 1 || late[0].name != "pod-05" || f.impatient != 1 {
 		t.Errorf("%d were reported, %d counted", len(late), f.impatient)
 	}
-	if again := f.heldTooLong(now.Add(2 * patience)); len(again) != 1 || again[0].name != "pod-02" {
+	f.answered = now.Add(longerPatience + time.Second)
+	if again := f.heldTooLong(now.Add(longerPatience + time.Second)); len(again) != 1 || again[0].name != "pod-02" {
 		t.Errorf("later %d were reported", len(again))
 	}
 }

@@ -30,7 +30,9 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		return nil
 	}
 	r.countXDS()
-	r.countCertificates()
+	if err := r.countCertificates(); err != nil {
+		return err
+	}
 	if r.record.Phase(record.PhaseRollout) != nil {
 		r.latencies.lose(r.spec.Topology.Pods)
 	}
@@ -94,6 +96,9 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		}
 	}
 	*r.record.Own.At(w.name) = own
+	if w.name == record.PhaseProbe {
+		r.record.Latencies.Explained = explainedPush(r.record.Latencies.Push, r.adapter.Metrics().Push, own)
+	}
 	for _, job := range r.jobs {
 		missed, total, err := r.recorder.Gaps(ctx, job, w.begin, w.end)
 		if err != nil {
@@ -104,6 +109,32 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		}
 	}
 	return nil
+}
+
+// explainedPush is how much of the pushes the stages say that the control plane
+// counts itself; nil when it does not count one of them, or nothing was followed.
+func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string, own map[string]float64) *record.Explained {
+	var e record.Explained
+	var count int64
+	for _, push := range pushes {
+		if push.Mean != nil {
+			e.PushSeconds += *push.Mean * float64(push.Count)
+			count += push.Count
+		}
+	}
+	for _, stage := range stages {
+		seconds, ok := own[stage]
+		if !ok {
+			return nil
+		}
+		e.OwnSeconds += seconds
+	}
+	if len(stages) == 0 || e.PushSeconds == 0 {
+		return nil
+	}
+	e.PushSeconds /= float64(count)
+	e.Share = e.OwnSeconds / e.PushSeconds
+	return &e
 }
 
 func usageOf(u recorder.Usage) *record.Usage {
@@ -141,7 +172,7 @@ func (r *rolloutRun) doubt() {
 		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
 	}
 	if n := r.fleet.impatient; n > 0 {
-		r.warn("latencies.podReady", "%d pods were made ready though their sidecars lacked something: they had all that they had asked for, and the control plane sent nothing for %s", n, patience)
+		r.warn("latencies.podReady", "%d pods were made ready though their sidecars lacked something, and count as lost: they had all that they had asked for, and the control plane sent them nothing for %s or more", n, patience)
 	}
 	for _, n := range r.latencies.all() {
 		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
@@ -218,14 +249,14 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))
 	}
 	return errors.Join(append(errs,
-		check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods)),
+		check("connected", "pods.connected", counters.Connected, w.end, int64(w.streams)),
 		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *r.record.Certificates.Attempts),
 		check("totalCertificates", "certificates.issued", counters.Certificates, now, *r.record.Certificates.Issued),
 	)...)
 }
 
 // countCertificates counts what became of the pods' certificates.
-func (r *rolloutRun) countCertificates() {
+func (r *rolloutRun) countCertificates() error {
 	c := r.fleet.probes.Counters()
 	issued := c.Certificates.Load()
 	certificates := &record.Certificates{
@@ -251,7 +282,13 @@ func (r *rolloutRun) countCertificates() {
 		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
 	}
 	certificates.Storm = r.storm
+	renewals, err := saveHistogram(r.writer, "certificateRenewals", r.fleet.renewals)
+	if err != nil {
+		return err
+	}
+	certificates.Renewals = renewals
 	r.record.Certificates = certificates
+	return nil
 }
 
 // measureInstrument records what scaler itself needed, over the rollout.

@@ -136,7 +136,8 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 	if !e.Sent.IsZero() {
 		first(&f.csr.first, e.Sent)
 	}
-	if f.storm != nil {
+	stormed := f.storm != nil
+	if stormed {
 		f.storm.see(id, e.Sent, e.Verified, e.Err)
 	}
 	f.mu.Unlock()
@@ -144,7 +145,7 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})
 		return
 	}
-	var renewed bool
+	var renewed bool // it had one before
 	p, _ := f.at(id, func(p *pod) {
 		renewed = !first(&p.times.Certified, e.Verified)
 		if !renewed && p.in == f.latencies {
@@ -155,7 +156,10 @@ func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
 		}
 	})
 	f.metrics.Observe(recorder.CertificateIssuance, e.Verified.Sub(e.Sent))
-	if !renewed {
+	switch {
+	case renewed && !stormed:
+		f.renewals.Record(e.Verified.Sub(e.Sent))
+	case !renewed:
 		p.in.certificate.Record(e.Verified.Sub(e.Sent))
 		if e.Key > 0 {
 			p.in.key.Record(e.Key)

@@ -12,7 +12,13 @@ import (
 // turns ready, as istiod does of one that it saw before the pod (PodCache.onEvent
 // in its pilot/pkg/serviceregistry/kube/controller/pod.go). The length is Envoy's
 // initial_fetch_timeout.
-const patience = 15 * time.Second
+//
+// While it still sends to others it may only be slow, and what is missing on its
+// way: then a sidecar is held back for longer.
+const (
+	patience       = 15 * time.Second
+	longerPatience = 4 * patience
+)
 
 // reportImpatient reports sidecars to their pods that were held back too long,
 // until ctx is done.
@@ -37,12 +43,16 @@ func (f *fleet) reportImpatient(ctx context.Context) error {
 func (f *fleet) heldTooLong(now time.Time) []*pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	limit := patience
+	if now.Sub(f.answered) < quietTime {
+		limit = longerPatience
+	}
 	var pods []*pod
 	for _, p := range f.pods {
-		if f.held || p.gone || p.reported || p.times.Certified.IsZero() || !p.line.whole || now.Sub(p.line.heard) < patience {
+		if f.held || p.gone || p.reported || p.times.Certified.IsZero() || !p.line.whole || now.Sub(p.line.heard) < limit {
 			continue
 		}
-		p.reported = true
+		p.reported, p.impatient = true, true
 		f.impatient++
 		pods = append(pods, p)
 	}

@@ -43,6 +43,7 @@ func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length t
 	case endedBy == "":
 		endedBy = record.EndedByFailure
 	}
+	streams := r.fleet.streams()
 	end, err := r.sampler.Edge()
 	if err != nil && bodyErr == nil {
 		bodyErr = fmt.Errorf("reading the counters at the end of %s: %w", name, err)
@@ -50,7 +51,7 @@ func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length t
 	r.mu.Lock()
 	p := &r.record.Phases[index]
 	p.End, p.Seconds, p.EndedBy = new(end.UTC()), new(end.Sub(begin).Seconds()), endedBy
-	r.windows = append(r.windows, window{name, begin, end})
+	r.windows = append(r.windows, window{name, begin, end, streams})
 	r.phase = ""
 	r.mu.Unlock()
 	r.metrics.Phase("")
@@ -65,6 +66,7 @@ func (r *rolloutRun) window(ctx context.Context, name record.PhaseName, length t
 type window struct {
 	name       record.PhaseName
 	begin, end time.Time
+	streams    int // of simulated sidecars that were open and served at its end
 }
 
 // wait is the body of a phase of fixed length.

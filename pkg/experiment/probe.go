@@ -104,7 +104,7 @@ func (p *prober) run(ctx context.Context) error {
 		name record.ChangeKind
 		do   func(context.Context) error
 	}{
-		{record.EndpointHealth, p.probeHealth},
+		{record.EndpointHealth, p.healthWithFaults},
 		{record.EndpointAdd, p.probeMembers}, // and record.EndpointRemove
 		{record.RouteChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.RouteProbe) }},
 		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
@@ -192,7 +192,6 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	for _, at := range reached {
 		d := max(0, at.Sub(since))
 		k.push.Record(d)
-		p.metrics.Push(string(kind), d)
 		if first == 0 || d < first {
 			first = d
 		}
@@ -201,13 +200,11 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	k.push.Lose(int64(len(lost)))
 	if len(lost) == 0 {
 		k.last.Record(last)
-		p.metrics.PropagatedLast(string(kind), last)
 	} else {
 		k.last.Lose(1)
 	}
 	if len(reached) > 0 {
 		k.first.Record(first)
-		p.metrics.PropagatedFirst(string(kind), first)
 	} else {
 		k.first.Lose(1)
 	}

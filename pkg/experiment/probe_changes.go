@@ -26,9 +26,13 @@ import (
 
 const markerPrefix = xdsprobe.MarkerPrefix
 
-// probeHealth takes pods' readiness away and gives it back: one change each.
-func (p *prober) probeHealth(ctx context.Context) error {
+// probeHealth takes pods' readiness away and gives it back: one change each. It
+// calls half once, when half of the changes have been followed.
+func (p *prober) probeHealth(ctx context.Context, half func()) error {
 	for n := range p.spec.Probes {
+		if n == p.spec.Probes/2 {
+			half()
+		}
 		service := p.of(n / 2)
 		target, ok := p.fleet.podOf(p.mesh.Services[service].Name, n/2/len(p.services))
 		if !ok {
@@ -122,11 +126,11 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 	for n := range p.spec.Probes {
 		service := p.of(n)
 		if made[service] == nil {
-			object, _ := p.probeObject(kind, service)
-			if made[service], err = p.resource(object).Create(ctx, object, metav1.CreateOptions{}); err != nil {
-				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+			created, err := p.probeCreate(ctx, kind, service)
+			if created != nil {
+				made[service] = created // to be deleted, whatever came of it
 			}
-			if err := p.quiet(ctx); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -148,6 +152,27 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		}
 	}
 	return nil
+}
+
+// probeCreate creates the object of a service and returns when it has reached
+// all it concerns, or the limit has passed, and the control plane is at rest.
+func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
+	object, concerned := p.probeObject(kind, service)
+	f := p.fleet.tracker.Follow(convergence.Change{Marker: p.lastMarker}, p.fleet.podsOf(p.names(concerned)))
+	defer f.Stop()
+	created, err := p.resource(object).Create(ctx, object, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	timer := time.NewTimer(probeTimeout)
+	defer timer.Stop()
+	select {
+	case <-f.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+		return created, context.Cause(ctx)
+	}
+	return created, p.quiet(ctx)
 }
 
 // probeObject is a probe's object with a new marker, and whom it concerns.

@@ -37,6 +37,7 @@ func (r *rolloutRun) newRecord() record.Run {
 			ConvergeTimeoutSeconds: r.spec.ConvergeTimeout.Seconds(),
 			Repeat:                 r.spec.Repeat,
 			StartDelay:             r.spec.StartDelay.String(),
+			CertificateLifetime:    lifetimeText(r.spec.CertificateLifetime),
 			Churn:                  r.spec.Churn.String(),
 			Faults:                 texts(r.spec.Faults),
 			Probes:                 r.spec.Probes,
@@ -60,7 +61,7 @@ func (r *rolloutRun) describeControlPlane() {
 	defer r.mu.Unlock()
 	d := r.adapter.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
-		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
+		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
 	}
 }
@@ -161,4 +162,12 @@ func kernel() string {
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(fmt.Sprint(err), "\n")
 	return line
+}
+
+// lifetimeText is a lifetime as the record has it.
+func lifetimeText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
 }

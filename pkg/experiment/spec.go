@@ -14,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -34,6 +35,10 @@ type RolloutSpec struct {
 	Steady          time.Duration // nothing is touched
 	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
 	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
+
+	// CertificateLifetime is what the sidecars ask for, and half of which they
+	// keep a certificate; 0 = 24 h, as agents do by themselves.
+	CertificateLifetime time.Duration
 
 	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
 	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
@@ -111,6 +116,12 @@ func (s RolloutSpec) Validate() error {
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
 	}
+	if d := s.CertificateLifetime; d != 0 && (d < minLifetime || d > maxLifetime) {
+		return fmt.Errorf("parsing --certificate-lifetime %s: want a duration from %s to %s", d, minLifetime, maxLifetime)
+	}
+	if len(faultsIn(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
+		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faultsIn(s.Faults, record.PhaseProbe)[0])
+	}
 	if err := s.Knobs().Validate(); err != nil {
 		return err
 	}
@@ -130,6 +141,13 @@ func (s RolloutSpec) Validate() error {
 	}
 	return nil
 }
+
+// Lifetimes of certificates that can be asked for: shorter ones would be renewed
+// while others are still being issued.
+const (
+	minLifetime = 10 * time.Second
+	maxLifetime = 10 * 365 * 24 * time.Hour
+)
 
 // maxProbes is more changes than anyone waits for.
 const maxProbes = 100_000

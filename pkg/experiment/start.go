@@ -19,6 +19,7 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		f.fail(fmt.Errorf("simulating a sidecar: %w", err))
 		return
 	}
+	identity.CertificateLifetime = f.lifetime
 	authority, err := f.adapter.Issuer(identity)
 	if err != nil {
 		f.fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))

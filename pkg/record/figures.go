@@ -73,6 +73,7 @@ type Latencies struct {
 	ChangeWrite *Latency                   `json:"changeWrite,omitempty"` // write of a followed route or policy: sent to answered
 	Push        map[ChangeKind]*Latency    `json:"push,omitempty"`        // change made to a sidecar's having it
 	Propagation map[ChangeKind]Propagation `json:"propagation,omitempty"` // change made to the first, and the last, sidecar's having it
+	Explained   *Explained                 `json:"explained,omitempty"`   // what the control plane's own metrics say of the pushes
 	ClusterPart *Latency                   `json:"clusterPart,omitempty"` // write that causes an endpoint change returned to the change seen
 }
 
@@ -93,6 +94,14 @@ const (
 type Propagation struct {
 	First *Latency `json:"first,omitempty"`
 	Last  *Latency `json:"last,omitempty"`
+}
+
+// Explained lays the control plane's own times over the probe phase beside the
+// pushes that were followed in it.
+type Explained struct {
+	OwnSeconds  float64 `json:"ownSeconds"`  // sum of the means of its own stages of a push
+	PushSeconds float64 `json:"pushSeconds"` // mean of latencies.push over all kinds, each observation once
+	Share       float64 `json:"share"`       // OwnSeconds / PushSeconds
 }
 
 // Latency is the summary of a distribution; the whole is in latencies/. The
@@ -149,6 +158,11 @@ type Certificates struct {
 	Attempts  *int64   `json:"attempts,omitempty"`  // CSRs sent
 	PerSecond *float64 `json:"perSecond,omitempty"` // issued over the time from the first CSR sent to the last chain received
 	Note      string   `json:"note,omitempty"`
+
+	// Renewals are the certificates that sidecars had issued in place of one that
+	// grew old, CSR sent to chain received and verified; those of a storm are not
+	// among them.
+	Renewals *Latency `json:"renewals,omitempty"`
 
 	Storm *CertificateStorm `json:"storm,omitempty"`
 }

@@ -19,9 +19,12 @@ type Spec struct {
 	Probes                 int     `json:"probes"`           // changes of each kind made in the probe phase
 	Repeat                 int     `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
 
-	StartDelay string   `json:"startDelay,omitempty"` // from a pod's address to its sidecar's start, as in uniform:1s-5s; "" = none
-	Churn      string   `json:"churn,omitempty"`      // pods replaced a second, as in 2/s; "" = none
-	Faults     []string `json:"faults,omitempty"`     // NAME@PHASE
+	StartDelay string `json:"startDelay,omitempty"` // from a pod's address to its sidecar's start, as in uniform:1s-5s; "" = none
+	// CertificateLifetime is what the sidecars asked for, as in 30s; "" = 24 h,
+	// as agents do by themselves.
+	CertificateLifetime string   `json:"certificateLifetime,omitempty"`
+	Churn               string   `json:"churn,omitempty"`  // pods replaced a second, as in 2/s; "" = none
+	Faults              []string `json:"faults,omitempty"` // NAME@PHASE
 }
 
 // Environment is what a run was measured on; "" and 0 mean not known.
@@ -48,7 +51,6 @@ type ControlPlaneSource struct {
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`
 	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`
 	Settings            map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
-	Limits              *Limits           `json:"limits,omitempty"`   // that it is known to hold itself to
 }
 
 // Knobs are the mesh's settings.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -31,24 +30,9 @@ func (d *doubts) number(run *record.Run) {
 // heading whose own path is within leaves to it the warnings that cover all
 // of within.
 func (d *doubts) mark(run *record.Run, path, within string) string {
-	return d.marks(func(n doubt) bool {
-		return n.run == run && covers(n.text.About, path) && !covers(n.text.About, within)
-	})
-}
-
-// markAll marks what is made of the figure at path of several runs: a doubt
-// about one of them is a doubt about that too.
-func (d *doubts) markAll(runs []*record.Run, path string) string {
-	return d.marks(func(n doubt) bool {
-		return slices.Contains(runs, n.run) && covers(n.text.About, path)
-	})
-}
-
-// marks are the numbers of the warnings that touch.
-func (d *doubts) marks(touches func(doubt) bool) string {
 	var numbers []string
 	for i, n := range d.numbered {
-		if touches(n) {
+		if n.run == run && covers(n.text.About, path) && !covers(n.text.About, within) {
 			numbers = append(numbers, fmt.Sprint(i+1))
 		}
 	}

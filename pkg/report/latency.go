@@ -41,13 +41,36 @@ func latencyRows(l *record.Latencies) []latencyRow {
 	return append(rows, latencyRow{"cluster's part", "latencies.clusterPart", false, l.ClusterPart})
 }
 
+// certificateRows are the distributions of certificates after each pod's first.
+func certificateRows(c *record.Certificates) []latencyRow {
+	if c == nil {
+		return nil
+	}
+	rows := []latencyRow{{"certificate: renewals", "certificates.renewals", false, c.Renewals}}
+	if c.Storm != nil {
+		rows = append(rows, latencyRow{"certificate: storm", "certificates.storm.latency", false, c.Storm.Latency})
+	}
+	return rows
+}
+
 func (r *runReport) latencies() table { return r.latencyTable(true) }
+
+// explained says how much of the pushes the control plane's own times explain.
+func (r *runReport) explained() table {
+	t := table{head: []string{"own metrics", "stages of a push, mean", "followed pushes, mean", "share"}}
+	if e := r.run.Latencies.Explained; e != nil {
+		mark := func(name string) string { return r.mark("latencies.explained."+name, "latencies.explained") }
+		t.add(orAbsent(r.run.Environment.ControlPlane.Name)+r.mark("latencies.explained", "latencies"),
+			seconds(&e.OwnSeconds)+mark("ownSeconds"), seconds(&e.PushSeconds)+mark("pushSeconds"), percent(&e.Share)+mark("share"))
+	}
+	return t
+}
 
 // latencyTable shows the distributions that were measured and, if missing, also
 // those that every rollout should have.
 func (r *runReport) latencyTable(missing bool) table {
 	t := table{head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
-	for _, row := range latencyRows(&r.run.Latencies) {
+	for _, row := range append(latencyRows(&r.run.Latencies), certificateRows(r.run.Certificates)...) {
 		l := row.value
 		if l == nil {
 			if row.always && missing {

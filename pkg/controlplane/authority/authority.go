@@ -4,6 +4,7 @@
 package authority
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,8 +28,8 @@ import (
 const (
 	// tokenLife is the expirationSeconds of Istio's injection template.
 	tokenLife = 12 * time.Hour
-	// certificateLife is what Istio's agent asks for (SECRET_TTL).
-	certificateLife = 24 * time.Hour
+	// DefaultLifetime is what Istio's agent asks for by itself (SECRET_TTL).
+	DefaultLifetime = 24 * time.Hour
 	// bufferSize is small: there is one connection for each of thousands of
 	// proxies, and it carries a few kB in a day.
 	bufferSize = 4 << 10
@@ -54,8 +55,9 @@ func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, au
 // Client speaks to the certificate authority for one proxy. Like that of Istio's
 // agent, its connection is apart from the stream's and stays open.
 type Client struct {
-	conn    *grpc.ClientConn
-	headers []string // key, value, key, value
+	conn     *grpc.ClientConn
+	headers  []string // key, value, key, value
+	lifetime time.Duration
 }
 
 var _ controlplane.Issuer = (*Client)(nil)
@@ -73,7 +75,7 @@ func New(s controlplane.Sidecar) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate client for %s: %w", s.Address, err)
 	}
-	c := &Client{conn: conn}
+	c := &Client{conn: conn, lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime)}
 	for k, v := range s.Headers {
 		c.headers = append(c.headers, k, v)
 	}
@@ -90,7 +92,7 @@ func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (contro
 	sent := time.Now()
 	answer, err := securityv1.NewIstioCertificateServiceClient(c.conn).CreateCertificate(ctx, &securityv1.IstioCertificateRequest{
 		Csr:              string(csrPEM),
-		ValidityDuration: int64(certificateLife / time.Second),
+		ValidityDuration: int64(c.lifetime / time.Second),
 	})
 	received := time.Now()
 	if err != nil {

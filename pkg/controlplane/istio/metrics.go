@@ -12,6 +12,7 @@ func (c *ControlPlane) Metrics() controlplane.Metrics {
 	return controlplane.Metrics{
 		URL:      fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
 		Phase:    phaseMetrics(),
+		Push:     []string{"debounceSeconds", "convergenceSeconds"},
 		Counters: counters(),
 	}
 }
