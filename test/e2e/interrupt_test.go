@@ -14,9 +14,9 @@ var _ = Describe("ctrl-C", func() {
 	DescribeTable("leaves a readable record and nothing else",
 		func(phase record.PhaseName, ended string) {
 			where := newPlace()
-			session := where.rollout(20, "--baseline", "3s")
+			session := where.rollout(20, "--baseline", "3s", "--probes", "1000", "--no-calibrate")
 			if phase == "" {
-				Eventually(session.Err).Should(gbytes.Say("starting kube-controller-manager"))
+				Eventually(session.Err).Should(gbytes.Say(ended))
 			} else {
 				Eventually(where.phase).Should(Equal(phase))
 			}
@@ -31,8 +31,10 @@ var _ = Describe("ctrl-C", func() {
 			Expect(run.Status).To(Equal(record.StatusInterrupted))
 			Expect(run.Reason).NotTo(BeEmpty())
 			Expect(run.Finished).NotTo(BeNil())
-			Expect(endings(run)).To(Equal(ended))
-			if phase != "" {
+			if phase == "" {
+				Expect(run.Phases).To(BeEmpty())
+			} else {
+				Expect(endings(run)).To(Equal(ended))
 				Expect(run.ControlPlane.Baseline).NotTo(BeNil(), "what was measured is there")
 				Expect(printed(session).Status).To(Equal(record.StatusInterrupted))
 			}
@@ -40,10 +42,12 @@ var _ = Describe("ctrl-C", func() {
 			Expect(wait(report)).To(Equal(exitDone))
 			Expect(report.Out).To(gbytes.Say("interrupted"))
 		},
-		Entry("while the cluster starts", record.PhaseName(""), ""),
+		Entry("while the cluster starts", record.PhaseName(""), "starting kube-controller-manager"),
+		Entry("while the control plane starts", record.PhaseName(""), "starting istiod"),
 		Entry("in baseline", record.PhaseBaseline, "baseline interrupt"),
 		Entry("in rollout", record.PhaseRollout, "baseline duration, rollout interrupt"),
 		Entry("in settle", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt"),
 		Entry("in steady", record.PhaseSteady, "baseline duration, rollout converged, settle duration, steady interrupt"),
+		Entry("in probe", record.PhaseProbe, "baseline duration, rollout converged, settle duration, steady duration, probe interrupt"),
 	)
 })

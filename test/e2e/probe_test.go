@@ -1,0 +1,116 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("probes", func() {
+	It("count everybody, also while the control plane is killed", func() {
+		const pods, probes = 20, 4
+		where := newPlace()
+		session := where.rollout(pods, "--probes", "4", "--fault", "kill-control-plane@probe", "--no-calibrate")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		concerned := map[record.ChangeKind]int{
+			record.EndpointAdd: pods, record.EndpointRemove: pods, record.EndpointHealth: pods, record.RouteChange: pods,
+			record.PolicyChange: pods / run.Spec.Services,
+		}
+		for kind, sidecars := range concerned {
+			push, propagation := run.Latencies.Push[kind], run.Latencies.Propagation[kind]
+			Expect(push.Count+push.Lost).To(BeEquivalentTo(probes*sidecars), "%s", kind)
+			Expect(propagation.Last.Count+propagation.Last.Lost).To(BeEquivalentTo(probes), "%s", kind)
+			Expect(*propagation.Last.Max).To(BeNumerically(">=", *push.Max), "%s", kind)
+			if kind != record.EndpointHealth {
+				Expect(push.Lost).To(BeZero(), "%s", kind)
+			}
+		}
+		Expect(run.Faults).To(HaveLen(1))
+		Expect(run.Faults[0].Phase).To(Equal(record.PhaseProbe))
+		Expect(*run.Faults[0].Reconnected).To(Equal(pods))
+		Expect(*run.ControlPlane.Probe.Restarts).To(Equal(1))
+		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
+		// The change that was made while nobody could be told is the slowest, or lost.
+		health := run.Latencies.Push[record.EndpointHealth]
+		Expect(health.Lost > 0 || *health.Max > *run.Latencies.Push[record.EndpointAdd].P50).To(BeTrue())
+	})
+
+	It("have their objects deleted on an interrupt", func(ctx SpecContext) {
+		// istiod's pause before it pushes is long enough to interrupt a change in it.
+		where := newPlace()
+		session := where.rollout(10, "--probes", "1", "--no-calibrate", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=3s")
+		Eventually(where.phase, "2m").Should(Equal(record.PhaseProbe))
+		changes := where.virtualServices(ctx)
+		added := next(ctx, changes, watch.Added)
+		interrupt(session)
+		Expect(next(ctx, changes, watch.Deleted)).To(Equal(added))
+		Expect(wait(session)).To(Equal(exitInterrupted))
+		where.expectNothingLeft(nil)
+	})
+})
+
+var _ = Describe("certificates of a short life", func() {
+	It("are renewed as an agent renews them, and counted", func() {
+		const pods = 20
+		where := newPlace()
+		session := where.rollout(pods, "--certificate-lifetime", "10s", "--steady", "12s", "--no-calibrate")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(run.Spec.CertificateLifetime).To(Equal("10s"))
+		Expect(run.Certificates.Renewals.Count).To(BeNumerically(">=", pods), "half of a life passes twice in steady")
+		Expect(*run.Certificates.Issued).To(Equal(pods + run.Certificates.Renewals.Count))
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods), "renewals are apart")
+		for _, w := range run.Warnings {
+			Expect(w.Text).NotTo(ContainSubstring("the control plane counts"), w.About)
+		}
+	})
+})
+
+// virtualServices are the changes of Istio's VirtualServices in the one cluster
+// of this place from now on.
+func (p place) virtualServices(ctx context.Context) <-chan watch.Event {
+	GinkgoHelper()
+	kubeconfigs, err := filepath.Glob(filepath.Join(p.state, "clusters", "*", "kubeconfig*"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(kubeconfigs).To(HaveLen(1))
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigs[0])
+	Expect(err).NotTo(HaveOccurred())
+	client, err := dynamic.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	kind := schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "virtualservices"}
+	list, err := client.Resource(kind).List(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	changes, err := client.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(changes.Stop)
+	return changes.ResultChan()
+}
+
+// next is the name of the object of the next event of a type.
+func next(ctx context.Context, events <-chan watch.Event, kind watch.EventType) string {
+	GinkgoHelper()
+	for {
+		select {
+		case event, open := <-events:
+			Expect(open).To(BeTrue(), "the API server went before there was one: "+string(kind))
+			if event.Type == kind {
+				return event.Object.(metav1.Object).GetName()
+			}
+		case <-ctx.Done():
+			Fail("there was none: " + string(kind))
+		}
+	}
+}
