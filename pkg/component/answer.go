@@ -74,8 +74,8 @@ func inBinDir(ctx context.Context, binDir string, p program) Status {
 
 // versionText finds the version in what a program prints for its version command. All programs
 // here either name it "version" in some spelling, or are Kubernetes; the Go version that some
-// print beside it starts with "go" and so does not match.
-var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+|kubernetes )(v?\d+\.\d+[\w.+-]*)`)
+// print beside it starts with "go" and so does not match. Envoy puts its commit in front.
+var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+(?:[0-9a-f]{40}/)?|kubernetes )(v?\d+\.\d+[\w.+-]*)`)
 
 // answer runs a program's version command and gives the version it tells, "unknown" when it
 // answers well but tells none.

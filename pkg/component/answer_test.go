@@ -80,12 +80,13 @@ func TestAnswerGivesUpOnAHangingProgram(t *testing.T) {
 func TestVersionText(t *testing.T) {
 	for text, want := range map[string]string{
 		"Kubernetes v1.36.3\n": "v1.36.3",
-		"etcd Version: 3.6.8\nGit SHA: Not provided\nGo Version: go1.26.8\n":             "3.6.8",
-		"kwok version v0.8.0 go1.26.8 (linux/amd64)\n":                                   "v0.8.0",
-		"prometheus, version 3.15.0 (branch: , revision: v0.315.0)\n  go version: go1.2": "3.15.0",
-		`version.BuildInfo{Version:"1.31-eed52ebb66ad", GolangVersion:"go1.26.8"}`:       "1.31-eed52ebb66ad",
-		`version.BuildInfo{Version:"unknown", GolangVersion:"go1.26.8"}`:                 "",
-		"client version: 1.31-eed52ebb66ad\n":                                            "1.31-eed52ebb66ad",
+		"etcd Version: 3.6.8\nGit SHA: Not provided\nGo Version: go1.26.8\n":                             "3.6.8",
+		"kwok version v0.8.0 go1.26.8 (linux/amd64)\n":                                                   "v0.8.0",
+		"prometheus, version 3.15.0 (branch: , revision: v0.315.0)\n  go version: go1.2":                 "3.15.0",
+		`version.BuildInfo{Version:"1.31-eed52ebb66ad", GolangVersion:"go1.26.8"}`:                       "1.31-eed52ebb66ad",
+		`version.BuildInfo{Version:"unknown", GolangVersion:"go1.26.8"}`:                                 "",
+		"\n/x/envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL\n": "1.40.0",
+		"client version: 1.31-eed52ebb66ad\n":                                                            "1.31-eed52ebb66ad",
 	} {
 		got := ""
 		if m := versionText.FindStringSubmatch(text); m != nil {

@@ -64,7 +64,11 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 
 	start := time.Now()
 	s.progress(announcement(g, missing, s.dir))
-	logPath, err := s.compile(ctx, g, tc, missing, dir)
+	makeIt := s.compile
+	if g.wheel != "" {
+		makeIt = s.install
+	}
+	logPath, err := makeIt(ctx, g, tc, missing, dir)
 	if err != nil {
 		return err
 	}
@@ -72,12 +76,19 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	if err != nil {
 		return hinted(err, "")
 	}
-	s.progress(fmt.Sprintf("built %s in %v, %d MB", list(missing), time.Since(start).Round(time.Second), size/1_000_000))
+	did := "built"
+	if g.wheel != "" {
+		did = "installed"
+	}
+	s.progress(fmt.Sprintf("%s %s in %v, %d MB", did, list(missing), time.Since(start).Round(time.Second), size/1_000_000))
 	return nil
 }
 
 // announcement tells what is going to be built and what to expect of it.
 func announcement(g *graph, programs []program, dir string) string {
+	if g.wheel != "" {
+		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.title, g.wheel, dir)
+	}
 	what := "1 program"
 	if n := len(programs); n > 1 {
 		what = fmt.Sprintf("%d programs", n)

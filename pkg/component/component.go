@@ -1,9 +1,11 @@
 // Package component finds or builds the programs that scaler runs: the Kubernetes control plane
-// with etcd, KWOK, istiod with its tools, and Prometheus.
+// with etcd, KWOK, istiod with its tools, Prometheus, and Envoy.
 //
 // A program is taken from a folder that the user names, or from the cache, or it is built into
 // the cache from a pinned module graph that is embedded here (modules/), with the ordinary
-// `go build`. Starting the programs is left to others: this package hands out paths.
+// `go build`. Envoy is no Go program: it is the one that the user names, or the one in PATH, or
+// that of a pinned Python package, which pip puts into the cache. Starting the programs is left
+// to others: this package hands out paths.
 //
 // The cache is laid out as CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
 // all that makes the build what it is, so that a changed pin never meets an old binary. Such a
@@ -14,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,13 +35,17 @@ const (
 	Istiod                = "istiod" // upstream's binary is called pilot-discovery
 	PilotAgent            = "pilot-agent"
 	Istioctl              = "istioctl"
+	Envoy                 = "envoy"
 )
 
 // Where a program comes from, in Status.Source.
 const (
 	SourceBinDir = "bin-dir" // the folder that the user named
-	SourceCache  = "cache"   // built earlier
+	SourceCache  = "cache"   // built or installed earlier
 	SourceBuild  = "build"   // not here yet: it would be built
+	SourceNamed  = "named"   // Options.Envoy
+	SourcePath   = "path"    // found in PATH
+	SourcePip    = "pip"     // not here yet: pip would install it
 )
 
 // Options say where programs are looked for and kept.
@@ -49,6 +56,9 @@ type Options struct {
 	// CacheDir is where built programs are kept. Empty means scaler/components in the user's
 	// cache folder (os.UserCacheDir).
 	CacheDir string
+	// Envoy is the path of the envoy to use. Empty means the one in BinDir or, where that is
+	// empty too, the one in PATH, and without one the pinned Python package.
+	Envoy string
 	// Progress is told, in plain words, what is going on while something takes long. Nil means
 	// silence.
 	Progress func(msg string)
@@ -90,7 +100,17 @@ func Paths(ctx context.Context, o Options, names ...string) (map[string]string, 
 	if err != nil {
 		return nil, err
 	}
-	return s.paths(ctx, o.BinDir, names)
+	found := map[string]string{}
+	if st, ok := installedEnvoy(ctx, o); ok && slices.Contains(names, Envoy) {
+		if st.Problem != "" {
+			return nil, fmt.Errorf("using the envoy %s: it %s; name another by --envoy", st.Path, st.Problem)
+		}
+		found[Envoy] = st.Path
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Envoy })
+	}
+	others, err := s.paths(ctx, o.BinDir, names)
+	maps.Copy(found, others)
+	return found, err
 }
 
 // Build builds into the cache those of the named programs (none named: all) which are not there
@@ -114,7 +134,11 @@ func List(ctx context.Context, o Options) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.list(ctx, o.BinDir)
+	all, err := s.list(ctx, o.BinDir)
+	if st, ok := installedEnvoy(ctx, o); ok {
+		all[slices.IndexFunc(all, func(st Status) bool { return st.Name == Envoy })] = st
+	}
+	return all, err
 }
 
 // store is a cache folder together with the module graphs that fill it.
@@ -171,7 +195,7 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 		if len(missing) == 0 {
 			continue
 		}
-		if noGo != nil {
+		if noGo != nil && g.wheel == "" {
 			return nil, fmt.Errorf("building %s: %w", list(missing), noGo)
 		}
 		if err := s.build(ctx, g, tc, missing); err != nil {
@@ -202,7 +226,7 @@ func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]
 // lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
 // version does.
 func (s *store) lookup(g *graph, p program, tc toolchain) string {
-	if tc.version != "" {
+	if tc.version != "" || g.wheel != "" {
 		path := filepath.Join(s.dir, p.name, g.key(p, tc.version), p.name)
 		if executable(path) == nil {
 			return path
@@ -233,6 +257,8 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 				st = inBinDir(ctx, binDir, p)
 			} else if path := s.lookup(g, p, tc); path != "" {
 				st.Path, st.Source = path, SourceCache
+			} else if g.wheel != "" {
+				st.Source = SourcePip
 			}
 			all = append(all, st)
 		}

@@ -17,6 +17,9 @@ func TestModuleFiles(t *testing.T) {
 		t.Skip("-modules is not set; see hack/update-modules.sh and hack/verify-modules.sh")
 	}
 	for _, g := range pinned {
+		if g.wheel != "" {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			dir := t.TempDir()
 			mod, sum := filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")

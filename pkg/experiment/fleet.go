@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/stats"
@@ -142,18 +143,7 @@ type pod struct {
 
 // startup are the moments of one pod's start, zero until they come.
 type startup struct {
-	Owner     time.Time `json:"owner,omitzero"`     // its Deployment was created or scaled for it
-	Seen      time.Time `json:"seen,omitzero"`      // seen in the watch
-	IP        time.Time `json:"ip,omitzero"`        // seen with an address: the sidecar starts
-	Token     time.Time `json:"token,omitzero"`     // its first token was there
-	Dialed    time.Time `json:"dialed,omitzero"`    // its first attempt to connect began
-	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
-	Requested time.Time `json:"requested,omitzero"` // first request sent
-	Answered  time.Time `json:"answered,omitzero"`  // first response
-	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
-	Certified time.Time `json:"certified,omitzero"` // certificate verified
-	Reported  time.Time `json:"reported,omitzero"`  // the pod was told
-	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
+	record.Startup
 
 	served time.Time // the connection was up of the attempt that was answered first
 }
@@ -202,7 +192,7 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 		if !p.impatient { // else it turned ready without what readiness stands for: lost
 			f.observe(p.in.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 		}
-		f.event("podReady", map[string]any{"pod": p.id, "times": p.times})
+		f.event(record.PodReadyEvent, record.PodStartup{Pod: p.id, Times: p.times.Startup})
 	}
 	f.notify()
 }

@@ -36,14 +36,19 @@ func (s RolloutSpec) preset() string {
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
 // from -r2 on.
 func (s RolloutSpec) Name() string {
-	mode := s.preset()
-	if mode == "" {
-		k := s.Knobs()
-		mode = k.MTLS + "-" + k.Scope + "-" + k.Authz
-	}
-	name := s.ControlPlane + "-" + mode + "-" + strconv.Itoa(s.Topology.Pods)
+	name := s.ControlPlane + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
 	if s.Repeat > 1 {
 		name += "-r" + strconv.Itoa(s.Repeat)
 	}
 	return name
+}
+
+// modeOrKnobs is the mode whose knobs these are, else the knobs, as in
+// permissive-declared-none.
+func (s RolloutSpec) modeOrKnobs() string {
+	if mode := s.preset(); mode != "" {
+		return mode
+	}
+	k := s.Knobs()
+	return k.MTLS + "-" + k.Scope + "-" + k.Authz
 }

@@ -192,6 +192,7 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	for _, at := range reached {
 		d := max(0, at.Sub(since))
 		k.push.Record(d)
+		p.metrics.Push(string(kind), d)
 		if first == 0 || d < first {
 			first = d
 		}
@@ -200,11 +201,13 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	k.push.Lose(int64(len(lost)))
 	if len(lost) == 0 {
 		k.last.Record(last)
+		p.metrics.PropagatedLast(string(kind), last)
 	} else {
 		k.last.Lose(1)
 	}
 	if len(reached) > 0 {
 		k.first.Record(first)
+		p.metrics.PropagatedFirst(string(kind), first)
 	} else {
 		k.first.Lose(1)
 	}

@@ -61,7 +61,7 @@ func (r *rolloutRun) describeControlPlane() {
 	defer r.mu.Unlock()
 	d := r.adapter.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
-		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings,
+		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
 	}
 }

@@ -74,6 +74,7 @@ func (r *rolloutRun) makeNodes(ctx context.Context) (undo, error) {
 func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	r.sampler = recorder.NewSampler(sampleInterval)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: Version()}, r.sampler)
+	r.metrics.Run(r.runInfo())
 	server, err := r.metrics.Listen()
 	if err != nil {
 		return nil, err
@@ -87,8 +88,9 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 		processes[c.Name] = c.PID
 		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
 	}
-	for _, t := range targets {
-		r.jobs = append(r.jobs, t.Job)
+	for i := range targets {
+		r.jobs = append(r.jobs, targets[i].Job)
+		targets[i].Labels = map[string]string{"run": r.spec.Name(), "mode": r.spec.modeOrKnobs()}
 	}
 	for name, pid := range processes {
 		if err := r.sampler.Watch(name, pid); err != nil {
@@ -124,6 +126,17 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 		defer b.stop()
 		return errors.Join(r.measure(ctx), r.recorder.Stop(ctx))
 	}, nil
+}
+
+// runInfo is what the run's time series say about it.
+func (r *rolloutRun) runInfo() recorder.RunInfo {
+	knobs, mesh := r.spec.Knobs(), r.spec.Topology
+	return recorder.RunInfo{
+		ControlPlane: r.controlPlaneName(),
+		Pods:         mesh.Pods, Services: mesh.Services, Namespaces: mesh.Namespaces,
+		MTLS: knobs.MTLS, Scope: knobs.Scope, Authz: knobs.Authz,
+		XDS: r.spec.XDS, GOMAXPROCS: r.record.Environment.ControlPlane.GOMAXPROCS,
+	}
 }
 
 // startWatching starts what goes on in the background from baseline to the end
@@ -239,7 +252,8 @@ func (r *rolloutRun) status() Status {
 	return s
 }
 
-// count keeps scaler's own gauges of pods and sidecars up to date.
+// count keeps scaler's own gauges of pods and sidecars, and the time line, up to
+// date.
 func (r *rolloutRun) count(ctx context.Context) error {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
@@ -251,6 +265,9 @@ func (r *rolloutRun) count(ctx context.Context) error {
 		r.metrics.Sidecars("connected", s.Connected)
 		r.metrics.Sidecars("complete", s.Complete)
 		r.metrics.Sidecars("converged", s.Converged)
+		if err := r.writer.Moment(r.moment(s)); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil

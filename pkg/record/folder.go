@@ -102,11 +102,13 @@ func (f *Folder) Create(name string) (_ *Writer, err error) {
 			return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
 		}
 	}
-	w.events, err = os.OpenFile(filepath.Join(w.dir, eventsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
+	for file, f := range map[string]**os.File{eventsFile: &w.events, timelineFile: &w.timeline} {
+		*f, err = os.OpenFile(filepath.Join(w.dir, file), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
+		}
+		undo.add(func() { (*f).Close() })
 	}
-	undo.add(func() { w.events.Close() })
 	if err := w.Save(&Run{Started: time.Now()}); err != nil {
 		return nil, err
 	}

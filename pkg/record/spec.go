@@ -51,6 +51,7 @@ type ControlPlaneSource struct {
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`
 	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`
 	Settings            map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
+	Limits              *Limits           `json:"limits,omitempty"`   // that it is known to hold itself to
 }
 
 // Knobs are the mesh's settings.

@@ -31,9 +31,10 @@ type Writer struct {
 	folder *Folder   // closed with the writer; nil where it is its owner's
 	undo   unwinding // all that Create did
 
-	mu     sync.Mutex
-	events *os.File
-	closed bool
+	mu       sync.Mutex
+	events   *os.File
+	timeline *os.File // nil once closed
+	closed   bool
 }
 
 // Create opens the output folder dir and creates a run in it, for one run
@@ -146,7 +147,8 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	err := errors.Join(withFix(w.events.Sync()), w.events.Close())
+	err := errors.Join(withFix(w.events.Sync()), w.events.Close(), withFix(w.timeline.Sync()), w.timeline.Close())
+	w.timeline = nil
 	if w.folder != nil {
 		err = errors.Join(err, w.folder.Close())
 	}

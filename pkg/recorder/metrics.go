@@ -42,6 +42,17 @@ type Build struct {
 	Version, Revision string
 }
 
+// noPhase is the phase between phases, and before and after them.
+const noPhase = "none"
+
+// The values of labels that are known beforehand: their series are there from
+// the first scrape, at zero, so that what never happened reads as 0.
+var (
+	podStates     = []string{"created", "ready"}
+	sidecarStates = []string{"connected", "complete", "converged"}
+	resourceTypes = []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}
+)
+
 // Metrics are scaler's own, for the run that it drives; the record has its own
 // and fuller figures, these are for watching and for the run's TSDB. Methods
 // may be called by several goroutines.
@@ -54,6 +65,8 @@ type Metrics struct {
 	attempts, refusals, again prometheus.Counter
 	certificates              *prometheus.CounterVec
 	latencies                 map[Latency]prometheus.Histogram
+	push, first, last         *prometheus.HistogramVec
+	run                       *prometheus.GaugeVec
 
 	mu    sync.Mutex // makes a change of phase one step
 	phase *prometheus.GaugeVec
@@ -66,7 +79,11 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 		registry:      prometheus.NewRegistry(),
 		pods:          gauges("pods", "Pods of the run that have reached a state.", "state"),
 		sidecars:      gauges("sidecars", "Sidecars of the run that have reached a state.", "state"),
-		phase:         gauges("phase_info", "The phase that the run is in.", "phase"),
+		phase:         gauges("phase_info", "The phase that the run is in; none between phases.", "phase"),
+		run:           runInfo(),
+		push:          histograms("push_seconds", "Time from a followed change to a sidecar concerned having it.", "kind"),
+		first:         histograms("propagation_first_seconds", "Time from a followed change to the first sidecar having it.", "kind"),
+		last:          histograms("propagation_last_seconds", "Time from a followed change to the last sidecar concerned having it.", "kind"),
 		responses:     counters("xds_responses_total", "Discovery responses received.", "type"),
 		responseBytes: counters("xds_response_bytes_total", "Bytes of discovery responses received.", "type"),
 		wasted:        counters("xds_wasted_responses_total", "Responses whose resources equal what the sidecar held.", "type"),
@@ -80,7 +97,7 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	}
 	info := gauges("build_info", "The version of scaler that runs.", "version", "revision", "go_version")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
-	m.registry.MustRegister(info, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes,
+	m.registry.MustRegister(info, m.run, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))
@@ -91,17 +108,38 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	if sampler != nil {
 		m.registry.MustRegister(components{sampler})
 	}
+	m.zero()
 	return m
+}
+
+// zero makes the series whose labels are known beforehand.
+func (m *Metrics) zero() {
+	m.Phase("")
+	for _, state := range podStates {
+		m.Pods(state, 0)
+	}
+	for _, state := range sidecarStates {
+		m.Sidecars(state, 0)
+	}
+	for _, vec := range []*prometheus.CounterVec{m.responses, m.responseBytes, m.wasted, m.acks, m.nacks} {
+		for _, kind := range resourceTypes {
+			vec.WithLabelValues(kind)
+		}
+	}
+	for _, outcome := range []string{issued, failed} {
+		m.certificates.WithLabelValues(outcome)
+	}
 }
 
 // Phase says which phase begins; "" that none runs.
 func (m *Metrics) Phase(name string) {
+	if name == "" {
+		name = noPhase
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.phase.Reset()
-	if name != "" {
-		m.phase.WithLabelValues(name).Set(1)
-	}
+	m.phase.WithLabelValues(name).Set(1)
 }
 
 // Pods sets how many pods have reached a state, such as "created" or "ready".
@@ -138,13 +176,36 @@ func (m *Metrics) Refusal() { m.refusals.Inc() }
 // Reconnect is described at Attempt.
 func (m *Metrics) Reconnect() { m.again.Inc() }
 
+// How a certificate signing request ended.
+const (
+	issued = "issued"
+	failed = "failed"
+)
+
 // Certificate counts a certificate signing request by how it ended.
-func (m *Metrics) Certificate(issued bool) {
-	outcome := "failed"
-	if issued {
-		outcome = "issued"
+func (m *Metrics) Certificate(ok bool) {
+	outcome := failed
+	if ok {
+		outcome = issued
 	}
 	m.certificates.WithLabelValues(outcome).Inc()
+}
+
+// Push adds the time in which a followed change of a kind, such as "route",
+// reached one sidecar that it concerns.
+func (m *Metrics) Push(kind string, d time.Duration) {
+	m.push.WithLabelValues(kind).Observe(d.Seconds())
+}
+
+// PropagatedFirst adds the time in which a followed change of a kind reached
+// the first sidecar, PropagatedLast that in which it reached all it concerns.
+func (m *Metrics) PropagatedFirst(kind string, d time.Duration) {
+	m.first.WithLabelValues(kind).Observe(d.Seconds())
+}
+
+// PropagatedLast is described at PropagatedFirst.
+func (m *Metrics) PropagatedLast(kind string, d time.Duration) {
+	m.last.WithLabelValues(kind).Observe(d.Seconds())
 }
 
 // Observe adds one latency. One that is none of this package's constants is
@@ -173,10 +234,18 @@ func counter(name, help string) prometheus.Counter {
 // histogram is both native, for exact quantiles, and classic, for readers that
 // know no other: 1 ms to 131 s, each bound twice the one before.
 func histogram(name, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
+	return prometheus.NewHistogram(histogramOptions(name, help))
+}
+
+func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(histogramOptions(name, help), labels)
+}
+
+func histogramOptions(name, help string) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
 		Namespace: namespace, Name: name, Help: help,
 		Buckets:                        prometheus.ExponentialBuckets(0.001, 2, 18),
 		NativeHistogramBucketFactor:    1.1,
 		NativeHistogramMaxBucketNumber: 160,
-	})
+	}
 }

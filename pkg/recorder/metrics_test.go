@@ -34,6 +34,10 @@ func filled(t *testing.T) *Metrics {
 	m.Reconnect()
 	m.Certificate(true)
 	m.Certificate(false)
+	m.Push("route", 10*time.Millisecond)
+	m.PropagatedFirst("route", 10*time.Millisecond)
+	m.PropagatedLast("route", 10*time.Millisecond)
+	m.Run(RunInfo{ControlPlane: "istiod", Pods: 200, Services: 20, Namespaces: 1, MTLS: "strict", Scope: "declared", Authz: "declared", XDS: "delta", GOMAXPROCS: 2})
 	for l := range latencies {
 		m.Observe(l, 10*time.Millisecond)
 	}
@@ -60,21 +64,33 @@ func TestMetricsValues(t *testing.T) {
 # TYPE scaler_certificate_requests_total counter
 scaler_certificate_requests_total{outcome="failed"} 1
 scaler_certificate_requests_total{outcome="issued"} 1
-# HELP scaler_phase_info The phase that the run is in.
+# HELP scaler_phase_info The phase that the run is in; none between phases.
 # TYPE scaler_phase_info gauge
 scaler_phase_info{phase="rollout"} 1
 # HELP scaler_pods Pods of the run that have reached a state.
 # TYPE scaler_pods gauge
 scaler_pods{state="created"} 200
+scaler_pods{state="ready"} 0
+# HELP scaler_run_info What is rolled out, and against which control plane.
+# TYPE scaler_run_info gauge
+scaler_run_info{authz="declared",control_plane="istiod",gomaxprocs="2",mtls="strict",namespaces="1",pods="200",scope="declared",services="20",xds="delta"} 1
 # HELP scaler_xds_response_bytes_total Bytes of discovery responses received.
 # TYPE scaler_xds_response_bytes_total counter
+scaler_xds_response_bytes_total{type="CDS"} 0
+scaler_xds_response_bytes_total{type="ECDS"} 0
 scaler_xds_response_bytes_total{type="EDS"} 1500
+scaler_xds_response_bytes_total{type="LDS"} 0
+scaler_xds_response_bytes_total{type="RDS"} 0
 # HELP scaler_xds_responses_total Discovery responses received.
 # TYPE scaler_xds_responses_total counter
+scaler_xds_responses_total{type="CDS"} 0
+scaler_xds_responses_total{type="ECDS"} 0
 scaler_xds_responses_total{type="EDS"} 2
+scaler_xds_responses_total{type="LDS"} 0
+scaler_xds_responses_total{type="RDS"} 0
 `
 	err := testutil.GatherAndCompare(filled(t).registry, strings.NewReader(want), "scaler_certificate_requests_total",
-		"scaler_phase_info", "scaler_pods", "scaler_xds_response_bytes_total", "scaler_xds_responses_total")
+		"scaler_phase_info", "scaler_pods", "scaler_run_info", "scaler_xds_response_bytes_total", "scaler_xds_responses_total")
 	if err != nil {
 		t.Error(err)
 	}
@@ -96,8 +112,20 @@ func TestMetricsHistogramsAreNativeAndClassic(t *testing.T) {
 		}
 		found++
 	}
-	if found != len(latencies) {
-		t.Errorf("%d histograms, want %d", found, len(latencies))
+	const followed = 3 // of changes: push, first, last
+	if want := len(latencies) + followed; found != want {
+		t.Errorf("%d histograms, want %d", found, want)
+	}
+}
+
+func TestMetricsPhaseIsNoneBetweenPhases(t *testing.T) {
+	m := NewMetrics(Build{}, nil)
+	for _, step := range []struct{ begin, want string }{{"rollout", "rollout"}, {"", "none"}} {
+		m.Phase(step.begin)
+		want := "# HELP scaler_phase_info The phase that the run is in; none between phases.\n# TYPE scaler_phase_info gauge\nscaler_phase_info{phase=\"" + step.want + "\"} 1\n"
+		if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want), "scaler_phase_info"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ const sizesNeeded = 3
 // costFigure is a figure that grows with the mesh. print is for amounts of it.
 type costFigure struct {
 	name  string
+	path  string // in the record; whose warnings are the slope's too
 	value func(*record.Run) *float64
 	print func(*float64) string
 	// itself is configuration: it is not laid over configuration.
@@ -31,15 +32,15 @@ type costFigure struct {
 }
 
 var costFigures = []costFigure{
-	{"memory, peak of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes, false},
-	{"memory, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes, false},
-	{"live heap, end of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End }), bytes, false},
-	{"live heap, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes, false},
-	{"CPU time of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
-	{"cores, mean of rollout", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
-	{"cores, mean of steady", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
-	{"rollout time", rolloutSeconds, seconds, false},
-	{"configuration of a sidecar", configurationMean, fewBytes, true},
+	{"memory, peak of rollout", "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes, false},
+	{"memory, mean of steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes, false},
+	{"live heap, end of rollout", "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End }), bytes, false},
+	{"live heap, mean of steady", "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes, false},
+	{"CPU time of rollout", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
+	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
+	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
+	{"rollout time", "phases.rollout", rolloutSeconds, seconds, false},
+	{"configuration of a sidecar", "xds.configurationBytes.mean", configurationMean, fewBytes, true},
 }
 
 func usageFigure(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
@@ -129,7 +130,7 @@ func surroundings(differing []axis) func(*record.Run) string {
 }
 
 // cost adds to a summary what one more pod costs, or why that cannot be told.
-func (d *document) cost(runs []record.Run, differing []axis) {
+func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	around := surroundings(differing)
 	places := group(runs, around)
 	// Where runs differ in more than size and knobs, the first of each kind
@@ -162,13 +163,13 @@ func (d *document) cost(runs []record.Run, differing []axis) {
 				cells = append(cells, absent)
 				continue
 			}
-			cells = append(cells, interval(fit.Terms[1], 1, figure.print))
+			cells = append(cells, interval(fit.Terms[1], 1, figure.print)+doubts.markAll(g.runs, figure.path))
 		}
 		slopes.add(cells...)
 	}
 	d.tables = append(d.tables, slopes)
 	for _, g := range places {
-		d.apart(g, name(g))
+		d.apart(g, name(g), doubts)
 	}
 }
 
@@ -221,7 +222,7 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 // apart adds a table that tells apart what pods, services and configuration
 // cost, as far as the runs do: knobs change the configuration at one size, and
 // --services the services.
-func (d *document) apart(g alike, name string) {
+func (d *document) apart(g alike, name string, doubts *doubts) {
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
 	} {
@@ -234,7 +235,7 @@ func (d *document) apart(g alike, name string) {
 			if err != nil || figure.itself {
 				continue
 			}
-			cells := []string{figure.name}
+			cells := []string{figure.name + doubts.markAll(g.runs, figure.path)}
 			for i, one := range terms {
 				cells = append(cells, interval(fit.Terms[i+1], one.scale, figure.print))
 			}

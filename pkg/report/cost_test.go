@@ -55,6 +55,7 @@ func TestCostGolden(t *testing.T) {
 	}
 	unfinished := climbed(200, 400, 800)
 	unfinished[1].Status = record.StatusUnconverged
+	unfinished[2].Warnings = []record.Warning{{About: "controlPlane.rollout", Text: "saturated"}, {About: "controlPlane.steady.cores", Text: "restless"}}
 	aloneAndTogether := climbed(200, 400, 800, 1600)[4:]
 	for name, runs := range map[string][]record.Run{
 		"cost":           climbed(200, 400, 800, 1600),

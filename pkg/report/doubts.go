@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -30,9 +31,24 @@ func (d *doubts) number(run *record.Run) {
 // heading whose own path is within leaves to it the warnings that cover all
 // of within.
 func (d *doubts) mark(run *record.Run, path, within string) string {
+	return d.marks(func(n doubt) bool {
+		return n.run == run && covers(n.text.About, path) && !covers(n.text.About, within)
+	})
+}
+
+// markAll marks what is made of the figure at path of several runs: a doubt
+// about one of them is a doubt about that too.
+func (d *doubts) markAll(runs []*record.Run, path string) string {
+	return d.marks(func(n doubt) bool {
+		return slices.Contains(runs, n.run) && covers(n.text.About, path)
+	})
+}
+
+// marks are the numbers of the warnings that touch.
+func (d *doubts) marks(touches func(doubt) bool) string {
 	var numbers []string
 	for i, n := range d.numbered {
-		if n.run == run && covers(n.text.About, path) && !covers(n.text.About, within) {
+		if touches(n) {
 			numbers = append(numbers, fmt.Sprint(i+1))
 		}
 	}

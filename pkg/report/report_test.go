@@ -71,7 +71,8 @@ func fullRun() record.Run {
 		},
 		Certificates: &record.Certificates{Issued: new(int64(200)), Failed: new(int64(0)), Attempts: new(int64(203)), PerSecond: new(79.6)},
 		Own:          &record.Own{ByPhase: record.ByPhase[map[string]float64]{Rollout: map[string]float64{"pilot_xds": 200}}},
-		Instrument:   &record.Instrument{Cores: new(0.31), MemoryBytes: new(1.01e8), BytesPerSidecar: new(61_000.0), OpenFiles: new(431), Lag: latency(0.0004)},
+		Instrument: &record.Instrument{Cores: new(0.31), MemoryBytes: new(1.01e8), BytesPerSidecar: new(61_000.0), OpenFiles: new(431), Lag: latency(0.0004),
+			Floor: map[string]float64{"instrument.cores": 0.011, "instrument.bytesPerSidecar": 58e3, "latencies.certificate.p50": 0.0012, "latencies.certificate.p99": 0.0151, "latencies.push.route.p50": 0.0031}},
 		Warnings: []record.Warning{
 			{About: "controlPlane.rollout", Text: "saturated for 38% of the phase: peak cores are a lower bound"},
 			{About: "latencies.push.endpointAdd.lost", Text: "50 of 200 had not come after 30s"},

@@ -26,7 +26,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.explained(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(),
+		r.latencies(), r.explained(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
 		if len(t.rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -248,26 +248,5 @@ func (r *runReport) certificates() table {
 		count(c.Failed)+r.mark("certificates.failed", within),
 		count(c.Attempts)+r.mark("certificates.attempts", within),
 		number(c.PerSecond)+r.mark("certificates.perSecond", within))
-	return t
-}
-
-func (r *runReport) instrument() table {
-	t := table{head: []string{"instrument", "cores", "memory, peak", "memory per sidecar", "open files", "lag p99", "lag max"}}
-	i := r.run.Instrument
-	if i == nil {
-		return t
-	}
-	lag := i.Lag
-	if lag == nil {
-		lag = &record.Latency{}
-	}
-	within := "instrument"
-	t.add("scaler itself"+r.mark(within, ""),
-		number(i.Cores)+r.mark("instrument.cores", within),
-		bytes(i.MemoryBytes)+r.mark("instrument.memoryBytes", within),
-		bytes(i.BytesPerSidecar)+r.mark("instrument.bytesPerSidecar", within),
-		count(i.OpenFiles)+r.mark("instrument.openFiles", within),
-		seconds(lag.P99)+r.mark("instrument.lag.p99", within),
-		seconds(lag.Max)+r.mark("instrument.lag.max", within))
 	return t
 }

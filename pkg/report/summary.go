@@ -150,7 +150,7 @@ func summaryDocument(runs []record.Run) document {
 		doc.tables = append(doc.tables, differenceTable(runs, differing))
 	}
 	doc.tables = append(doc.tables, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
-	doc.cost(runs, differing)
+	doc.cost(runs, differing, &d)
 	return doc
 }
 

@@ -91,6 +91,13 @@ var _ = Describe("a rollout of 50 pods", Ordered, func() {
 		events, err := os.ReadFile(filepath.Join(recorded.Dir, "events.jsonl"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.Count(string(events), `"kind":"podReady"`)).To(Equal(pods))
+		Expect(recorded.Startups()).To(HaveLen(pods))
+		moments, err := recorded.Timeline()
+		Expect(err).NotTo(HaveOccurred())
+		last := moments[len(moments)-1]
+		Expect(last.Time).To(BeTemporally(">", recorded.Phase(record.PhaseSteady).Start))
+		Expect(last.Programs).To(HaveLen(7))
+		Expect([]int{last.Created, last.Ready, last.Connected, last.Complete, last.Converged}).To(HaveEach(pods))
 	})
 
 	It("can be reported on", func() {

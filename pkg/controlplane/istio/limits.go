@@ -1,0 +1,56 @@
+package istio
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Limits are the bounds that istiod of this Version holds itself to, given what
+// is set in its environment (NAME=VALUE; of a name that comes several times the
+// last counts):
+//
+//   - pilot/pkg/features/tuning.go: RequestLimit and PushThrottle, both
+//     min(15 + 5 x GOMAXPROCS, 100) unless PILOT_MAX_REQUESTS_PER_SECOND or
+//     PILOT_PUSH_THROTTLE is above 0, and the debounce;
+//   - pilot/pkg/xds/discovery.go, WaitForRequestLimit: who would have to wait for
+//     more than a second is refused;
+//   - pilot/cmd/pilot-discovery/app/cmd.go: kubernetesApiQPS and
+//     kubernetesApiBurst, of the client that reviews tokens too, one for the
+//     certificate request and one for the stream.
+//
+// A value that istiod could not read leaves its default, as it does there.
+func Limits(env []string) *record.Limits {
+	value := func(name string) (last string) {
+		for _, kv := range env {
+			if of, v, _ := strings.Cut(kv, "="); of == name {
+				last = v
+			}
+		}
+		return last
+	}
+	bound := func(name string) *record.ByProcessors {
+		if fixed, err := strconv.ParseFloat(value(name), 64); err == nil && fixed > 0 {
+			return &record.ByProcessors{Base: fixed}
+		}
+		return &record.ByProcessors{Base: 15, PerProcessor: 5, Max: 100}
+	}
+	seconds := func(name string, otherwise float64) float64 {
+		if d, err := time.ParseDuration(value(name)); err == nil {
+			return d.Seconds()
+		}
+		return otherwise
+	}
+	return &record.Limits{
+		StreamsPerSecond:       bound("PILOT_MAX_REQUESTS_PER_SECOND"),
+		StreamWaitSeconds:      1,
+		ConcurrentPushes:       bound("PILOT_PUSH_THROTTLE"),
+		TokenReviewsPerSecond:  80,
+		TokenReviewsBurst:      160,
+		TokenReviewsPerSidecar: 2,
+		DebounceSeconds:        seconds("PILOT_DEBOUNCE_AFTER", 0.1),
+		DebounceMaxSeconds:     seconds("PILOT_DEBOUNCE_MAX", 10),
+	}
+}

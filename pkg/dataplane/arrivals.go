@@ -1,0 +1,53 @@
+package dataplane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrivals says how the moments at which requests are due follow each other.
+type Arrivals string
+
+// The kinds of arrivals.
+const (
+	Constant Arrivals = "constant" // one interval between all: 1/rate
+	Poisson  Arrivals = "poisson"  // exponential intervals with that mean, as of many users who do not know of each other
+)
+
+// ParseArrivals reads the value of --arrivals.
+func ParseArrivals(text string) (Arrivals, error) {
+	switch a := Arrivals(text); a {
+	case Constant, Poisson:
+		return a, nil
+	}
+	return "", fmt.Errorf("parsing --arrivals %q: want %s or %s", text, Constant, Poisson)
+}
+
+// Schedule is the moments at which requests are due, in order, each as the time
+// since the start. It is pure: nothing that happens meanwhile moves it.
+type Schedule struct {
+	arrivals Arrivals
+	rate     float64 // a second
+	random   *rand.Rand
+	sent     int64
+	at       float64 // seconds
+}
+
+// NewSchedule makes a schedule of a rate a second, above 0. The seed decides on
+// Poisson arrivals alone.
+func NewSchedule(arrivals Arrivals, rate float64, seed uint64) *Schedule {
+	return &Schedule{arrivals: arrivals, rate: rate, random: rand.New(rand.NewPCG(seed, 0))}
+}
+
+// Next is when the next request is due. Constant arrivals begin at 0 and are
+// computed each from its number, so that no rounding adds up.
+func (s *Schedule) Next() time.Duration {
+	if s.arrivals == Poisson {
+		s.at += s.random.ExpFloat64() / s.rate
+	} else {
+		s.at = float64(s.sent) / s.rate
+		s.sent++
+	}
+	return time.Duration(s.at * float64(time.Second))
+}

@@ -1,0 +1,247 @@
+package dataplane
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// What can go wrong with a request.
+const (
+	problemConnect   = "connect"
+	problemTimeout   = "timeout"
+	problemClosed    = "closed" // the connection ended before the answer did
+	problemMalformed = "malformed"
+	problemStatus    = "status " // and the number
+)
+
+// problemOf names a status that is not a good answer.
+func problemOf(status int) string {
+	if status >= 200 && status < 300 {
+		return ""
+	}
+	return problemStatus + strconv.Itoa(status)
+}
+
+// http1 calls over HTTP/1.1 connections of its own, one request on each at a
+// time. A request is written by whoever calls, which is what keeps the schedule:
+// nobody else has to get to run first. It cannot block, as nothing is under way on
+// that connection. The answer is read by the connection's own goroutine.
+type http1 struct {
+	// fixed after start
+	load  Load
+	sink  *sink
+	heads [][]byte // by address
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+
+	mu    sync.Mutex
+	next  int       // address to call
+	idle  [][]*conn // by address; the last used is the next
+	open  []*conn   // all that are connected
+	count int       // of those, and of those being dialled
+	most  int       // that count ever was
+}
+
+// conn is one connection. All but net is guarded by http1.mu.
+type conn struct {
+	net     net.Conn
+	address int
+	place   int           // in http1.open
+	busy    bool          // a request is under way
+	due     time.Duration // when it was
+	late    bool          // it timed out
+}
+
+func newHTTP1(ctx context.Context, l Load, s *sink) *http1 {
+	h := &http1{load: l, sink: s, idle: make([][]*conn, len(l.Target.Addresses))}
+	for _, a := range l.Target.Addresses {
+		h.heads = append(h.heads, l.Target.head(a, !l.NoKeepalive))
+	}
+	h.ctx, h.stop = context.WithCancel(ctx)
+	h.ended.Go(h.reap)
+	return h
+}
+
+func (h *http1) call(due time.Duration) bool {
+	h.mu.Lock()
+	address := h.next
+	h.next = (h.next + 1) % len(h.idle)
+	if n := len(h.idle[address]); n > 0 {
+		c := h.idle[address][n-1]
+		h.idle[address] = h.idle[address][:n-1]
+		c.busy, c.due = true, due
+		h.mu.Unlock()
+		h.write(c)
+		return true
+	}
+	defer h.mu.Unlock()
+	if h.count == h.load.Connections && !h.evict() {
+		return false
+	}
+	h.count++
+	h.most = max(h.most, h.count)
+	h.ended.Go(func() { h.connect(address, due) })
+	return true
+}
+
+// evict makes room by closing a connection that is idle to another address. The
+// caller holds mu.
+func (h *http1) evict() bool {
+	for address, idle := range h.idle {
+		if len(idle) == 0 {
+			continue
+		}
+		c := idle[0]
+		h.idle[address] = slices.Delete(idle, 0, 1)
+		h.forget(c)
+		c.net.Close()
+		return true
+	}
+	return false
+}
+
+// forget takes a connection out of all counts. The caller holds mu.
+func (h *http1) forget(c *conn) {
+	if c.place < 0 {
+		return
+	}
+	last := len(h.open) - 1
+	h.open[c.place] = h.open[last]
+	h.open[c.place].place = c.place
+	h.open = h.open[:last]
+	c.place = -1
+	h.count--
+}
+
+// write sends the request. What fails is found by the reader.
+func (h *http1) write(c *conn) {
+	if _, err := c.net.Write(h.heads[c.address]); err != nil {
+		c.net.Close()
+	}
+}
+
+// connect dials for a request, and then reads until the connection ends.
+func (h *http1) connect(address int, due time.Duration) {
+	ctx, cancel := context.WithDeadline(h.ctx, h.sink.start.Add(due+h.load.Timeout))
+	defer cancel()
+	n, err := h.load.dial(ctx, "tcp", h.load.Target.Addresses[address])
+	h.mu.Lock()
+	if err == nil && h.ctx.Err() != nil {
+		n.Close()
+		err = h.ctx.Err()
+	}
+	if err != nil {
+		h.count--
+		h.mu.Unlock()
+		problem := problemConnect
+		if errors.Is(err, context.DeadlineExceeded) {
+			problem = problemTimeout
+		}
+		h.sink.done(due, problem)
+		return
+	}
+	c := &conn{net: n, address: address, place: len(h.open), busy: true, due: due}
+	h.open = append(h.open, c)
+	h.mu.Unlock()
+	h.write(c)
+	h.read(c)
+}
+
+// read reads answers until the connection ends.
+func (h *http1) read(c *conn) {
+	r := bufio.NewReaderSize(c.net, lineLimit)
+	for {
+		answer, err := readResponse(r)
+		problem := problemOf(answer.status)
+		if err != nil {
+			problem = problemClosed
+		}
+		if errors.Is(err, errMalformed) {
+			problem = problemMalformed
+		}
+		h.mu.Lock()
+		due, busy := c.due, c.busy
+		if c.late && problem == problemClosed {
+			problem = problemTimeout
+		}
+		// What follows an answer unasked could be taken for the next one's.
+		again := err == nil && busy && answer.reusable && !h.load.NoKeepalive && !c.late && r.Buffered() == 0 && h.ctx.Err() == nil
+		c.busy = false
+		if again {
+			h.idle[c.address] = append(h.idle[c.address], c)
+		} else {
+			h.drop(c)
+		}
+		h.mu.Unlock()
+		if !again {
+			c.net.Close()
+		}
+		if busy {
+			h.sink.done(due, problem)
+		}
+		if !again {
+			return
+		}
+	}
+}
+
+// drop forgets a connection, which may be idle. The caller holds mu.
+func (h *http1) drop(c *conn) {
+	if i := slices.Index(h.idle[c.address], c); i >= 0 {
+		h.idle[c.address] = slices.Delete(h.idle[c.address], i, i+1)
+	}
+	h.forget(c)
+}
+
+// reapEvery is how exactly time-outs are kept.
+const reapEvery = 20 * time.Millisecond
+
+// reap closes the connections whose requests took too long. A deadline for each
+// would cost more than all of this.
+func (h *http1) reap() {
+	ticker := time.NewTicker(reapEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := h.sink.now()
+		h.mu.Lock()
+		for _, c := range h.open {
+			if c.busy && now-c.due > h.load.Timeout {
+				c.late = true
+				c.net.Close()
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+func (h *http1) abort() {
+	h.stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.open {
+		c.net.Close()
+	}
+}
+
+func (h *http1) close() {
+	h.abort()
+	h.ended.Wait()
+}
+
+func (h *http1) connections() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.most
+}

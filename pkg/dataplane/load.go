@@ -1,0 +1,209 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Load is what both loops have in common.
+type Load struct {
+	Target Target
+	// HTTP is the version spoken, 1 (HTTP/1.1) or 2 (without TLS, known
+	// beforehand); 0 means 1.
+	HTTP int
+	// Connections is, in an open loop, the most requests that may be under way,
+	// each on a connection of its own with HTTP/1.1; 0 means 1024. In a closed
+	// loop it is how many there always are; 0 means 1.
+	Connections int
+	// NoKeepalive has every request open a connection of its own.
+	NoKeepalive bool
+	// Timeout is how long after it was due a request may be answered; 0 means
+	// 10 s.
+	Timeout time.Duration
+	// Warmup is how long requests are sent that do not count; 0 means none.
+	Warmup time.Duration
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil = the network's
+}
+
+// OpenLoad is an open loop: requests leave on a schedule, whatever becomes of
+// those before.
+type OpenLoad struct {
+	Load
+	Arrivals Arrivals      // "" means Constant
+	Rate     float64       // requests a second, above 0
+	Seed     uint64        // of Poisson arrivals
+	Duration time.Duration // of the schedule, after Warmup
+
+	clock clock // nil = the kernel's
+}
+
+// ClosedLoad is a closed loop: each of the Connections sends its next request
+// when the one before was answered. What it measures is the time that a server
+// takes while nobody else waits: of a stall it sees one request for each
+// connection.
+type ClosedLoad struct {
+	Load
+	Requests int // that count, above 0
+}
+
+const (
+	defaultBound   = 1024
+	defaultTimeout = 10 * time.Second
+)
+
+func (l *Load) validate(defaultConnections int) error {
+	if err := l.Target.Validate(); err != nil {
+		return err
+	}
+	if l.HTTP == 0 {
+		l.HTTP = 1
+	}
+	if l.Connections == 0 {
+		l.Connections = defaultConnections
+	}
+	if l.Timeout == 0 {
+		l.Timeout = defaultTimeout
+	}
+	if l.dial == nil {
+		l.dial = new(net.Dialer).DialContext
+	}
+	switch {
+	case l.HTTP != 1 && l.HTTP != 2:
+		return fmt.Errorf("speaking HTTP/%d: want 1 or 2", l.HTTP)
+	case l.Connections < 0:
+		return fmt.Errorf("sending over %d connections: want 1 or more", l.Connections)
+	case l.Timeout < 0 || l.Warmup < 0:
+		return fmt.Errorf("sending with a timeout of %s after a warm-up of %s: want none below zero", l.Timeout, l.Warmup)
+	}
+	return nil
+}
+
+// caller makes requests.
+type caller interface {
+	// call begins a request and does not wait for its end, of which the sink is
+	// told exactly once. False: there are as many under way as may be, and it was
+	// not sent.
+	call(due time.Duration) bool
+	// abort ends every request that is under way, and those to come at once.
+	abort()
+	// close aborts and returns when all goroutines have ended.
+	close()
+	// connections is how many there ever were at once.
+	connections() int
+}
+
+func newCaller(ctx context.Context, l Load, s *sink) caller {
+	if l.HTTP == 2 {
+		return newHTTP2(ctx, l, s)
+	}
+	return newHTTP1(ctx, l, s)
+}
+
+// Open sends requests on a schedule and returns when the last is answered or
+// has timed out. With an error, which wraps ctx's cause where that ended it, the
+// result is what there was until then.
+func Open(ctx context.Context, l OpenLoad) (*Result, error) {
+	if err := l.validate(defaultBound); err != nil {
+		return nil, err
+	}
+	if l.Arrivals == "" {
+		l.Arrivals = Constant
+	}
+	if !(l.Rate > 0) || l.Duration <= 0 {
+		return nil, fmt.Errorf("sending %g requests a second for %s: want more than none", l.Rate, l.Duration)
+	}
+	if l.clock == nil {
+		c, err := newPrecise(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.clock = c
+	}
+	s := newSink(l.Warmup, l.Duration)
+	c := newCaller(ctx, l.Load, s)
+	err := follow(ctx, l, s, c)
+	if err != nil {
+		c.abort()
+	}
+	stop := context.AfterFunc(ctx, c.abort)
+	s.pending.Wait()
+	stop()
+	c.close()
+	if closeErr := l.clock.close(); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return s.result(c.connections()), err
+}
+
+// follow obeys the schedule: it never waits for anything else.
+func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
+	schedule := NewSchedule(l.Arrivals, l.Rate, l.Seed)
+	for {
+		due := schedule.Next()
+		if due >= l.Warmup+l.Duration {
+			return nil
+		}
+		now := s.now()
+		for now < due {
+			if err := l.clock.wait(ctx, due-now); err != nil {
+				return err
+			}
+			now = s.now()
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s.begin(due, now-due)
+		if !c.call(due) {
+			s.notSent(due)
+		}
+	}
+}
+
+// Closed keeps all connections busy until so many requests were answered; it
+// returns as Open does. A request that fails counts too, and makes its connection
+// wait a moment: a server that is not there is asked a thousand times a second at
+// most.
+func Closed(ctx context.Context, l ClosedLoad) (*Result, error) {
+	if err := l.validate(1); err != nil {
+		return nil, err
+	}
+	if l.Requests < 1 {
+		return nil, fmt.Errorf("sending %d requests: want 1 or more", l.Requests)
+	}
+	s := newSink(l.Warmup, 0)
+	s.limit = int64(l.Requests)
+	c := newCaller(ctx, l.Load, s)
+	next := func() {
+		if now := s.now(); ctx.Err() == nil && s.take(now) {
+			if !c.call(now) {
+				s.notSent(now)
+			}
+		}
+	}
+	s.ended = func(failed bool) {
+		if failed {
+			s.pending.Add(1)
+			time.AfterFunc(time.Duration(l.Connections)*time.Millisecond, func() {
+				defer s.pending.Done()
+				next()
+			})
+			return
+		}
+		next()
+	}
+	for range l.Connections {
+		next()
+	}
+	stop := context.AfterFunc(ctx, c.abort)
+	s.pending.Wait()
+	stop()
+	c.close()
+	return s.result(c.connections()), context.Cause(ctx)
+}

@@ -1,0 +1,291 @@
+package dataplane
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeClock is right within a synctest bubble, where timers are exact.
+type fakeClock struct{}
+
+func (fakeClock) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (fakeClock) close() error { return nil }
+
+// programmed is a server whose n-th request, by arrival, takes service(n), and
+// which stalls: what arrives meanwhile is served from the stall's end on, all at
+// once, as by a process that was stopped.
+type programmed struct {
+	start, stall, until time.Time
+	service             func(n int) time.Duration
+	requests            atomic.Int64
+	running             sync.WaitGroup
+}
+
+// dial is Load.dial; the connections are in memory, so that the clock may be
+// false.
+func (p *programmed) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p.running.Go(func() { p.serve(server) })
+	return client, nil
+}
+
+func (p *programmed) serve(c net.Conn) {
+	defer c.Close()
+	for r := bufio.NewReader(c); ; {
+		for line := ""; line != "\r\n"; {
+			var err error
+			if line, err = r.ReadString('\n'); err != nil {
+				return
+			}
+		}
+		wait := p.service(int(p.requests.Add(1) - 1))
+		if now := time.Now(); !now.Before(p.stall) && now.Before(p.until) {
+			wait += p.until.Sub(now)
+		}
+		time.Sleep(wait)
+		if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"); err != nil {
+			return
+		}
+	}
+}
+
+const (
+	theoryRate     = 200
+	theoryDuration = 10 * time.Second
+	theoryRequests = theoryRate * 10
+	stallAt        = 5 * time.Second
+	stallFor       = time.Second
+)
+
+// theoryService is 1 to 100 ms, evenly.
+func theoryService(n int) time.Duration { return time.Duration(1+n*37%100) * time.Millisecond }
+
+// theory is what open-loop theory gives: every request that is due in the stall
+// waits for its end.
+func theory() []time.Duration {
+	var all []time.Duration
+	for n := range theoryRequests {
+		due := time.Duration(n) * time.Second / theoryRate
+		latency := theoryService(n)
+		if due >= stallAt && due < stallAt+stallFor {
+			latency += stallAt + stallFor - due
+		}
+		all = append(all, latency)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// asTheory is the check: percentiles and maximum must be those of theory, within
+// the three digits that a histogram keeps.
+func asTheory(r *Result) error {
+	want := theory()
+	got := r.Latency.Summary()
+	var wrong []string
+	for _, q := range []struct {
+		name  string
+		value *float64
+		rank  int
+	}{
+		{"p50", got.P50, 50 * theoryRequests / 100}, {"p90", got.P90, 90 * theoryRequests / 100},
+		{"p99", got.P99, 99 * theoryRequests / 100}, {"p99.9", got.P999, 999 * theoryRequests / 1000},
+		{"max", got.Max, theoryRequests},
+	} {
+		w := want[q.rank-1].Seconds()
+		if q.value == nil || math.Abs(*q.value-w) > 0.002*w {
+			wrong = append(wrong, fmt.Sprintf("%s = %v, theory has %v", q.name, deref(q.value), w))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+func deref(v *float64) any {
+	if v == nil {
+		return "none"
+	}
+	return *v
+}
+
+// newProgrammed makes the server of theory. In its bubble time goes on only while
+// the test does, so the test ends after the server.
+func newProgrammed(t *testing.T) *programmed {
+	now := time.Now()
+	p := &programmed{start: now, stall: now.Add(stallAt), until: now.Add(stallAt + stallFor), service: theoryService}
+	t.Cleanup(p.running.Wait)
+	return p
+}
+
+var anywhere = Target{Addresses: []string{"server:80"}}
+
+func TestPercentilesAreThoseOfOpenLoopTheory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newProgrammed(t)
+		r, err := Open(t.Context(), OpenLoad{
+			Load: Load{Target: anywhere, dial: server.dial}, Rate: theoryRate, Duration: theoryDuration, clock: fakeClock{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := asTheory(r); err != nil {
+			t.Error(err)
+		}
+		if late := r.Lateness.Summary(); r.Requests != theoryRequests || late.Count != theoryRequests || *late.Max != 0 || r.Failed() != 0 || r.NotSent != 0 {
+			t.Errorf("%d requests, at most %v s late, %d failed, %d not sent: want %d, none late, none failed", r.Requests, *late.Max, r.Failed(), r.NotSent, theoryRequests)
+		}
+	})
+}
+
+// The same check on the same server must fail for a closed loop at the same mean
+// rate: it shows that the check tells the two apart, and what a closed loop hides.
+func TestClosedLoopHidesAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newProgrammed(t)
+		const mean = 0.0505                               // seconds, of theoryService
+		connections := int(math.Round(theoryRate * mean)) // so that it makes theoryRate a second
+		r, err := Closed(t.Context(), ClosedLoad{
+			Load: Load{Target: anywhere, dial: server.dial, Connections: connections}, Requests: theoryRequests,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Requests != theoryRequests || r.Failed() != 0 {
+			t.Fatalf("%d requests, %d failed: want %d, 0", r.Requests, r.Failed(), theoryRequests)
+		}
+		if err := asTheory(r); err == nil {
+			t.Error("a closed loop passes the check of an open one: the check is blind")
+		}
+		if p99 := *r.Latency.Summary().P99; p99 > 0.11 {
+			t.Errorf("p99 = %v s: want 0.1 s, as if there had been no stall", p99)
+		}
+	})
+}
+
+func TestSlowServerDoesNotSlowTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newProgrammed(t)
+		server.service = func(int) time.Duration { return 1995 * time.Millisecond }
+		r, err := Open(t.Context(), OpenLoad{
+			Load: Load{Target: anywhere, dial: server.dial, Connections: 100}, Rate: 100, Duration: 4 * time.Second, clock: fakeClock{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 100 find room in the first second and are under way for all but two; so do 100 of
+		// the third. Those of the second and the fourth find none.
+		if r.Requests != 400 || r.NotSent != 200 || r.Connections != 100 {
+			t.Errorf("%d requests, %d not sent, %d connections: want 400, 200, 100", r.Requests, r.NotSent, r.Connections)
+		}
+		got := r.Latency.Summary()
+		if got.Count != 200 || got.Lost != 200 || got.P90 != nil || math.Abs(*got.P50-1.995) > 0.01 {
+			t.Errorf("latency %+v: want 200 of 1.995 s and 200 lost, and so no p90", got)
+		}
+		want := []Second{{Requests: 100}, {Requests: 100, NotSent: 100}, {Requests: 100}, {Requests: 100, NotSent: 100}}
+		if !slices.Equal(r.Seconds, want) {
+			t.Errorf("seconds %v: want %v", r.Seconds, want)
+		}
+	})
+}
+
+func TestTimeoutAndWarmup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newProgrammed(t)
+		server.stall = server.start.Add(1500 * time.Millisecond)
+		server.until = server.start.Add(time.Hour)
+		server.service = func(int) time.Duration { return time.Millisecond }
+		r, err := Open(t.Context(), OpenLoad{
+			Load: Load{Target: anywhere, dial: server.dial, Timeout: time.Second, Warmup: time.Second},
+			Rate: 100, Duration: time.Second, clock: fakeClock{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Requests != 100 || r.Answered != 50 || r.Errors[problemTimeout] != 50 || r.Latency.Summary().Lost != 50 {
+			t.Errorf("%d requests, %d answered, %v: want 100, of which 50 timed out", r.Requests, r.Answered, r.Errors)
+		}
+		if got := r.Start.Sub(r.Begin); got != time.Second {
+			t.Errorf("the window starts %s after the warm-up's begin: want 1s", got)
+		}
+	})
+}
+
+func TestAnEndOfContextEndsALoop(t *testing.T) {
+	for name, run := range map[string]func(context.Context, Load) (*Result, error){
+		"open": func(ctx context.Context, l Load) (*Result, error) {
+			return Open(ctx, OpenLoad{Load: l, Rate: 10, Duration: time.Hour, clock: fakeClock{}})
+		},
+		"closed": func(ctx context.Context, l Load) (*Result, error) {
+			return Closed(ctx, ClosedLoad{Load: l, Requests: 1e9})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				r, err := run(ctx, Load{Target: anywhere, dial: newProgrammed(t).dial})
+				if err != context.DeadlineExceeded || r == nil || r.Requests == 0 {
+					t.Errorf("%+v, %v: want what there was until the end, and its cause", r, err)
+				}
+			})
+		})
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	s := NewSchedule(Constant, 3, 0)
+	for n := range 1_000_000 {
+		want := time.Duration(float64(n) / 3 * float64(time.Second))
+		if got := s.Next(); got != want {
+			t.Fatalf("request %d is due at %d ns: want %d", n, got, want)
+		}
+	}
+	const n = 200_000
+	same, s := NewSchedule(Poisson, 1000, 7), NewSchedule(Poisson, 1000, 7)
+	var last time.Duration
+	var squares float64
+	for range n {
+		at := s.Next()
+		if again := same.Next(); again != at {
+			t.Fatalf("the same seed gives %s and %s", at, again)
+		}
+		gap := (at - last).Seconds() * 1000
+		if gap < 0 {
+			t.Fatalf("due at %s after %s", at, last)
+		}
+		squares += gap * gap
+		last = at
+	}
+	// An exponential interval's mean is 1 and its second moment 2.
+	if mean := last.Seconds() * 1000 / n; math.Abs(mean-1) > 0.01 {
+		t.Errorf("mean interval is %g of what is wanted", mean)
+	}
+	if moment := squares / n; math.Abs(moment-2) > 0.05 {
+		t.Errorf("second moment of intervals is %g: want 2", moment)
+	}
+	if _, err := ParseArrivals("uniform"); err == nil || !strings.Contains(err.Error(), `parsing --arrivals "uniform": want constant or poisson`) {
+		t.Errorf("uniform arrivals: %v", err)
+	}
+}

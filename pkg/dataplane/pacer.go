@@ -1,0 +1,62 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clock is the time as the generator keeps to it. Tests have one of their own.
+type clock interface {
+	// wait returns after d, or with the cause of ctx's end.
+	wait(ctx context.Context, d time.Duration) error
+	close() error
+}
+
+// precise waits by a timer of the kernel's that the runtime polls as it does
+// connections. Go's own timers are good to a millisecond when nothing else
+// happens, which is more than a request on one machine takes.
+type precise struct {
+	fd   int
+	file *os.File
+	stop func() bool
+}
+
+// newPrecise makes one whose waits end with ctx.
+func newPrecise(ctx context.Context) (*precise, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a timer: %w", err)
+	}
+	p := &precise{fd: fd, file: os.NewFile(uintptr(fd), "timer")}
+	p.stop = context.AfterFunc(ctx, func() {
+		_ = p.file.SetReadDeadline(time.Unix(1, 0)) // fails only after close
+	})
+	return p, nil
+}
+
+func (p *precise) wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 { // zero would disarm the timer
+		return context.Cause(ctx)
+	}
+	if err := unix.TimerfdSettime(p.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil); err != nil {
+		return fmt.Errorf("setting a timer: %w", err)
+	}
+	var expirations [8]byte
+	_, err := p.file.Read(expirations[:])
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for a timer: %w", err)
+	}
+	return nil
+}
+
+func (p *precise) close() error {
+	p.stop()
+	return p.file.Close()
+}

@@ -1,0 +1,80 @@
+package dataplane
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Target is what is called. Several addresses are called in turn.
+type Target struct {
+	Addresses []string // HOST:PORT to dial, at least one
+	Host      string   // of the request; "" = the address that is dialled
+	Path      string   // and query; "" = "/"
+}
+
+// ParseTarget reads a URL, as in http://127.0.0.1:8080/path.
+func ParseTarget(text string) (Target, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return Target{}, fmt.Errorf("parsing the URL %q: want http://HOST:PORT/PATH", text)
+	}
+	address := u.Host
+	if u.Port() == "" {
+		address = net.JoinHostPort(u.Hostname(), "80")
+	}
+	return Target{Addresses: []string{address}, Host: u.Host, Path: u.RequestURI()}, nil
+}
+
+// Validate says what cannot be called. What ends up in a request's head must not
+// end it.
+func (t Target) Validate() error {
+	if len(t.Addresses) == 0 {
+		return fmt.Errorf("a target without addresses: want at least one")
+	}
+	for _, text := range []string{t.Host, t.Path} {
+		if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			return fmt.Errorf("calling %q: want printable ASCII without spaces", text)
+		}
+	}
+	if t.Path != "" && t.Path[0] != '/' {
+		return fmt.Errorf("calling path %q: want one that begins with /", t.Path)
+	}
+	for _, a := range t.Addresses {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return fmt.Errorf("calling %q: want HOST:PORT", a)
+		}
+		if _, err := t.url(a); err != nil {
+			return fmt.Errorf("calling %q: %w", a, err)
+		}
+	}
+	return nil
+}
+
+func (t Target) path() string {
+	if t.Path == "" {
+		return "/"
+	}
+	return t.Path
+}
+
+func (t Target) url(address string) (*url.URL, error) {
+	return url.Parse("http://" + address + t.path())
+}
+
+func (t Target) host(address string) string {
+	if t.Host == "" {
+		return address
+	}
+	return t.Host
+}
+
+// head is the whole GET request as it goes over the wire.
+func (t Target) head(address string, keepalive bool) []byte {
+	text := "GET " + t.path() + " HTTP/1.1\r\nHost: " + t.host(address) + "\r\n"
+	if !keepalive {
+		text += "Connection: close\r\n"
+	}
+	return []byte(text + "\r\n")
+}

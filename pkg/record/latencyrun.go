@@ -1,0 +1,166 @@
+package record
+
+import "time"
+
+// LatencyKind is the kind of a LatencyRun.
+const LatencyKind = "LatencyRun"
+
+// LatencyRun is what `scaler latency` found: what requests pay for the mesh.
+type LatencyRun struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Schema     int        `json:"schema"`
+	Status     Status     `json:"status"`           // completed, interrupted or failed
+	Reason     string     `json:"reason,omitempty"` // why it is not completed
+	Started    time.Time  `json:"started"`          // start of the mesh included
+	Finished   *time.Time `json:"finished,omitempty"`
+
+	Spec        LatencySpec  `json:"spec"`
+	Environment Environment  `json:"environment"`
+	Rows        []LatencyRow `json:"rows"`                 // by rate, or connections, and then variant, as asked
+	Instrument  *Instrument  `json:"instrument,omitempty"` // scaler itself, generator included, over all windows
+	Warnings    []Warning    `json:"warnings,omitempty"`
+}
+
+// LatencySpec is what was asked of a LatencyRun.
+type LatencySpec struct {
+	RPS         []float64 `json:"rps,omitempty"`         // open loop: requests a second of each rate
+	Connections []int     `json:"connections,omitempty"` // closed loop: how many are always busy
+	Requests    int       `json:"requests,omitempty"`    // closed loop: of each variant and repeat
+	Variants    []string  `json:"variants"`              // none, permissive, strict
+	Preset      string    `json:"preset,omitempty"`
+
+	Arrivals       string    `json:"arrivals,omitempty"` // open loop: constant or poisson
+	Seed           uint64    `json:"seed"`
+	HTTP           int       `json:"http"` // 1 or 2
+	Keepalive      bool      `json:"keepalive"`
+	MaxConnections int       `json:"maxConnections,omitempty"` // open loop: requests that may be under way
+	TimeoutSeconds float64   `json:"timeoutSeconds"`
+	Topology       string    `json:"topology"`    // pair, star or chain
+	Replicas       int       `json:"replicas"`    // of each tier behind the load generator
+	WaitSeconds    []float64 `json:"waitSeconds"` // of each tier, the nearest first
+	KillEvery      float64   `json:"killEverySeconds,omitempty"`
+
+	DurationSeconds float64 `json:"durationSeconds,omitempty"` // open loop: of each rate, variant and repeat, warm-ups excluded
+	Rounds          int     `json:"rounds"`                    // that it is divided into
+	WarmupSeconds   float64 `json:"warmupSeconds"`             // before each round
+	Repeats         int     `json:"repeats"`
+}
+
+// LatencyRow is one rate, or number of connections, and variant: all its rounds
+// of all repeats together.
+type LatencyRow struct {
+	RPS         float64 `json:"rps,omitempty"`         // open loop: offered
+	Connections int     `json:"connections,omitempty"` // closed loop: always busy
+	Variant     string  `json:"variant"`
+
+	Latency     LatencyFigure     `json:"latency"`              // due (closed loop: sent) to the last byte of the answer
+	AchievedRPS float64           `json:"achievedRps"`          // good answers a second
+	Requests    int64             `json:"requests"`             // due
+	Errors      int64             `json:"errors"`               // of Requests
+	ErrorKinds  map[string]int64  `json:"errorKinds,omitempty"` // connect, timeout, closed, malformed, or as "status 503"
+	NotSent     int64             `json:"notSent"`              // of Requests: there was no room under maxConnections
+	Lateness    *Latency          `json:"lateness,omitempty"`   // open loop: due to when the generator came to send
+	Late        []string          `json:"late,omitempty"`       // quantiles at which lateness is over a tenth of latency, and 0.2 ms
+	Added       *Quantiles[Added] `json:"added,omitempty"`      // latency over that of the variant none
+	Sidecars    *LatencySidecars  `json:"sidecars,omitempty"`   // absent for the variant none
+
+	MostConnections int             `json:"mostConnections"`    // that the generator ever had at once
+	Repeats         []LatencyRepeat `json:"repeats,omitempty"`  // in order
+	Timeline        []LatencySecond `json:"timeline,omitempty"` // in order; where servers were killed
+}
+
+// LatencyFigure is a distribution with how far its quantiles are known.
+type LatencyFigure struct {
+	Latency
+	// Intervals hold, with 95 % confidence, the mean over ever more repeats of a
+	// quantile (Student's t); absent for fewer than two repeats, and where a
+	// repeat lost that quantile.
+	Intervals *Quantiles[Interval] `json:"intervals,omitempty"`
+}
+
+// Quantiles hold a T for each quantile of a distribution; nil = there is none.
+type Quantiles[T any] struct {
+	P50  *T `json:"p50,omitempty"`
+	P90  *T `json:"p90,omitempty"`
+	P99  *T `json:"p99,omitempty"`
+	P999 *T `json:"p999,omitempty"`
+	Max  *T `json:"max,omitempty"`
+}
+
+// QuantileNames are the names of a Latency's quantiles, in the order of those of
+// Quantiles.
+var QuantileNames = []string{"p50", "p90", "p99", "p999", "max"}
+
+// At returns where the T of a name is kept; nil for another name.
+func (q *Quantiles[T]) At(name string) **T {
+	switch name {
+	case "p50":
+		return &q.P50
+	case "p90":
+		return &q.P90
+	case "p99":
+		return &q.P99
+	case "p999":
+		return &q.P999
+	case "max":
+		return &q.Max
+	}
+	return nil
+}
+
+// Quantiles are those of a distribution, in seconds.
+func (l *Latency) Quantiles() Quantiles[float64] {
+	return Quantiles[float64]{P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max}
+}
+
+// Interval is where a figure lies with 95 % confidence.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// Added is what a variant's quantile is over that of none: the mean of the
+// differences between the two in each repeat.
+type Added struct {
+	Seconds float64 `json:"seconds"`
+	// Interval and P are of the paired t test over the repeats: P is the
+	// probability of a mean difference as far from 0 if there were none. Absent
+	// for fewer than two repeats.
+	Interval    *Interval `json:"interval,omitempty"`
+	P           *float64  `json:"p,omitempty"`
+	Significant *bool     `json:"significant,omitempty"` // P is below 0.05
+}
+
+// LatencySidecars are what a variant's sidecars needed in its windows.
+type LatencySidecars struct {
+	Count           int              `json:"count"`
+	CoresPer1000RPS *float64         `json:"coresPer1000Rps,omitempty"` // of all together
+	Tiers           []LatencySidecar `json:"tiers"`                     // the load generator's first
+}
+
+// LatencySidecar is one sidecar of a tier: the mean of them.
+type LatencySidecar struct {
+	Tier        string  `json:"tier"` // client, server, or in a chain hop1, hop2, ...
+	Count       int     `json:"count"`
+	Cores       float64 `json:"cores"`
+	MemoryBytes float64 `json:"memoryBytes"` // resident, weighted by time
+}
+
+// LatencyRepeat is one repeat of a row.
+type LatencyRepeat struct {
+	Latency     Latency `json:"latency"`
+	AchievedRPS float64 `json:"achievedRps"`
+	Errors      int64   `json:"errors"`
+	NotSent     int64   `json:"notSent"`
+}
+
+// LatencySecond is what became of the requests that were due in one second of a
+// repeat's window.
+type LatencySecond struct {
+	Repeat   int   `json:"repeat"` // from 1
+	Second   int   `json:"second"` // from 0
+	Requests int64 `json:"requests"`
+	Errors   int64 `json:"errors"`
+	NotSent  int64 `json:"notSent"`
+}

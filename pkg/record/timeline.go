@@ -1,0 +1,97 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const timelineFile = "timeline.jsonl"
+
+// Moment is one line of timeline.jsonl: how a run stood at a moment. One is
+// written each second from baseline on, whatever way the run ends.
+type Moment struct {
+	Time time.Time `json:"time"` // wall clock, as Phase.Start
+	// Programs are the control plane, the cluster's programs and scaler, by name;
+	// one that does not run, or was started less than a second ago, is absent.
+	Programs map[string]Load `json:"programs,omitempty"`
+
+	Created   int `json:"created"`   // pods there
+	Ready     int `json:"ready"`     // of those, seen Ready once
+	Connected int `json:"connected"` // sidecars that have an open stream
+	Complete  int `json:"complete"`  // sidecars that became complete
+	Converged int `json:"converged"` // sidecars that hold exactly what is expected of them now
+
+	Responses    map[string]int64 `json:"responses,omitempty"` // so far, by type
+	Attempts     int64            `json:"attempts"`            // dials so far
+	Refusals     int64            `json:"refusals"`            // streams refused so far
+	Certificates int64            `json:"certificates"`        // issued so far
+}
+
+// Load is what a program uses at a moment, as it was last read: at most a second
+// earlier.
+type Load struct {
+	Cores       float64 `json:"cores"`       // mean over the second before
+	MemoryBytes float64 `json:"memoryBytes"` // resident
+}
+
+// Moment appends one to timeline.jsonl.
+func (w *Writer) Moment(m Moment) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("writing the time line: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timeline == nil {
+		return nil // closed: the run has ended
+	}
+	if _, err := w.timeline.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing the time line: %w", withFix(err))
+	}
+	return nil
+}
+
+// Timeline reads the time line of a run that was read. Its error has
+// fs.ErrNotExist in it for a record that has none, as older ones.
+func (r *Run) Timeline() ([]Moment, error) {
+	var moments []Moment
+	err := readLines(filepath.Join(r.Dir, timelineFile), func(line []byte) error {
+		var m Moment
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		moments = append(moments, m)
+		return nil
+	})
+	return moments, err
+}
+
+// readLines hands on each line of a file that is written a line at a time. A
+// last line without its end is passed over: its writer was killed, or writes on.
+func readLines(path string, take func([]byte) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, unwrapPath(err))
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = take(bytes.TrimSpace(line))
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s, line %d: %w", path, n, err)
+		}
+	}
+}
