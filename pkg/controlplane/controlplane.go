@@ -174,6 +174,7 @@ type Sidecar struct {
 	NodeID      string            // node.id of the first request
 	NodeCluster string            // node.cluster
 	Metadata    map[string]any    // node.metadata, JSON types only
+	Build       []byte            // of the encoded node, what is the same for all: the proxy's version, extensions
 	Headers     map[string]string // gRPC metadata of every call beside the token
 	Identity    string            // SPIFFE URI of the workload
 	Keepalive   time.Duration     // the proxy's HTTP/2 pings; 0 = none

@@ -27,22 +27,7 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 	}
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
 	ctx, p.stop = context.WithCancel(ctx)
-	p.sidecar = xdsprobe.New(xdsprobe.Config{
-		ID:          p.id,
-		Address:     identity.Address,
-		ServerName:  identity.ServerName,
-		RootPEM:     identity.RootPEM,
-		Variant:     f.variant,
-		NodeID:      identity.NodeID,
-		NodeCluster: identity.NodeCluster,
-		Metadata:    identity.Metadata,
-		Headers:     identity.Headers,
-		Keepalive:   identity.Keepalive,
-		Token:       tokens{f.adapter, object},
-		Issuer:      issuer{authority},
-		Keys:        f.keys.Key,
-		Identity:    identity.Identity,
-	}, f.probes, f)
+	p.sidecar = xdsprobe.New(probeConfig(identity, f.variant, tokens{f.adapter, object}, authority, f.keys), f.probes, f)
 	delay := f.delay.Of(f.seed, p.order)
 	f.sidecars.Go(func() {
 		defer authority.Close()
@@ -53,6 +38,27 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 			f.fail(fmt.Errorf("running the sidecar of pod %s: %w", p.id, err))
 		}
 	})
+}
+
+// probeConfig is what a simulated sidecar is told.
+func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens xdsprobe.TokenSource, authority controlplane.Issuer, keys *keyPool) xdsprobe.Config {
+	return xdsprobe.Config{
+		ID:          s.ID,
+		Address:     s.Address,
+		ServerName:  s.ServerName,
+		RootPEM:     s.RootPEM,
+		Variant:     variant,
+		NodeID:      s.NodeID,
+		NodeCluster: s.NodeCluster,
+		Metadata:    s.Metadata,
+		Build:       s.Build,
+		Headers:     s.Headers,
+		Keepalive:   s.Keepalive,
+		Token:       tokens,
+		Issuer:      issuer{authority},
+		Keys:        keys.Key,
+		Identity:    s.Identity,
+	}
 }
 
 // tokens requests the tokens of one pod.

@@ -77,6 +77,9 @@ func (c *certificate) request(ctx context.Context) {
 		event.Err, event.Backoff = err, wait
 	}
 	s.observer.Certified(s.config.ID, event)
+	if err == nil {
+		s.certified()
+	}
 	c.task.after(wait, func() { c.request(ctx) })
 }
 

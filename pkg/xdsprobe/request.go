@@ -14,6 +14,7 @@ import (
 type request struct {
 	kind  convergence.Type
 	node  []byte // encoded; nil in all but the first request of a stream
+	build []byte // the rest of the node
 	nonce string // of the response that is acknowledged or rejected; delta: "" in others
 	err   error  // why it is rejected
 
@@ -30,7 +31,7 @@ const maxDetail = 4096
 // size returns about how many bytes the request takes, not less in practice.
 func (r *request) size() int {
 	const field = 4 // tag and length
-	n := 128 + len(r.node) + len(r.nonce) + len(r.version)
+	n := 128 + len(r.node) + len(r.build) + len(r.nonce) + len(r.version)
 	for _, names := range [][]string{r.subscribe, r.unsubscribe, r.names} {
 		for _, name := range names {
 			n += len(name) + field
@@ -55,7 +56,7 @@ func (r *request) append(b []byte, v Variant) []byte {
 
 // appendDelta encodes an envoy.service.discovery.v3.DeltaDiscoveryRequest.
 func (r *request) appendDelta(b []byte) []byte {
-	b = appendBytes(b, 1, r.node)
+	b = appendNode(b, 1, r)
 	b = appendString(b, 2, typeURLs[r.kind])
 	for _, name := range r.subscribe {
 		b = appendElement(b, 3, name)
@@ -78,13 +79,23 @@ func (r *request) appendDelta(b []byte) []byte {
 // appendSotW encodes an envoy.service.discovery.v3.DiscoveryRequest.
 func (r *request) appendSotW(b []byte) []byte {
 	b = appendString(b, 1, r.version)
-	b = appendBytes(b, 2, r.node)
+	b = appendNode(b, 2, r)
 	for _, name := range r.names {
 		b = appendElement(b, 3, name)
 	}
 	b = appendString(b, 4, typeURLs[r.kind])
 	b = appendString(b, 5, r.nonce)
 	return appendStatus(b, 6, r.err)
+}
+
+// appendNode encodes both parts of the node as one message.
+func appendNode(b []byte, number protowire.Number, r *request) []byte {
+	if len(r.node) == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, number, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(len(r.node)+len(r.build)))
+	return append(append(b, r.node...), r.build...)
 }
 
 // appendStatus encodes err as a google.rpc.Status, with the code that Envoy

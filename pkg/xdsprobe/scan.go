@@ -18,6 +18,7 @@ type scanned struct {
 	name       string
 	assignment string        // of a cluster: name of its load assignment, "" if not by ADS
 	timeout    time.Duration // of that, the wait for it; 0 means for ever
+	secured    bool          // of a cluster: it speaks TLS, to some of its endpoints at least
 	routes     []string      // of a listener: route configurations that it names by ADS
 	extensions []string      // of a listener: extension configurations that it names by ADS
 	content    *convergence.Content
@@ -118,6 +119,7 @@ func scanCluster(b []byte) (s scanned) {
 		eds     bool
 		src     source
 		service string
+		own     transportSocket
 	)
 	for m := read(b); m.next(); {
 		switch {
@@ -136,8 +138,19 @@ func scanCluster(b []byte) (s scanned) {
 					service = string(c.bytes)
 				}
 			}
+		case m.is(24, protowire.BytesType): // transport_socket
+			own.merge(m.bytes)
+		case m.is(43, protowire.BytesType): // transport_socket_matches
+			var one transportSocket
+			for c := read(m.bytes); c.next(); {
+				if c.is(3, protowire.BytesType) {
+					one.merge(c.bytes)
+				}
+			}
+			s.secured = s.secured || one.secured()
 		}
 	}
+	s.secured = s.secured || own.secured()
 	if eds && src.ads {
 		s.assignment = service
 		if service == "" {
@@ -147,6 +160,22 @@ func scanCluster(b []byte) (s scanned) {
 	}
 	return s
 }
+
+// tlsURL is the type of a transport socket's configuration that is of TLS.
+const tlsURL = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+
+// transportSocket is a core.v3.TransportSocket, or as much as was read so far.
+type transportSocket struct{ config packed }
+
+func (t *transportSocket) merge(b []byte) {
+	for m := read(b); m.next(); {
+		if m.is(3, protowire.BytesType) { // typed_config
+			_ = t.config.merge(m.bytes) // it was found valid before
+		}
+	}
+}
+
+func (t *transportSocket) secured() bool { return string(t.config.typeURL) == tlsURL }
 
 func scanAssignment(b []byte) (s scanned) {
 	endpoints := convergence.Endpoints{}

@@ -12,6 +12,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -38,6 +39,10 @@ func byObject(t convergence.Type, b []byte) (s scanned, err error) {
 				if d := c.GetEdsClusterConfig().GetEdsConfig().GetInitialFetchTimeout(); d != nil {
 					s.timeout = max(0, d.AsDuration())
 				}
+			}
+			s.secured = c.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
+			for _, m := range c.GetTransportSocketMatches() {
+				s.secured = s.secured || m.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
 			}
 		}
 	case convergence.EDS:
@@ -67,6 +72,17 @@ func byObject(t convergence.Type, b []byte) (s scanned, err error) {
 		}
 	}
 	return s, err
+}
+
+// securedCluster is one whose every endpoint is spoken to by TLS.
+func securedCluster(name string) *clusterv3.Cluster {
+	c := edsCluster(name, "", 1)
+	c.TransportSocket = socketOf(&tlsv3.UpstreamTlsContext{})
+	return c
+}
+
+func socketOf(config proto.Message) *corev3.TransportSocket {
+	return &corev3.TransportSocket{Name: "socket", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(config)}}
 }
 
 func isADS(c *corev3.ConfigSource) bool { return c.GetAds() != nil || c.GetSelf() != nil }
@@ -165,6 +181,8 @@ func samples() map[convergence.Type][]proto.Message {
 			&clusterv3.Cluster{EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
 				ConfigSourceSpecifier: &corev3.ConfigSource_ApiConfigSource{ApiConfigSource: &corev3.ApiConfigSource{}},
 			}}},
+			securedCluster("a"), &clusterv3.Cluster{TransportSocket: socketOf(&clusterv3.Cluster{})},
+			&clusterv3.Cluster{TransportSocketMatches: []*clusterv3.Cluster_TransportSocketMatch{{Name: "tls", TransportSocket: socketOf(&tlsv3.UpstreamTlsContext{})}, {Name: "raw"}}},
 		},
 		convergence.EDS: {
 			assignment("none"),

@@ -40,6 +40,7 @@ type Sidecar struct {
 
 	cutting sync.Mutex
 	cut     context.CancelFunc // of the attempt that goes on; nil between two. Guarded by cutting.
+	stream  *stream            // of that, once there is one. Guarded by cutting.
 }
 
 // New returns a sidecar. It shares what it holds with the other sidecars of the
@@ -78,15 +79,19 @@ func (s *Sidecar) prepare(c Config) (err error) {
 	}
 	s.config = c
 	s.state = state{variant: c.Variant, store: s.store}
+	s.state.certified.Store(c.Issuer == nil) // who asks for no certificate waits for none
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
 	s.tokens = tokens{source: c.Token, fetched: func(e TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
 	s.certificate.sidecar = s
 	return nil
 }
 
-// encodeNode encodes what a sidecar says of itself.
+// encodeNode encodes what a sidecar says of itself, but for its Build.
 func encodeNode(c *Config) ([]byte, error) {
-	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster, UserAgentName: "envoy"}
+	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster}
+	if c.Build == nil {
+		node.UserAgentName = "envoy"
+	}
 	if len(c.Metadata) > 0 {
 		var err error
 		if node.Metadata, err = structpb.NewStruct(c.Metadata); err != nil {
@@ -186,7 +191,10 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
 
-	err = (&stream{ClientStream: transport, sidecar: s, end: end}).serve()
+	one := &stream{ClientStream: transport, sidecar: s, end: end}
+	s.setStream(one)
+	defer s.setStream(nil)
+	err = one.serve()
 	return classify(err, end.Responses, len(transport.Trailer()) > 0), err
 }
 
@@ -205,6 +213,25 @@ func (s *Sidecar) setCut(cut context.CancelFunc) {
 	s.cutting.Lock()
 	defer s.cutting.Unlock()
 	s.cut = cut
+}
+
+func (s *Sidecar) setStream(one *stream) {
+	s.cutting.Lock()
+	defer s.cutting.Unlock()
+	s.stream = one
+}
+
+// certified goes on with what waited for the sidecar's first certificate.
+func (s *Sidecar) certified() {
+	if s.state.certified.Swap(true) {
+		return
+	}
+	s.cutting.Lock()
+	one := s.stream
+	s.cutting.Unlock()
+	if one != nil {
+		one.certified()
+	}
 }
 
 // opened tells that a stream is up.

@@ -3,6 +3,7 @@ package xdsprobe
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
@@ -15,7 +16,10 @@ import (
 //   - Clusters are asked for first. The load assignments of all EDS clusters are
 //     asked for in one request, which goes out before the clusters' ACK.
 //   - Listeners are asked for once every load assignment was answered, before the
-//     ACK of the last; then at once on every stream, with all the rest.
+//     ACK of the last; then at once on every stream, with all the rest. A cluster
+//     that speaks TLS also waits for the sidecar's certificate, which comes by a
+//     stream of its own that is opened meanwhile: where there is one, listeners
+//     are asked for after that ACK, and not before the first certificate is there.
 //   - Routes and extension configurations that listeners name are asked for
 //     before the listeners' ACK.
 //   - From then on the ACK of clusters waits until their load assignments are
@@ -37,6 +41,10 @@ type state struct {
 
 	// listening says that listeners have been asked for, on any stream.
 	listening bool
+
+	// certified says that there is nothing to wait for: the sidecar has its first
+	// certificate, or asks for none. It is set from outside, at any time.
+	certified atomic.Bool
 
 	waiting []step    // cluster ACKs that wait for load assignments
 	owed    []*Update // of responses whose ACK was lost with its stream
@@ -115,11 +123,19 @@ func (st *state) receive(r *response) []step {
 		table.version = r.version
 	}
 	st.supersede(&c)
-	steps := st.listen(st.follow(t, &c))
+	steps := st.follow(t, &c)
+	secured := st.secured()
+	if !secured {
+		steps = st.listen(steps)
+	}
 	st.bytes += c.bytes
 	u.Set, u.Removed = c.set, c.gone
 	u.Wasted = c.empty() && len(r.resources) > 0
-	return st.finish(steps, u)
+	steps = st.finish(steps, u)
+	if secured {
+		steps = st.listen(steps)
+	}
+	return steps
 }
 
 // resources returns the resources of a response, sorted by name. An error
@@ -222,9 +238,15 @@ func (st *state) follow(t convergence.Type, c *change) (steps []step) {
 	return steps
 }
 
+// secured reports whether a cluster speaks TLS, as long as it matters.
+func (st *state) secured() bool {
+	return !st.listening && slices.ContainsFunc(st.tables[convergence.CDS].held, func(r *Resource) bool { return r.secured })
+}
+
 // listen asks for listeners when it is time.
 func (st *state) listen(steps []step) []step {
-	if st.listening || !st.tables[convergence.EDS].answered() {
+	clusters := &st.tables[convergence.CDS]
+	if st.listening || clusters.nonce == "" || !st.tables[convergence.EDS].answered() || !st.certified.Load() && st.secured() {
 		return steps
 	}
 	st.listening = true

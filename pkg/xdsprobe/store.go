@@ -80,6 +80,7 @@ type Resource struct {
 	sum        uint64
 	assignment string        // see scanned
 	timeout    time.Duration // see scanned
+	secured    bool          // see scanned
 	routes     []string      // sorted
 	extensions []string      // sorted
 }
@@ -123,6 +124,7 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 		sum:        sum,
 		assignment: says.assignment,
 		timeout:    says.timeout,
+		secured:    says.secured,
 		routes:     says.routes,
 		extensions: says.extensions,
 	}

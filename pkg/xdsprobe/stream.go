@@ -49,7 +49,7 @@ func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	steps := s.sidecar.state.open()
-	steps[0].request.node = s.sidecar.node
+	steps[0].request.node, steps[0].request.build = s.sidecar.node, s.sidecar.config.Build
 	if err := s.send(steps[:1]); err != nil {
 		s.sidecar.state.lose(steps[1:])
 		return err
@@ -78,6 +78,13 @@ func (s *stream) answer(r *response) error {
 	c.holding.Unlock()
 	s.wait()
 	return s.send(steps)
+}
+
+// certified sends what waited for the certificate alone.
+func (s *stream) certified() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.send(s.sidecar.state.listen(nil)) // an error ends the stream
 }
 
 // wait schedules the end of a wait for load assignments that does not last for

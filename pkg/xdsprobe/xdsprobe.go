@@ -35,12 +35,19 @@ type Config struct {
 	ServerName string // name that the server's certificate must carry; "" means the host of Address
 	RootPEM    []byte // roots that the server and issued chains are verified against; nil means plaintext
 
-	Variant     Variant           // "" means Delta
-	NodeID      string            // node.id, sent in the first request of each stream
-	NodeCluster string            // node.cluster
-	Metadata    map[string]any    // node.metadata: JSON types, with map[string]any and []any for composites
-	Headers     map[string]string // gRPC metadata of the stream beside the token
-	Keepalive   time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
+	Variant     Variant        // "" means Delta
+	NodeID      string         // node.id, sent in the first request of each stream
+	NodeCluster string         // node.cluster
+	Metadata    map[string]any // node.metadata: JSON types, with map[string]any and []any for composites
+
+	// Build is the rest of the node, encoded: what the proxy's program says of
+	// itself whatever its workload, as name, version and extensions, which are by
+	// far the most of a first request. It is shared: no sidecar makes a copy. nil
+	// means that the proxy only calls itself envoy.
+	Build []byte
+
+	Headers   map[string]string // gRPC metadata of the stream beside the token
+	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
 
 	// Token provides the bearer token of stream and certificate requests. nil
 	// means none.

@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// Version is the proxies' version in this adapter's node metadata and the
-	// version that istiod's binary is built to report.
-	Version = "1.31.0"
+	// Version is what the binaries of istiod and of the proxies' agent report,
+	// and so the proxies' version in this adapter's node metadata.
+	Version = "1.31-eed52ebb66ad"
 
 	namespace   = "istio-system"
 	clusterID   = "Kubernetes"

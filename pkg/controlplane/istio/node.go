@@ -1,13 +1,19 @@
 package istio
 
 import (
+	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -29,30 +35,41 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 	if pod.Status.PodIP == "" {
 		return controlplane.Sidecar{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	env, err := proxyEnv(pod)
+	proxy, err := injected(pod)
 	if err != nil {
 		return controlplane.Sidecar{}, err
 	}
-	metadata, err := nodeMetadata(pod, env)
+	build, err := proxyBuild()
+	if err != nil {
+		return controlplane.Sidecar{}, err
+	}
+	env := environmentOf(pod, proxy)
+	metadata, err := nodeMetadata(pod, proxy, env)
 	if err != nil {
 		return controlplane.Sidecar{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
 	}
 	return controlplane.Sidecar{
 		ID:          id,
-		Address:     net.JoinHostPort("127.0.0.1", strconv.Itoa(c.ports.secure)),
+		Address:     c.secureAddress(),
 		ServerName:  serverName,
 		RootPEM:     c.root,
 		NodeID:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
 		NodeCluster: pod.Labels["app"] + "." + pod.Namespace,
 		Metadata:    metadata,
+		Build:       build,
 		Headers:     map[string]string{"ClusterID": env[metaPrefix+"CLUSTER_ID"]},
 		Keepalive:   30 * time.Second, // GRPC_KEEPALIVE_INTERVAL's default in the agent
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
 }
 
+// secureAddress is host:port of the service that proxies connect to.
+func (c *ControlPlane) secureAddress() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.ports.secure))
+}
+
 // nodeMetadata is node.metadata of the first request.
-func nodeMetadata(pod *corev1.Pod, env map[string]string) (map[string]any, error) {
+func nodeMetadata(pod *corev1.Pod, proxy *corev1.Container, env map[string]string) (map[string]any, error) {
 	metadata := map[string]any{}
 	for _, name := range sortedKeys(env) {
 		value := env[name]
@@ -74,11 +91,15 @@ func nodeMetadata(pod *corev1.Pod, env map[string]string) (map[string]any, error
 	for k, v := range pod.Annotations {
 		annotations[k] = v
 	}
-	proxyConfig := map[string]any{}
-	if value := env["PROXY_CONFIG"]; value != "" {
-		if err := json.Unmarshal([]byte(value), &proxyConfig); err != nil {
-			return nil, fmt.Errorf("parsing PROXY_CONFIG %q: %w", value, err)
+	if ports, ok := metadata["POD_PORTS"].(string); ok {
+		var compact bytes.Buffer
+		if json.Compact(&compact, []byte(ports)) == nil { // the agent reads and writes it
+			metadata["POD_PORTS"] = compact.String()
 		}
+	}
+	proxyConfig, err := effectiveConfig(proxy, env["PROXY_CONFIG"])
+	if err != nil {
+		return nil, err
 	}
 	for k, v := range map[string]any{
 		"NAME":                  pod.Name,
@@ -93,31 +114,83 @@ func nodeMetadata(pod *corev1.Pod, env map[string]string) (map[string]any, error
 		"PILOT_SAN":             []any{serverName},
 		"ENVOY_STATUS_PORT":     float64(15021),
 		"ENVOY_PROMETHEUS_PORT": float64(15090),
+		// What the agent says of itself in any pod, by default.
+		"ENVOY_SKIP_DEPRECATED_LOGS":    "true",
+		"METADATA_DISCOVERY":            "false",
+		"WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
 	} {
 		metadata[k] = v
 	}
 	return metadata, nil
 }
 
-// proxyEnv is the environment of the injected container as the kubelet would
-// resolve it. Native sidecars are injected as init containers.
-func proxyEnv(pod *corev1.Pod) (map[string]string, error) {
+// effectiveConfig is the proxy's configuration as the agent tells it: its
+// defaults (DefaultProxyConfig in Istio's pkg/config/mesh), what injection gave
+// the container over them, and as many threads as the container's processor
+// limit allows.
+func effectiveConfig(proxy *corev1.Container, given string) (map[string]any, error) {
+	config := map[string]any{
+		"binaryPath":               "/usr/local/bin/envoy",
+		"configPath":               "./etc/istio/proxy",
+		"controlPlaneAuthPolicy":   "MUTUAL_TLS",
+		"discoveryAddress":         serverName + ":15012",
+		"drainDuration":            "45s",
+		"proxyAdminPort":           float64(15000),
+		"serviceCluster":           "istio-proxy",
+		"statNameLength":           float64(189),
+		"statusPort":               float64(15020),
+		"terminationDrainDuration": "5s",
+	}
+	if limit, ok := proxy.Resources.Limits[corev1.ResourceCPU]; ok {
+		config["concurrency"] = float64(limit.Value()) // whole ones, rounded up
+	}
+	if given != "" {
+		if err := json.Unmarshal([]byte(given), &config); err != nil {
+			return nil, fmt.Errorf("parsing PROXY_CONFIG %q: %w", given, err)
+		}
+	}
+	return config, nil
+}
+
+// envoyNode is what an Envoy says of itself in its first request, beside what is
+// its workload's: that of version 1.40.0, as it was sent by Istio's agent.
+//
+//go:embed proxy/envoy.json
+var envoyNode []byte
+
+// proxyBuild is envoyNode encoded, once for all sidecars.
+var proxyBuild = sync.OnceValues(func() ([]byte, error) {
+	var node corev3.Node
+	if err := protojson.Unmarshal(envoyNode, &node); err != nil {
+		return nil, fmt.Errorf("reading what an Envoy says of itself: %w", err)
+	}
+	return proto.Marshal(&node)
+})
+
+// injected is the container that injection put into a pod. Native sidecars are
+// injected as init containers.
+func injected(pod *corev1.Pod) (*corev1.Container, error) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, container := range containers {
-			if container.Name != proxyContainer {
-				continue
+		for i := range containers {
+			if containers[i].Name == proxyContainer {
+				return &containers[i], nil
 			}
-			env := map[string]string{}
-			for _, e := range container.Env {
-				env[e.Name] = e.Value
-				if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
-					env[e.Name] = field(pod, e.ValueFrom.FieldRef.FieldPath)
-				}
-			}
-			return env, nil
 		}
 	}
 	return nil, fmt.Errorf("pod %s/%s has no container %s: injection did not happen; see istiod's log", pod.Namespace, pod.Name, proxyContainer)
+}
+
+// environmentOf is the environment of a pod's container as the kubelet would
+// resolve it.
+func environmentOf(pod *corev1.Pod, container *corev1.Container) map[string]string {
+	env := map[string]string{}
+	for _, e := range container.Env {
+		env[e.Name] = e.Value
+		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
+			env[e.Name] = field(pod, e.ValueFrom.FieldRef.FieldPath)
+		}
+	}
+	return env
 }
 
 // field resolves the downward API's paths that Istio's injection template uses.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -18,11 +19,12 @@ func injectedPod() *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: "node-0", ServiceAccountName: "svc-0",
 			InitContainers: []corev1.Container{{Name: "istio-init"}, {
-				Name: "istio-proxy",
+				Name:      "istio-proxy",
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2500m")}},
 				Env: []corev1.EnvVar{
-					{Name: "PROXY_CONFIG", Value: `{"concurrency":2}`},
+					{Name: "PROXY_CONFIG", Value: `{"proxyHeaders":{}}`},
 					{Name: "ISTIO_META_CLUSTER_ID", Value: "Kubernetes"},
-					{Name: "ISTIO_META_POD_PORTS", Value: `[{"containerPort":8080}]`},
+					{Name: "ISTIO_META_POD_PORTS", Value: "[\n {\"containerPort\":8080}\n]"},
 					{Name: "ISTIO_META_NODE_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
 					{Name: "ISTIO_METAJSON_EXTRA", Value: `{"EXTRA":true}`},
 				},
@@ -54,10 +56,16 @@ func TestSidecar(t *testing.T) {
 		"NAME": "svc-0-7c9-abcde", "NAMESPACE": "mesh-0", "SERVICE_ACCOUNT": "svc-0",
 		"INSTANCE_IPS": "10.1.0.7", "ISTIO_VERSION": Version, "NODE_NAME": "node-0",
 		"CLUSTER_ID": "Kubernetes", "POD_PORTS": `[{"containerPort":8080}]`, "EXTRA": true,
-		"LABELS":       map[string]any{"app": "svc-0"},
-		"ANNOTATIONS":  map[string]any{"sidecar.istio.io/status": "injected"},
-		"PROXY_CONFIG": map[string]any{"concurrency": float64(2)},
-		"PILOT_SAN":    []any{"istiod.istio-system.svc"}, "ENVOY_STATUS_PORT": float64(15021), "ENVOY_PROMETHEUS_PORT": float64(15090),
+		"LABELS":      map[string]any{"app": "svc-0"},
+		"ANNOTATIONS": map[string]any{"sidecar.istio.io/status": "injected"},
+		"PROXY_CONFIG": map[string]any{
+			"binaryPath": "/usr/local/bin/envoy", "configPath": "./etc/istio/proxy", "controlPlaneAuthPolicy": "MUTUAL_TLS",
+			"discoveryAddress": "istiod.istio-system.svc:15012", "drainDuration": "45s", "proxyAdminPort": float64(15000),
+			"serviceCluster": "istio-proxy", "statNameLength": float64(189), "statusPort": float64(15020), "terminationDrainDuration": "5s",
+			"concurrency": float64(3), "proxyHeaders": map[string]any{},
+		},
+		"ENVOY_SKIP_DEPRECATED_LOGS": "true", "METADATA_DISCOVERY": "false", "WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
+		"PILOT_SAN": []any{"istiod.istio-system.svc"}, "ENVOY_STATUS_PORT": float64(15021), "ENVOY_PROMETHEUS_PORT": float64(15090),
 	}
 	if diff := cmp.Diff(want, got.Metadata); diff != "" {
 		t.Errorf("Metadata (-want +got):\n%s", diff)
