@@ -130,12 +130,12 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 
 // runInfo is what the run's time series say about it.
 func (r *rolloutRun) runInfo() recorder.RunInfo {
-	knobs, mesh := r.spec.Knobs(), r.spec.Topology
+	spec, environment := r.record.Spec, r.record.Environment
 	return recorder.RunInfo{
 		ControlPlane: r.controlPlaneName(),
-		Pods:         mesh.Pods, Services: mesh.Services, Namespaces: mesh.Namespaces,
-		MTLS: knobs.MTLS, Scope: knobs.Scope, Authz: knobs.Authz,
-		XDS: r.spec.XDS, GOMAXPROCS: r.record.Environment.ControlPlane.GOMAXPROCS,
+		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
+		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
+		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS,
 	}
 }
 

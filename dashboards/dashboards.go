@@ -1,0 +1,124 @@
+// Package dashboards holds scaler's Grafana dashboards, and the files with
+// which a Grafana is provisioned with them and with the Prometheus of a run.
+//
+// The dashboards are generated (dashboards/generate, hack/update-dashboards.sh)
+// and committed: nobody needs the generator to use them. Getting them into a
+// Grafana that runs is left to package grafana.
+package dashboards
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed json provisioning
+var files embed.FS
+
+const (
+	jsonDir         = "json"
+	provisioningDir = "provisioning"
+)
+
+// names are the dashboards' uids, in the order in which a reader wants them.
+var names = []string{"scaler-control-plane", "scaler-xds-certificates", "scaler-data-plane", "scaler-instrument"}
+
+// FolderUID and FolderTitle are of the folder that holds them in Grafana.
+const (
+	FolderUID   = "scaler"
+	FolderTitle = "scaler"
+)
+
+// DatasourceUID is that of the Prometheus that a provisioned Grafana has.
+const DatasourceUID = "scaler"
+
+// Dashboard is one of them.
+type Dashboard struct {
+	// UID is the same in every version of scaler, and in every Grafana.
+	UID string
+	// Title is what a reader sees.
+	Title string
+	// JSON is the dashboard as Grafana's files and its HTTP API take it.
+	JSON json.RawMessage
+}
+
+// All are the dashboards, the one to begin with first.
+func All() ([]Dashboard, error) {
+	var all []Dashboard
+	for _, name := range names {
+		data, err := files.ReadFile(path.Join(jsonDir, name+".json"))
+		if err != nil {
+			return nil, fmt.Errorf("reading dashboard %s: %w", name, err)
+		}
+		d := Dashboard{JSON: data}
+		if err := json.Unmarshal(data, &d); err != nil {
+			return nil, fmt.Errorf("reading dashboard %s: %w", name, err)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// Exported says where Export has put what.
+type Exported struct {
+	Dashboards   string // the folder of the JSON files
+	Provisioning string // what Grafana's paths.provisioning is to be
+}
+
+// Export writes the dashboards into the folder dashboards below dir, and into
+// the folder provisioning what makes a Grafana load them and ask the Prometheus
+// at prometheusURL. Folders are made where missing, files of these names
+// overwritten.
+func Export(dir, prometheusURL string) (Exported, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Exported{}, fmt.Errorf("exporting dashboards: %w", err)
+	}
+	to := Exported{Dashboards: filepath.Join(dir, "dashboards"), Provisioning: filepath.Join(dir, provisioningDir)}
+	content := map[string][]byte{}
+	all, err := All()
+	if err != nil {
+		return Exported{}, err
+	}
+	for _, d := range all {
+		content[filepath.Join(to.Dashboards, d.UID+".json")] = d.JSON
+	}
+	values := map[string]string{"SCALER_PROMETHEUS_URL": prometheusURL, "SCALER_DASHBOARDS": to.Dashboards}
+	for _, kind := range []string{"datasources", "dashboards"} {
+		template, err := files.ReadFile(path.Join(provisioningDir, kind, "scaler.yaml"))
+		if err != nil {
+			return Exported{}, fmt.Errorf("exporting dashboards: %w", err)
+		}
+		content[filepath.Join(to.Provisioning, kind, "scaler.yaml")] = []byte(fill(string(template), values))
+	}
+	for name, data := range content {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return Exported{}, fmt.Errorf("exporting dashboards: %w", err)
+		}
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			return Exported{}, fmt.Errorf("exporting dashboards: %w", err)
+		}
+	}
+	return to, nil
+}
+
+// fill puts values, quoted as YAML and JSON both quote, in the places of
+// ${NAME}. Grafana in its turn takes what follows a dollar for the name of a
+// variable, and two of them for one.
+func fill(template string, values map[string]string) string {
+	return os.Expand(template, func(name string) string {
+		value, ok := values[name]
+		if !ok {
+			return "${" + name + "}"
+		}
+		quoted, err := json.Marshal(strings.ReplaceAll(value, "$", "$$"))
+		if err != nil { // a string can always be marshalled
+			return value
+		}
+		return string(quoted)
+	})
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
+
+// board is one dashboard.
+type board struct {
+	uid, title string // the uid is stable: links and bookmarks hold it
+	about      string
+	rows       []row
+}
+
+// row is a headline with panels under it.
+type row struct {
+	title  string
+	panels []panel
+}
+
+// tag is on all of scaler's dashboards, and on nobody else's.
+const tag = "scaler"
+
+// source is the data source that the reader has chosen.
+var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
+
+// JSON is the dashboard as Grafana imports it.
+func (b board) JSON() ([]byte, error) {
+	builder := dashboard.NewDashboardBuilder(b.title).
+		Uid(b.uid).
+		Description(b.about).
+		Tags([]string{tag}).
+		Time("now-1h", "now").
+		Timezone("browser").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Link(dashboard.NewDashboardLinkBuilder("scaler").
+			Type(dashboard.DashboardLinkTypeDashboards).
+			Tags([]string{tag}).AsDropdown(true).IncludeVars(true).KeepTime(true))
+	for _, v := range variables() {
+		builder.WithVariable(v)
+	}
+	for _, a := range annotations {
+		builder.Annotation(a.builder())
+	}
+	id := uint32(0)
+	next := func() uint32 { id++; return id }
+	for _, r := range b.rows {
+		builder.WithRow(dashboard.NewRowBuilder(r.title).Id(next()))
+		for _, p := range r.panels {
+			builder.WithPanel(p.builder(next()))
+		}
+	}
+	built, err := builder.Build()
+	if err != nil {
+		return nil, err
+	}
+	return encode(built)
+}
+
+// encode writes the dashboard with what the SDK's types have no fields for.
+func encode(built dashboard.Dashboard) ([]byte, error) {
+	data, err := json.Marshal(built)
+	if err != nil {
+		return nil, err
+	}
+	var document map[string]any
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, err
+	}
+	list := document["annotations"].(map[string]any)["list"].([]any)
+	for i, a := range annotations {
+		entry := list[i].(map[string]any)
+		entry["step"], entry["titleFormat"], entry["textFormat"], entry["tagKeys"] = a.step, a.title, a.text, a.tags
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(document); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// variables are what a reader chooses by: several of each, or all.
+func variables() []cog.Builder[dashboard.VariableModel] {
+	query := func(name, label, about, expr string, hide dashboard.VariableHide) cog.Builder[dashboard.VariableModel] {
+		return dashboard.NewQueryVariableBuilder(name).
+			Label(label).Description(about).Hide(hide).
+			Datasource(source).
+			Query(dashboard.StringOrMap{Map: map[string]any{"query": expr, "refId": "variable-" + name}}).
+			Definition(expr).
+			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+			Sort(dashboard.VariableSortNaturalAsc).
+			Multi(true).IncludeAll(true).AllValue(".*").
+			Current(dashboard.VariableOption{
+				Text:  dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+				Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+			})
+	}
+	const shown, hidden = dashboard.VariableHideDontHide, dashboard.VariableHideHideVariable
+	return []cog.Builder[dashboard.VariableModel]{
+		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").
+			Description("A Prometheus that holds runs of scaler.").Type("prometheus"),
+		query("run", "Run", "Runs, by the names of their folders.", `label_values(scaler_run_info, run)`, shown),
+		query("mode", "Mode", "permissive and strict are presets of the knobs; other knobs are named one by one: mTLS, scope, authorization.",
+			`label_values(scaler_run_info{run=~"$run"}, mode)`, shown),
+		query("phase", "Phase", "Only what was in these phases; none is the time between phases.",
+			`label_values(scaler_phase_info{run=~"$run"}, phase)`, shown),
+		query("control_plane", "Control plane", "The program under test.",
+			`label_values(scaler_run_info{run=~"$run"}, control_plane)`, hidden),
+	}
+}
+
+// annotation marks times on every panel.
+type annotation struct {
+	name, expr        string
+	on                bool
+	title, text, tags string
+	step              string // else Grafana asks for one value a minute, and phases are shorter
+	color             string
+}
+
+var annotations = []annotation{
+	{
+		name: "Phases", on: true, color: "blue", step: "1s",
+		expr:  `scaler_phase_info{` + chosen + `,phase=~"$phase",phase!="none"}`,
+		title: "{{phase}}", text: "{{run}}", tags: "run,mode,phase",
+	},
+	{
+		name: "Runs", color: "purple", step: "1s",
+		expr:  `max by (run, mode, control_plane, pods, mtls, scope, authz) (scaler_run_info{` + chosen + `})`,
+		title: "{{run}}", text: "{{control_plane}}, {{pods}} pods, mTLS {{mtls}}, scope {{scope}}, authorization {{authz}}", tags: "run,mode",
+	},
+}
+
+func (a annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
+	return dashboard.NewAnnotationQueryBuilder().
+		Name(a.name).Enable(a.on).IconColor(a.color).
+		Datasource(source).
+		Expr(a.expr).
+		Target(prometheus.NewDataqueryBuilder().Expr(a.expr).Interval(a.step).RefId("Annotation"))
+}

@@ -1,0 +1,6 @@
+#!/bin/sh
+# Writes the committed Grafana dashboards (dashboards/json) anew from their generator
+# (dashboards/generate).
+set -eu
+cd "$(dirname "$0")/.."
+exec go test ./dashboards -count=1 -run '^TestGenerated$' -update

@@ -1,0 +1,6 @@
+#!/bin/sh
+# Checks that the committed Grafana dashboards (dashboards/json) are what their generator writes.
+# hack/update-dashboards.sh mends them.
+set -eu
+cd "$(dirname "$0")/.."
+exec go test ./dashboards -count=1 -run '^TestGenerated$'
