@@ -35,7 +35,7 @@ formatted() {
 }
 
 # Where goroutines share data.
-concurrent="./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/experiment
+concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/experiment
 	./pkg/observe ./pkg/record ./pkg/recorder ./pkg/rollout ./pkg/stats ./pkg/xdsprobe"
 
 # Packages with suites that start the real programs.

@@ -159,10 +159,31 @@ func BenchmarkSidecars(b *testing.B) {
 		for _, variant := range []Variant{Delta, SotW} {
 			b.Run(fmt.Sprintf("tls=%v/xds=%s", secured, variant), func(b *testing.B) {
 				for b.Loop() {
-					measure(b, fleet, Config{Variant: variant}, secured)
+					store, seen := NewStore(), &tally{}
+					measure(b, fleet, Config{Variant: variant}, secured, &seen.ends, func(ctx context.Context, c Config) {
+						_ = New(c, store, seen).Run(ctx)
+					})
+					b.ReportMetric(float64(store.Len()), "resources")
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkFloor is BenchmarkSidecars with clients that do the least that a client
+// on grpc-go can: what the transport costs.
+func BenchmarkFloor(b *testing.B) {
+	for _, secured := range []bool{false, true} {
+		b.Run(fmt.Sprintf("tls=%v/xds=%s", secured, SotW), func(b *testing.B) {
+			m := services(125, 14, 1)
+			m[resource.ExtensionConfigType] = append(m[resource.ExtensionConfigType], extension("wasm2"))
+			for b.Loop() {
+				var seen atomic.Int64
+				measure(b, 400, Config{Variant: SotW}, secured, &seen, func(ctx context.Context, c Config) {
+					_ = (&bare{config: c, mesh: m, pushed: func() { seen.Add(1) }}).run(ctx)
+				})
+			}
+		})
 	}
 }
 
@@ -180,7 +201,9 @@ func (t *tally) Updated(_ string, u Update) {
 	}
 }
 
-func measure(b *testing.B, fleet int, c Config, secured bool) {
+// measure runs a fleet and reports what it costs. seen counts the clients that
+// have received a whole set.
+func measure(b *testing.B, fleet int, c Config, secured bool, seen *atomic.Int64, run func(context.Context, Config)) {
 	child := startChild(b, secured)
 	c.Address, c.ServerName, c.RootPEM = child.address, "server", child.rootPEM
 	ctx, cancel := context.WithCancel(context.Background())
@@ -188,16 +211,16 @@ func measure(b *testing.B, fleet int, c Config, secured bool) {
 	defer running.Wait()
 	defer cancel()
 
-	store, seen := NewStore(), &tally{}
 	known()
 	before, goroutines := usage(), runtime.NumGoroutine()
 	begun := time.Now()
 	for i := range fleet {
 		c.ID = strconv.Itoa(i)
 		c.NodeID = c.ID
-		running.Go(func() { _ = New(c, store, seen).Run(ctx) })
+		one := c
+		running.Go(func() { run(ctx, one) })
 	}
-	await(b, &seen.ends, fleet)
+	await(b, seen, fleet)
 	b.ReportMetric(float64(fleet)/time.Since(begun).Seconds(), "complete/s")
 	report := func(when string) {
 		now := usage()
@@ -207,11 +230,10 @@ func measure(b *testing.B, fleet int, c Config, secured bool) {
 	}
 	report("complete")
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(fleet), "goroutines")
-	b.ReportMetric(float64(store.Len()), "resources")
 
 	spent := processor()
 	child.push(b)
-	await(b, &seen.ends, 2*fleet)
+	await(b, seen, 2*fleet)
 	b.ReportMetric(float64((processor()-spent).Microseconds())/float64(fleet), "cpu-µs/push")
 	report("pushed")
 }

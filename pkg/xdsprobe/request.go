@@ -28,24 +28,6 @@ type request struct {
 // maxDetail is how many bytes of an error are told to the server.
 const maxDetail = 4096
 
-// size returns about how many bytes the request takes, not less in practice.
-func (r *request) size() int {
-	const field = 4 // tag and length
-	n := 128 + len(r.node) + len(r.build) + len(r.nonce) + len(r.version)
-	for _, names := range [][]string{r.subscribe, r.unsubscribe, r.names} {
-		for _, name := range names {
-			n += len(name) + field
-		}
-	}
-	for _, held := range r.initial {
-		n += len(held.Name) + len(held.version) + 3*field
-	}
-	if r.err != nil {
-		n += maxDetail
-	}
-	return n
-}
-
 // append encodes the request after b.
 func (r *request) append(b []byte, v Variant) []byte {
 	if v == SotW {

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"scaler.mesh/scaler/internal/onecall"
 )
 
 // Sidecar simulates one proxy and its agent.
@@ -171,31 +172,28 @@ func (s *Sidecar) try(ctx context.Context, token string) StreamEnded {
 
 // connect dials, opens the stream and serves it.
 func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (Class, error) {
-	conn, err := dial(&s.config, s.credentials())
-	if err != nil {
-		return Unreachable, fmt.Errorf("dialing %s: %w", s.config.Address, err)
-	}
-	defer conn.Close()
-	// Cancelling before closing lets the stream end first.
-	ctx, cancel := context.WithCancel(s.headers(ctx, token))
+	// The connection is closed when the attempt is over, before this context ends.
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.setCut(cancel)
 	defer s.setCut(nil)
-
-	desc, method := s.config.Variant.method()
-	transport, err := conn.NewStream(ctx, desc, method)
+	conn, err := onecall.Dial(ctx, s.transport())
 	if err != nil {
 		return Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
 	}
+	defer conn.Close()
 	end.Connected = time.Now()
+	if err := conn.Open(s.config.Variant.method(), s.headers(token)); err != nil {
+		return Unreachable, fmt.Errorf("opening a stream to %s: %w", s.config.Address, err)
+	}
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
 
-	one := &stream{ClientStream: transport, sidecar: s, end: end}
+	one := &stream{conn: conn, sidecar: s, end: end}
 	s.setStream(one)
 	defer s.setStream(nil)
 	err = one.serve()
-	return classify(err, end.Responses, len(transport.Trailer()) > 0), err
+	return classify(err, end.Responses, conn.Answered()), err
 }
 
 // Reset cuts the stream and the connection that the sidecar has, or is about to
@@ -258,16 +256,17 @@ func (s *Sidecar) tell(u *Update) {
 	s.observer.Updated(s.config.ID, *u)
 }
 
-// credentials returns those of the connection, nil for plaintext.
-func (s *Sidecar) credentials() credentials.TransportCredentials {
-	if s.trust == nil {
-		return nil
+// transport returns the options of a connection.
+func (s *Sidecar) transport() onecall.Options {
+	o := onecall.Options{Address: s.config.Address, Window: window, Keepalive: s.config.Keepalive}
+	if s.trust != nil {
+		o.TLS = s.trust.tls
 	}
-	return s.trust.credentials
+	return o
 }
 
-// headers returns a context that carries the stream's metadata.
-func (s *Sidecar) headers(ctx context.Context, token string) context.Context {
+// headers returns the stream's metadata.
+func (s *Sidecar) headers(token string) metadata.MD {
 	md := make(metadata.MD, len(s.config.Headers)+1)
 	for k, v := range s.config.Headers {
 		md.Set(k, v)
@@ -275,5 +274,5 @@ func (s *Sidecar) headers(ctx context.Context, token string) context.Context {
 	if token != "" {
 		md.Set("authorization", "Bearer "+token)
 	}
-	return metadata.NewOutgoingContext(ctx, md)
+	return md
 }

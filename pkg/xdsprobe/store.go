@@ -10,8 +10,6 @@ import (
 	"time"
 	"weak"
 
-	"google.golang.org/grpc/credentials"
-
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
@@ -154,8 +152,8 @@ func (sh *shard) forget(key resourceKey) {
 
 // trust is whom sidecars believe.
 type trust struct {
-	roots       *x509.CertPool
-	credentials credentials.TransportCredentials
+	roots *x509.CertPool
+	tls   *tls.Config
 }
 
 type trustKey struct{ rootPEM, serverName string }
@@ -172,11 +170,12 @@ func (s *Store) trustOf(rootPEM []byte, serverName string) (*trust, error) {
 	if !roots.AppendCertsFromPEM(rootPEM) {
 		return nil, errors.New("reading the root certificates: no certificate in the PEM data")
 	}
-	t := &trust{roots: roots, credentials: credentials.NewTLS(&tls.Config{
+	t := &trust{roots: roots, tls: &tls.Config{
 		RootCAs:    roots,
 		ServerName: serverName,
+		NextProtos: []string{"h2"},
 		MinVersion: tls.VersionTLS12,
-	})}
+	}}
 	s.trust[key] = t
 	return t, nil
 }

@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
+	"scaler.mesh/scaler/internal/onecall"
 )
 
 // stream is one ADS stream of a sidecar, from its first request to its end.
 type stream struct {
-	grpc.ClientStream
+	conn    *onecall.Conn
 	sidecar *Sidecar
 	end     *StreamEnded // to be; responses are counted in it
 
@@ -33,7 +33,8 @@ func (s *stream) serve() error {
 	err := s.first()
 	for err == nil {
 		var r response
-		if err = s.RecvMsg(&r); err == nil {
+		if r.buffer, err = s.conn.Receive(); err == nil {
+			r.receivedAt, r.size = time.Now(), r.buffer.Len()
 			s.end.Responses++
 			err = s.answer(&r)
 		}
@@ -113,7 +114,7 @@ func (s *stream) wait() {
 // goes back to the state.
 func (s *stream) send(steps []step) error {
 	for i := range steps {
-		if err := s.SendMsg(&steps[i].request); err != nil {
+		if err := s.request(&steps[i].request); err != nil {
 			s.sidecar.state.lose(steps[i:])
 			return fmt.Errorf("%w: %w", errSend, err)
 		}
@@ -129,13 +130,24 @@ func (s *stream) send(steps []step) error {
 	return nil
 }
 
+// scratch lends the buffers in which requests are encoded.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// request sends one request.
+func (s *stream) request(r *request) error {
+	lent, _ := scratch.Get().(*[]byte)
+	defer scratch.Put(lent)
+	*lent = r.append((*lent)[:0], s.sidecar.config.Variant)
+	return s.conn.Send(*lent)
+}
+
 // drain receives until the stream says why it ended.
 func (s *stream) drain() error {
 	for {
-		var r response
-		if err := s.RecvMsg(&r); err != nil {
+		buffer, err := s.conn.Receive()
+		if err != nil {
 			return err
 		}
-		r.buffer.Free()
+		buffer.Free()
 	}
 }

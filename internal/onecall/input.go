@@ -1,0 +1,100 @@
+package onecall
+
+import (
+	"io"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// inputSize is how much is read from a socket at once.
+const inputSize = 32 << 10
+
+// inputs lends the buffers of connections on which something has come.
+var inputs = sync.Pool{New: func() any { return new([inputSize]byte) }}
+
+// input reads a connection ahead of what is asked for, without a buffer of its own
+// while there is nothing to read: it waits for the socket to become readable
+// before it borrows one. A TLS connection is read as it is, because it reads ahead
+// itself.
+type input struct {
+	conn net.Conn
+	raw  syscall.RawConn // nil for what cannot be waited for
+
+	buffer *[inputSize]byte // lent; nil when all of it was read
+	rest   []byte           // of buffer
+
+	// of the read that goes on
+	receive func(fd uintptr) bool
+	n       int
+	err     error
+}
+
+func (i *input) open(conn net.Conn) {
+	i.conn = conn
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		i.raw, _ = tcp.SyscallConn() // an error leaves it nil
+		i.receive = i.once
+	}
+}
+
+// Read is part of io.Reader.
+func (i *input) Read(p []byte) (int, error) {
+	if len(i.rest) == 0 {
+		if i.raw == nil || len(p) >= inputSize {
+			return i.conn.Read(p)
+		}
+		if err := i.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, i.rest)
+	if i.rest = i.rest[n:]; len(i.rest) == 0 {
+		i.release()
+	}
+	return n, nil
+}
+
+// fill waits for something to read, and reads it.
+func (i *input) fill() error {
+	if err := i.raw.Read(i.receive); err != nil {
+		i.release()
+		return err
+	}
+	if i.err != nil || i.n == 0 {
+		i.release()
+		if i.err == nil {
+			i.err = io.EOF
+		}
+		return i.err
+	}
+	i.rest = i.buffer[:i.n]
+	return nil
+}
+
+// once reads what there is. It returns false if it must be called again when the
+// socket is readable.
+func (i *input) once(fd uintptr) bool {
+	if i.buffer == nil {
+		i.buffer, _ = inputs.Get().(*[inputSize]byte)
+	}
+	for {
+		i.n, i.err = syscall.Read(int(fd), i.buffer[:])
+		if i.err != syscall.EINTR {
+			break
+		}
+	}
+	if i.err == syscall.EAGAIN {
+		i.release()
+		return false
+	}
+	return true
+}
+
+// release gives the buffer back.
+func (i *input) release() {
+	if i.buffer != nil {
+		inputs.Put(i.buffer)
+		i.buffer, i.rest = nil, nil
+	}
+}

@@ -1,0 +1,247 @@
+// Package onecall is a gRPC client for one call on a connection of its own, of
+// which a process holds thousands: nearly all the time each waits for the next
+// message, and then it costs a goroutine and a few kB, but no buffers. Everything
+// happens on the goroutine that receives; only what others send, pings and the end
+// of the context come from elsewhere.
+//
+// It speaks gRPC over HTTP/2 as https://github.com/grpc/grpc describes it in
+// doc/PROTOCOL-HTTP2.md, with frames and header compression by golang.org/x/net,
+// and is tested with gRPC's interoperability cases. Left out: name resolution,
+// balancing, retries, compression, proxies; and more than one call.
+package onecall
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// connectTimeout is that of grpc-go for TCP, TLS and the server's settings.
+	connectTimeout = 20 * time.Second
+	// pingTimeout is grpc-go's wait for the answer to a ping.
+	pingTimeout = 20 * time.Second
+	// goodbye is how long the end of a call may take to be sent.
+	goodbye = 100 * time.Millisecond
+
+	defaultWindow = 65535 // RFC 9113, 6.9.2
+	headerTable   = 4096  // RFC 9113, 6.5.2
+	streamID      = 1     // of the only stream
+
+	// maxHeaderList is what grpc-go's client takes.
+	maxHeaderList = 16 << 20
+)
+
+// Options are those of a connection.
+type Options struct {
+	Address   string        // host:port
+	TLS       *tls.Config   // nil means plaintext; without a ServerName the certificate must be for the host of Address
+	Window    int32         // flow-control window of the stream and of the connection; below 65535 means that
+	Keepalive time.Duration // HTTP/2 pings on an idle connection; 0 means none
+}
+
+// Conn is a connection with at most one call on it.
+type Conn struct {
+	// fixed after Dial
+	ctx     context.Context // of the call
+	conn    net.Conn
+	options Options
+	unwatch func() bool // of ctx
+
+	// only the goroutine that receives
+	in       input
+	framer   *http2.Framer // reads
+	incoming incoming
+	header   metadata.MD
+	trailer  metadata.MD
+	over     error // how the call ended, io.EOF for OK
+	answered bool  // by a status of the server's
+	unacked  uint32
+
+	read atomic.Int64 // when the last frame came, since begun
+	cut  atomic.Pointer[error]
+
+	mu       sync.Mutex // held while writing
+	outgoing outgoing
+	ping     ping
+}
+
+// begun is what times that are kept as numbers are counted from.
+var begun = time.Now()
+
+// Dial makes a connection, which lasts no longer than ctx: it returns when TCP,
+// TLS and the exchange of HTTP/2 settings are done.
+func Dial(ctx context.Context, o Options) (*Conn, error) {
+	o.Window = max(o.Window, defaultWindow)
+	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: -1, Interval: -1, Count: -1}} // as the system has them
+	conn, err := dialer.DialContext(connecting, "tcp", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{ctx: ctx, conn: conn, options: o}
+	if err := c.handshake(connecting); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	c.unwatch = context.AfterFunc(ctx, func() { c.abort(status.FromContextError(ctx.Err()).Err()) })
+	c.beat()
+	return c, nil
+}
+
+// handshake makes an HTTP/2 connection of a TCP connection.
+func (c *Conn) handshake(ctx context.Context) error {
+	if c.options.TLS != nil {
+		config := c.options.TLS
+		if len(config.NextProtos) == 0 || config.ServerName == "" {
+			config = config.Clone()
+			config.NextProtos = []string{http2.NextProtoTLS}
+			config.ServerName = cmp.Or(config.ServerName, host(c.options.Address))
+		}
+		secured := tls.Client(c.conn, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return fmt.Errorf("shaking hands: %w", err)
+		}
+		if got := secured.ConnectionState().NegotiatedProtocol; got != http2.NextProtoTLS {
+			return fmt.Errorf("shaking hands: the server negotiated the protocol %q: want %s", got, http2.NextProtoTLS)
+		}
+		c.conn = secured
+	}
+	c.in.open(c.conn)
+	c.framer = http2.NewFramer(nil, &c.in)
+	c.framer.SetReuseFrames()
+	c.framer.SetMaxReadFrameSize(minMaxFrame)
+	c.framer.MaxHeaderListSize = maxHeaderList
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(headerTable, nil)
+	c.outgoing = outgoing{window: defaultWindow, initial: defaultWindow, connWindow: defaultWindow, maxFrame: minMaxFrame}
+
+	defer context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Now()) })()
+	if err := c.greet(); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return nil
+}
+
+// host is the host of a host:port.
+func host(address string) string {
+	name, _, _ := net.SplitHostPort(address) // it was dialled
+	return name
+}
+
+// greet exchanges the prefaces of RFC 9113, 3.4.
+func (c *Conn) greet() error {
+	b := []byte(http2.ClientPreface)
+	var settings []byte
+	if c.options.Window != defaultWindow {
+		settings = appendSetting(nil, http2.SettingInitialWindowSize, uint32(c.options.Window))
+	}
+	b = append(appendFrame(b, http2.FrameSettings, 0, 0, len(settings)), settings...)
+	if more := c.options.Window - defaultWindow; more > 0 {
+		b = appendWindowUpdate(b, 0, uint32(more))
+	}
+	if _, err := c.conn.Write(b); err != nil {
+		return fmt.Errorf("sending the HTTP/2 preface: %w", err)
+	}
+	frame, err := c.framer.ReadFrame()
+	if err != nil {
+		return fmt.Errorf("reading the server's HTTP/2 settings: %w", err)
+	}
+	theirs, ok := frame.(*http2.SettingsFrame)
+	if !ok || theirs.IsAck() {
+		return fmt.Errorf("reading the server's HTTP/2 settings: got a frame of type %v", frame.Header().Type)
+	}
+	return c.settings(theirs)
+}
+
+// Open begins the call of a method, as in "/package.Service/Method". The deadline
+// of Dial's context is told to the server.
+func (c *Conn) Open(method string, md metadata.MD) error {
+	scheme, authority := "http", c.options.Address
+	if c.options.TLS != nil {
+		scheme = "https"
+		if name := c.options.TLS.ServerName; name != "" {
+			authority = name
+		}
+	}
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: scheme},
+		{Name: ":path", Value: method},
+		{Name: ":authority", Value: authority},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "user-agent", Value: "grpc-go/" + grpc.Version},
+		{Name: "te", Value: "trailers"},
+	}
+	if deadline, ok := c.ctx.Deadline(); ok {
+		fields = append(fields, hpack.HeaderField{Name: "grpc-timeout", Value: timeout(time.Until(deadline))})
+	}
+	for name, values := range md {
+		for _, v := range values {
+			if strings.HasSuffix(name, binSuffix) {
+				v = encodeBinary(v)
+			}
+			fields = append(fields, hpack.HeaderField{Name: strings.ToLower(name), Value: v})
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writeHeaders(fields)
+}
+
+// Header returns what the server sent before its first message, as of the last
+// return of Receive; nil before.
+func (c *Conn) Header() metadata.MD { return c.header }
+
+// Trailer returns what the server sent with its status; nil before.
+func (c *Conn) Trailer() metadata.MD { return c.trailer }
+
+// Answered reports whether the call was ended by a status of the server's, rather
+// than by what became of connection, stream or context.
+func (c *Conn) Answered() bool { return c.answered }
+
+// abort ends what goes on and what is to come with an error, the first one.
+func (c *Conn) abort(err error) {
+	c.cut.CompareAndSwap(nil, &err)
+	_ = c.conn.SetDeadline(time.Now())
+}
+
+// cause says why reading or writing failed: what it was aborted for, or else err.
+func (c *Conn) cause(err error) error {
+	if cut := c.cut.Load(); cut != nil {
+		return *cut
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// Close cancels the call if it goes on, and ends the connection. Nobody may be
+// receiving.
+func (c *Conn) Close() error {
+	c.unwatch()
+	err := errors.New("closed")
+	c.abort(err) // whoever is sending
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ping.stop()
+	if c.over == nil && c.outgoing.opened {
+		_ = c.conn.SetWriteDeadline(time.Now().Add(goodbye))
+		b := appendFrame(nil, http2.FrameRSTStream, 0, streamID, 4)
+		_, _ = c.conn.Write(appendUint32(b, uint32(http2.ErrCodeCancel)))
+	}
+	c.in.release()
+	return c.conn.Close()
+}

@@ -1,0 +1,262 @@
+package onecall
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+)
+
+// maxMessage is the largest message that is taken.
+const maxMessage = 1 << 30
+
+// incoming is where in the stream of messages and frames the next byte is.
+type incoming struct {
+	frame   int  // bytes left of the DATA frame's messages
+	padding int  // that follow
+	last    bool // the frame ends the stream
+
+	prefix [5]byte
+	have   int     // of the prefix, then of the message
+	body   *[]byte // nil while the prefix is read
+}
+
+// Receive returns the next message, which the caller frees. It returns io.EOF when
+// the server ended the call with OK, else its status.
+func (c *Conn) Receive() (mem.Buffer, error) {
+	for c.over == nil {
+		message, err := c.next()
+		if message != nil {
+			return message, nil
+		}
+		if err != nil {
+			c.end(c.wrong(err))
+		}
+	}
+	return nil, c.over
+}
+
+// end notes how the call ended.
+func (c *Conn) end(err error) {
+	if c.over == nil {
+		c.over = err
+	}
+	if body := c.incoming.body; body != nil {
+		messages.Put(body)
+		c.incoming.body = nil
+	}
+	c.in.release()
+}
+
+// wrong makes a status of an error.
+func (c *Conn) wrong(err error) error {
+	var broken http2.ConnectionError
+	var stream http2.StreamError
+	switch {
+	case c.cut.Load() != nil:
+		return c.cause(err)
+	case errors.As(err, &broken), errors.As(err, &stream), errors.Is(err, errProtocol):
+		return status.Error(codes.Internal, err.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return status.Error(codes.Unavailable, "the server closed the connection")
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return c.cause(err)
+}
+
+// errProtocol says that the server did what gRPC over HTTP/2 does not allow.
+var errProtocol = errors.New("the server broke the protocol")
+
+// next goes on by a frame, or a part of one. It returns a message when one is
+// whole.
+func (c *Conn) next() (mem.Buffer, error) {
+	in := &c.incoming
+	if in.frame > 0 {
+		return c.message()
+	}
+	if in.last {
+		return nil, fmt.Errorf("%w: the stream ended without a status", errProtocol)
+	}
+	head, err := c.framer.ReadFrameHeader()
+	if err != nil {
+		return nil, err
+	}
+	c.read.Store(int64(time.Since(begun)))
+	if head.Type == http2.FrameData {
+		return nil, c.data(head)
+	}
+	frame, err := c.framer.ReadFrameForHeader(head)
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.frame(frame)
+}
+
+// frame takes a frame that holds no data.
+func (c *Conn) frame(frame http2.Frame) error {
+	switch f := frame.(type) {
+	case *http2.MetaHeadersFrame:
+		if f.StreamID == streamID {
+			return c.headers(f)
+		}
+	case *http2.SettingsFrame:
+		if !f.IsAck() {
+			return c.settings(f)
+		}
+	case *http2.WindowUpdateFrame:
+		return c.granted(f.StreamID, f.Increment)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.locked(func(b []byte) []byte {
+				return append(appendFrame(b, http2.FramePing, http2.FlagPingAck, 0, 8), f.Data[:]...)
+			})
+		}
+	case *http2.RSTStreamFrame:
+		if f.StreamID == streamID {
+			return reset(f.ErrCode)
+		}
+	case *http2.GoAwayFrame: // a call that the server has seen goes on
+		if f.LastStreamID < streamID {
+			return status.Errorf(codes.Unavailable, "the server went away: %v %s", f.ErrCode, f.DebugData())
+		}
+	case *http2.PushPromiseFrame:
+		return fmt.Errorf("%w: it pushed", errProtocol)
+	}
+	return nil
+}
+
+// locked sends frames.
+func (c *Conn) locked(frames func(b []byte) []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.write(frames)
+}
+
+// data begins a DATA frame, and grants the server as much again when a quarter of
+// the windows was used.
+func (c *Conn) data(head http2.FrameHeader) error {
+	in := &c.incoming
+	length := int(head.Length)
+	c.unacked += head.Length
+	if int64(c.unacked) >= int64(c.options.Window)/4 {
+		n := c.unacked
+		c.unacked = 0
+		err := c.locked(func(b []byte) []byte {
+			return appendWindowUpdate(appendWindowUpdate(b, 0, n), streamID, n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	padding := 0
+	if head.Flags.Has(http2.FlagDataPadded) {
+		var one [1]byte
+		if _, err := io.ReadFull(&c.in, one[:]); err != nil {
+			return err
+		}
+		length--
+		if padding = int(one[0]); padding > length {
+			return fmt.Errorf("%w: more padding than frame", errProtocol)
+		}
+	}
+	if head.StreamID != streamID || c.header == nil {
+		return fmt.Errorf("%w: data on stream %d before its headers", errProtocol, head.StreamID)
+	}
+	in.frame, in.padding, in.last = length-padding, padding, head.Flags.Has(http2.FlagDataEndStream)
+	if in.frame == 0 {
+		return c.skip()
+	}
+	return nil
+}
+
+// skip reads over the padding of a frame.
+func (c *Conn) skip() error {
+	n := c.incoming.padding
+	c.incoming.padding = 0
+	_, err := io.CopyN(io.Discard, &c.in, int64(n))
+	return err
+}
+
+// message reads what a DATA frame holds of a message, and returns the message if
+// that was the end of it.
+func (c *Conn) message() (mem.Buffer, error) {
+	in := &c.incoming
+	target := in.prefix[:]
+	if in.body != nil {
+		target = *in.body
+	}
+	target = target[in.have:]
+	target = target[:min(len(target), in.frame)]
+	n, err := io.ReadFull(&c.in, target)
+	in.have += n
+	in.frame -= n
+	if err != nil {
+		return nil, err
+	}
+	if in.frame == 0 {
+		if err := c.skip(); err != nil {
+			return nil, err
+		}
+	}
+	if in.body == nil {
+		if in.have < len(in.prefix) {
+			return nil, nil
+		}
+		if in.prefix[0] != 0 {
+			return nil, fmt.Errorf("%w: a compressed message", errProtocol)
+		}
+		size := binary.BigEndian.Uint32(in.prefix[1:])
+		if size > maxMessage {
+			return nil, status.Errorf(codes.ResourceExhausted, "receiving a message of %d bytes: want %d at most", size, maxMessage)
+		}
+		in.have, in.body = 0, messages.Get(int(size))
+	}
+	if in.have < len(*in.body) {
+		return nil, nil
+	}
+	body := in.body
+	in.have, in.body = 0, nil
+	return mem.NewBuffer(body, messages), nil
+}
+
+// messages lends the buffers of messages. What is lent is not cleared.
+var messages = &bufferPool{}
+
+// bufferPool lends buffers in sizes of powers of two, from smallest to maxMessage.
+type bufferPool struct{ sizes [21]sync.Pool }
+
+const smallest = 10 // 1 KiB
+
+// class is the index of the smallest size that holds n bytes.
+func class(n int) int {
+	i := 0
+	for n > 1<<(smallest+i) {
+		i++
+	}
+	return i
+}
+
+// Get is part of mem.BufferPool.
+func (p *bufferPool) Get(n int) *[]byte {
+	i := class(n)
+	if b, ok := p.sizes[i].Get().(*[]byte); ok {
+		*b = (*b)[:n]
+		return b
+	}
+	b := make([]byte, n, 1<<(smallest+i))
+	return &b
+}
+
+// Put is part of mem.BufferPool.
+func (p *bufferPool) Put(b *[]byte) {
+	p.sizes[class(cap(*b))].Put(b)
+}

@@ -1,0 +1,260 @@
+package onecall
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// minMaxFrame is the size of frames that every peer takes (RFC 9113, 4.2).
+const minMaxFrame = 16 << 10
+
+// errSent says that nothing can be sent any more; receiving tells why.
+var errSent = errors.New("the call is over")
+
+// outgoing is what is sent, as far as it is not sent. It is guarded by Conn.mu.
+type outgoing struct {
+	opened             bool  // headers were sent
+	window, connWindow int64 // that the server still grants to the stream and to the connection
+	initial            int64 // window of new streams
+	maxFrame           int
+	maxTable           uint32 // of the server's header decoder; 0 means the default
+	pending            []byte // of messages, waiting for the windows to open
+	closing, closed    bool   // CloseSend was called; and told to the server
+}
+
+// writes lends the buffers in which frames are put together.
+var writes = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxKept is the size up to which such a buffer is kept.
+const maxKept = 64 << 10
+
+// write has frames put together and sends them. The caller holds mu.
+func (c *Conn) write(frames func(b []byte) []byte) error {
+	lent, _ := writes.Get().(*[]byte)
+	b := frames((*lent)[:0])
+	var err error
+	if len(b) > 0 {
+		_, err = c.conn.Write(b)
+	}
+	if *lent = b; cap(b) <= maxKept {
+		writes.Put(lent)
+	}
+	if err != nil {
+		return fmt.Errorf("writing: %w", c.cause(err))
+	}
+	return nil
+}
+
+// Send sends a message. It does not wait for the server to grant it: what exceeds
+// the windows of flow control is sent by Receive when they open. Once the call is
+// over it returns an error, and Receive tells why.
+func (c *Conn) Send(message []byte) error {
+	if len(message) > math.MaxInt32 {
+		return status.Errorf(codes.ResourceExhausted, "sending a message of %d bytes: want 2 GiB at most", len(message))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outgoing.closing {
+		return errSent
+	}
+	var prefix [5]byte
+	binary.BigEndian.PutUint32(prefix[1:], uint32(len(message)))
+	return c.flush(prefix[:], message)
+}
+
+// CloseSend tells the server that no more messages come.
+func (c *Conn) CloseSend() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outgoing.closing = true
+	return c.flush(nil, nil)
+}
+
+// flush sends what is pending and then a message and its prefix, as far as the
+// windows allow; the rest becomes pending. The caller holds mu.
+func (c *Conn) flush(prefix, message []byte) error {
+	o := &c.outgoing
+	return c.write(func(b []byte) []byte {
+		if len(o.pending) == 0 && int64(len(prefix)+len(message)) <= min(o.window, o.connWindow, int64(o.maxFrame)) {
+			if len(prefix) > 0 { // in one frame
+				b = o.appendData(b, prefix, message)
+			}
+		} else {
+			o.pending = append(append(o.pending, prefix...), message...)
+			for len(o.pending) > 0 && min(o.window, o.connWindow) > 0 {
+				n := min(o.window, o.connWindow, int64(o.maxFrame), int64(len(o.pending)))
+				b = o.appendData(b, o.pending[:n], nil)
+				o.pending = o.pending[n:]
+			}
+			if len(o.pending) == 0 {
+				o.pending = nil
+			}
+		}
+		if o.closing && !o.closed && len(o.pending) == 0 {
+			o.closed = true
+			b = appendFrame(b, http2.FrameData, http2.FlagDataEndStream, streamID, 0)
+		}
+		return b
+	})
+}
+
+// appendData adds a DATA frame of two parts.
+func (o *outgoing) appendData(b, first, second []byte) []byte {
+	n := len(first) + len(second)
+	o.window -= int64(n)
+	o.connWindow -= int64(n)
+	b = appendFrame(b, http2.FrameData, 0, streamID, n)
+	return append(append(b, first...), second...)
+}
+
+// granted takes the increment of a window.
+func (c *Conn) granted(stream uint32, n uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := &c.outgoing
+	switch stream {
+	case 0:
+		o.connWindow += int64(n)
+	case streamID:
+		o.window += int64(n)
+	}
+	if len(o.pending) == 0 {
+		return nil
+	}
+	return c.flush(nil, nil)
+}
+
+// settings takes the server's settings and acknowledges them.
+func (c *Conn) settings(f *http2.SettingsFrame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := &c.outgoing
+	err := f.ForeachSetting(func(s http2.Setting) error {
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
+			o.window += int64(s.Val) - o.initial
+			o.initial = int64(s.Val)
+		case http2.SettingMaxFrameSize:
+			o.maxFrame = int(s.Val)
+		case http2.SettingHeaderTableSize:
+			o.maxTable = max(1, s.Val)
+		}
+		return s.Valid()
+	})
+	if err != nil {
+		return fmt.Errorf("reading the server's HTTP/2 settings: %w", err)
+	}
+	err = c.write(func(b []byte) []byte { return appendFrame(b, http2.FrameSettings, http2.FlagSettingsAck, 0, 0) })
+	if err != nil || len(o.pending) == 0 {
+		return err
+	}
+	return c.flush(nil, nil)
+}
+
+// writeHeaders opens the stream. The caller holds mu.
+func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
+	o := &c.outgoing
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	if o.maxTable != 0 {
+		encoder.SetMaxDynamicTableSizeLimit(o.maxTable)
+	}
+	for _, f := range fields {
+		if err := encoder.WriteField(f); err != nil {
+			return fmt.Errorf("encoding the header %s: %w", f.Name, err)
+		}
+	}
+	o.opened = true
+	return c.write(func(b []byte) []byte {
+		kind := http2.FrameHeaders
+		for rest := block.Bytes(); kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
+			part := rest[:min(len(rest), o.maxFrame)]
+			rest = rest[len(part):]
+			var flags http2.Flags
+			if len(rest) == 0 {
+				flags = http2.FlagHeadersEndHeaders // and FlagContinuationEndHeaders
+			}
+			b = append(appendFrame(b, kind, flags, streamID, len(part)), part...)
+		}
+		return b
+	})
+}
+
+// appendFrame adds the header of a frame (RFC 9113, 4.1).
+func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, stream uint32, length int) []byte {
+	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
+	return appendUint32(b, stream)
+}
+
+func appendUint32(b []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(b, v) }
+
+func appendSetting(b []byte, id http2.SettingID, value uint32) []byte {
+	return appendUint32(binary.BigEndian.AppendUint16(b, uint16(id)), value)
+}
+
+func appendWindowUpdate(b []byte, stream, n uint32) []byte {
+	return appendUint32(appendFrame(b, http2.FrameWindowUpdate, 0, stream, 4), n)
+}
+
+// ping keeps a connection alive, or finds out that it is not. It is guarded by
+// Conn.mu.
+type ping struct {
+	timer *time.Timer // nil means none
+	sent  int64       // when, since begun; 0 if none is under way
+	ended bool
+}
+
+func (p *ping) stop() {
+	p.ended = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// beat schedules pings as grpc-go does: one when nothing was read for a time, and
+// the end of the connection when then nothing is read for pingTimeout.
+func (c *Conn) beat() {
+	if c.options.Keepalive <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ping.timer = time.AfterFunc(c.options.Keepalive, c.onBeat)
+}
+
+func (c *Conn) onBeat() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.ping
+	if p.ended {
+		return
+	}
+	now, last := int64(time.Since(begun)), c.read.Load()
+	if last >= p.sent {
+		p.sent = 0
+	}
+	quiet := time.Duration(now - last)
+	switch {
+	case p.sent != 0:
+		c.abort(status.Error(codes.Unavailable, "the server did not answer a keepalive ping"))
+	case quiet < c.options.Keepalive:
+		p.timer.Reset(c.options.Keepalive - quiet)
+	default:
+		p.sent = now
+		p.timer.Reset(pingTimeout)
+		// What cannot be sent is found out by reading.
+		_ = c.write(func(b []byte) []byte {
+			return append(appendFrame(b, http2.FramePing, 0, 0, 8), make([]byte, 8)...)
+		})
+	}
+}
