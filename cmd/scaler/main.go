@@ -88,6 +88,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newDoctorCommand(s),
 		newCleanupCommand(s),
 		newReferenceCommand(),
+		newExecEnvoyCommand(),
 	)
 	addHelpAndCompletion(root)
 	return root

@@ -25,6 +25,7 @@ type ControlPlane interface {
 	Mesh
 	Identities
 	Probes
+	RealProxies
 }
 
 // Server is a control plane as a program that runs here.

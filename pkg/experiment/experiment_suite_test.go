@@ -12,10 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/pkg/controlplane/reference"
+	"scaler.mesh/scaler/pkg/sidecar"
 )
 
-// TestMain lets the tests' own program be the reference control plane, as
-// scaler's is.
+// TestMain lets the tests' own program be the reference control plane, and what
+// becomes Envoy, as scaler's is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == reference.Name {
 		if err := serveReference(os.Args[2:]); err != nil {
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == sidecar.ExecCommand {
+		fmt.Fprintln(os.Stderr, sidecar.Exec(os.Args[2:]))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -32,6 +37,8 @@ func serveReference(args []string) error {
 	f := flag.NewFlagSet(reference.Name, flag.ContinueOnError)
 	f.IntVar(&o.Static.Pods, "static-pods", 0, "")
 	f.IntVar(&o.Static.Services, "static-services", 0, "")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "")
+	f.StringVar(&o.Selector, "selector", "", "")
 	f.StringVar(&o.Secure, "secure", "", "")
 	f.StringVar(&o.Plain, "plain", "", "")
 	f.StringVar(&o.Monitoring, "monitoring", "", "")

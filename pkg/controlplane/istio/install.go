@@ -60,6 +60,10 @@ func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 			c.pointWebhooks(obj, "/inject")
 		case "ValidatingWebhookConfiguration":
 			c.pointWebhooks(obj, "/validate")
+		case "ConfigMap":
+			if err := c.adaptMeshConfig(obj); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, obj)
 	}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +59,10 @@ type Options struct {
 	// Placing is what istiod is given of this machine; the chart sets GOMAXPROCS
 	// from the processor limit, too.
 	Placing controlplane.Placing
+
+	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
+	// none of Istio's own filters. False leaves the chart's settings.
+	UpstreamEnvoy bool
 }
 
 var _ controlplane.ControlPlane = (*ControlPlane)(nil)
@@ -130,6 +135,14 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		"keepaliveMaxServerConnectionAge": connectionAge,
 		"ISTIOD_CUSTOM_HOST":              customHost,
 	}
+	if c.opts.UpstreamEnvoy {
+		for _, setting := range upstreamEnvironment {
+			name, value, _ := strings.Cut(setting, "=")
+			settings[name] = value
+		}
+		settings["meshConfig.defaultProviders.metrics"] = "none"
+		settings["meshConfig.enablePrometheusMerge"] = "false"
+	}
 	placing := c.opts.Placing
 	return controlplane.Description{
 		Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
@@ -141,22 +154,26 @@ func (c *ControlPlane) Describe() controlplane.Description {
 // beside it: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
 // to istiod's serving certificate.
 func (c *ControlPlane) environment() []string {
-	return c.opts.Placing.Environment(
-		"REVISION="+revision,
+	var upstream []string
+	if c.opts.UpstreamEnvoy {
+		upstream = upstreamEnvironment
+	}
+	return c.opts.Placing.Environment(append([]string{
+		"REVISION=" + revision,
 		"PILOT_CERT_PROVIDER=istiod",
 		"POD_NAME=istiod",
-		"POD_NAMESPACE="+namespace,
+		"POD_NAMESPACE=" + namespace,
 		"SERVICE_ACCOUNT=istiod",
-		"CLUSTER_ID="+clusterID,
+		"CLUSTER_ID=" + clusterID,
 		"CA_TRUSTED_NODE_ACCOUNTS=istio-system/ztunnel",
 		"PILOT_TRACE_SAMPLING=1",
 		"PILOT_ENABLE_ANALYSIS=false",
-		"ISTIOD_CUSTOM_HOST="+customHost,
-		"INJECTION_WEBHOOK_CONFIG_NAME="+mutatingWebhook,
-		"VALIDATION_WEBHOOK_CONFIG_NAME="+validatingWebhook,
-		"HOME="+c.opts.LogDir,
+		"ISTIOD_CUSTOM_HOST=" + customHost,
+		"INJECTION_WEBHOOK_CONFIG_NAME=" + mutatingWebhook,
+		"VALIDATION_WEBHOOK_CONFIG_NAME=" + validatingWebhook,
+		"HOME=" + c.opts.LogDir,
 		"PATH=/usr/bin:/bin",
-	)
+	}, upstream...)...)
 }
 
 func (c *ControlPlane) run(ctx context.Context) error {

@@ -44,7 +44,7 @@ func inboundListener(settings Settings, s Service, callers []string) *listenerv3
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		ListenerFilters: []*listenerv3.ListenerFilter{
 			listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}),
-			listenerFilter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{}),
+			tlsInspector(),
 		},
 	}
 	var filters []*hcmv3.HttpFilter
@@ -86,8 +86,9 @@ func inboundManager(port uint32, filters []*hcmv3.HttpFilter) *listenerv3.Filter
 				Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route("", name)},
 			}},
 		}},
-		HttpFilters:              filters,
-		ForwardClientCertDetails: hcmv3.HttpConnectionManager_SANITIZE_SET,
+		HttpFilters:                 filters,
+		ForwardClientCertDetails:    hcmv3.HttpConnectionManager_SANITIZE_SET,
+		SetCurrentClientCertDetails: &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{Uri: true},
 	})
 }
 
@@ -138,6 +139,10 @@ func router() *hcmv3.HttpFilter { return httpFilter("envoy.filters.http.router",
 
 func httpFilter(name string, config proto.Message) *hcmv3.HttpFilter {
 	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: pack(config)}}
+}
+
+func tlsInspector() *listenerv3.ListenerFilter {
+	return listenerFilter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{})
 }
 
 func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilter {

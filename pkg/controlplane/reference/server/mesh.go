@@ -9,7 +9,7 @@ import (
 )
 
 // The objects that configure the mesh beside its Services and EndpointSlices
-// are ConfigMaps with this label, whose value says which of the four they are.
+// are ConfigMaps with this label, whose value says which of the kinds they are.
 const ConfigLabel = "reference.scaler.mesh/config"
 
 // The values of ConfigLabel, and the keys of data that each may have.
@@ -64,7 +64,8 @@ type Endpoint struct {
 // but endpoints.
 type Mesh struct {
 	Settings Settings
-	Services []Service // sorted by Workload, without duplicates
+	Services []Service       // sorted by Workload, without duplicates
+	Hosts    map[string]Host // by HostWorkload
 }
 
 // TrustDomain is the trust domain of all identities.

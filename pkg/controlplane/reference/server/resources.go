@@ -80,6 +80,9 @@ func build(m Mesh) (*structure, error) {
 		}
 		st.clusters.own[s.workload()], st.listeners.own[s.workload()] = clusters, listeners
 	}
+	for workload, h := range m.Hosts {
+		b.addHost(st, m.Settings, workload, h)
+	}
 	return st, b.err
 }
 

@@ -206,7 +206,7 @@ func endpoints(slicesOf []any, port string) []Endpoint {
 
 // mesh reads everything but endpoints.
 func (s *source) mesh() Mesh {
-	var m Mesh
+	m := Mesh{Hosts: map[string]Host{}}
 	for _, object := range s.services.GetStore().List() {
 		service := object.(*corev1.Service)
 		described := Service{Namespace: service.Namespace, Name: service.Name}
@@ -249,6 +249,10 @@ func configure(m *Mesh, config *corev1.ConfigMap) {
 	case WorkloadConfig:
 		s := of(config.Name)
 		s.Account, s.Calls = config.Data["account"], strings.Fields(config.Data["calls"])
+	case HostConfig:
+		if h, err := parseHost(config.Data["host"]); err == nil { // what is none has no listeners
+			m.Hosts[HostWorkload(config.Namespace, config.Name)] = h
+		}
 	case RouteConfig:
 		s := of(config.Data["service"])
 		s.Routes = append(s.Routes, config.Data["name"])

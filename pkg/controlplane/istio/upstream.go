@@ -1,0 +1,32 @@
+package istio
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// upstreamEnvironment turns off the filters that are in Istio's Envoy alone.
+var upstreamEnvironment = []string{"PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false"}
+
+// adaptMeshConfig takes out of the mesh configuration, with UpstreamEnvoy, what
+// needs Istio's own statistics filter, and the agent's merging of an
+// application's metrics with it.
+func (c *ControlPlane) adaptMeshConfig(obj *unstructured.Unstructured) error {
+	text, found, _ := unstructured.NestedString(obj.Object, "data", "mesh")
+	if !c.opts.UpstreamEnvoy || !found {
+		return nil
+	}
+	mesh := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &mesh); err != nil {
+		return fmt.Errorf("reading the mesh configuration: %w", err)
+	}
+	delete(mesh, "defaultProviders")
+	mesh["enablePrometheusMerge"] = false
+	adapted, err := yaml.Marshal(mesh)
+	if err != nil {
+		return fmt.Errorf("writing the mesh configuration: %w", err)
+	}
+	return unstructured.SetNestedField(obj.Object, string(adapted), "data", "mesh")
+}

@@ -1,0 +1,85 @@
+package controlplane
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// RealProxies are what a real proxy, as processes of this host, needs of a
+// control plane. There are two kinds of workload that it may stand beside: a pod
+// of the mesh, whose proxy it then is, or a workload of this host that is no pod.
+type RealProxies interface {
+	// PodProxy is how the proxy of a pod runs that has its IP. It says and is
+	// sent what it would in that pod. Its token is Identities.Token's.
+	PodProxy(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
+	// HostProxy is how the proxy of a workload of this host runs.
+	HostProxy(w HostWorkload, at ProxyPlace) (RealProxy, error)
+	// HostToken requests a token of the workload's service account.
+	HostToken(ctx context.Context, w HostWorkload) (Token, error)
+	// HostObjects are what makes services of this host, and workloads that serve
+	// or call them, part of the mesh, accounts included; namespaces are there
+	// already. They carry no run label yet.
+	HostObjects(services []HostService, workloads []HostWorkload) []*unstructured.Unstructured
+}
+
+// HostService is a service whose workloads are on this host.
+type HostService struct {
+	Namespace, Name string
+	Host            string // that requests name, such as "echo.default.host"
+	Port            int    // that it is called at
+	HTTP2           bool   // its protocol; false = HTTP/1.1
+}
+
+// HostWorkload is a workload of this host beside its proxy. The proxy listens at
+// Address alone; the application listens at 127.0.0.1.
+type HostWorkload struct {
+	Namespace, Name string // Name is one workload's, as "server-0"
+	Account         string // its service account
+	Address         string // of its own, such as "127.0.1.7"
+	Serves          string // Name of the HostService that it is part of; "" = none
+	ListenPort      int    // where the proxy takes requests for Serves, with mutual TLS as the knobs say
+	AppPort         int    // where the application takes them
+	// Egress are the services that the application calls: the proxy takes its
+	// requests, in plain text and by their Host, at Address and the service's
+	// port. Services with the same port have the same protocol.
+	Egress []HostService
+}
+
+// ProxyPlace is where a real proxy runs and what it may use there.
+type ProxyPlace struct {
+	Envoy     string // the program that is to be started as Envoy
+	Discovery string // host:port of ADS and certificates; "" = the control plane's own
+	Ports     ProxyPorts
+	// Concurrency is how many worker threads Envoy has; 0 = what the control
+	// plane's proxies have by default.
+	Concurrency int
+}
+
+// ProxyPorts are ports of this host that nobody uses: no two proxies share one.
+type ProxyPorts struct {
+	Admin   int // Envoy's admin interface, on 127.0.0.1
+	Status  int // the agent's
+	Metrics int // Envoy's own metrics
+	Ready   int // Envoy's readiness
+}
+
+// RealProxy is how a real proxy runs, in a folder of its own. All paths in it
+// are relative to that folder, which is the working folder of what is started.
+type RealProxy struct {
+	// Agent says that an agent (component pilot-agent) is started, with Args and
+	// Env, and starts Envoy itself; false: Envoy is started, with Args.
+	Agent bool
+	Args  []string
+	Env   []string
+	Files map[string][]byte
+	// TokenFile holds the proxy's token, which is to be renewed before it
+	// expires; "" = none is needed.
+	TokenFile string
+	// KeyFile and ChainFile, where not "", hold a private key and its certificate
+	// for Identity, both PEM, which whoever starts the proxy gets from the Issuer
+	// of Sidecar.
+	KeyFile, ChainFile string
+	Sidecar            Sidecar
+}

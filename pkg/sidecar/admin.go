@@ -1,0 +1,252 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// Configuration is what an Envoy holds that came over xDS.
+type Configuration struct {
+	// Held are the resources in use, with what their content says as far as
+	// convergence cares. Clusters and listeners that are still warming are not
+	// among them.
+	Held []convergence.Resource
+	// Refused are the resources whose last version Envoy did not take.
+	Refused []Refusal
+}
+
+// Refusal is a resource that Envoy refused, in its own words.
+type Refusal struct {
+	Resource string // "LDS virtualInbound"
+	Words    string
+}
+
+// String is one line.
+func (r Refusal) String() string { return r.Resource + ": " + r.Words }
+
+// Configuration reads what Envoy holds now. While it does not run that is an
+// error.
+func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
+	text, err := s.admin.get(ctx, "/config_dump?include_eds")
+	if err != nil {
+		return Configuration{}, fmt.Errorf("reading the configuration of sidecar %s: %w", s.opts.Name, err)
+	}
+	c, err := ParseDump(text)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("reading the configuration of sidecar %s: %w", s.opts.Name, err)
+	}
+	return c, nil
+}
+
+// Stats reads those counters and gauges of Envoy whose names match a regular
+// expression (RE2).
+func (s *Sidecar) Stats(ctx context.Context, filter string) (map[string]int64, error) {
+	text, err := s.admin.get(ctx, "/stats?filter="+filter)
+	if err != nil {
+		return nil, fmt.Errorf("reading the statistics of sidecar %s: %w", s.opts.Name, err)
+	}
+	stats := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		// Histograms and texts are no numbers.
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				stats[name] = n
+			}
+		}
+	}
+	return stats, nil
+}
+
+type admin struct {
+	url    string
+	client *http.Client
+}
+
+func newAdmin(port int) *admin {
+	return &admin{
+		url:    "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConns: 1}},
+	}
+}
+
+func (a *admin) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s%s: %s: %.200s", a.url, path, answer.Status, text)
+	}
+	return text, err
+}
+
+// ready is nil when Envoy says that it is live.
+func (a *admin) ready(ctx context.Context) error {
+	_, err := a.get(ctx, "/ready")
+	return err
+}
+
+// refused is UpdateFailureState of envoy.admin.v3.
+type refused struct {
+	Details string `json:"details"`
+}
+
+// dump is the part of envoy.admin.v3.ConfigDump that is read here. Its JSON has
+// the proto's own field names.
+type dump struct {
+	Configs []struct {
+		DynamicActiveClusters []struct {
+			Cluster struct{ Name string } `json:"cluster"`
+			Error   *refused              `json:"error_state"`
+		} `json:"dynamic_active_clusters"`
+		DynamicListeners []struct {
+			Name   string `json:"name"`
+			Active *struct {
+				Listener json.RawMessage `json:"listener"`
+			} `json:"active_state"`
+			Error *refused `json:"error_state"`
+		} `json:"dynamic_listeners"`
+		DynamicRoutes []struct {
+			Route struct {
+				Name         string `json:"name"`
+				VirtualHosts []struct {
+					Domains []string `json:"domains"`
+				} `json:"virtual_hosts"`
+			} `json:"route_config"`
+			Error *refused `json:"error_state"`
+		} `json:"dynamic_route_configs"`
+		DynamicEndpoints []struct {
+			Endpoints assignment `json:"endpoint_config"`
+			Error     *refused   `json:"error_state"`
+		} `json:"dynamic_endpoint_configs"`
+	} `json:"configs"`
+}
+
+// assignment is a ClusterLoadAssignment.
+type assignment struct {
+	Name      string `json:"cluster_name"`
+	Endpoints []struct {
+		LB []struct {
+			Endpoint struct {
+				Address struct {
+					Socket struct {
+						Address string `json:"address"`
+						Port    uint16 `json:"port_value"`
+					} `json:"socket_address"`
+				} `json:"address"`
+			} `json:"endpoint"`
+			Health string `json:"health_status"`
+		} `json:"lb_endpoints"`
+	} `json:"endpoints"`
+}
+
+// ParseDump reads the answer of an Envoy's /config_dump?include_eds.
+func ParseDump(text []byte) (Configuration, error) {
+	var d dump
+	if err := json.Unmarshal(text, &d); err != nil {
+		return Configuration{}, fmt.Errorf("reading a configuration dump: %w", err)
+	}
+	var c Configuration
+	take := func(t convergence.Type, name string, e *refused, content *convergence.Content) {
+		key := convergence.Key{Type: t, Name: name}
+		if e != nil {
+			c.Refused = append(c.Refused, Refusal{key.String(), e.Details})
+		}
+		if content != nil {
+			c.Held = append(c.Held, convergence.Resource{Key: key, Content: content})
+		}
+	}
+	for _, config := range d.Configs {
+		for _, each := range config.DynamicActiveClusters {
+			take(convergence.CDS, each.Cluster.Name, each.Error, &convergence.Content{})
+		}
+		for _, each := range config.DynamicListeners {
+			var content *convergence.Content
+			if each.Active != nil {
+				content = &convergence.Content{Members: policies(each.Active.Listener)}
+			}
+			take(convergence.LDS, each.Name, each.Error, content)
+		}
+		for _, each := range config.DynamicRoutes {
+			content := &convergence.Content{}
+			for _, host := range each.Route.VirtualHosts {
+				content.Members = append(content.Members, host.Domains...)
+			}
+			slices.Sort(content.Members)
+			take(convergence.RDS, each.Route.Name, each.Error, content)
+		}
+		for _, each := range config.DynamicEndpoints {
+			take(convergence.EDS, each.Endpoints.Name, each.Error, &convergence.Content{Endpoints: each.Endpoints.endpoints()})
+		}
+	}
+	return c, nil
+}
+
+func (a assignment) endpoints() convergence.Endpoints {
+	all := convergence.Endpoints{}
+	for _, locality := range a.Endpoints {
+		for _, e := range locality.LB {
+			addr, err := netip.ParseAddr(e.Endpoint.Address.Socket.Address)
+			if err != nil {
+				continue // a name, or an internal listener
+			}
+			health := convergence.Healthy // UNKNOWN is sent to, too
+			switch e.Health {
+			case "UNHEALTHY", "TIMEOUT":
+				health = convergence.Unhealthy
+			case "DRAINING":
+				health = convergence.Draining
+			}
+			all[netip.AddrPortFrom(addr, e.Endpoint.Address.Socket.Port)] = health
+		}
+	}
+	return all
+}
+
+// policies are the members of a listener that stand for policies: the keys of
+// every RBAC's "policies".
+func policies(listener json.RawMessage) []string {
+	var tree any
+	if json.Unmarshal(listener, &tree) != nil {
+		return nil // it was part of a document that is JSON
+	}
+	var members []string
+	var walk func(any)
+	walk = func(node any) {
+		switch node := node.(type) {
+		case []any:
+			for _, each := range node {
+				walk(each)
+			}
+		case map[string]any:
+			for name, each := range node {
+				if all, ok := each.(map[string]any); ok && name == "policies" {
+					for policy := range all {
+						members = append(members, convergence.PolicyMember(policy))
+					}
+				}
+				walk(each)
+			}
+		}
+	}
+	walk(tree)
+	slices.Sort(members)
+	return slices.Compact(members)
+}

@@ -1,0 +1,78 @@
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ExecCommand is the first argument of the program that calls Exec with the
+// others.
+const ExecCommand = "exec-envoy"
+
+const (
+	wrapperName = "envoy"
+	pidName     = "envoy.pid"
+)
+
+// EnvoyIn is what is to be started as Envoy in a sidecar's folder.
+func EnvoyIn(dir string) string { return filepath.Join(dir, wrapperName) }
+
+// Exec becomes Envoy: args are the path of the program and its own arguments. It
+// first has the kernel kill it when its parent ends, which holds for what a
+// process becomes as well; an agent that is killed would leave its Envoy behind.
+// It writes its process id into the working folder. It returns only errors.
+func Exec(args []string) error {
+	if len(args) == 0 {
+		return errors.New("starting Envoy: no program named")
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("starting Envoy: asking to be ended with its agent: %w", err)
+	}
+	if os.Getppid() == 1 {
+		return errors.New("starting Envoy: its agent has ended")
+	}
+	if err := writeFile(pidName+".new", []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return fmt.Errorf("starting Envoy: %w", err)
+	}
+	if err := os.Rename(pidName+".new", pidName); err != nil {
+		return fmt.Errorf("starting Envoy: %w", err)
+	}
+	if err := unix.Exec(args[0], args, os.Environ()); err != nil {
+		return fmt.Errorf("starting Envoy %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// wrapEnvoy makes the program that an agent starts as Envoy.
+func wrapEnvoy(dir, scaler, envoy string) error {
+	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", quoted(scaler), ExecCommand, quoted(envoy))
+	return writeFile(EnvoyIn(dir), []byte(text), 0o755)
+}
+
+// quoted is a word of sh.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func removePID(dir string) error {
+	err := os.Remove(filepath.Join(dir, pidName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func readPID(dir string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(dir, pidName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, errNotThere
+	} else if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
