@@ -1,0 +1,99 @@
+package stats
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Difference is how far the mean of one sample lies from that of another.
+type Difference struct {
+	Value     float64 // mean of the second less mean of the first
+	Low, High float64 // confidence interval of Value
+	P         float64 // that means of equal populations lie at least so far apart
+}
+
+// Welch tells two samples apart by Student's t with each its own variance
+// (Welch, The Generalization of "Student's" Problem when Several Different
+// Population Variances are Involved, Biometrika 34, 1947). It supposes that each
+// sample's values are independent and about normal; it is robust against heavy
+// tails, which make it cautious.
+//
+// No sample's standard deviation is taken for less than resolution, which is how
+// exactly the values themselves are known: values that were rounded to the same
+// figure did not come from a population without variance.
+//
+// The error is ErrTooFew when a sample has less than two values: its variance is
+// unknown then.
+func Welch(first, second []float64, resolution, confidence float64) (Difference, error) {
+	if len(first) < 2 || len(second) < 2 {
+		return Difference{}, ErrTooFew
+	}
+	square := func(x []float64) float64 { // of the mean's standard error
+		return max(stat.Variance(x, nil), resolution*resolution) / float64(len(x))
+	}
+	a, b := square(first), square(second)
+	d := Difference{Value: stat.Mean(second, nil) - stat.Mean(first, nil)}
+	if a+b == 0 {
+		d.Low, d.High, d.P = d.Value, d.Value, 1
+		if d.Value != 0 {
+			d.P = 0
+		}
+		return d, nil
+	}
+	// Satterthwaite's degrees of freedom, as in Welch's equation 28.
+	freedom := (a + b) * (a + b) / (a*a/float64(len(first)-1) + b*b/float64(len(second)-1))
+	t := distuv.StudentsT{Sigma: 1, Nu: freedom}
+	half := math.Sqrt(a+b) * t.Quantile((1+confidence)/2)
+	d.Low, d.High = d.Value-half, d.Value+half
+	d.P = 2 * t.CDF(-math.Abs(d.Value)/math.Sqrt(a+b))
+	return d, nil
+}
+
+// Holm corrects the p-values of several tests for their number, so that the
+// chance of even one false alarm among all stays below the level that the
+// corrected values are held against, whatever the tests have to do with each
+// other (Holm, A Simple Sequentially Rejective Multiple Test Procedure,
+// Scandinavian Journal of Statistics 6, 1979). The result is in the order of p.
+func Holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case p[i] < p[j]:
+			return -1
+		case p[i] > p[j]:
+			return 1
+		default:
+			return 0
+		}
+	})
+	corrected := make([]float64, len(p))
+	least := 0.0
+	for rank, i := range order {
+		least = max(least, min(1, float64(len(p)-rank)*p[i]))
+		corrected[i] = least
+	}
+	return corrected
+}
+
+// SmallestP is the smallest two-sided p-value that samples of m and n values can
+// reach when nothing is supposed of their populations: all of one above all of
+// the other, which among equals happens in 2 of all the ways to divide the m+n
+// values (Mann and Whitney, On a Test of Whether one of Two Random Variables is
+// Stochastically Larger than the Other, Annals of Mathematical Statistics 18,
+// 1947). It is 1 when a sample is empty.
+func SmallestP(m, n int) float64 {
+	if m < 1 || n < 1 {
+		return 1
+	}
+	ways := 1.0 // m+n over m
+	for i := 1; i <= m; i++ {
+		ways *= float64(n+i) / float64(i)
+	}
+	return min(1, 2/ways)
+}
