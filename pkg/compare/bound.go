@@ -1,0 +1,262 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// Bound is what a figure of B may not exceed, as in rollout.cores>+10%: it is
+// missed when the difference is established and its estimate lies beyond.
+type Bound struct {
+	Text    string  // as it was given
+	Figure  string  // short name, see Name
+	Below   bool    // missed when the figure falls by more than Change; else when it rises
+	Change  float64 // above 0 or 0: a share of A's mean, if Percent, else in base units
+	Percent bool
+	Unit    Unit // that Change was given in; "" with Percent and without a unit
+}
+
+// changes that a bound may have: a sign, a number, a unit.
+var changePattern = regexp.MustCompile(`^([+-])([0-9]+(?:\.[0-9]+)?)(%|[A-Za-zµ]*)$`)
+
+// figurePattern is what names of figures look like, faults' included.
+var figurePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[.@:%-]+[A-Za-z0-9]+)*$`)
+
+// scales are the units that a bound may be given in.
+var scales = map[string]struct {
+	unit Unit
+	in   float64
+}{
+	"s": {Seconds, 1}, "ms": {Seconds, 1e-3}, "us": {Seconds, 1e-6}, "µs": {Seconds, 1e-6},
+	"B": {Bytes, 1}, "kB": {Bytes, 1e3}, "MB": {Bytes, 1e6}, "GB": {Bytes, 1e9},
+	"KiB": {Bytes, 1 << 10}, "MiB": {Bytes, 1 << 20}, "GiB": {Bytes, 1 << 30},
+}
+
+// wantBound is what the errors of ParseBound ask for.
+const wantBound = "want FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
+
+// ParseBound parses the value of --fail-on: FIGURE>+CHANGE, or FIGURE<-CHANGE.
+// FIGURE is a figure's short name or its path in the record. CHANGE is a number
+// with % for a share of A's mean; with s, ms, us, B, kB, MB, GB, KiB, MiB or GiB;
+// or without a unit, for cores, counts, rates and shares. Spaces about FIGURE and
+// CHANGE do not count.
+func ParseBound(text string) (Bound, error) {
+	fail := func(what string) (Bound, error) {
+		return Bound{}, fmt.Errorf("parsing --fail-on %q: %s: %s", text, what, wantBound)
+	}
+	at := strings.IndexAny(text, "<>")
+	if at < 0 {
+		return fail("no > or <")
+	}
+	figure, change := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
+	if !figurePattern.MatchString(figure) {
+		return fail(fmt.Sprintf("%q is no figure", figure))
+	}
+	b := Bound{Text: strings.TrimSpace(text), Figure: Name(figure), Below: text[at] == '<'}
+	parts := changePattern.FindStringSubmatch(change)
+	if parts == nil {
+		return fail(fmt.Sprintf("%q is no change", change))
+	}
+	if b.Below != (parts[1] == "-") {
+		return fail(fmt.Sprintf("%c goes with %s", text[at], map[bool]string{true: "-", false: "+"}[b.Below]))
+	}
+	value, err := strconv.ParseFloat(parts[2], 64)
+	if err != nil || value > 1e18 {
+		return fail(parts[2] + " is too much")
+	}
+	switch scale, known := scales[parts[3]]; {
+	case parts[3] == "%":
+		b.Change, b.Percent = value/100, true
+	case known:
+		b.Change, b.Unit = value*scale.in, scale.unit
+	case parts[3] == "":
+		b.Change = value
+	default:
+		return fail(fmt.Sprintf("%q is no unit", parts[3]))
+	}
+	return b, nil
+}
+
+// fits says whether the bound is in the unit of a figure.
+func (b Bound) fits(u Unit) bool {
+	scaled := u == Seconds || u == Bytes
+	return b.Percent || scaled && b.Unit == u || !scaled && b.Unit == ""
+}
+
+// Outcome is what became of a bound in a cell.
+type Outcome string
+
+// The outcomes. Missed and Unknown fail a comparison: a bound that cannot be
+// checked is not known to hold.
+const (
+	Held     Outcome = "held"
+	Missed   Outcome = "missed"
+	Unproven Outcome = "beyond, but not told apart" // the estimate lies beyond the bound; noise would explain it
+	Beyond   Outcome = "beyond, too few repeats"    // the estimate lies beyond the bound; nothing could establish it
+	Unknown  Outcome = "unknown"                    // not measured, lost, or B has runs that did not complete
+)
+
+// Judged is a bound and what became of it in one cell.
+type Judged struct {
+	Bound      string   `json:"bound"`
+	Cell       string   `json:"cell"`
+	Figure     string   `json:"figure"`
+	Outcome    Outcome  `json:"outcome"`
+	Why        string   `json:"why"`
+	Difference *float64 `json:"difference,omitempty"` // in what the bound is in: a share, or base units
+	// P is corrected for the bounds that were tested, and for nothing else: they
+	// were chosen beforehand.
+	P *float64 `json:"p,omitempty"`
+}
+
+// Fails says whether any bound was missed, or could not be checked.
+func (r *Result) Fails() bool {
+	return slices.ContainsFunc(r.Bounds, func(j Judged) bool { return j.Outcome == Missed || j.Outcome == Unknown })
+}
+
+// judge holds every bound against every cell.
+func judge(cells []Cell, bounds []Bound) []Judged {
+	var all []Judged
+	var tested []int
+	var p []float64
+	for _, b := range bounds {
+		for _, cell := range cells {
+			j := Judged{Bound: b.Text, Cell: cell.Label, Figure: b.Figure}
+			at := slices.IndexFunc(cell.Figures, func(f Figure) bool { return f.Name == b.Figure })
+			switch {
+			case worse(cell):
+				j.Outcome, j.Why = Unknown, fmt.Sprintf("%d of %d runs of B did not complete, of A %d of %d",
+					len(cell.B.Unused), len(cell.B.Unused)+len(cell.B.Used), len(cell.A.Unused), len(cell.A.Unused)+len(cell.A.Used))
+			case at < 0:
+				j.Outcome, j.Why = Unknown, "not measured"
+			default:
+				if f := &cell.Figures[at]; b.look(f, &j) {
+					tested, p = append(tested, len(all)), append(p, *f.P)
+				}
+			}
+			all = append(all, j)
+		}
+	}
+	for i, corrected := range stats.Holm(p) {
+		j := &all[tested[i]]
+		j.P = new(corrected)
+		switch {
+		case j.Outcome == Held:
+		case corrected <= alpha:
+			j.Outcome = Missed
+		default:
+			j.Outcome = Unproven
+		}
+	}
+	return all
+}
+
+// worse says whether more of B's runs than of A's did not complete: then those
+// that did are the better ones.
+func worse(c Cell) bool {
+	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
+}
+
+// look says what can be said of a figure without a test, and whether there is one.
+func (b Bound) look(f *Figure, j *Judged) (tested bool) {
+	switch f.Verdict {
+	case Unmeasured:
+		j.Outcome, j.Why = Unknown, fmt.Sprintf("measured in %d runs of A and %d of B", f.A.N, f.B.N)
+		return false
+	case WithLoss:
+		j.Outcome, j.Why = Unknown, fmt.Sprintf("among what was lost in %d runs of A and %d of B", f.A.Lost, f.B.Lost)
+		return false
+	}
+	change := *f.B.Mean - *f.A.Mean
+	if b.Percent && change != 0 {
+		change /= *f.A.Mean
+	}
+	if !math.IsInf(change, 0) { // above nothing there is no share
+		j.Difference = new(change)
+	}
+	j.Outcome, j.Why = Held, f.changeText()
+	beyond := change > b.Change
+	if b.Below {
+		beyond = -change > b.Change
+	}
+	if !beyond {
+		return f.P != nil
+	}
+	j.Outcome = Beyond
+	if f.Verdict == TooFew {
+		j.Why += fmt.Sprintf(": %d against %d runs can establish no difference", f.A.N, f.B.N)
+	}
+	return f.P != nil
+}
+
+// checkNames says which name that Options asks for is that of no figure measured,
+// or of one in another unit.
+func checkNames(cells []Cell, o Options) error {
+	var all []Figure
+	for _, cell := range cells {
+		all = append(all, cell.Figures...)
+	}
+	for _, b := range o.Bounds {
+		at := slices.IndexFunc(all, func(f Figure) bool { return f.Name == b.Figure })
+		if at < 0 {
+			return fmt.Errorf("parsing --fail-on %q: no run measured %q: want one of the figures that 'scaler compare' prints%s", b.Text, b.Figure, alike(all, b.Figure))
+		}
+		if !b.fits(all[at].Unit) {
+			return fmt.Errorf("parsing --fail-on %q: want a change in %%, or in %s", b.Text, unitsOf(all[at].Unit))
+		}
+	}
+	for _, name := range o.Figures {
+		if len(chosen(all, []string{name})) == 0 {
+			return fmt.Errorf("parsing --figures %q: no run measured it: want names of figures that 'scaler compare' prints, or their beginnings up to a dot%s", name, alike(all, Name(name)))
+		}
+	}
+	return nil
+}
+
+func unitsOf(u Unit) string {
+	switch u {
+	case Seconds:
+		return "s, ms or us"
+	case Bytes:
+		return "B, kB, MB or GB"
+	default:
+		return string(u) + ", without a unit"
+	}
+}
+
+// alike lists figures whose names begin as one that is unknown does.
+func alike(all []Figure, name string) string {
+	var names []string
+	for beginning := name; beginning != "" && names == nil; {
+		for _, f := range chosen(all, []string{beginning}) {
+			if !slices.Contains(names, f.Name) && len(names) < 8 {
+				names = append(names, f.Name)
+			}
+		}
+		at := strings.LastIndexByte(beginning, '.')
+		beginning = beginning[:max(at, 0)]
+	}
+	if names == nil {
+		return ""
+	}
+	return ", as " + strings.Join(names, ", ")
+}
+
+// chosen are the figures that have one of the names, or one of them as a
+// beginning up to a dot; all, without names.
+func chosen(all []Figure, names []string) []Figure {
+	if len(names) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(f Figure) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			return f.Name == Name(name) || strings.HasPrefix(f.Name, Name(name)+".") || strings.HasPrefix(f.Path+".", name+".")
+		})
+	})
+}

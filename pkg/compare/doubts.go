@@ -1,0 +1,139 @@
+package compare
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Doubt is a warning of the records: about the same figure in so many of the runs
+// that are compared. The words are those of the first; figures in them differ
+// from run to run.
+type Doubt struct {
+	Cell  string `json:"cell"`
+	About string `json:"about"` // the path of a figure, or of what is above it
+	Text  string `json:"text"`
+	A     int    `json:"a"` // runs of A that have it
+	B     int    `json:"b"`
+}
+
+var numbers = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
+
+// doubts takes in the warnings of a pair's runs, and returns what says which of
+// them touch the figure at a path.
+func (r *Result) doubts(p pair) func(path string) []int {
+	from := len(r.Warnings)
+	at := map[string]int{}
+	take := func(runs []*record.Run, count func(*Doubt) *int) {
+		for _, run := range runs {
+			seen := map[int]bool{}
+			for _, w := range run.Warnings {
+				about := withFaultNames(run, w.About)
+				key := about + "\n" + numbers.ReplaceAllString(w.Text, "0")
+				i, known := at[key]
+				if !known {
+					i = len(r.Warnings)
+					at[key] = i
+					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Text: w.Text})
+				}
+				if !seen[i] {
+					*count(&r.Warnings[i])++
+				}
+				seen[i] = true
+			}
+		}
+	}
+	take(p.a.used, func(d *Doubt) *int { return &d.A })
+	take(p.b.used, func(d *Doubt) *int { return &d.B })
+	to := len(r.Warnings)
+	return func(path string) (marks []int) {
+		for i := from; i < to; i++ {
+			if about := r.Warnings[i].About; about == path || strings.HasPrefix(path, about+".") {
+				marks = append(marks, i+1)
+			}
+		}
+		return marks
+	}
+}
+
+// withFaultNames is a path with faults by their names, as figures have them, and
+// not by their places.
+func withFaultNames(run *record.Run, about string) string {
+	for i, fault := range run.Faults {
+		place := fmt.Sprintf("faults.%d", i)
+		if rest, ok := strings.CutPrefix(about, place); ok && (rest == "" || rest[0] == '.') {
+			return "faults." + fault.Name + "@" + string(fault.Phase) + rest
+		}
+	}
+	return about
+}
+
+// remark says what is to be said of the comparison as a whole.
+func (r *Result) remark(pairs []pair, onlyA, onlyB []*repeats, unknown []*record.Run) {
+	said := map[string][]string{} // labels of the cells by what is said of them
+	var order []string
+	for _, p := range pairs {
+		for _, text := range p.remarks() {
+			if said[text] == nil {
+				order = append(order, text)
+			}
+			said[text] = append(said[text], p.a.label())
+		}
+	}
+	for _, text := range order {
+		if labels := said[text]; len(labels) < len(pairs) {
+			text = strings.Join(labels, "; ") + ": " + text
+		}
+		r.Remarks = append(r.Remarks, text)
+	}
+	for _, cell := range onlyA {
+		r.Remarks = append(r.Remarks, cell.label()+": only in A, not compared")
+	}
+	for _, cell := range onlyB {
+		r.Remarks = append(r.Remarks, cell.label()+": only in B, not compared")
+	}
+	for _, run := range unknown {
+		r.Remarks = append(r.Remarks, place(run)+" ended before its record said what it is, and is not compared")
+	}
+}
+
+// remarks are what is doubtful about the runs of a pair.
+func (p pair) remarks() (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	for _, side := range []struct {
+		name string
+		of   *repeats
+	}{{"A", p.a}, {"B", p.b}} {
+		if n := len(side.of.unused); n > 0 {
+			var names []string
+			for _, run := range side.of.unused {
+				names = append(names, place(run)+" "+string(run.Status))
+			}
+			say("%d of %d runs of %s did not complete and are not compared (%s): what they would have shown is missing from the figures",
+				n, n+len(side.of.used), side.name, strings.Join(names, ", "))
+		}
+	}
+	a, b := p.a.used, p.b.used
+	if len(a) == 0 || len(b) == 0 {
+		return all
+	}
+	if a[len(a)-1].Started.Before(b[0].Started) || b[len(b)-1].Started.Before(a[0].Started) {
+		say("all runs of one side were made before those of the other: what drifted on the machine meanwhile looks like a difference; runs that take turns leave no such doubt")
+	}
+	for _, run := range a {
+		for _, other := range b {
+			if run.Dir != "" && run.Dir == other.Dir {
+				say("%s is on both sides", run.Dir)
+			}
+		}
+	}
+	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
+		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
+	}
+	if len(differences(subjects, p.a.first, p.b.first)) == 0 {
+		say("the records say the same of both control planes; builds of one version are not told apart")
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+func TestEverythingPublishedCanBeLaidBeside(t *testing.T) {
+	names, err := Published()
+	if err != nil || len(names) < 9 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		laid, err := LayBeside(name, runs("a", 5, 1))
+		if err != nil || laid.Source == "" || len(laid.Rows) == 0 {
+			t.Errorf("%s: %+v, %v", name, laid, err)
+			continue
+		}
+		for _, row := range laid.Rows {
+			if row.Published == "" || strings.Contains(row.Published, "map[") || strings.Contains(row.Of, "map[") {
+				t.Errorf("%s: %+v", name, row)
+			}
+		}
+	}
+	if _, err := LayBeside("nobody", runs("a", 5, 1)); err == nil || !strings.Contains(err.Error(), "osm-scalability") {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+func TestLayBeside(t *testing.T) {
+	sized := func(r *record.Run) { r.Spec.Pods, r.Spec.Services = 200, 20 }
+	laid, err := LayBeside("osm-scalability", runs("a", 5, 1, sized), runs("b", 5, 2, sized))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := 0
+	for _, row := range laid.Rows {
+		if (row.Ours != "") != (row.Of == "200 pods") {
+			t.Errorf("%+v", row)
+		}
+		if row.Ours == "steady.memoryBytes" {
+			ours++
+			if row.Published != "538MB" || row.Mean.N != 5 || *row.Ratio < 0.24 || *row.Ratio > 0.28 {
+				t.Errorf("%+v, ratio %v", row, *row.Ratio)
+			}
+		}
+	}
+	if ours != 2 {
+		t.Errorf("%d rows with our memory: want one of each folder", ours)
+	}
+	// Of real sidecars, one is laid beside one; and a mode beside its own.
+	laid, err = LayBeside("osm-permissive", runs("a", 2, 1, func(r *record.Run) {
+		r.Spec.Services = 10
+		r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{
+			Steady: &record.Usage{MemoryBytes: &record.Level{Mean: new(5 * 69e6)}},
+		}}}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range laid.Rows {
+		if row.Figure == "sidecarBytes" && (row.Ours != "") != (row.Of == "10 services, strict") {
+			t.Errorf("%+v", row)
+		}
+		if row.Figure == "sidecarBytes" && row.Ours != "" && (*row.Ratio < 0.499 || *row.Ratio > 0.501) {
+			t.Errorf("ratio %v of 69 MB to %s", *row.Ratio, row.Published)
+		}
+	}
+	var out strings.Builder
+	if err := Print(&out, "table", laid); err != nil || !strings.Contains(out.String(), "ratio is no test") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
