@@ -83,6 +83,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newXDSCommand(s),
 		newCalibrateCommand(s),
 		newReportCommand(s),
+		newCompareCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),
 		newDoctorCommand(s),
@@ -106,7 +107,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound):
 		return exitMissed
 	default:
 		return exitFailed

@@ -46,12 +46,19 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	if len(dirs) == 0 {
 		return usagef("want at least one DIR that holds runs, as in 'scaler report results'")
 	}
-	runs, err := record.Read(dirs...)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
-		return usagef("%w", err)
-	case err != nil:
+	runs, err := readRecords(dirs...)
+	if err != nil {
 		return err
 	}
 	return report.Print(s.out, o.output, runs)
+}
+
+// readRecords reads the runs that folders hold. A folder that is not there, or
+// holds none, is wrong usage.
+func readRecords(dirs ...string) ([]record.Run, error) {
+	runs, err := record.Read(dirs...)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns) {
+		return nil, usagef("%w", err)
+	}
+	return runs, err
 }

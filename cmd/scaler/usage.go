@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,13 +90,14 @@ func commandNames(cmd *cobra.Command) []string {
 }
 
 // parseOutput checks the value of -o.
-func parseOutput(value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+func parseOutput(value string, allowed ...string) error { return parseOneOf("output", value, allowed) }
+
+// parseOneOf checks a flag that takes one of a few values.
+func parseOneOf(flag, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
 	}
-	return usagef("parsing --output %q: want %s", value, oneOf(allowed))
+	return usagef("parsing --%s %q: want %s", flag, value, oneOf(allowed))
 }
 
 // oneOf lists alternatives as a sentence does.

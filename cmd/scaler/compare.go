@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/compare"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+type compareOptions struct {
+	force     bool
+	figures   []string
+	failOn    []string
+	junit     string
+	published string
+	output    string
+}
+
+func newCompareCommand(s streams) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Tell what differs between two control planes, and what is noise",
+		Long: `Lays the runs in folder B beside those in folder A: every figure with its
+difference, a 95% interval and a test, corrected for the number of figures. What
+cannot be told apart from the differences between runs that are alike prints "~".
+Each folder holds repeats of the same runs, of one size and mode or of several,
+against one control plane; 4 repeats on each side are the least that can tell
+anything, 5 or more are better.
+
+Runs are compared with those of the same size, knobs and machine. Where the sides
+differ in more than the control plane, its version, settings and placing, they are
+refused; --force compares what there is.
+
+--fail-on makes it a gate: exit code 3 if a difference is established and lies
+beyond the bound, or if the bound could not be checked.`,
+		Example: `  # one mesh before and after
+  scaler compare before after
+
+  # a gate in continuous integration
+  scaler compare main branch --fail-on 'rollout.cores>+10%' \
+    --fail-on 'push.route.p99>+50ms' --junit compare.xml -o markdown
+
+  # ours beside what others published
+  scaler compare --published osm-scalability results`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and leave out what has no counterpart")
+	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, smaller differences can be told")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed")
+	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
+	f.StringVar(&o.published, "published", "", "lay published figures of this `NAME` beside those of one folder or two, and test nothing")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(compare.Formats, cobra.ShellCompDirectiveNoFileComp))
+	if names, err := compare.Published(); err == nil {
+		_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+// errBound marks a comparison in which a bound was missed: exit code 3.
+var errBound = errors.New("bounds missed")
+
+func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error {
+	if err := parseOutput(o.output, compare.Formats...); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("published") {
+		return o.layBeside(s, args)
+	}
+	options := compare.Options{Force: o.force, Figures: o.figures}
+	for _, text := range o.failOn {
+		bound, err := compare.ParseBound(text)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		options.Bounds = append(options.Bounds, bound)
+	}
+	if cmd.Flags().Changed("junit") && (o.junit == "" || len(o.failOn) == 0) {
+		return usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
+	}
+	if len(args) != 2 {
+		return usagef("want two folders with runs, A and B, as in 'scaler compare before after'")
+	}
+	options.A, options.B = args[0], args[1]
+	a, err := readRecords(args[0])
+	if err != nil {
+		return err
+	}
+	b, err := readRecords(args[1])
+	if err != nil {
+		return err
+	}
+	result, err := compare.Compare(a, b, options)
+	switch {
+	case errors.Is(err, compare.ErrNotComparable) && !o.force:
+		return usagef("comparing %s with %s: %w; --force compares what there is", args[0], args[1], err)
+	case err != nil:
+		return usagef("comparing %s with %s: %w", args[0], args[1], err)
+	}
+	if err := compare.Print(s.out, o.output, result); err != nil {
+		return err
+	}
+	if o.junit != "" {
+		if err := writeJUnit(o.junit, result); err != nil {
+			return err
+		}
+	}
+	return o.judge(s, result)
+}
+
+// judge says on stderr what became of bounds that do not plainly hold, and
+// returns errBound when that fails the comparison.
+func (o *compareOptions) judge(s streams, result *compare.Result) error {
+	var failing []string
+	for _, j := range result.Bounds {
+		switch j.Outcome {
+		case compare.Held:
+		case compare.Missed, compare.Unknown:
+			failing = append(failing, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
+		default:
+			fmt.Fprintf(s.err, "%s, %s: %s, %s; not counted as missed\n", j.Bound, j.Cell, j.Outcome, j.Why)
+		}
+	}
+	if !result.Fails() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errBound, strings.Join(failing, "; "))
+}
+
+// layBeside lays published figures beside the runs of one folder, or of two.
+func (o *compareOptions) layBeside(s streams, args []string) error {
+	if o.force || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
+		return usagef("parsing --published %q: want it without --force, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
+	}
+	names, err := compare.Published()
+	if err != nil {
+		return err
+	}
+	if err := parseOneOf("published", o.published, names); err != nil {
+		return err
+	}
+	if len(args) < 1 || len(args) > 2 {
+		return usagef("want one folder with runs beside --published, or two, as in 'scaler compare --published %s results'", o.published)
+	}
+	var folders [][]record.Run
+	for _, dir := range args {
+		runs, err := readRecords(dir)
+		if err != nil {
+			return err
+		}
+		folders = append(folders, runs)
+	}
+	laid, err := compare.LayBeside(o.published, folders...)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	return compare.Print(s.out, o.output, laid)
+}
+
+func writeJUnit(path string, result *compare.Result) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("writing --junit: %w: want a file that can be written", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return result.JUnit(file)
+}
