@@ -43,10 +43,11 @@ func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
-	env, err := proxyEnv(pod)
+	proxy, err := injected(pod)
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
+	env := environmentOf(pod, proxy)
 	// The agent makes these of the injected container's arguments and files.
 	files := map[string][]byte{
 		labelsFile:    downward(pod.Labels),
