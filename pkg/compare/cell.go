@@ -29,6 +29,7 @@ var conditions = []condition{
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
+	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},
 	{"churn", func(r *record.Run) string { return orNone(r.Spec.Churn) }},
 	{"faults", func(r *record.Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
 
@@ -38,7 +39,7 @@ var conditions = []condition{
 	{"probes", func(r *record.Run) string { return strconv.Itoa(r.Spec.Probes) }},
 
 	{"CPUs", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
-	{"memory", func(r *record.Run) string { return strconv.FormatInt(r.Environment.MemoryBytes>>20, 10) + " MiB" }},
+	{"memory", func(r *record.Run) string { return Bytes.print(float64(r.Environment.MemoryBytes)) }},
 	{"kernel", func(r *record.Run) string { return r.Environment.Kernel }},
 	{"Kubernetes", func(r *record.Run) string { return r.Environment.Kubernetes }},
 	{"KWOK", func(r *record.Run) string { return r.Environment.Kwok }},
@@ -47,12 +48,14 @@ var conditions = []condition{
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
 const sizeAndKnobs = 4
 
-// subjects are what may differ between the sides: what is compared.
+// subjects are what may differ between the sides: what is compared. "" is not
+// known, and differs from nothing.
 var subjects = []condition{
 	{"control plane", func(r *record.Run) string {
 		c := r.Environment.ControlPlane
 		return strings.TrimSpace(c.Name + " " + c.Version)
 	}},
+	{"program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
 	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
 	{"processors", func(r *record.Run) string {
@@ -145,9 +148,9 @@ func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record
 			cell.first = run
 		}
 		cell.used = append(cell.used, run)
-		if name, a, b, differs := firstDifference(subjects, cell.first, run); differs {
+		if d := differences(subjects, cell.first, run); d != nil {
 			return nil, nil, fmt.Errorf("%s holds runs of two control planes for %s: %s %q in %s, %q in %s: name a folder that holds one of them",
-				side, cell.label(), name, a, cell.first.Dir, b, run.Dir)
+				side, cell.label(), d[0].What, d[0].A, place(cell.first), d[0].B, place(run))
 		}
 	}
 	for _, cell := range cells {
@@ -162,19 +165,10 @@ func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record
 	return cells, unknown, nil
 }
 
-func firstDifference(of []condition, a, b *record.Run) (name, inA, inB string, differs bool) {
-	for _, c := range of {
-		if inA, inB := c.of(a), c.of(b); inA != inB {
-			return c.name, inA, inB, true
-		}
-	}
-	return "", "", "", false
-}
-
 // differences lists in which of these things two runs differ.
 func differences(of []condition, a, b *record.Run) (all []Differing) {
 	for _, c := range of {
-		if inA, inB := c.of(a), c.of(b); inA != inB {
+		if inA, inB := c.of(a), c.of(b); inA != inB && inA != "" && inB != "" {
 			all = append(all, Differing{What: c.name, A: inA, B: inB})
 		}
 	}

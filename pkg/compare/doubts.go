@@ -133,7 +133,7 @@ func (p pair) remarks() (all []string) {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
 	}
 	if len(differences(subjects, p.a.first, p.b.first)) == 0 {
-		say("the records say the same of both control planes; builds of one version are not told apart")
+		say("the records say the same of both control planes")
 	}
 	return all
 }

@@ -239,6 +239,7 @@ func (f *flattened) certificates(c *record.Certificates) {
 	f.count("certificates.failed", c.Failed)
 	f.count("certificates.attempts", c.Attempts)
 	f.add("certificates.perSecond", PerSecond, c.PerSecond)
+	f.latency("certificates.renewals", c.Renewals)
 	if s := c.Storm; s != nil {
 		f.latency("certificates.storm.latency", s.Latency)
 		f.count("certificates.storm.failures", &s.Failures)

@@ -63,6 +63,7 @@ func (r *rolloutRun) describeControlPlane() {
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
+		Program: digest(r.programs[component.Istiod]),
 	}
 }
 
@@ -131,17 +132,26 @@ var Version = sync.OnceValue(func() string {
 	if version != "(devel)" {
 		return version
 	}
-	program, err := os.Open("/proc/self/exe")
+	if build := digest("/proc/self/exe"); build != "" {
+		return "devel-" + build
+	}
+	return version
+})
+
+// digest tells builds of a program apart that say the same version: the first 12
+// digits of its SHA-256; "" of one that cannot be read.
+func digest(path string) string {
+	program, err := os.Open(path)
 	if err != nil {
-		return version
+		return ""
 	}
 	defer program.Close()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, program); err != nil {
-		return version
+	hash := sha256.New()
+	if _, err := io.Copy(hash, program); err != nil {
+		return ""
 	}
-	return fmt.Sprintf("devel-%x", digest.Sum(nil)[:6])
-})
+	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
+}
 
 func memoryBytes() int64 {
 	var info unix.Sysinfo_t

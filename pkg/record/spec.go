@@ -43,6 +43,7 @@ type Environment struct {
 type ControlPlaneSource struct {
 	Name       string `json:"name,omitempty"`
 	Version    string `json:"version,omitempty"`
+	Program    string `json:"program,omitempty"` // first 12 digits of the SHA-256 of the program that scaler started
 	Replicas   int    `json:"replicas,omitempty"`
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
 	CPUs       []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
