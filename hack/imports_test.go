@@ -12,7 +12,7 @@ import (
 // not import each other; a folder below one of these belongs to it.
 var floors = [][]string{
 	{ // ground
-		"internal/doctor", "internal/onecall", "internal/process", "kwok", "dashboards",
+		"docs", "internal/doctor", "internal/onecall", "internal/process", "kwok", "dashboards",
 		"pkg/convergence", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records

@@ -23,24 +23,31 @@ func newReportCommand(s streams) *cobra.Command {
 runs at any depth. One run is printed in full, several as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
-printed too; its status says so.`,
+printed too; its status says so.
+
+The page that -o html prints holds everything it shows, needs no network, and is
+made from the records' time lines, distributions and events as well. With -o csv
+each run is a row, and each figure a column named by its path in the record.`,
 		Example: `  # all runs below results
   scaler report results
 
   # one run, for a pull request
-  scaler report results/istiod-strict-200 -o markdown`,
+  scaler report results/istiod-strict-200 -o markdown
+
+  # a page with charts
+  scaler report results -o html >report.html`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml, markdown, html or csv")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.RunFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o reportOptions) run(s streams, dirs []string) error {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, report.RunFormats...); err != nil {
 		return err
 	}
 	if len(dirs) == 0 {

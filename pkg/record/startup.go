@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"time"
 )
 
@@ -37,7 +36,7 @@ type Startup struct {
 func (r *Run) Startups() ([]PodStartup, error) {
 	var all []PodStartup
 	mark := []byte(`"` + PodReadyEvent + `"`)
-	err := readLines(filepath.Join(r.Dir, eventsFile), func(line []byte) error {
+	err := r.readLines(eventsFile, func(line []byte) error {
 		if !bytes.Contains(line, mark) {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -62,7 +63,7 @@ func (w *Writer) Moment(m Moment) error {
 // fs.ErrNotExist in it for a record that has none, as older ones.
 func (r *Run) Timeline() ([]Moment, error) {
 	var moments []Moment
-	err := readLines(filepath.Join(r.Dir, timelineFile), func(line []byte) error {
+	err := r.readLines(timelineFile, func(line []byte) error {
 		var m Moment
 		if err := json.Unmarshal(line, &m); err != nil {
 			return err
@@ -73,9 +74,14 @@ func (r *Run) Timeline() ([]Moment, error) {
 	return moments, err
 }
 
-// readLines hands on each line of a file that is written a line at a time. A
-// last line without its end is passed over: its writer was killed, or writes on.
-func readLines(path string, take func([]byte) error) error {
+// readLines hands on each line of a file of the run's folder that is written a line
+// at a time. A last line without its end is passed over: its writer was killed, or
+// writes on. A run that was not read has no files.
+func (r *Run) readLines(file string, take func([]byte) error) error {
+	if r.Dir == "" {
+		return fmt.Errorf("reading %s: %w", file, fs.ErrNotExist)
+	}
+	path := filepath.Join(r.Dir, file)
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, unwrapPath(err))

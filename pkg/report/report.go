@@ -1,5 +1,6 @@
 // Package report prints records: as tables for reading, as Markdown for pull
-// requests, as JSON and YAML for programs. It reads nothing but records,
+// requests, as a page with charts, as CSV for spreadsheets, as JSON and YAML for
+// programs. It reads nothing but records,
 // scales figures for reading only, and computes none but what takes several
 // runs: what one more pod costs. What is not in a record prints as "-", never as
 // zero.
@@ -22,10 +23,13 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Formats are what Print takes, the default first.
+// Formats are those in which everything can be printed, the default first.
 var Formats = []string{"table", "json", "yaml", "markdown"}
 
-// Print writes runs in one of Formats.
+// RunFormats are what Print takes, the default first.
+var RunFormats = append(slices.Clone(Formats), "html", "csv")
+
+// Print writes runs in one of RunFormats.
 func Print(w io.Writer, format string, runs []record.Run) error {
 	switch format {
 	case "table":
@@ -36,8 +40,12 @@ func Print(w io.Writer, format string, runs []record.Run) error {
 		return YAML(w, runs)
 	case "markdown":
 		return Markdown(w, runs)
+	case "html":
+		return HTML(w, runs)
+	case "csv":
+		return CSV(w, runs)
 	default:
-		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(Formats, ", "))
+		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(RunFormats, ", "))
 	}
 }
 

@@ -136,14 +136,10 @@ func summaryDocument(runs []record.Run) document {
 		d.number(&runs[i])
 	}
 	doc := document{title: many(len(runs), "run"), warnings: d.lines(true)}
-	var differing []axis
+	differing := differingAxes(runs)
 	for _, a := range axes {
-		if value, same := common(runs, a); same && value == "" {
-			continue
-		} else if same {
+		if value, same := common(runs, a); same && value != "" {
 			doc.facts = append(doc.facts, fact{a.name, value})
-		} else {
-			differing = append(differing, a)
 		}
 	}
 	if len(differing) > 0 {
@@ -154,7 +150,11 @@ func summaryDocument(runs []record.Run) document {
 	return doc
 }
 
+// common is what all runs have on an axis; of no runs nothing.
 func common(runs []record.Run, a axis) (value string, same bool) {
+	if len(runs) == 0 {
+		return "", true
+	}
 	value = a.value(&runs[0])
 	for i := range runs {
 		if a.value(&runs[i]) != value {

@@ -66,6 +66,14 @@ func count[T int | int64](v *T) string {
 	return strconv.FormatInt(int64(*v), 10)
 }
 
+// tally prints how many there are, which may be a mean or a rate.
+func tally(v *float64) string {
+	if v != nil && *v == math.Trunc(*v) {
+		return strconv.FormatFloat(*v, 'f', 0, 64)
+	}
+	return number(v)
+}
+
 // threeDigits prints v with three digits that say something and no exponent;
 // below 1 it prints three decimals, as nobody reads a thousandth of a core
 // more exactly.

@@ -1,0 +1,152 @@
+// Package chart draws charts as SVG, for pages that carry everything with them: no
+// script, no network. A chart is plain data; what its numbers mean, and how they
+// are scaled for reading, is its caller's.
+//
+// The drawing has no colours of its own but classes (hue0 to hue7, light, dash0 to
+// dash3, band, axis, grid), so that a page's style sheet makes it light or dark.
+// Nothing is told by colour alone: lines have dashes too, bars stand in the order
+// of the legend, and a table of the numbers comes with each chart.
+package chart
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// Chart is what all charts have.
+type Chart struct {
+	ID    string // unique in its page
+	Title string
+	// About says in a sentence or two what is seen, for those who do not see it
+	// too.
+	About string
+	// Absent says why there is nothing to draw; "" when there is.
+	Absent string
+	Doubts []Link // to what is doubtful about it
+	Table  Table  // the numbers; none when it has no head
+}
+
+// Link leads to another place in the page.
+type Link struct{ Href, Text, Label string }
+
+// Table is a chart in words.
+type Table struct {
+	Head []string
+	Rows [][]string
+}
+
+// Hues is how many hues there are; a style's hue beyond them begins anew.
+const Hues = 8
+
+// Style tells one series from others.
+type Style struct {
+	Hue   int
+	Dash  int  // of a line: 0 is unbroken, up to 3
+	Light bool // of a bar: paler
+}
+
+func (s Style) class() string {
+	class := fmt.Sprintf("hue%d dash%d", s.Hue%Hues, s.Dash%4)
+	if s.Light {
+		class += " light"
+	}
+	return class
+}
+
+// The drawing's size and margins, in the units of its view box. A chart is as wide
+// as a phone held upright: on larger screens several stand side by side.
+const (
+	width, height             = 440.0, 250.0
+	left, right, top, bottom  = 62.0, 12.0, 22.0, 40.0
+	plotWidth, plotHeight     = width - left - right, height - top - bottom
+	letter                    = 6.4 // width of a letter
+	labelHeight, legendIndent = 14.0, 4.0
+)
+
+// view is a drawing before it is markup. All numbers are strings already.
+type view struct {
+	Chart
+	Width, Height  string
+	Bands          []box
+	Grid           []segment
+	Labels         []label
+	Lines          []path
+	Dots           []dot
+	Bars           []box
+	Whiskers       []segment
+	Legend         []entry
+	Left, PlotEnd  string
+	Base, PlotHead string
+}
+
+type segment struct{ X1, Y1, X2, Y2 string }
+
+type label struct{ X, Y, Anchor, Class, Text string }
+
+type path struct{ Class, D string }
+
+type dot struct{ Class, X, Y string }
+
+type box struct{ X, Y, W, H, Class, Text string }
+
+type entry struct {
+	Class, Name string
+	Bar         bool
+}
+
+//go:embed chart.tmpl
+var source string
+
+var markup = template.Must(template.New("chart").Parse(source))
+
+func (v view) html() (template.HTML, error) {
+	var b strings.Builder
+	if err := markup.Execute(&b, v); err != nil {
+		return "", fmt.Errorf("drawing chart %q: %w", v.Title, err)
+	}
+	return template.HTML(b.String()), nil
+}
+
+func (c Chart) view() view {
+	return view{
+		Chart: c, Width: at(width), Height: at(height),
+		Left: at(left), PlotEnd: at(width - right), Base: at(top + plotHeight), PlotHead: at(top),
+	}
+}
+
+// at prints a coordinate to a tenth.
+func at(v float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
+}
+
+// place is where a share of the plot's width or height lies.
+func place(x, y float64) (float64, float64) {
+	return left + x*plotWidth, top + (1-y)*plotHeight
+}
+
+// draw adds an axis' lines and labels.
+func (v *view) vertical(a scale) {
+	for _, t := range a.ticks {
+		_, y := place(0, a.share(t))
+		v.Grid = append(v.Grid, segment{at(left), at(y), at(width - right), at(y)})
+		v.Labels = append(v.Labels, label{at(left - 6), at(y + 4), "end", "tick", a.format(t)})
+	}
+}
+
+func (v *view) horizontal(a scale) {
+	previous := math.Inf(-1)
+	for _, t := range a.ticks {
+		x, _ := place(a.share(t), 0)
+		text := a.format(t)
+		if x-previous < letter*float64(len(text))+6 {
+			continue // it would run into the one before
+		}
+		previous = x
+		v.Grid = append(v.Grid, segment{at(x), at(top), at(x), at(top + plotHeight)})
+		v.Labels = append(v.Labels, label{at(x), at(top + plotHeight + 15), "middle", "tick", text})
+	}
+	v.Labels = append(v.Labels, label{at(left + plotWidth/2), at(height - 6), "middle", "name", a.name})
+}

@@ -1,0 +1,136 @@
+package chart
+
+import (
+	"flag"
+	"fmt"
+	"html/template"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func plainly(v float64) string { return fmt.Sprintf("%.4g", v) }
+
+func TestScales(t *testing.T) {
+	for _, test := range []struct {
+		kind   Kind
+		values []float64
+		ticks  string
+	}{
+		{Linear, []float64{0.3, 1.9}, "0 0.5 1 1.5 2"},
+		{Linear, []float64{1600}, "0 500 1000 1500 2000"},
+		{Linear, []float64{0}, "0 0.5 1"},
+		{Linear, nil, "0 0.5 1"},
+		{Linear, []float64{math.NaN(), 8}, "0 2 4 6 8"},
+		{Log, []float64{0.11, 0.4}, "0.1 0.2 0.5"},
+		{Log, []float64{0.1}, "0.1 0.2"},
+		{Log, []float64{0, 3e-6, 40}, "1e-05 0.0001 0.001 0.01 0.1 1 10"},
+		{Log, nil, "0.1 0.2 0.5 1"},
+		{Percentile, []float64{0.5}, "0 0.5 0.9 0.99"},
+		{Percentile, []float64{0.9995}, "0 0.5 0.9 0.99 0.999"},
+		{Percentile, nil, "0 0.5 0.9 0.99"},
+	} {
+		s := Axis{Kind: test.kind}.over(test.values)
+		var ticks []string
+		for _, tick := range s.ticks {
+			ticks = append(ticks, plainly(tick))
+		}
+		if got := strings.Join(ticks, " "); got != test.ticks {
+			t.Errorf("%v of kind %d have ticks %q: want %q", test.values, test.kind, got, test.ticks)
+		}
+		for _, v := range append(test.values, s.ticks...) {
+			if share := s.share(v); !math.IsNaN(v) && (share < 0 || share > 1) {
+				t.Errorf("of kind %d, %g lies at %g", test.kind, v, share)
+			}
+		}
+	}
+}
+
+func TestPercentilesTakeTheirRoom(t *testing.T) {
+	s := Axis{Kind: Percentile}.over([]float64{0.999})
+	for want, q := range map[float64]float64{0: 0, 1.0 / 3: 0.9, 2.0 / 3: 0.99, 1: 0.999} {
+		if got := s.share(q); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%g lies at %g: want %g", q, got, want)
+		}
+	}
+}
+
+func TestThinnedKeepsPeaks(t *testing.T) {
+	var points []Point
+	for i := range 10 * most {
+		points = append(points, Point{float64(i), math.NaN()})
+	}
+	points[1234].Y = 7
+	kept := thinned(points)
+	if len(kept) != most || kept[1234/10] != (Point{1234, 7}) {
+		t.Errorf("%d points, %v where the peak was", len(kept), kept[1234/10])
+	}
+	if again := thinned(points[:most]); len(again) != most {
+		t.Errorf("%d of %d points that there is room for", len(again), most)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	format := func(v float64) string { return plainly(v) + "s" }
+	nan := math.NaN()
+	about := Chart{ID: "it", Title: "A & <b>", About: "What is seen.", Doubts: []Link{{"#w1", "[1]", "warning 1"}}, Table: Table{Head: []string{"name", "value"}, Rows: [][]string{{"<i>", "1"}}}}
+	for name, c := range map[string]interface {
+		HTML() (template.HTML, error)
+	}{
+		"lines": Lines{Chart: about, X: Axis{Name: "seconds", Format: plainly}, Y: Axis{Format: format},
+			Series: []Series{{Name: "one", Points: []Point{{0, 1}, {1, nan}, {2, 3}, {3, 4}}, Dots: true}, {Name: "<two>", Style: Style{Hue: 9, Dash: 5}}},
+			Bands:  []Band{{"first", 0, 2}, {"a name that does not fit into it", 2, 3}}},
+		"bars": Bars{Chart: about, X: Axis{Name: "pods"}, Y: Axis{Format: format}, Format: format, Groups: []string{"200", "400"},
+			Series: []BarSeries{{Name: "strict", Bars: []Bar{One(1), {2, 1.5, 2.5}}}, {Name: "permissive", Style: Style{Hue: 1, Light: true}, Bars: []Bar{NoBar, One(3)}}}},
+		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Format: format},
+			Spans: []Span{{"address", 0, 1, 0}, {"a long name near the end", 3.9, 4, 1}, {"at once", 2, 2, 2}}},
+		"absent":  Lines{Chart: Chart{ID: "it", Title: "None", Absent: "it was <not> measured."}},
+		"nothing": Bars{Chart: Chart{ID: "it", Title: "None"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.HTML()
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.MkdirAll("testdata", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
+			}
+		})
+	}
+}
+
+// Whatever is drawn, every coordinate is a number.
+func FuzzLines(f *testing.F) {
+	f.Add(0.0, 1.0, 2.0, 3.0, 0)
+	f.Add(math.Inf(1), -1.0, math.MaxFloat64, 1e-300, 1)
+	f.Fuzz(func(t *testing.T, a, b, c, d float64, kind int) {
+		l := Lines{Chart: Chart{ID: "it"}, X: Axis{Kind: Linear, Format: plainly}, Y: Axis{Kind: Kind(uint(kind) % 3), Format: plainly},
+			Series: []Series{{Points: []Point{{a, b}, {c, d}}}}}
+		got, err := l.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, drawn, _ := strings.Cut(string(got), "class=\"mark"); strings.Contains(drawn, "NaN") || strings.Contains(drawn, "Inf") {
+			t.Errorf("it holds what is no number: %s", drawn)
+		}
+	})
+}

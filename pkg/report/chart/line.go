@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"html/template"
+	"math"
+	"strings"
+)
+
+// Lines is a chart of lines.
+type Lines struct {
+	Chart
+	X, Y   Axis
+	Series []Series
+	Bands  []Band // shaded, behind the lines
+}
+
+// Series is one line. A point whose Y is NaN breaks it.
+type Series struct {
+	Name   string
+	Style  Style
+	Points []Point
+	Dots   bool // points are seen as such too
+}
+
+// Point is a point in the axes' units.
+type Point struct{ X, Y float64 }
+
+// Band is a stretch of the x axis.
+type Band struct {
+	Name     string
+	From, To float64
+}
+
+// most is how many points a line is drawn with: as many as there is room for.
+const most = 400
+
+// HTML draws the chart.
+func (l Lines) HTML() (template.HTML, error) {
+	var xs, ys []float64
+	for _, s := range l.Series {
+		for _, p := range s.Points {
+			xs, ys = append(xs, p.X), append(ys, p.Y)
+		}
+	}
+	for _, b := range l.Bands {
+		xs = append(xs, b.To)
+	}
+	v := l.view()
+	if len(ys) == 0 && v.Absent == "" {
+		v.Absent = "there is nothing in it."
+	}
+	if v.Absent != "" {
+		return v.html()
+	}
+	x, y := l.X.over(xs), l.Y.over(ys)
+	if l.X.Kind == Linear {
+		x.high = largest(xs) // a time line ends where time did
+	}
+	v.bands(l.Bands, x)
+	v.vertical(y)
+	v.horizontal(x)
+	for _, s := range l.Series {
+		v.line(s, x, y)
+	}
+	return v.html()
+}
+
+func largest(values []float64) float64 {
+	most := 0.0
+	for _, v := range values {
+		most = max(most, min(v, beyond))
+	}
+	if most == 0 {
+		return 1
+	}
+	return most
+}
+
+func (v *view) bands(bands []Band, x scale) {
+	for i, b := range bands {
+		from, _ := place(x.share(b.From), 0)
+		to, _ := place(x.share(b.To), 0)
+		class := []string{"even", "odd"}[i%2]
+		v.Bands = append(v.Bands, box{at(from), at(top), at(to - from), at(plotHeight), class, b.Name})
+		if to-from > letter*float64(len(b.Name)) {
+			v.Labels = append(v.Labels, label{at((from + to) / 2), at(top - 7), "middle", "tick", b.Name})
+		}
+	}
+}
+
+func (v *view) line(s Series, x, y scale) {
+	var d strings.Builder
+	broken := true
+	for _, p := range thinned(s.Points) {
+		if math.IsNaN(p.X) || math.IsNaN(p.Y) {
+			broken = true
+			continue
+		}
+		px, py := place(x.share(p.X), y.share(p.Y))
+		if broken {
+			d.WriteString("M")
+		} else {
+			d.WriteString("L")
+		}
+		broken = false
+		d.WriteString(at(px) + " " + at(py))
+		if s.Dots {
+			v.Dots = append(v.Dots, dot{s.Style.class(), at(px), at(py)})
+		}
+	}
+	v.Legend = append(v.Legend, entry{Class: s.Style.class(), Name: s.Name})
+	if d.Len() > 0 {
+		v.Lines = append(v.Lines, path{s.Style.class(), d.String()})
+	}
+}
+
+// thinned are at most so many points that a drawing can show; of those that fall
+// together the highest stays, as peaks are what is looked for.
+func thinned(points []Point) []Point {
+	if len(points) <= most {
+		return points
+	}
+	kept := make([]Point, 0, most)
+	for i := range most {
+		part := points[i*len(points)/most : (i+1)*len(points)/most]
+		best := part[0]
+		for _, p := range part[1:] {
+			if math.IsNaN(best.Y) || p.Y > best.Y {
+				best = p
+			}
+		}
+		kept = append(kept, best)
+	}
+	return kept
+}

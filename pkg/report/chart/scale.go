@@ -1,0 +1,137 @@
+package chart
+
+import "math"
+
+// Kind is how an axis maps values to places.
+type Kind int
+
+// The kinds of axes.
+const (
+	Linear Kind = iota // from 0
+	Log                // from above 0: what is not is drawn at its lower end
+	// Percentile is for quantiles from 0 to 1 (exclusive): each further nine takes
+	// as much room as the one before, so that the rare is seen.
+	Percentile
+)
+
+// Axis is a chart's x or y axis. Its ends follow from what is drawn.
+type Axis struct {
+	Name   string // "" = none
+	Kind   Kind
+	Format func(float64) string // for its labels
+}
+
+// scale is an axis with ends.
+type scale struct {
+	name      string
+	low, high float64 // after bend
+	bend      func(float64) float64
+	ticks     []float64
+	format    func(float64) string
+}
+
+// beyond is above everything that is drawn as it is.
+const beyond = 1e100
+
+// share is where v lies between the ends, from 0 to 1.
+func (s scale) share(v float64) float64 {
+	v = min(v, beyond)
+	return min(1, max(0, (s.bend(v)-s.low)/(s.high-s.low)))
+}
+
+// over makes the scale that shows all of values.
+func (a Axis) over(values []float64) scale {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if math.IsNaN(v) || a.Kind == Log && v <= 0 {
+			continue
+		}
+		v = min(v, beyond)
+		least, most = min(least, v), max(most, v)
+	}
+	var s scale
+	switch a.Kind {
+	case Log:
+		s = logScale(least, most)
+	case Percentile:
+		s = percentileScale(most)
+	default:
+		s = linearScale(most)
+	}
+	s.name, s.format = a.Name, a.Format
+	return s
+}
+
+func linearScale(most float64) scale {
+	if !(most > 0) || math.IsInf(most, 0) {
+		most = 1
+	}
+	step := niceStep(most / 4)
+	s := scale{high: math.Ceil(most/step-1e-9) * step, bend: func(v float64) float64 { return v }}
+	for i := 0; float64(i)*step <= s.high*(1+1e-9); i++ {
+		s.ticks = append(s.ticks, float64(i)*step)
+	}
+	return s
+}
+
+// niceStep is the least of 1, 2 and 5 times a power of ten that is not below v.
+func niceStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= v*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// ticksAtMost is how many steps a logarithmic axis has at most.
+const ticksAtMost = 8
+
+// logScale goes from one of 1, 2 and 5 times a power of ten to another.
+func logScale(least, most float64) scale {
+	if math.IsInf(least, 0) || math.IsInf(most, 0) {
+		least, most = 0.1, 1
+	}
+	var steps []float64
+	for power := math.Floor(math.Log10(least)); len(steps) == 0 || steps[len(steps)-1] < most*(1-1e-9); power++ {
+		for _, m := range []float64{1, 2, 5} {
+			steps = append(steps, m*math.Pow(10, power))
+		}
+	}
+	for len(steps) > 2 && steps[1] <= least*(1+1e-9) {
+		steps = steps[1:]
+	}
+	for len(steps) > 2 && steps[len(steps)-2] >= most*(1-1e-9) {
+		steps = steps[:len(steps)-1]
+	}
+	low := math.Log10(steps[0])
+	s := scale{low: low, high: math.Log10(steps[len(steps)-1]), ticks: steps, bend: func(v float64) float64 {
+		if v <= 0 {
+			return low
+		}
+		return math.Log10(v)
+	}}
+	if len(steps) > ticksAtMost {
+		s.ticks = nil
+		first, last := math.Ceil(s.low-1e-9), math.Floor(s.high+1e-9)
+		for power := first; power <= last; power += math.Ceil((last - first + 1) / ticksAtMost) {
+			s.ticks = append(s.ticks, math.Pow(10, power))
+		}
+	}
+	return s
+}
+
+// percentileScale reaches two nines at least, and as far as there are any.
+func percentileScale(most float64) scale {
+	nines := func(q float64) float64 { return -math.Log10(1 - min(max(q, 0), 1-1e-9)) }
+	high := 2.0
+	if !math.IsInf(most, 0) {
+		high = max(high, nines(most))
+	}
+	s := scale{high: high, bend: nines, ticks: []float64{0, 0.5}}
+	for n := 1.0; n <= high+1e-9; n++ {
+		s.ticks = append(s.ticks, 1-math.Pow(10, -n))
+	}
+	return s
+}

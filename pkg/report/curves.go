@@ -1,0 +1,162 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// curve is one distribution of a run, to be drawn by percentile.
+type curve struct {
+	run     *record.Run
+	name    string
+	file    string // its distribution's name in the record
+	style   chart.Style
+	summary *record.Latency
+}
+
+// curves draw a run's latencies.
+func (r *runReport) curves(id string, draw *drawer) []template.HTML {
+	l := &r.run.Latencies
+	line := func(name, file string, hue int, summary *record.Latency) curve {
+		return curve{r.run, name, file, chart.Style{Hue: hue, Dash: hue}, summary}
+	}
+	var push, propagation []curve
+	for i, kind := range changeKinds {
+		push = append(push, line(string(kind), "push-"+string(kind), i, l.Push[kind]))
+		first, last := l.Propagation[kind].First, l.Propagation[kind].Last
+		propagation = append(propagation,
+			curve{r.run, string(kind) + ", to the first", "propagation-" + string(kind) + "-first", chart.Style{Hue: i, Dash: 2}, first},
+			curve{r.run, string(kind) + ", to the last", "propagation-" + string(kind) + "-last", chart.Style{Hue: i}, last})
+	}
+	var drawn []template.HTML
+	for _, c := range []struct {
+		id, title string
+		curves    []curve
+		none      string
+	}{
+		{"certificate", "Certificate latency", []curve{line("certificate", "certificate", 0, l.Certificate), line("token", "token", 1, l.Token)}, "no certificate was asked for."},
+		{"complete", "Configuration latency", []curve{
+			line("first configuration", "firstConfiguration", 0, l.FirstConfiguration), line("complete configuration", "completeConfiguration", 1, l.CompleteConfiguration),
+			line("pod ready", "podReady", 2, l.PodReady),
+		}, "no sidecar was configured."},
+		{"push", "Push latency, by kind of change", push, "no change was followed (--probes 0)."},
+		{"propagation", "Propagation, by kind of change", propagation, "no change was followed (--probes 0)."},
+	} {
+		about := "So much of all that was due took at most so long; a curve that ends early says that the rest was lost."
+		drawn = append(drawn, draw.draw(curveChart(chart.Chart{ID: id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves)))
+	}
+	return drawn
+}
+
+// curvesAtMost is how many runs' curves are told apart in one chart.
+const curvesAtMost = chart.Hues
+
+// runCurves lay the configuration latency of several runs over one another.
+func runCurves(runs []record.Run, draw *drawer) template.HTML {
+	c := chart.Chart{ID: "overview-complete", Title: "Complete configuration, by run", Absent: "no sidecar was configured.",
+		About: "So much of all that was due took at most so long."}
+	var curves []curve
+	left := 0
+	for i := range runs {
+		r := &runs[i]
+		if r.Latencies.CompleteConfiguration == nil {
+			continue
+		}
+		if len(curves) == curvesAtMost {
+			left++
+			continue
+		}
+		style := chart.Style{Hue: len(curves), Dash: len(curves)}
+		curves = append(curves, curve{r, orAbsent(r.Name), "completeConfiguration", style, r.Latencies.CompleteConfiguration})
+	}
+	if left > 0 {
+		c.About += fmt.Sprintf(" The first %d runs; %d more have theirs in their own sections.", curvesAtMost, left)
+	}
+	return draw.draw(curveChart(c, curves))
+}
+
+// curveChart draws curves, or says why there are none: c.Absent is for when none
+// was measured.
+func curveChart(c chart.Chart, curves []curve) chart.Lines {
+	none := c.Absent
+	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}
+	l := chart.Lines{
+		X: chart.Axis{Name: "percentile", Kind: chart.Percentile, Format: percentile},
+		Y: chart.Axis{Kind: chart.Log, Format: axisSeconds},
+	}
+	var unread []string
+	for _, one := range curves {
+		s := one.summary
+		if s == nil {
+			continue
+		}
+		c.Table.Rows = append(c.Table.Rows, []string{
+			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), quantile(s, s.P99), quantile(s, s.P999), seconds(s.Max),
+		})
+		points, err := one.points()
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("%s (%v)", one.name, err))
+			continue
+		}
+		if points != nil {
+			l.Series = append(l.Series, chart.Series{Name: one.name, Style: one.style, Points: points})
+		}
+	}
+	c.Absent = ""
+	if len(l.Series) == 0 {
+		c.Absent = none
+		if unread != nil {
+			c.Absent = "the distributions could not be read: " + strings.Join(unread, ", ") + "."
+		}
+	} else if unread != nil {
+		c.About += " Could not be read: " + strings.Join(unread, ", ") + "."
+	}
+	l.Chart = c
+	return l
+}
+
+// points are the distribution's; nil when nothing came.
+func (c curve) points() ([]chart.Point, error) {
+	missing := fmt.Errorf("no latencies/%s.hgrm in the record", c.file)
+	if c.run.Dir == "" {
+		return nil, missing // it was not read from a folder
+	}
+	f, err := os.Open(c.run.HistogramPath(c.file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("latencies/%s.hgrm cannot be opened", c.file)
+	}
+	defer f.Close()
+	h, err := stats.ReadHistogram(f)
+	if err != nil {
+		return nil, err
+	}
+	curve := h.Curve()
+	if curve == nil {
+		return nil, nil
+	}
+	// The greatest of n is drawn at half an observation below the end, which lies
+	// infinitely far to the right.
+	n := float64(c.summary.Count + c.summary.Lost)
+	var points []chart.Point
+	for _, p := range curve {
+		points = append(points, chart.Point{X: min(p.Quantile, 1-0.5/n), Y: p.Seconds})
+	}
+	return points, nil
+}
+
+// percentile prints a quantile as in 99.9.
+func percentile(q float64) string {
+	return "p" + strconv.FormatFloat(q*100, 'f', -1, 32)
+}

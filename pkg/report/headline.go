@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// headlines say in a sentence what a mesh needs: for each setting of the knobs, and
+// of all else in which runs differ, that of the largest size that completed.
+func headlines(runs []record.Run, d *doubts) []string {
+	var lines []string
+	for _, g := range settings(runs) {
+		sizes := g.sizes()
+		largest := sizes[len(sizes)-1]
+		var of []*record.Run
+		for _, r := range g.runs {
+			if r.Spec.Pods == largest {
+				of = append(of, r)
+			}
+		}
+		lines = append(lines, headline(of, d))
+	}
+	if len(lines) > 0 {
+		return lines
+	}
+	for i := range runs {
+		line := fmt.Sprintf("%s did not complete: it is %s", orAbsent(runs[i].Name), orAbsent(string(runs[i].Status)))
+		if runs[i].Reason != "" {
+			line += ", " + runs[i].Reason
+		}
+		lines = append(lines, line+".")
+	}
+	return lines
+}
+
+// settings are completed runs that differ in nothing but size and repeat.
+func settings(runs []record.Run) []alike {
+	around := surroundings(differingAxes(runs))
+	return group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") })
+}
+
+// differingAxes are those in which runs differ.
+func differingAxes(runs []record.Run) []axis {
+	var differing []axis
+	for _, a := range axes {
+		if _, same := common(runs, a); !same {
+			differing = append(differing, a)
+		}
+	}
+	return differing
+}
+
+func headline(runs []*record.Run, d *doubts) string {
+	r := runs[0]
+	figure := func(path string, value func(*record.Run) *float64, print func(*float64) string) string {
+		return rangeText(runs, value, print) + d.markAll(runs, path)
+	}
+	control := orAbsent(r.Environment.ControlPlane.Name)
+	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", many(r.Spec.Pods, "pod"),
+		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), number), control)
+	text += fmt.Sprintf(" (converged after %s) and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
+		figure("phases.rollout", rolloutSeconds, seconds),
+		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), number),
+		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes),
+		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes),
+		figure("controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes))
+	text += fmt.Sprintf(". Knobs: %s", knobsText(r.Environment.Knobs, r.Spec.Mode))
+	if len(runs) > 1 {
+		text += fmt.Sprintf("; mean of %d runs, and from where to where they lay", len(runs))
+	}
+	return text + "."
+}
+
+// rangeText prints what runs have: one as it is, several as their mean and where
+// they lay.
+func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
+	of := spread(runs, value)
+	if of == nil {
+		return absent
+	}
+	mean, low, high := print(&of.mean), print(&of.low), print(&of.high)
+	if low == high {
+		return mean
+	}
+	return fmt.Sprintf("%s (%s to %s)", mean, low, high)
+}
+
+// values are where the figures of several runs lay.
+type values struct{ mean, low, high float64 }
+
+// spread is nil when none of runs has the figure.
+func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
+	var of *values
+	n := 0.0
+	for _, r := range runs {
+		v := value(r)
+		if v == nil {
+			continue
+		}
+		if of == nil {
+			of = &values{low: *v, high: *v}
+		}
+		n++
+		of.mean += *v
+		of.low, of.high = min(of.low, *v), max(of.high, *v)
+	}
+	if of != nil {
+		of.mean /= n
+	}
+	return of
+}
+
+// short names a setting of the knobs as shortly as it can be told.
+func short(r *record.Run) string {
+	if r.Spec.Mode != "" {
+		return r.Spec.Mode
+	}
+	k := r.Environment.Knobs
+	return strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/")
+}

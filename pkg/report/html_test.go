@@ -1,0 +1,206 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/docs"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+var (
+	idPattern   = regexp.MustCompile(` id="([^"]*)"`)
+	hrefPattern = regexp.MustCompile(` href="#([^"]*)"`)
+	tagPattern  = regexp.MustCompile(`<[^>]*>`)
+)
+
+// onDisk is a run with all that stands beside its record.
+func onDisk(t *testing.T, run record.Run) record.Run {
+	t.Helper()
+	w, err := record.Create(t.TempDir(), run.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := run.Phases[0].Start
+	for i := range 60 {
+		moment := record.Moment{
+			Time: origin.Add(time.Duration(i) * time.Second), Programs: map[string]record.Load{"istiod": {Cores: 0.5, MemoryBytes: 1e8}, "etcd": {Cores: 0.1, MemoryBytes: 2e7}},
+			Created: 2 * i, Ready: i, Connected: i, Responses: map[string]int64{"CDS": int64(3 * i)},
+		}
+		if err := w.Moment(moment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := run.Phases[1].Start.Add(time.Second)
+	at := func(ms int) time.Time { return seen.Add(time.Duration(ms) * time.Millisecond) }
+	for i := range 3 {
+		start := record.PodStartup{Pod: fmt.Sprintf("mesh/pod-%d", i), Times: record.Startup{
+			Seen: seen, IP: at(10), Token: at(20), Dialed: at(21), Connected: at(30), Requested: at(31), Answered: at(100), Complete: at(120),
+			Certified: at(130), Reported: at(140), Ready: at(1000 * (i + 1)),
+		}}
+		if err := w.Event(record.PodReadyEvent, start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := stats.NewHistogram()
+	for i := range 200 {
+		h.Record(time.Duration(i+1) * time.Millisecond)
+	}
+	for _, name := range []string{"certificate", "firstConfiguration", "completeConfiguration", "podReady", "push-route", "propagation-route-last"} {
+		if err := w.Histogram(name, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run.Dir = w.Dir()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// readable is a page without its markup.
+func readable(page string) string {
+	return strings.Join(strings.Fields(html.UnescapeString(tagPattern.ReplaceAllString(page, " "))), " ")
+}
+
+func TestHTMLHoldsTogether(t *testing.T) {
+	hostile := fullRun()
+	hostile.Name, hostile.Reason = `"><script>alert(1)</script>`, "<img src=x onerror=alert(2)>"
+	hostile.Warnings = append(hostile.Warnings, record.Warning{About: "xds", Text: "</style><b>[1] [99]"})
+	for name, runs := range map[string][]record.Run{
+		"none": nil, "bare": {{}}, "killed": {killedRun()}, "full": {onDisk(t, fullRun())}, "ladder": ladder(), "climbed": climbed(200, 400, 800), "hostile": {hostile, fullRun()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := text(t, HTML, runs)
+			ids := map[string]bool{}
+			for _, m := range idPattern.FindAllStringSubmatch(page, -1) {
+				if ids[m[1]] {
+					t.Errorf("two elements are called %q", m[1])
+				}
+				ids[m[1]] = true
+			}
+			for _, m := range hrefPattern.FindAllStringSubmatch(page, -1) {
+				if !ids[m[1]] {
+					t.Errorf("a link leads to %q, which is nowhere", m[1])
+				}
+			}
+			for _, foreign := range []string{"<script", "<img", "ZgotmplZ", "NaN", "+Inf", "%!"} {
+				if strings.Contains(page, foreign) {
+					t.Errorf("it holds %q", foreign)
+				}
+			}
+			if n := strings.Count(page, "<svg viewBox=\"0 0 440"); n != strings.Count(page, "<desc") {
+				t.Errorf("%d charts have %d descriptions", n, strings.Count(page, "<desc"))
+			}
+			for _, run := range runs {
+				for _, w := range run.Warnings {
+					shown := strings.Count(page, "</strong> <code>"+w.About+"</code>: "+strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(w.Text))
+					if shown != 1 && len(runs) == 1 {
+						t.Errorf("warning %q stands in %d places", w.Text, shown)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestHTMLShowsAll(t *testing.T) {
+	page := readable(text(t, HTML, []record.Run{onDisk(t, fullRun())}))
+	for _, want := range []string{
+		"200 pods needed 1.52 [1] cores of istiod while rolling out (converged after 31.4s) and 0 afterwards",
+		"Knobs: mtls strict, scope declared, authz declared (mode strict).",
+		"Cores by phase", "Memory by phase", "Cores over time", "Pods over time", "Connections over time", "Pushes over time",
+		"Shaded: baseline, rollout, settle, steady.", "Certificate latency", "Configuration latency", "Push latency, by kind of change",
+		"Start of the median pod", "mesh/pod-1, ready 2.00s after it was first seen; of 3 pods.",
+		"Responses by type", "pilot_xds 200", "instrument's floor", "Warning [1] controlPlane.rollout :",
+		"How each figure is defined",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "Not shown: the record") {
+		t.Error("something that is there is not shown")
+	}
+}
+
+func TestHTMLSaysWhatIsMissing(t *testing.T) {
+	damaged := onDisk(t, fullRun())
+	for file, content := range map[string]string{
+		"timeline.jsonl": "x\n", "events.jsonl": `{"kind":"podReady","fields":1}` + "\n", "latencies/certificate.hgrm": "",
+	} {
+		if err := os.WriteFile(filepath.Join(damaged.Dir, file), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(damaged.HistogramPath("completeConfiguration")); err != nil {
+		t.Fatal(err)
+	}
+	older := fullRun()
+	older.Dir = t.TempDir()
+	half := killedRun()
+	half.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(half.Dir, "timeline.jsonl"), []byte(`{"time":"2026-03-04T05:06:12Z","created":1}`+"\n"+`{"cre`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		run   record.Run
+		wants []string
+	}{
+		"damaged": {damaged, []string{
+			"Not shown: timeline.jsonl could not be read: reading timeline.jsonl, line 1", "Not shown: events.jsonl could not be read: reading events.jsonl, line 1",
+			"the distributions could not be read: certificate (reading a histogram", "Could not be read: complete configuration (no latencies/completeConfiguration.hgrm in the record).",
+		}},
+		"older":  {older, []string{"Not shown: the record has no time line (timeline.jsonl), as those of older scalers.", "Not shown: the record has no events.jsonl."}},
+		"killed": {half, []string{"istiod-permissive-400 did not complete: it is interrupted.", "Pods over time", "Shaded: baseline."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := text(t, HTML, []record.Run{test.run})
+			for _, want := range test.wants {
+				if !strings.Contains(readable(page), want) {
+					t.Errorf("it lacks %q", want)
+				}
+			}
+			if strings.Contains(page, test.run.Dir) {
+				t.Error("it names a folder of this machine")
+			}
+		})
+	}
+}
+
+// The sections lead to headings that the definitions have.
+func TestDefinitionsAreFound(t *testing.T) {
+	page, err := definitionsHTML(docs.Definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"pods", "what-programs-need", "the-record", "connections-and-configuration", "certificates-and-tokens", "faults-and-churn", "the-instrument", "what-one-more-pod-costs"} {
+		if !strings.Contains(string(page), `id="def-`+part+`"`) {
+			t.Errorf("no heading %q", part)
+		}
+	}
+	if strings.Contains(string(page), "<h1") || !strings.Contains(string(page), "<table>") {
+		t.Error("headings must be a level lower, and tables be tables")
+	}
+}
+
+func BenchmarkHTML(b *testing.B) {
+	var runs []record.Run
+	for i := range 20 {
+		run := fullRun()
+		run.Name = fmt.Sprintf("run-%d", i)
+		runs = append(runs, run)
+	}
+	for b.Loop() {
+		if err := HTML(new(strings.Builder), runs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
+)
+
+// sizeFigure is a figure drawn by size and knobs.
+type sizeFigure struct {
+	name  string
+	light bool
+	path  string
+	value func(*record.Run) *float64
+}
+
+// sizeChart is what one chart has of every run.
+type sizeChart struct {
+	id, title, axis string
+	format          func(*float64) string
+	ticks           func(float64) string
+	figures         []sizeFigure
+}
+
+var sizeChartsOf = []sizeChart{
+	{"cores", "Cores: rolling out against steady", "cores, mean", number, axisNumber, []sizeFigure{
+		{"rollout", false, "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean })},
+		{"steady", true, "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean })},
+	}},
+	{"memory", "Resident memory: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
+		{"peak of rollout", false, "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak })},
+		{"mean of steady", true, "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })},
+	}},
+	{"heap", "Live heap: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
+		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End })},
+		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean })},
+	}},
+	{"duration", "Rollout time", "seconds", seconds, axisSeconds, []sizeFigure{{"", false, "phases.rollout", rolloutSeconds}}},
+	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, axisBytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
+}
+
+// sizeCharts draw what the control plane needed by size and knobs.
+func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
+	groups := settings(runs)
+	names := settingNames(groups)
+	var sizes []int
+	for _, g := range groups {
+		sizes = append(sizes, g.sizes()...)
+	}
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	var drawn []template.HTML
+	for _, c := range sizeChartsOf {
+		marks := ""
+		b := chart.Bars{
+			Chart: chart.Chart{ID: "overview-" + c.id, Title: c.title, About: settingsLegend(groups, names, len(runs))},
+			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Format: c.ticks}, Format: func(v float64) string { return c.format(&v) },
+		}
+		for _, size := range sizes {
+			b.Groups = append(b.Groups, fmt.Sprint(size))
+		}
+		b.Table.Head = append([]string{"pods"}, b.Groups...)
+		for i, g := range groups {
+			for _, f := range c.figures {
+				s := chart.BarSeries{Name: strings.TrimSuffix(names[i]+", "+f.name, ", "), Style: chart.Style{Hue: i, Light: f.light}}
+				row := []string{s.Name}
+				for _, size := range sizes {
+					of := ofSize(g.runs, size)
+					s.Bars = append(s.Bars, barOf(spread(of, f.value)))
+					row = append(row, rangeText(of, f.value, c.format))
+				}
+				b.Series, b.Table.Rows = append(b.Series, s), append(b.Table.Rows, row)
+				marks += d.markAll(g.runs, f.path)
+			}
+		}
+		b.Doubts = d.links(marks)
+		if len(groups) == 0 {
+			b.Absent = "no run completed."
+		}
+		drawn = append(drawn, draw.draw(b))
+	}
+	return drawn
+}
+
+func ofSize(runs []*record.Run, pods int) []*record.Run {
+	var of []*record.Run
+	for _, r := range runs {
+		if r.Spec.Pods == pods {
+			of = append(of, r)
+		}
+	}
+	return of
+}
+
+func barOf(v *values) chart.Bar {
+	if v == nil {
+		return chart.NoBar
+	}
+	return chart.Bar{Value: v.mean, Low: v.low, High: v.high}
+}
+
+// settingNames name what runs are grouped by, as short as tells them apart.
+func settingNames(groups []alike) []string {
+	var names []string
+	seen := map[string]int{}
+	for _, g := range groups {
+		seen[short(g.runs[0])]++
+	}
+	for _, g := range groups {
+		name := short(g.runs[0])
+		if seen[name] > 1 {
+			name += " as in " + orAbsent(g.runs[0].Name)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// settingsLegend says what the names of a chart stand for.
+func settingsLegend(groups []alike, names []string, runs int) string {
+	var parts []string
+	completed := 0
+	for i, g := range groups {
+		completed += len(g.runs)
+		if of := names[i] + " is " + knobsText(g.runs[0].Environment.Knobs, ""); !slices.Contains(parts, of) {
+			parts = append(parts, of)
+		}
+	}
+	text := strings.Join(parts, "; ") + "."
+	if n := runs - completed; n > 0 {
+		text += fmt.Sprintf(" Without %s that did not complete.", many(n, "run"))
+	}
+	if slices.ContainsFunc(groups, func(g alike) bool { return len(g.runs) > len(g.sizes()) }) {
+		text += " A bar is the mean of repeats, its line from the least to the greatest."
+	}
+	return text
+}
+
+// needCharts draw a run's need by phase.
+func (r *runReport) needCharts(id string, draw *drawer) []template.HTML {
+	return []template.HTML{
+		draw.draw(r.phaseBars(id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
+			{name: "mean"}, {name: "peak over 1 s", light: true},
+		}, func(u *record.Usage) []*float64 { return []*float64{level(u.Cores).Mean, level(u.Cores).Peak} })),
+		draw.draw(r.phaseBars(id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
+			{name: "resident, peak", light: true}, {name: "resident, mean"}, {name: "live heap, mean"},
+		}, func(u *record.Usage) []*float64 {
+			return []*float64{level(u.MemoryBytes).Peak, level(u.MemoryBytes).Mean, level(u.HeapBytes).Mean}
+		})),
+	}
+}
+
+func (r *runReport) phaseBars(id, title string, format func(*float64) string, ticks func(float64) string, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
+	b := chart.Bars{
+		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " alone."},
+		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
+	}
+	for i, f := range figures {
+		b.Series = append(b.Series, chart.BarSeries{Name: f.name, Style: chart.Style{Hue: i, Light: f.light}})
+	}
+	b.Table.Head = []string{"phase"}
+	for _, f := range figures {
+		b.Table.Head = append(b.Table.Head, f.name)
+	}
+	for _, p := range phasesShown {
+		u := usage(r.run.ControlPlane, p.name)
+		if *u == (record.Usage{}) {
+			continue
+		}
+		b.Groups = append(b.Groups, string(p.name))
+		row := []string{string(p.name)}
+		for i, v := range of(u) {
+			bar := chart.NoBar
+			if v != nil {
+				bar = chart.One(*v)
+			}
+			b.Series[i].Bars = append(b.Series[i].Bars, bar)
+			row = append(row, format(v))
+		}
+		b.Table.Rows = append(b.Table.Rows, row)
+	}
+	return b
+}
+
+// xdsCharts draw what was sent by type.
+func (r *runReport) xdsCharts(id string, draw *drawer) []template.HTML {
+	x := r.run.XDS
+	if x == nil {
+		return nil
+	}
+	whole := func(m map[string]int64) map[string]float64 {
+		floats := map[string]float64{}
+		for name, n := range m {
+			floats[name] = float64(n)
+		}
+		return floats
+	}
+	size := x.ConfigurationBytes
+	if size == nil {
+		size = &record.ConfigurationBytes{}
+	}
+	return []template.HTML{
+		draw.draw(typeBars(id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
+		draw.draw(typeBars(id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
+		draw.draw(typeBars(id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged, and what the mesh and its knobs predict.", bytes, axisBytes,
+			named{"held, mean", size.ByType}, named{"predicted", size.PredictedByType})),
+		draw.draw(typeBars(id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
+	}
+}
+
+// named are figures by type of resource.
+type named struct {
+	name   string
+	byType map[string]float64
+}
+
+func typeBars(id, title, about string, format func(*float64) string, ticks func(float64) string, series ...named) chart.Bars {
+	b := chart.Bars{
+		Chart: chart.Chart{ID: id, Title: title, About: about},
+		X:     chart.Axis{Name: "type"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
+	}
+	types := map[string]bool{}
+	for _, s := range series {
+		for name := range s.byType {
+			types[name] = true
+		}
+	}
+	for _, name := range []string{"CDS", "EDS", "LDS", "RDS", "ECDS"} {
+		if types[name] {
+			b.Groups = append(b.Groups, name)
+		}
+	}
+	b.Table.Head = append([]string{"type"}, b.Groups...)
+	for i, s := range series {
+		if len(s.byType) == 0 {
+			continue
+		}
+		bars, row := chart.BarSeries{Name: s.name, Style: chart.Style{Hue: i, Light: i > 0}}, []string{s.name}
+		for _, name := range b.Groups {
+			bar := chart.NoBar
+			if v, ok := s.byType[name]; ok {
+				bar = chart.One(v)
+			}
+			bars.Bars, row = append(bars.Bars, bar), append(row, entry(s.byType, name, func(v float64) string { return format(&v) }))
+		}
+		b.Series, b.Table.Rows = append(b.Series, bars), append(b.Table.Rows, row)
+	}
+	return b
+}

@@ -1,0 +1,193 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// part is a section of one run, and the figures that it is about: their warnings
+// stand in it.
+type part struct {
+	name, title string
+	defined     string   // heading of the definitions
+	about       []string // paths
+	charts      []template.HTML
+	tables      []table
+}
+
+// section is all of one run.
+func (r *runReport) section(id string, draw *drawer) section {
+	lines := r.timeLines(id, draw)
+	parts := []part{
+		{name: "rollout", title: "Phases and pods", defined: "pods", about: []string{"phases", "pods", "arrival"}, tables: []table{r.phases(), r.pods()}},
+		{name: "need", title: "What the control plane needed", defined: "what-programs-need", about: []string{"controlPlane", "cluster", "sidecars"},
+			charts: r.needCharts(id, draw), tables: []table{r.controlPlane(), r.cluster(), r.realSidecars()}},
+		{name: "time", title: "Over time", defined: "the-record", charts: lines},
+		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration", about: []string{"latencies"},
+			charts: r.curves(id, draw), tables: []table{r.latencies()}},
+		{name: "start", title: "How a pod starts", defined: "the-record", charts: r.starts(id, draw)},
+		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration", about: []string{"xds"},
+			charts: r.xdsCharts(id, draw), tables: []table{r.xds(), r.streams()}},
+		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", about: []string{"certificates"}, tables: []table{r.certificates()}},
+		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", about: []string{"churn", "faults"}, tables: []table{r.churn(), r.faults()}},
+		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", about: []string{"own"}, tables: r.own()},
+		{name: "instrument", title: "The instrument", defined: "the-instrument", about: []string{"instrument"}, tables: []table{r.instrument(), r.floor()}},
+	}
+	s := section{ID: id, Title: fmt.Sprintf("%s: %s", orAbsent(r.run.Name), orAbsent(string(r.run.Status))), Facts: r.doubts.facts(r.facts())}
+	done := map[int]bool{}
+	for _, p := range parts {
+		made := section{
+			ID: id + "-" + p.name, Title: p.title, Defined: p.defined,
+			Warnings: r.warned(p.about, done), Charts: p.charts, Tables: r.doubts.grids(p.tables...),
+		}
+		if len(made.Charts)+len(made.Tables)+len(made.Warnings) > 0 {
+			s.Parts = append(s.Parts, made)
+		}
+	}
+	s.Warnings = r.warned([]string{""}, done) // those that no part is about
+	return s
+}
+
+// warned are the run's warnings about the figures below paths, those that were
+// shown already left out.
+func (r *runReport) warned(paths []string, done map[int]bool) []warned {
+	var list []warned
+	for i, n := range r.doubts.numbered {
+		about := slices.ContainsFunc(paths, func(path string) bool { return path == "" || covers(path, n.text.About) })
+		if n.run != r.run || done[i] || !about {
+			continue
+		}
+		done[i] = true
+		list = append(list, warned{i + 1, orAbsent(n.text.About), n.text.Text})
+	}
+	return list
+}
+
+// overview lays several runs side by side.
+func overview(runs []record.Run, d *doubts, draw *drawer) section {
+	doc := summaryDocument(runs)
+	s := section{
+		ID: "overview", Title: "All runs", Defined: "what-one-more-pod-costs", Facts: d.facts(doc.facts),
+		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, draw)), Tables: d.grids(doc.tables...),
+	}
+	return s
+}
+
+// counterparts are the control plane's own counts of the whole run, by their names
+// in the record, and what counts the same with us.
+var counterparts = []struct {
+	own, ours string
+	value     func(*record.Run) *int64
+}{
+	{"totalCertificateRequests", "certificates.attempts", func(r *record.Run) *int64 { return certificatesOf(r).Attempts }},
+	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return certificatesOf(r).Issued }},
+	{"connected", "pods.connected", func(r *record.Run) *int64 {
+		if r.Pods == nil || r.Pods.Connected == nil {
+			return nil
+		}
+		return new(int64(*r.Pods.Connected))
+	}},
+}
+
+func certificatesOf(r *record.Run) *record.Certificates {
+	if r.Certificates == nil {
+		return &record.Certificates{}
+	}
+	return r.Certificates
+}
+
+// own has the control plane's own metrics by phase, and its counts beside ours.
+func (r *runReport) own() []table {
+	if r.run.Own == nil {
+		return nil
+	}
+	names, last := map[string]bool{}, map[string]float64{}
+	byPhase := table{head: []string{"its own" + r.mark("own", "")}}
+	var phases []map[string]float64
+	for _, p := range phasesShown {
+		metrics := *r.run.Own.At(p.name)
+		if len(metrics) == 0 {
+			continue
+		}
+		phases = append(phases, metrics)
+		byPhase.head = append(byPhase.head, string(p.name)+r.mark("own."+string(p.name), "own"))
+		for name, v := range metrics {
+			names[name], last[name] = true, v
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if strings.HasPrefix(name, "total") || name == "connected" {
+			continue
+		}
+		cells := []string{name}
+		for _, metrics := range phases {
+			cells = append(cells, entry(metrics, name, func(v float64) string { return ownText(name, v) }))
+		}
+		byPhase.add(cells...)
+	}
+	beside := table{head: []string{"counts", "its own", "ours", "difference"}}
+	add := func(own, ours string, v *int64) {
+		theirs, ok := last[own]
+		if !ok || v == nil {
+			return
+		}
+		beside.add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
+	}
+	for _, c := range counterparts {
+		add(c.own, c.ours, c.value(r.run))
+	}
+	if r.run.XDS != nil {
+		for _, kind := range slices.Sorted(maps.Keys(r.run.XDS.Responses)) {
+			add("totalResponses"+kind, "xds.responses."+kind, new(r.run.XDS.Responses[kind]))
+		}
+	}
+	return []table{byPhase, r.explained(phases, byPhase.head[1:]), beside}
+}
+
+// ownText prints one of the control plane's metrics, whose name ends in its unit.
+func ownText(name string, v float64) string {
+	switch {
+	case strings.HasSuffix(name, "Seconds"):
+		return seconds(&v)
+	case strings.HasSuffix(name, "Bytes"):
+		return bytes(&v)
+	case v == float64(int64(v)):
+		return count(new(int64(v)))
+	default:
+		return number(&v)
+	}
+}
+
+// explained lays the control plane's mean debounce and convergence beside our mean
+// latency of the same phase.
+func (r *runReport) explained(phases []map[string]float64, names []string) table {
+	t := table{head: []string{"mean latency", "its debounce and convergence", "ours", "explained"}}
+	ours := map[string][]latencyRow{}
+	for _, row := range latencyRows(&r.run.Latencies) {
+		if strings.HasPrefix(row.path, "latencies.push.") {
+			ours[string(record.PhaseProbe)] = append(ours[string(record.PhaseProbe)], row)
+		}
+	}
+	for _, kind := range changeKinds {
+		row := latencyRow{"push while rolling out: " + string(kind), "latencies.rolloutPush." + string(kind), false, r.run.Latencies.RolloutPush[kind]}
+		ours[string(record.PhaseRollout)] = append(ours[string(record.PhaseRollout)], row)
+	}
+	for i, metrics := range phases {
+		debounce, ok := metrics["debounceSeconds"]
+		convergence, also := metrics["convergenceSeconds"]
+		phase, _, _ := strings.Cut(names[i], " ")
+		for _, row := range ours[phase] {
+			if !ok || !also || row.value == nil || row.value.Mean == nil || *row.value.Mean <= 0 {
+				continue
+			}
+			its := debounce + convergence
+			t.add(row.name+r.mark(row.path, ""), seconds(&its), seconds(row.value.Mean), percent(new(its / *row.value.Mean)))
+		}
+	}
+	return t
+}

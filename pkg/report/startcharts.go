@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
+)
+
+// stage is a stretch of a pod's start.
+type stage struct {
+	name     string
+	from, to func(*record.Startup) time.Time
+}
+
+// stages in order; those that overlap go on side by side.
+var stages = []stage{
+	{"admission", func(s *record.Startup) time.Time { return s.Owner }, func(s *record.Startup) time.Time { return s.Seen }},
+	{"address", func(s *record.Startup) time.Time { return s.Seen }, func(s *record.Startup) time.Time { return s.IP }},
+	{"token", func(s *record.Startup) time.Time { return s.IP }, func(s *record.Startup) time.Time { return s.Token }},
+	{"key and certificate", func(s *record.Startup) time.Time { return s.Token }, func(s *record.Startup) time.Time { return s.Certified }},
+	{"connecting, all attempts", func(s *record.Startup) time.Time { return s.Dialed }, func(s *record.Startup) time.Time { return s.Connected }},
+	{"first configuration", func(s *record.Startup) time.Time { return s.Requested }, func(s *record.Startup) time.Time { return s.Answered }},
+	{"rest of configuration", func(s *record.Startup) time.Time { return s.Answered }, func(s *record.Startup) time.Time { return s.Complete }},
+	{"told to the pod", done, func(s *record.Startup) time.Time { return s.Reported }},
+	{"seen ready", func(s *record.Startup) time.Time { return s.Reported }, func(s *record.Startup) time.Time { return s.Ready }},
+}
+
+// done is when a sidecar had its configuration and its certificate.
+func done(s *record.Startup) time.Time {
+	if s.Complete.IsZero() || s.Certified.IsZero() {
+		return time.Time{}
+	}
+	if s.Certified.After(s.Complete) {
+		return s.Certified
+	}
+	return s.Complete
+}
+
+// starts draw how the rollout's median pod, and its slowest, started.
+func (r *runReport) starts(id string, draw *drawer) []template.HTML {
+	all, err := r.run.Startups()
+	none := r.absence(err, "events.jsonl", "the record has no events.jsonl.")
+	all = r.ofRollout(all)
+	slices.SortStableFunc(all, func(a, b record.PodStartup) int { return cmp.Compare(readyAfter(a), readyAfter(b)) })
+	if none == "" && len(all) == 0 {
+		none = "no pod became ready in the rollout."
+	}
+	var drawn []template.HTML
+	for _, which := range []struct {
+		id, title string
+		at        int
+	}{{"median", "Start of the median pod", (len(all) - 1) / 2}, {"slowest", "Start of the slowest pod", len(all) - 1}} {
+		c := chart.Spans{
+			Chart: chart.Chart{ID: id + "-start-" + which.id, Title: which.title, Absent: none},
+			X:     chart.Axis{Name: "seconds", Format: func(v float64) string { return seconds(&v) }},
+		}
+		if len(all) > 0 {
+			c.Absent = ""
+			pod := all[which.at]
+			c.About = fmt.Sprintf("%s, ready %s after it was first seen; of %s.", pod.Pod, seconds(new(readyAfter(pod).Seconds())), many(len(all), "pod"))
+			c.Spans, c.Table = spansOf(&pod.Times)
+		}
+		drawn = append(drawn, draw.draw(c))
+	}
+	return drawn
+}
+
+func readyAfter(p record.PodStartup) time.Duration { return p.Times.Ready.Sub(p.Times.Seen) }
+
+// ofRollout are the starts of pods that came in the rollout: others are of probes,
+// churn and faults.
+func (r *runReport) ofRollout(all []record.PodStartup) []record.PodStartup {
+	p := r.run.Phase(record.PhaseRollout)
+	if p == nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(s record.PodStartup) bool {
+		return s.Times.Seen.Before(p.Start) || p.End != nil && s.Times.Seen.After(*p.End)
+	})
+}
+
+func spansOf(s *record.Startup) ([]chart.Span, chart.Table) {
+	origin := s.Owner
+	if origin.IsZero() {
+		origin = s.Seen
+	}
+	table := chart.Table{Head: []string{"stage", "from", "to", "took"}}
+	var spans []chart.Span
+	for i, stage := range stages {
+		from, to := stage.from(s), stage.to(s)
+		if from.IsZero() || to.IsZero() {
+			continue
+		}
+		span := chart.Span{Name: stage.name, From: max(0, from.Sub(origin).Seconds()), To: max(0, to.Sub(origin).Seconds()), Hue: i}
+		spans = append(spans, span)
+		table.Rows = append(table.Rows, []string{stage.name, seconds(&span.From), seconds(&span.To), seconds(new(span.To - span.From))})
+	}
+	return spans, table
+}

@@ -1,0 +1,195 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
+)
+
+// timeLine is one line over time: what a moment of a run has, NaN for nothing. The
+// moment before is nil for the first.
+type timeLine struct {
+	name  string
+	style chart.Style
+	of    func(m, before *record.Moment) float64
+}
+
+// timeLines draw how the run went, with its phases behind.
+func (r *runReport) timeLines(id string, draw *drawer) []template.HTML {
+	moments, err := r.run.Timeline()
+	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as those of older scalers.")
+	if len(moments) > 0 {
+		absent = "" // as far as it could be read
+	}
+	control := orAbsent(r.run.Environment.ControlPlane.Name)
+	types := []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}
+	var pushes []timeLine
+	for i, kind := range types {
+		if kind == "ECDS" && (len(moments) == 0 || moments[len(moments)-1].Responses[kind] == 0) {
+			continue
+		}
+		pushes = append(pushes, timeLine{kind, chart.Style{Hue: i, Dash: i}, rate(func(m *record.Moment) int64 { return m.Responses[kind] })})
+	}
+	count := func(name string, hue int, of func(*record.Moment) int) timeLine {
+		return timeLine{name, chart.Style{Hue: hue, Dash: hue}, func(m, _ *record.Moment) float64 { return float64(of(m)) }}
+	}
+	var drawn []template.HTML
+	for _, c := range []struct {
+		id, title, about string
+		format           func(*float64) string
+		ticks            func(float64) string
+		lines            []timeLine
+	}{
+		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(control, func(l record.Load) float64 { return l.Cores })},
+		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(control, func(l record.Load) float64 { return l.MemoryBytes })},
+		{"pods", "Pods over time", "", tally, axisNumber, []timeLine{
+			count("created", 0, func(m *record.Moment) int { return m.Created }), count("seen ready", 1, func(m *record.Moment) int { return m.Ready }),
+		}},
+		{"connections", "Connections over time", "Sidecars with an open stream, and how far they have come.", tally, axisNumber, []timeLine{
+			count("connected", 0, func(m *record.Moment) int { return m.Connected }), count("complete", 1, func(m *record.Moment) int { return m.Complete }),
+			count("converged", 2, func(m *record.Moment) int { return m.Converged }),
+		}},
+		{"pushes", "Pushes over time", "Responses a second to all sidecars, by type.", tally, axisNumber, pushes},
+		{"attempts", "Connecting and certificates over time", "A second, of all sidecars.", tally, axisNumber, []timeLine{
+			{"dials", chart.Style{}, rate(func(m *record.Moment) int64 { return m.Attempts })},
+			{"refusals", chart.Style{Hue: 1, Dash: 1}, rate(func(m *record.Moment) int64 { return m.Refusals })},
+			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},
+		}},
+	} {
+		drawn = append(drawn, draw.draw(r.timeChart(chart.Chart{ID: id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent}, c.format, c.ticks, c.lines, moments)))
+	}
+	return drawn
+}
+
+// absence says why something beside a record is not shown; "" for no error.
+func (r *runReport) absence(err error, what, none string) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return none
+	default:
+		// The folder is of the machine where the page is made, and nobody else's.
+		return what + " could not be read: " + strings.ReplaceAll(err.Error(), r.run.Dir+"/", "") + "."
+	}
+}
+
+// rate is a count's rise a second.
+func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 {
+	return func(m, before *record.Moment) float64 {
+		if before == nil || !m.Time.After(before.Time) {
+			return math.NaN()
+		}
+		return float64(of(m)-of(before)) / m.Time.Sub(before.Time).Seconds()
+	}
+}
+
+// loads are lines of the control plane, the API server, scaler, and all others
+// together.
+func loads(control string, of func(record.Load) float64) []timeLine {
+	apart := []string{control, "kube-apiserver", "scaler"}
+	var lines []timeLine
+	for i, name := range apart {
+		lines = append(lines, timeLine{name, chart.Style{Hue: i, Dash: i}, func(m, _ *record.Moment) float64 {
+			if l, ok := m.Programs[name]; ok {
+				return of(l)
+			}
+			return math.NaN()
+		}})
+	}
+	return append(lines, timeLine{"all others together", chart.Style{Hue: 6, Dash: 3}, func(m, _ *record.Moment) float64 {
+		sum := math.NaN()
+		for name, l := range m.Programs {
+			if slices.Contains(apart, name) {
+				continue
+			}
+			if math.IsNaN(sum) {
+				sum = 0
+			}
+			sum += of(l)
+		}
+		return sum
+	}})
+}
+
+func (r *runReport) timeChart(c chart.Chart, format func(*float64) string, ticks func(float64) string, lines []timeLine, moments []record.Moment) chart.Lines {
+	l := chart.Lines{
+		Chart: c, X: chart.Axis{Name: "seconds since the first phase began", Format: func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+		Y: chart.Axis{Format: ticks},
+	}
+	if len(moments) == 0 {
+		if l.Absent == "" {
+			l.Absent = "the time line is empty: the run ended before its first phase."
+		}
+		return l
+	}
+	origin := moments[0].Time
+	if len(r.run.Phases) > 0 && !r.run.Phases[0].Start.IsZero() {
+		origin = r.run.Phases[0].Start
+	}
+	since := func(t time.Time) float64 { return max(0, t.Sub(origin).Seconds()) }
+	for _, p := range r.run.Phases {
+		b := chart.Band{Name: string(p.Name), From: since(p.Start), To: since(moments[len(moments)-1].Time)}
+		if p.End != nil {
+			b.To = since(*p.End)
+		}
+		l.Bands = append(l.Bands, b)
+	}
+	l.About = strings.TrimSpace(l.About + " Shaded: " + phaseNames(r.run.Phases) + ".")
+	for _, line := range lines {
+		s := chart.Series{Name: line.name, Style: line.style}
+		var before *record.Moment
+		for i := range moments {
+			m := &moments[i]
+			if !m.Time.Before(origin) {
+				s.Points = append(s.Points, chart.Point{X: since(m.Time), Y: line.of(m, before)})
+			}
+			before = m
+		}
+		l.Series = append(l.Series, s)
+	}
+	l.Table = timeTable(l, format)
+	return l
+}
+
+func phaseNames(phases []record.Phase) string {
+	var names []string
+	for _, p := range phases {
+		names = append(names, string(p.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// timeTable has the mean and the greatest of each line in each phase.
+func timeTable(l chart.Lines, format func(*float64) string) chart.Table {
+	t := chart.Table{Head: []string{"mean, greatest"}}
+	for _, b := range l.Bands {
+		t.Head = append(t.Head, b.Name)
+	}
+	for _, s := range l.Series {
+		row := []string{s.Name}
+		for _, b := range l.Bands {
+			sum, n, most := 0.0, 0.0, math.Inf(-1)
+			for _, p := range s.Points {
+				if p.X >= b.From && p.X < b.To && !math.IsNaN(p.Y) {
+					sum, n, most = sum+p.Y, n+1, max(most, p.Y)
+				}
+			}
+			if n == 0 {
+				row = append(row, absent)
+				continue
+			}
+			row = append(row, format(new(sum/n))+", "+format(&most))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
