@@ -29,7 +29,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 			charts: r.needCharts(id, draw), tables: []table{r.controlPlane(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: lines},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration", about: []string{"latencies"},
-			charts: r.curves(id, draw), tables: []table{r.latencies()}},
+			charts: r.curves(id, draw), tables: []table{r.latencies(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: r.starts(id, draw)},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration", about: []string{"xds"},
 			charts: r.xdsCharts(id, draw), tables: []table{r.xds(), r.streams()}},
@@ -146,7 +146,7 @@ func (r *runReport) own() []table {
 			add("totalResponses"+kind, "xds.responses."+kind, new(r.run.XDS.Responses[kind]))
 		}
 	}
-	return []table{byPhase, r.explained(phases, byPhase.head[1:]), beside}
+	return []table{byPhase, beside}
 }
 
 // ownText prints one of the control plane's metrics, whose name ends in its unit.
@@ -161,33 +161,4 @@ func ownText(name string, v float64) string {
 	default:
 		return number(&v)
 	}
-}
-
-// explained lays the control plane's mean debounce and convergence beside our mean
-// latency of the same phase.
-func (r *runReport) explained(phases []map[string]float64, names []string) table {
-	t := table{head: []string{"mean latency", "its debounce and convergence", "ours", "explained"}}
-	ours := map[string][]latencyRow{}
-	for _, row := range latencyRows(&r.run.Latencies) {
-		if strings.HasPrefix(row.path, "latencies.push.") {
-			ours[string(record.PhaseProbe)] = append(ours[string(record.PhaseProbe)], row)
-		}
-	}
-	for _, kind := range changeKinds {
-		row := latencyRow{"push while rolling out: " + string(kind), "latencies.rolloutPush." + string(kind), false, r.run.Latencies.RolloutPush[kind]}
-		ours[string(record.PhaseRollout)] = append(ours[string(record.PhaseRollout)], row)
-	}
-	for i, metrics := range phases {
-		debounce, ok := metrics["debounceSeconds"]
-		convergence, also := metrics["convergenceSeconds"]
-		phase, _, _ := strings.Cut(names[i], " ")
-		for _, row := range ours[phase] {
-			if !ok || !also || row.value == nil || row.value.Mean == nil || *row.value.Mean <= 0 {
-				continue
-			}
-			its := debounce + convergence
-			t.add(row.name+r.mark(row.path, ""), seconds(&its), seconds(row.value.Mean), percent(new(its / *row.value.Mean)))
-		}
-	}
-	return t
 }
