@@ -62,6 +62,24 @@ func (h *Histogram) Lose(n int64) {
 	h.lost += n
 }
 
+// Merge adds all that other holds, which is left as it is and must not be h.
+func (h *Histogram) Merge(other *Histogram) {
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if other.counts.TotalCount() > 0 {
+		if h.counts.TotalCount() == 0 {
+			h.min, h.max = other.min, other.max
+		}
+		h.min, h.max = min(h.min, other.min), max(h.max, other.max)
+	}
+	h.counts.Merge(other.counts) // of the same range: none is dropped
+	h.lost += other.lost
+	h.clamped += other.clamped
+	h.sum += other.sum
+}
+
 // Summary is the few numbers that stand for a histogram, in Unit. Quantiles
 // are over Count and Lost together, a lost observation being longer than any
 // that came: a quantile that falls among the lost is nil, because all that is
