@@ -30,6 +30,10 @@ type HostService struct {
 	Host            string // that requests name, such as "echo.default.host"
 	Port            int    // that it is called at
 	HTTP2           bool   // its protocol; false = HTTP/1.1
+	// Strict refuses plaintext, and every caller but Callers, whatever the knobs
+	// of the mesh are.
+	Strict  bool
+	Callers []string // service accounts of its namespace
 }
 
 // HostWorkload is a workload of this host beside its proxy. The proxy listens at

@@ -30,7 +30,8 @@ func hostLabels(w controlplane.HostWorkload) map[string]string {
 	return labels
 }
 
-// HostObjects are a ServiceEntry for each service; for each workload its service
+// HostObjects are a ServiceEntry for each service, and for a strict one a
+// PeerAuthentication and an AuthorizationPolicy; for each workload its service
 // account, a Sidecar with its listeners, which bind to its address since nothing
 // is intercepted here, and a WorkloadEntry: Kubernetes has no endpoints on
 // loopback addresses.
@@ -46,6 +47,9 @@ func (c *ControlPlane) HostObjects(services []controlplane.HostService, workload
 			"ports":            []any{map[string]any{"number": int64(s.Port), "name": httpPort, "protocol": protocol(s)}},
 			"workloadSelector": map[string]any{"labels": map[string]any{hostServiceLabel: s.Name}},
 		}))
+		if s.Strict {
+			objects = append(objects, strictness(s)...)
+		}
 	}
 	accounts := map[string]bool{}
 	for _, w := range workloads {
@@ -58,6 +62,26 @@ func (c *ControlPlane) HostObjects(services []controlplane.HostService, workload
 		objects = append(objects, hostScope(w, ports[w.Namespace+"/"+w.Serves]), hostEntry(w))
 	}
 	return objects
+}
+
+// strictness is what makes one service strict: the mesh's other services keep to
+// the knobs.
+func strictness(s controlplane.HostService) []*unstructured.Unstructured {
+	selector := map[string]any{"matchLabels": map[string]any{hostServiceLabel: s.Name}}
+	principals := []any{}
+	for _, account := range s.Callers {
+		principals = append(principals, trustDomain+"/ns/"+s.Namespace+"/sa/"+account)
+	}
+	allow := map[string]any{"selector": selector, "action": "ALLOW"} // without rules nobody
+	if len(principals) > 0 {
+		allow["rules"] = []any{map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": principals}}}}}
+	}
+	return []*unstructured.Unstructured{
+		object("security.istio.io/v1", "PeerAuthentication", s.Namespace, s.Name, map[string]any{
+			"selector": selector, "mtls": map[string]any{"mode": "STRICT"},
+		}),
+		object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, s.Name, allow),
+	}
 }
 
 func protocol(s controlplane.HostService) string {

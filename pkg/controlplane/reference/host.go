@@ -14,6 +14,7 @@ import (
 // its listeners and the endpoints that they lead to.
 func (c *ControlPlane) HostObjects(services []controlplane.HostService, workloads []controlplane.HostWorkload) []*unstructured.Unstructured {
 	serving := map[string]server.HostService{}
+	strict := map[string][]string{} // the callers of those that are
 	for _, s := range services {
 		described := server.HostService{Name: s.Namespace + "/" + s.Name, Host: s.Host, Port: uint32(s.Port), HTTP2: s.HTTP2}
 		for _, w := range workloads {
@@ -26,6 +27,12 @@ func (c *ControlPlane) HostObjects(services []controlplane.HostService, workload
 			}
 		}
 		serving[described.Name] = described
+		if s.Strict {
+			strict[described.Name] = []string{}
+			for _, account := range s.Callers {
+				strict[described.Name] = append(strict[described.Name], server.SPIFFE(s.Namespace, account))
+			}
+		}
 	}
 	var objects []*unstructured.Unstructured
 	accounts := map[string]bool{}
@@ -40,6 +47,7 @@ func (c *ControlPlane) HostObjects(services []controlplane.HostService, workload
 		if w.Serves != "" {
 			host.ListenPort, host.AppPort = uint32(w.ListenPort), uint32(w.AppPort)
 			host.HTTP2 = serving[w.Namespace+"/"+w.Serves].HTTP2
+			host.Callers, host.Strict = strict[w.Namespace+"/"+w.Serves]
 		}
 		for _, e := range w.Egress {
 			host.Egress = append(host.Egress, serving[e.Namespace+"/"+e.Name])

@@ -33,6 +33,8 @@ type Host struct {
 	ListenPort uint32        // where it is called; 0 = nowhere
 	AppPort    uint32        // of 127.0.0.1, where its application listens
 	HTTP2      bool          // what its application speaks; false = HTTP/1.1
+	Strict     bool          // plaintext, and every caller but Callers, is refused whatever the mesh's settings are
+	Callers    []string      // identities
 	Egress     []HostService // called in plain text at Address and their port
 }
 
@@ -85,11 +87,15 @@ func (b *builder) addHost(st *structure, settings Settings, workload string, h H
 }
 
 func hostInbound(settings Settings, h Host) *listenerv3.Listener {
+	filters := []*hcmv3.HttpFilter{router()}
+	if h.Strict {
+		filters = []*hcmv3.HttpFilter{authorization(Settings{DeclaredAuthz: true}, Service{}, h.Callers), router()}
+	}
 	chain := func(protocol string) *listenerv3.FilterChain {
 		return &listenerv3.FilterChain{
 			Name:             protocol,
 			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: protocol},
-			Filters:          []*listenerv3.Filter{inboundManager(h.AppPort, []*hcmv3.HttpFilter{router()})},
+			Filters:          []*listenerv3.Filter{inboundManager(h.AppPort, filters)},
 		}
 	}
 	secure := chain("tls")
@@ -102,7 +108,7 @@ func hostInbound(settings Settings, h Host) *listenerv3.Listener {
 		ListenerFilters: []*listenerv3.ListenerFilter{tlsInspector()},
 		FilterChains:    []*listenerv3.FilterChain{secure},
 	}
-	if !settings.StrictMTLS {
+	if !settings.StrictMTLS && !h.Strict {
 		l.FilterChains = append(l.FilterChains, chain("raw_buffer"))
 	}
 	return l
