@@ -82,6 +82,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newRolloutCommand(s),
 		newXDSCommand(s),
 		newCalibrateCommand(s),
+		newLatencyCommand(s),
 		newReportCommand(s),
 		newCompareCommand(s),
 		newClusterCommand(s),
@@ -90,6 +91,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newCleanupCommand(s),
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
+		newEchoCommand(),
 	)
 	addHelpAndCompletion(root)
 	return root

@@ -144,11 +144,9 @@ func Open(ctx context.Context, l OpenLoad) (*Result, error) {
 // follow obeys the schedule: it never waits for anything else.
 func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
 	schedule := NewSchedule(l.Arrivals, l.Rate, l.Seed)
+	end := l.Warmup + l.Duration
 	for {
-		due := schedule.Next()
-		if due >= l.Warmup+l.Duration {
-			return nil
-		}
+		due := min(schedule.Next(), end)
 		now := s.now()
 		for now < due {
 			if err := l.clock.wait(ctx, due-now); err != nil {
@@ -158,6 +156,9 @@ func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if due == end { // the window's end is waited for, too
+			return nil
 		}
 		s.begin(due, now-due)
 		if !c.call(due) {

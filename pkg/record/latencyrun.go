@@ -30,16 +30,16 @@ type LatencySpec struct {
 	Variants    []string  `json:"variants"`              // none, permissive, strict
 	Preset      string    `json:"preset,omitempty"`
 
-	Arrivals       string    `json:"arrivals,omitempty"` // open loop: constant or poisson
-	Seed           uint64    `json:"seed"`
-	HTTP           int       `json:"http"` // 1 or 2
-	Keepalive      bool      `json:"keepalive"`
-	MaxConnections int       `json:"maxConnections,omitempty"` // open loop: requests that may be under way
-	TimeoutSeconds float64   `json:"timeoutSeconds"`
-	Topology       string    `json:"topology"`    // pair, star or chain
-	Replicas       int       `json:"replicas"`    // of each tier behind the load generator
-	WaitSeconds    []float64 `json:"waitSeconds"` // of each tier, the nearest first
-	KillEvery      float64   `json:"killEverySeconds,omitempty"`
+	Arrivals         string    `json:"arrivals,omitempty"` // open loop: constant or poisson
+	Seed             uint64    `json:"seed"`
+	HTTP             int       `json:"http"` // 1 or 2
+	Keepalive        bool      `json:"keepalive"`
+	MaxConnections   int       `json:"maxConnections,omitempty"` // open loop: requests that may be under way
+	TimeoutSeconds   float64   `json:"timeoutSeconds"`
+	Topology         string    `json:"topology"`    // pair, star or chain
+	Replicas         int       `json:"replicas"`    // of each tier behind the load generator
+	WaitSeconds      []float64 `json:"waitSeconds"` // of each tier, the nearest first
+	KillEverySeconds float64   `json:"killEverySeconds,omitempty"`
 
 	DurationSeconds float64 `json:"durationSeconds,omitempty"` // open loop: of each rate, variant and repeat, warm-ups excluded
 	Rounds          int     `json:"rounds"`                    // that it is divided into

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/report"
+)
+
+type latencyOptions struct {
+	spec   experiment.LatencySpec
+	rps    string
+	chain  string
+	output string
+}
+
+func newLatencyCommand(s streams) *cobra.Command {
+	o := latencyOptions{spec: experiment.DefaultLatencySpec()}
+	cmd := &cobra.Command{
+		Use:   "latency",
+		Short: "Measure what a request pays for the mesh, with and without sidecars",
+		Long: `Sends requests to an echo server of scaler's own, at the same rates without a
+mesh and with one: client, its Envoy, mutual TLS, the server's Envoy, echo. All
+are processes of this machine, against a control plane started for it.
+
+It is an open loop: requests leave on a schedule that is fixed beforehand, and
+their latency counts from when they were due. A server that stalls is seen by
+every request that was due meanwhile. With --connections it is a closed loop,
+in which each connection waits for its answer before it asks again.
+
+The variants take turns in short rounds within each rate. With two repeats or
+more every quantile has an interval, and what is added to the variant none is
+tested. docs/definitions.md says what each figure means.`,
+		Example: `  # what two sidecars add at three rates
+  scaler latency --rps 100,500,1000 --variants none,strict --repeats 3
+
+  # without a mesh at all: what this machine and scaler themselves take
+  scaler latency --variants none
+
+  # three tiers: client's, and two that wait 100 ms each, three of both
+  scaler latency --rps 300 --chain 100ms,100ms
+
+  # a closed loop, a connection for each request
+  scaler latency --connections 32,64,128 --requests 30000 --keepalive=false
+
+  # what clients see of a server that is killed every 10 s
+  scaler latency --rps 100 --duration 60s --kill-server-every 10s -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.rps, "rps", "100,500,1000", "requests a second, several rates one after another")
+	f.StringVar(&o.spec.Preset, "preset", "", "stages: 50, 450 and 3500 RPS, 5 repeats")
+	f.IntSliceVar(&o.spec.Connections, "connections", nil, "a closed loop instead, with so many connections always busy; several one after another")
+	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests of each variant and repeat in a closed loop")
+	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what stands between: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)")
+	f.StringVar(&o.spec.Arrivals, "arrivals", o.spec.Arrivals, "schedule of an open loop: constant or poisson")
+	f.Uint64Var(&o.spec.Seed, "seed", o.spec.Seed, "seed of poisson arrivals")
+	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "version of HTTP: 1 or 2")
+	f.BoolVar(&o.spec.Keepalive, "keepalive", o.spec.Keepalive, "use connections for more than one request")
+	f.IntVar(&o.spec.MaxConnections, "max-connections", o.spec.MaxConnections, "most requests under way in an open loop; beyond it they count as not sent")
+	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, from when it was due, after which a request has failed")
+	f.StringVar(&o.spec.Topology, "topology", o.spec.Topology, "pair, star (a client and several servers) or chain")
+	f.IntVar(&o.spec.Servers, "servers", 0, "servers of a star, or of each tier of a chain (default 3)")
+	f.StringVar(&o.chain, "chain", "", "a chain: how long each tier waits, as in 100ms,100ms")
+	f.DurationVar(&o.spec.KillEvery, "kill-server-every", 0, "kill a server, which is started again at once, and show errors over time")
+	f.DurationVar(&o.spec.Duration, "duration", o.spec.Duration, "length of each rate, variant and repeat")
+	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "rounds that it is divided into, in which the variants take turns")
+	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "time before each round whose requests do not count")
+	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "repeats of everything, for intervals")
+	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: istiod or reference")
+	addComponentFlags(f, &o.spec.Programs)
+	addEnvoyFlag(f, &o.spec.Programs)
+	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
+	for flag, values := range map[string][]string{
+		"output": report.Formats, "preset": {experiment.StagesPreset},
+		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
+		"topology":      {experiment.PairTopology, experiment.StarTopology, experiment.ChainTopology},
+		"variants":      {experiment.VariantNone, experiment.VariantPermissive, experiment.VariantStrict},
+		"control-plane": {"istiod", "reference"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+// parse makes the spec of the flags.
+func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
+	if err := parseOutput(o.output, report.Formats...); err != nil {
+		return err
+	}
+	if o.spec.RPS, err = experiment.ParseRates(o.rps); err != nil {
+		return usagef("parsing --rps %q: want requests a second, as in 100,500,1000", o.rps)
+	}
+	if cmd.Flags().Changed("chain") {
+		if o.spec.Chain, err = experiment.ParseWaits(o.chain); err != nil {
+			return usagef("parsing --chain %q: want how long each tier waits, as in 100ms,100ms", o.chain)
+		}
+	}
+	if o.spec, err = o.spec.Prepare(cmd.Flags().Changed); err != nil {
+		return usagef("%w", err)
+	}
+	if err := o.spec.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	o.spec.State, err = stateDir()
+	return err
+}
+
+func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
+	if err := o.parse(cmd); err != nil {
+		return err
+	}
+	shown := newProgress(s.err)
+	defer shown.close()
+	o.spec.Programs.Progress = shown.say
+	run, err := experiment.Latency(cmd.Context(), o.spec, experiment.LatencyProgress{
+		Say:    shown.say,
+		Status: func(done, of int) { shown.show("", fmt.Sprintf("round %d of %d", done+1, of)) },
+	})
+	shown.close()
+	if run.Status == "" { // nothing came to be measured
+		return err
+	}
+	if printErr := report.PrintLatency(s.out, o.output, &run); printErr != nil {
+		return printErr
+	}
+	return err
+}

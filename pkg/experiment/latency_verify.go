@@ -1,0 +1,120 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dataplane"
+)
+
+const (
+	// throughInARow is how many requests must get through before a variant counts
+	// as ready: each of an Envoy's workers learns of a change by itself.
+	throughInARow = 20
+	verifyEvery   = 100 * time.Millisecond
+)
+
+// errPlaintext says that a strict variant would measure something else.
+var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
+
+// verify returns when requests get through a variant and its last tier sees who
+// calls: what is measured then is mutual TLS. A strict variant must refuse
+// plaintext, and a permissive one must not. ctx is unlimited, for reading what
+// was wrong.
+func (m *latencyMesh) verify(limited, ctx context.Context, v *meshVariant) error {
+	client := m.run.client()
+	defer client.CloseIdleConnections()
+	caller := clientTier
+	if n := len(v.services); n > 1 {
+		caller = v.services[n-2].Name
+	}
+	identity := fmt.Sprintf("/ns/%s/sa/%s", v.client.Namespace, caller)
+	way := egress(v.client, v.services[0])
+	row := 0
+	for row < throughInARow {
+		err := seen(limited, client, way, identity)
+		row++
+		if err == nil {
+			continue
+		}
+		row = 0
+		if waitErr := until(limited, time.Now().Add(verifyEvery)); waitErr != nil {
+			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarPatience, err), m.refusals(ctx))
+		}
+	}
+	return m.verifyPlaintext(limited, client, v)
+}
+
+// client is one for a few requests.
+func (r *latencyRun) client() *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(r.spec.HTTP == 1)
+	protocols.SetUnencryptedHTTP2(r.spec.HTTP == 2)
+	return &http.Client{Transport: &http.Transport{Protocols: protocols}, Timeout: r.spec.Timeout}
+}
+
+// seen is nil when a request is answered by the last tier, which saw a caller of
+// that identity.
+func seen(ctx context.Context, client *http.Client, to dataplane.Target, identity string) error {
+	answer, err := get(ctx, client, to, dataplane.HeadersPath)
+	if err != nil {
+		return err
+	}
+	var headers http.Header
+	if err := json.Unmarshal(answer, &headers); err != nil {
+		return fmt.Errorf("reading what the server saw: %w", err)
+	}
+	if cert := headers.Get("X-Forwarded-Client-Cert"); !strings.Contains(cert, identity) {
+		return fmt.Errorf("the server saw X-Forwarded-Client-Cert %q: want a caller of spiffe://...%s", cert, identity)
+	}
+	return nil
+}
+
+// get returns the body of a good answer.
+func get(ctx context.Context, client *http.Client, to dataplane.Target, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+to.Addresses[0]+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = to.Host
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", answer.Status, strings.TrimSpace(string(text)))
+	}
+	return text, err
+}
+
+// verifyPlaintext sends a request past the client's sidecar.
+func (m *latencyMesh) verifyPlaintext(ctx context.Context, client *http.Client, v *meshVariant) error {
+	for i, tier := range v.tiers {
+		for _, w := range tier {
+			_, err := get(ctx, client, directly(w, v.services[i]), "/")
+			switch {
+			case v.services[i].Strict && err == nil:
+				return fmt.Errorf("%s: %w", w.Name, errPlaintext)
+			case !v.services[i].Strict && err != nil:
+				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar: %w", w.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// directly is a workload's inbound listener.
+func directly(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
+	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, strconv.Itoa(w.ListenPort))}, Host: s.Host}
+}

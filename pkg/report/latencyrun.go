@@ -1,0 +1,177 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// PrintLatency writes what `scaler latency` found in one of Formats.
+func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
+	return printObject(w, format, run, func() document { return latencyDocument(run) })
+}
+
+func latencyDocument(l *record.LatencyRun) document {
+	r := runReport{run: &record.Run{
+		Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
+	}}
+	r.doubts.number(r.run)
+	title := "latency: " + string(l.Status)
+	if l.Reason != "" {
+		title += " (" + l.Reason + ")"
+	}
+	d := document{
+		title: title,
+		facts: []fact{
+			{"load", loadText(l.Spec)},
+			{"way", wayText(l.Spec)},
+			{"rounds", fmt.Sprintf("%s of each variant in turn, %s", many(l.Spec.Rounds, "round"), many(l.Spec.Repeats, "repeat"))},
+			{"machine", machineText(l.Environment)},
+			{"started", r.startedText()},
+		},
+		warnings: r.doubts.lines(false),
+	}
+	if cp := l.Environment.ControlPlane; cp.Name != "" {
+		d.facts = append(d.facts, fact{"control plane", controlPlaneText(cp)})
+	}
+	for _, t := range []table{r.requests(l), addedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
+		if len(t.rows) > 0 {
+			d.tables = append(d.tables, t)
+		}
+	}
+	return d
+}
+
+func loadText(s record.LatencySpec) string {
+	texts := []string{fmt.Sprintf("open loop, %s, HTTP/%d", s.Arrivals, s.HTTP)}
+	if len(s.Connections) > 0 {
+		texts[0] = fmt.Sprintf("closed loop of %d requests, HTTP/%d", s.Requests, s.HTTP)
+	}
+	if !s.Keepalive {
+		texts = append(texts, "a connection for each request")
+	}
+	return strings.Join(texts, ", ")
+}
+
+func wayText(s record.LatencySpec) string {
+	switch {
+	case s.Topology == "chain":
+		var waits []string
+		for _, w := range s.WaitSeconds {
+			waits = append(waits, seconds(&w))
+		}
+		return fmt.Sprintf("chain that waits %s, %d of each", strings.Join(waits, ", "), s.Replicas)
+	case s.Topology == "star":
+		return fmt.Sprintf("star of %s", many(s.Replicas, "server"))
+	default:
+		return "a client and a server"
+	}
+}
+
+// offered names a row's load.
+func offered(row *record.LatencyRow) string {
+	if row.Connections > 0 {
+		return many(row.Connections, "connection")
+	}
+	return threeDigits(row.RPS) + " RPS"
+}
+
+// requests shows latency and what became of the requests.
+func (r *runReport) requests(l *record.LatencyRun) table {
+	t := table{left: 1, head: []string{"load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99"}}
+	for i := range l.Rows {
+		row := &l.Rows[i]
+		about := fmt.Sprintf("rows[%d]", i)
+		cells := []string{offered(row), row.Variant + r.mark(about+".latency", "")}
+		all := row.Latency.Quantiles()
+		intervals := row.Latency.Intervals
+		if intervals == nil {
+			intervals = &record.Quantiles[record.Interval]{}
+		}
+		for _, name := range record.QuantileNames {
+			cells = append(cells, quantile(&row.Latency.Latency, *all.At(name))+intervalText(*intervals.At(name)))
+		}
+		cells = append(cells, threeDigits(row.AchievedRPS)+"/s", count(&row.Errors), count(&row.NotSent))
+		if row.Lateness != nil {
+			cells = append(cells, seconds(row.Lateness.P50), seconds(row.Lateness.P99))
+		} else {
+			cells = append(cells, absent, absent)
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+func intervalText(i *record.Interval) string {
+	if i == nil {
+		return ""
+	}
+	// Below zero there is no latency; Student's t does not know.
+	low := max(i.Low, 0)
+	return " (" + seconds(&low) + " to " + seconds(&i.High) + ")"
+}
+
+// addedTable shows what each variant has over none; a difference that repeats
+// cannot tell from none prints as ~.
+func addedTable(l *record.LatencyRun) table {
+	t := table{left: 1, head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
+	for i := range l.Rows {
+		row := &l.Rows[i]
+		if row.Added == nil {
+			continue
+		}
+		cells := []string{offered(row), row.Variant}
+		for _, name := range record.QuantileNames {
+			cells = append(cells, addedText(*row.Added.At(name)))
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+func addedText(a *record.Added) string {
+	switch {
+	case a == nil:
+		return absent
+	case a.Significant == nil:
+		return seconds(&a.Seconds) + " (one repeat)"
+	case !*a.Significant:
+		return "~"
+	default:
+		return seconds(&a.Seconds) + " (" + seconds(&a.Interval.Low) + " to " + seconds(&a.Interval.High) + ")"
+	}
+}
+
+func sidecarTable(l *record.LatencyRun) table {
+	t := table{left: 2, head: []string{"sidecars", "variant", "tier", "count", "cores of each", "memory of each", "cores per 1000 RPS, all"}}
+	for i := range l.Rows {
+		row := &l.Rows[i]
+		if row.Sidecars == nil {
+			continue
+		}
+		for n, tier := range row.Sidecars.Tiers {
+			total := ""
+			if n == 0 {
+				total = number(row.Sidecars.CoresPer1000RPS)
+			}
+			t.add(offered(row), row.Variant, tier.Tier, count(&tier.Count), number(&tier.Cores), bytes(&tier.MemoryBytes), total)
+		}
+	}
+	return t
+}
+
+// timelineTable shows the seconds in which anything failed.
+func timelineTable(l *record.LatencyRun) table {
+	t := table{left: 1, head: []string{"errors over time", "variant", "repeat", "second", "requests", "errors", "not sent"}}
+	for i := range l.Rows {
+		row := &l.Rows[i]
+		for _, s := range row.Timeline {
+			if s.Errors+s.NotSent > 0 {
+				t.add(offered(row), row.Variant, count(&s.Repeat), count(&s.Second), count(&s.Requests), count(&s.Errors), count(&s.NotSent))
+			}
+		}
+	}
+	return t
+}
