@@ -17,7 +17,7 @@ var floors = [][]string{
 	},
 	{ // mechanisms, and what reads records
 		"pkg/component", "pkg/cluster", "pkg/controlplane", "pkg/rollout", "pkg/observe", "pkg/xdsprobe",
-		"pkg/sidecar", "pkg/dataplane", "pkg/recorder",
+		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
 	{"pkg/experiment"},

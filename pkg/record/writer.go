@@ -138,6 +138,10 @@ func histogramPath(dir, name string) string {
 // was read; stats.ReadHistogram reads it.
 func (r *Run) HistogramPath(name string) string { return histogramPath(r.Dir, name) }
 
+// PrometheusPath is the folder of the time series of a run that was read; a
+// run that ended early may have none.
+func (r *Run) PrometheusPath() string { return filepath.Join(r.Dir, prometheusDir) }
+
 // Close ends the writing. It does not change run.json. Closing again does
 // nothing.
 func (w *Writer) Close() error {

@@ -173,12 +173,14 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 }
 
 // ready asks Prometheus whether it serves queries.
-func (r *Recorder) ready(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/-/ready", nil)
+func (r *Recorder) ready(ctx context.Context) error { return ready(ctx, r.transport, r.url) }
+
+func ready(ctx context.Context, transport *http.Transport, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/ready", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := r.transport.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

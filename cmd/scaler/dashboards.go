@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/dashboards"
+	"scaler.mesh/scaler/pkg/grafana"
+)
+
+func newDashboardsCommand(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dashboards",
+		Short: "Export or push the Grafana dashboards, or serve them with a run's data",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDashboardsExportCommand(s), newDashboardsPushCommand(s), newDashboardsServeCommand(s))
+	return cmd
+}
+
+func newDashboardsExportCommand(s streams) *cobra.Command {
+	var prometheusURL string
+	cmd := &cobra.Command{
+		Use:   "export DIR",
+		Short: "Write the dashboards, and files that provision a Grafana with them",
+		Long: `Write the dashboards into DIR/dashboards, and into DIR/provisioning what makes a
+Grafana load them and ask a Prometheus: its setting paths.provisioning is to be
+that folder. Files of an earlier export are overwritten.`,
+		Example: `  scaler dashboards export grafana --prometheus-url http://prometheus:9090
+  GF_PATHS_PROVISIONING=$PWD/grafana/provisioning grafana server --homepath /usr/share/grafana`,
+		Args: exactlyOne("DIR", "scaler dashboards export grafana"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := grafana.ParseURL(prometheusURL); err != nil {
+				return usagef("parsing --prometheus-url %q: want the address of a Prometheus, as in http://localhost:9090", prometheusURL)
+			}
+			exported, err := dashboards.Export(args[0], prometheusURL)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "dashboards    %s\nprovisioning  %s\n", exported.Dashboards, exported.Provisioning)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&prometheusURL, "prometheus-url", "http://localhost:9090", "`URL` of the Prometheus that Grafana is to ask")
+	return cmd
+}
+
+func newDashboardsPushCommand(s streams) *cobra.Command {
+	var (
+		target grafana.Target
+		output string
+	)
+	cmd := &cobra.Command{
+		Use:   "push",
+		Short: "Write the dashboards into a Grafana that runs",
+		Long: `Write the dashboards into the folder "scaler" of a Grafana that runs, over its
+HTTP API. The folder is made where it is missing; dashboards of an earlier push
+are overwritten. The token is of a service account whose role is Editor.
+
+Which Prometheus the dashboards ask is chosen on the dashboards themselves.`,
+		Example: `  GRAFANA_TOKEN=... scaler dashboards push --url https://grafana.example`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
+				return err
+			}
+			if _, err := grafana.ParseURL(target.URL); err != nil {
+				return usagef("parsing --url %w", err)
+			}
+			if target.Token == "" {
+				target.Token = os.Getenv("GRAFANA_TOKEN")
+			}
+			all, err := dashboards.All()
+			if err != nil {
+				return err
+			}
+			pushed, err := grafana.Push(cmd.Context(), target, all)
+			if err != nil {
+				return fmt.Errorf("pushing dashboards: %w", err)
+			}
+			return printList(s.out, output, "DashboardList", pushed, []string{"UID", "TITLE", "URL"}, func(p grafana.Pushed) []string {
+				return []string{p.UID, p.Title, p.URL}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&target.URL, "url", "", "`URL` of the Grafana; required")
+	cmd.Flags().StringVar(&target.Token, "token", "", "`token` of a service account (default $GRAFANA_TOKEN, which others on this machine do not see)")
+	addListOutputFlag(cmd.Flags(), &output)
+	return cmd
+}
+
+// exactlyOne is the check of a command that takes one argument, with an example
+// of its use.
+func exactlyOne(name, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return usagef("%d arguments: want one %s, as in '%s'", len(args), name, example)
+		}
+		return nil
+	}
+}

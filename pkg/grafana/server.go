@@ -1,0 +1,198 @@
+package grafana
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/dashboards"
+	"scaler.mesh/scaler/internal/process"
+)
+
+// startTimeout bounds a start: making its database takes Grafana longest, and
+// Docker may have to fetch the image first.
+const startTimeout = 5 * time.Minute
+
+// StartOptions say what a Grafana is to show, and where.
+type StartOptions struct {
+	// Dir is made and takes its data and what it is provisioned with. Removing
+	// it is left to the caller.
+	Dir string
+	// Group is what it runs in.
+	Group *process.Group
+	// Log takes its output; "" discards it.
+	Log string
+	// Address is HOST:PORT; "" means a free port of 127.0.0.1.
+	Address string
+	// PrometheusURL is what its data source asks.
+	PrometheusURL string
+}
+
+// Server is a Grafana that runs, with scaler's dashboards. Everybody who can
+// reach it may do everything in it: it belongs on an address of this machine.
+type Server struct {
+	url  string
+	proc *process.Process
+	// container is the name of a Docker container, docker the program; "" of a
+	// program that ends with its group.
+	container, docker string
+}
+
+// Start starts a Grafana and returns when it serves the dashboards. On error it
+// may have been started: it is in the group.
+func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error) {
+	exported, err := dashboards.Export(opts.Dir, opts.PrometheusURL)
+	if err != nil {
+		return nil, fmt.Errorf("starting Grafana: %w", err)
+	}
+	if opts.Address == "" {
+		ports, err := process.FreePorts(1)
+		if err != nil {
+			return nil, fmt.Errorf("starting Grafana: %w", err)
+		}
+		opts.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	}
+	settings, err := settings(opts, exported)
+	if err != nil {
+		return nil, fmt.Errorf("starting Grafana: %w", err)
+	}
+	s := &Server{url: "http://" + opts.Address}
+	spec := l.program(settings, opts)
+	if l.image != "" {
+		s.container, s.docker = fmt.Sprintf("scaler-grafana-%d", os.Getpid()), l.path
+		spec = l.container(s.container, settings, opts)
+	}
+	if s.proc, err = opts.Group.Start(spec); err != nil {
+		return nil, fmt.Errorf("starting Grafana: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := process.WaitReady(limited, s.proc, s.ready); err != nil {
+		return s, fmt.Errorf("starting Grafana: %w", err)
+	}
+	return s, nil
+}
+
+// settings are Grafana's, as it takes them from its environment.
+func settings(opts StartOptions, exported dashboards.Exported) (map[string]string, error) {
+	host, port, err := net.SplitHostPort(opts.Address)
+	if err != nil {
+		return nil, err
+	}
+	all, err := dashboards.All()
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(opts.Dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return nil, err
+	}
+	return map[string]string{
+		"GF_PATHS_DATA":         data,
+		"GF_PATHS_LOGS":         filepath.Join(data, "log"),
+		"GF_PATHS_PLUGINS":      filepath.Join(data, "plugins"),
+		"GF_PATHS_PROVISIONING": exported.Provisioning,
+		"GF_SERVER_HTTP_ADDR":   host,
+		"GF_SERVER_HTTP_PORT":   port,
+		"GF_LOG_MODE":           "console",
+		"GF_LOG_LEVEL":          "warn",
+		// Who can reach it may use it: it is here for one reader, and then gone.
+		"GF_AUTH_ANONYMOUS_ENABLED":  "true",
+		"GF_AUTH_ANONYMOUS_ORG_ROLE": "Admin",
+		"GF_AUTH_DISABLE_LOGIN_FORM": "true",
+		// It asks nobody for anything.
+		"GF_ANALYTICS_REPORTING_ENABLED":             "false",
+		"GF_ANALYTICS_CHECK_FOR_UPDATES":             "false",
+		"GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES":      "false",
+		"GF_NEWS_NEWS_FEED_ENABLED":                  "false",
+		"GF_PLUGINS_PREINSTALL_DISABLED":             "true",
+		"GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH":  filepath.Join(exported.Dashboards, all[0].UID+".json"),
+		"GF_SNAPSHOTS_EXTERNAL_ENABLED":              "false",
+		"GF_PLUGINS_PUBLIC_KEY_RETRIEVAL_DISABLED":   "true",
+		"GF_UNIFIED_ALERTING_ENABLED":                "false",
+		"GF_ALERTING_ENABLED":                        "false",
+		"GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
+	}, nil
+}
+
+func (l Launcher) program(settings map[string]string, opts StartOptions) process.Spec {
+	args := []string{"--homepath", l.home}
+	if filepath.Base(l.path) != "grafana-server" { // which newer releases have no more
+		args = append([]string{"server"}, args...)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + opts.Dir}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		env = append(env, name+"="+settings[name])
+	}
+	return process.Spec{Name: "grafana", Path: l.path, Args: args, Env: env, Dir: opts.Dir, Log: opts.Log}
+}
+
+// container runs Grafana in Docker with the network and the files of this
+// machine, as far as it needs them, and as this user, so that the files can be
+// removed.
+func (l Launcher) container(name string, settings map[string]string, opts StartOptions) process.Spec {
+	args := []string{
+		"run", "--rm", "--name", name, "--network", "host",
+		"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()),
+		"--volume", opts.Dir + ":" + opts.Dir,
+	}
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		args = append(args, "--env", key+"="+settings[key])
+	}
+	// Docker's client finds its server by its own variables.
+	return process.Spec{Name: "grafana", Path: l.path, Args: append(args, l.image), Env: os.Environ(), Dir: opts.Dir, Log: opts.Log}
+}
+
+// ready asks whether Grafana has the dashboards, which it reads as it starts.
+func (s *Server) ready(ctx context.Context) error {
+	base, err := ParseURL(s.url)
+	if err != nil {
+		return err
+	}
+	all, err := dashboards.All()
+	if err != nil {
+		return err
+	}
+	c := client{base: base, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	for _, d := range all {
+		if err := c.call(ctx, http.MethodGet, "/api/dashboards/uid/"+d.UID, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// URL is where its pages are.
+func (s *Server) URL() string { return s.url }
+
+// Done is closed when Grafana has ended. Err then says why, and is nil when its
+// group was stopped.
+func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
+
+// Err is described at Done.
+func (s *Server) Err() error { return s.proc.Err() }
+
+// Stop removes what does not end with the group's processes: a container whose
+// client was killed goes on.
+func (s *Server) Stop(ctx context.Context) error {
+	if s.container == "" {
+		return nil
+	}
+	if err := s.proc.Stop(ctx); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, s.docker, "rm", "--force", s.container).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "No such container") { // gone already, as it should be
+		return fmt.Errorf("removing container %s: %s", s.container, lastLine(out, err))
+	}
+	return nil
+}
