@@ -1,0 +1,75 @@
+package recorder
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tsdb makes a folder look like what a recorder leaves.
+func tsdb(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestCheckTSDBs(t *testing.T) {
+	one, other := tsdb(t, "01A/meta.json"), tsdb(t, "01B/meta.json")
+	killed, empty := tsdb(t, "wal/00000000", "prometheus.yml"), t.TempDir()
+	for _, test := range []struct {
+		name string
+		dirs []string
+		want string
+	}{
+		{"one", []string{one}, ""},
+		{"several", []string{one, other}, ""},
+		{"one of a killed recorder", []string{killed}, ""},
+		{"of a killed recorder beside others", []string{one, killed}, "want it alone"},
+		{"empty", []string{one, empty}, "no time series in it"},
+		{"missing", []string{filepath.Join(empty, "prometheus")}, "no time series in it"},
+		{"a file", []string{filepath.Join(one, "01A", "meta.json")}, "not a directory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := CheckTSDBs(test.dirs)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if got, want := errors.Is(err, ErrNoSeries), strings.HasPrefix(test.want, "no time series"); got != want {
+				t.Errorf("ErrNoSeries is %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestGather(t *testing.T) {
+	one := tsdb(t, "01A/meta.json", "01A/chunks/000001", "prometheus.yml", "lock")
+	other := tsdb(t, "01B/meta.json")
+	to := filepath.Join(t.TempDir(), "data")
+	if err := gather(to, []string{one, other, one}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := filepath.WalkDir(to, func(path string, entry os.DirEntry, err error) error {
+		if !entry.IsDir() {
+			got = append(got, strings.TrimPrefix(path, to+"/"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "01A/chunks/000001 01A/meta.json 01B/meta.json"; strings.Join(got, " ") != want {
+		t.Errorf("gathered %q, want %q", got, want)
+	}
+}
