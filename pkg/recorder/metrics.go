@@ -51,6 +51,7 @@ var (
 	podStates     = []string{"created", "ready"}
 	sidecarStates = []string{"connected", "complete", "converged"}
 	resourceTypes = []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}
+	changeKinds   = []string{"endpointAdd", "endpointRemove", "endpointHealth", "route", "policy"}
 )
 
 // Metrics are scaler's own, for the run that it drives; the record has its own
@@ -123,6 +124,11 @@ func (m *Metrics) zero() {
 	}
 	for _, vec := range []*prometheus.CounterVec{m.responses, m.responseBytes, m.wasted, m.acks, m.nacks} {
 		for _, kind := range resourceTypes {
+			vec.WithLabelValues(kind)
+		}
+	}
+	for _, vec := range []*prometheus.HistogramVec{m.push, m.first, m.last} {
+		for _, kind := range changeKinds {
 			vec.WithLabelValues(kind)
 		}
 	}

@@ -106,7 +106,8 @@ func TestMetricsHistogramsAreNativeAndClassic(t *testing.T) {
 		if name := family.GetName(); !strings.HasPrefix(name, namespace+"_") || !strings.HasSuffix(name, "_seconds") {
 			continue
 		}
-		h := family.GetMetric()[0].GetHistogram()
+		// Of those with labels, the last is the one that was observed.
+		h := family.GetMetric()[len(family.GetMetric())-1].GetHistogram()
 		if h.GetSampleCount() != 1 || len(h.GetBucket()) == 0 || len(h.GetPositiveSpan()) == 0 {
 			t.Errorf("%s: %d observations, %d buckets, %d spans", family.GetName(), h.GetSampleCount(), len(h.GetBucket()), len(h.GetPositiveSpan()))
 		}
