@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -10,12 +12,14 @@ import (
 )
 
 type calibrateOptions struct {
-	spec   experiment.CalibrateSpec
-	output string
+	spec     experiment.CalibrateSpec
+	faithful experiment.FidelitySpec
+	fidelity bool
+	output   string
 }
 
 func newCalibrateCommand(s streams) *cobra.Command {
-	o := calibrateOptions{spec: experiment.DefaultCalibrateSpec()}
+	o := calibrateOptions{spec: experiment.DefaultCalibrateSpec(), faithful: experiment.DefaultFidelitySpec()}
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the instrument itself, against a control plane that costs next to nothing",
@@ -29,13 +33,23 @@ part of every record (instrument.floor). A rollout makes it where it is missing.
 
 --delay and --drop make the control plane late, and lossy, by a known amount:
 the latencies must move by just that, and as many must be lost. Such a
-calibration is not kept.`,
+calibration is not kept.
+
+--fidelity compares a simulated sidecar with a real one instead: an Envoy with
+Istio's agent, as two pods of one workload on istiod. Both are seen by one proxy
+between them and istiod, for each knob and each mode: what they say of themselves,
+the requests that they send, what they hold, and when, at the start, while the
+mesh changes, and after their streams were broken. It ends with 3 if they differ
+in a way that is not known and explained.`,
 		Example: `  # 100, 1000 and 5000 sidecars
   scaler calibrate -o json
 
   # does a delay of 50 ms show as 50 ms, and are 5 % lost when 5 % are dropped?
   scaler calibrate --sidecars 100
-  scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s`,
+  scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s
+
+  # is a simulated sidecar what it simulates?
+  scaler calibrate --fidelity --envoy /usr/bin/envoy`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
@@ -48,6 +62,12 @@ calibration is not kept.`,
 	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane is not to send")
 	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, beyond --delay, after which a push counts as lost")
 	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "how long nothing is done, to measure what holding the sidecars takes")
+	f.BoolVar(&o.fidelity, "fidelity", false, "compare a simulated sidecar with a real Envoy")
+	f.StringSliceVar(&o.faithful.Cases, "cases", o.faithful.Cases, "with --fidelity: modes, and knobs alone, to compare under")
+	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: how often each sidecar is started, for each case")
+	f.Uint64Var(&o.faithful.Seed, "seed", o.faithful.Seed, "with --fidelity: decides the changes of the mesh; --changes is their number, 200 if not set")
+	f.StringVar(&o.faithful.Programs.Envoy, "envoy", "", "with --fidelity: the Envoy to compare with (default: that in PATH, or the component's)")
+	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder of ready programs ($SCALER_BIN_DIR)")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": report.Formats} {
@@ -59,6 +79,14 @@ calibration is not kept.`,
 func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	if err := parseOutput(o.output, report.Formats...); err != nil {
 		return err
+	}
+	if o.fidelity {
+		return o.runFidelity(cmd, s)
+	}
+	for _, flag := range fidelityFlags {
+		if cmd.Flags().Changed(flag) {
+			return usagef("parsing --%s %q: want none without --fidelity", flag, cmd.Flags().Lookup(flag).Value)
+		}
 	}
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
@@ -72,4 +100,43 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	return report.PrintCalibration(s.out, o.output, &c)
+}
+
+// fidelityFlags mean something with --fidelity alone, floorFlags without it.
+var (
+	fidelityFlags = []string{"cases", "starts", "seed", "envoy"}
+	floorFlags    = []string{"sidecars", "services", "xds", "delay", "drop", "timeout", "hold"}
+)
+
+// errUnfaithful ends a comparison that found what nobody can explain.
+var errUnfaithful = errors.New("the simulated sidecar differs from the real one")
+
+func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
+	for _, flag := range floorFlags {
+		if cmd.Flags().Changed(flag) {
+			return usagef("parsing --%s %q: want none with --fidelity", flag, cmd.Flags().Lookup(flag).Value)
+		}
+	}
+	if cmd.Flags().Changed("changes") {
+		o.faithful.Changes = o.spec.Changes
+	}
+	if err := o.faithful.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	o.faithful.Programs.CacheDir = o.spec.Programs.CacheDir
+	var err error
+	if o.faithful.State, err = stateDir(); err != nil {
+		return err
+	}
+	f, err := experiment.Fidelity(cmd.Context(), o.faithful, progress(s))
+	if err != nil {
+		return err
+	}
+	if err := report.PrintFidelity(s.out, o.output, &f); err != nil {
+		return err
+	}
+	if found := len(f.Unexplained()); found > 0 {
+		return fmt.Errorf("%w in %d ways that are not explained", errUnfaithful, found)
+	}
+	return nil
 }

@@ -110,7 +110,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed) || errors.Is(err, errBound):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful):
 		return exitMissed
 	default:
 		return exitFailed

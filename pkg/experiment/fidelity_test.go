@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+func TestFidelitySpecValidate(t *testing.T) {
+	if err := DefaultFidelitySpec().Validate(); err != nil {
+		t.Errorf("the default is refused: %v", err)
+	}
+	for want, spoil := range map[string]func(*FidelitySpec){
+		`parsing --changes -1: want 0 to 10000`:                                    func(s *FidelitySpec) { s.Changes = -1 },
+		`parsing --starts 0: want 1 to 100`:                                        func(s *FidelitySpec) { s.Starts = 0 },
+		`parsing --cases "x": want permissive or mtls or scope or authz or strict`: func(s *FidelitySpec) { s.Cases = []string{"mtls", "x"} },
+		`parsing --cases "": want permissive or mtls or scope or authz or strict`:  func(s *FidelitySpec) { s.Cases = nil },
+	} {
+		s := DefaultFidelitySpec()
+		spoil(&s)
+		if err := s.Validate(); err == nil || err.Error() != want {
+			t.Errorf("Validate is %v, want %s", err, want)
+		}
+	}
+}
+
+// Every case is another setting of the knobs, and every one can be.
+func TestFidelityCases(t *testing.T) {
+	for i, c := range fidelityCases {
+		if err := c.knobs.Validate(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if slices.ContainsFunc(fidelityCases[:i], func(o fidelityCase) bool { return o.knobs == c.knobs || o.name == c.name }) {
+			t.Errorf("%s is there twice", c.name)
+		}
+	}
+}
+
+func TestPlanMeshChanges(t *testing.T) {
+	mesh := topology.Build(fidelityMesh)
+	spared := mostConnected(mesh)
+	plan := planMeshChanges(mesh, spared, 500, 1)
+	if len(plan) != 500 || !slices.Equal(plan, planMeshChanges(mesh, spared, 500, 1)) || slices.Equal(plan, planMeshChanges(mesh, spared, 500, 2)) {
+		t.Fatal("the plan is not as many changes as asked for, drawn by the seed")
+	}
+	kinds, replicas, there := map[meshChangeKind]int{}, map[int]int{}, map[meshChange]bool{}
+	for _, c := range plan {
+		kinds[c.kind]++
+		thing := meshChange{kind: c.kind, service: c.service}
+		switch {
+		case c.kind == scaleChange:
+			if c.service == spared || c.value < 1 || c.value > replicasMost || c.value == replicas[c.service] {
+				t.Errorf("%s: want another number of replicas, of another service", c)
+			}
+			replicas[c.service] = c.value
+		case !c.on && !there[thing]:
+			t.Errorf("%s, which is not there", c)
+		}
+		there[thing] = c.on
+	}
+	for _, kind := range []meshChangeKind{scaleChange, healthChange, routeChange, policyChange, serviceChange} {
+		if kinds[kind] < 50 {
+			t.Errorf("%d changes of %s among 500", kinds[kind], kind)
+		}
+	}
+}
+
+func TestUnlike(t *testing.T) {
+	for _, c := range []struct{ a, b, wantA, wantB string }{
+		{"", "", "", ""}, {"abc", "abc", "", ""}, {"abc", "axc", "b", "x"}, {"abc", "ac", "b", ""}, {"aab", "ab", "a", ""}, {"a", "b", "a", "b"},
+	} {
+		a, b := unlike(strings.Split(c.a, ""), strings.Split(c.b, ""))
+		if strings.Join(a, "") != c.wantA || strings.Join(b, "") != c.wantB {
+			t.Errorf("unlike(%q, %q) = %q, %q, want %q, %q", c.a, c.b, a, b, c.wantA, c.wantB)
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   record.Spread
+	}{
+		{nil, record.Spread{}}, {[]float64{2}, record.Spread{Min: 2, Median: 2, Max: 2}},
+		{[]float64{4, 1, 2, 3}, record.Spread{Min: 1, Median: 2.5, Max: 4}}, {[]float64{9, 1, 2}, record.Spread{Min: 1, Median: 2, Max: 9}},
+	} {
+		if got := spread(c.values); got != c.want {
+			t.Errorf("spread is %+v, want %+v", got, c.want)
+		}
+	}
+}
+
+func TestSays(t *testing.T) {
+	content := &convergence.Content{
+		Endpoints: convergence.Endpoints{netip.MustParseAddrPort("10.0.0.2:80"): convergence.Unhealthy, netip.MustParseAddrPort("10.0.0.1:80"): convergence.Healthy},
+		Members:   []string{"b", "a", "b"},
+	}
+	for kind, want := range map[convergence.Type]string{
+		convergence.EDS: "10.0.0.1:80 healthy, 10.0.0.2:80 unhealthy", convergence.RDS: "a, b", convergence.LDS: "", convergence.CDS: "",
+	} {
+		if got := says(convergence.Key{Type: kind}, content); got != want {
+			t.Errorf("%s says %q, want %q", kind, got, want)
+		}
+	}
+	if got := says(convergence.Key{Type: convergence.EDS}, nil); got != "" {
+		t.Errorf("nothing says %q", got)
+	}
+}
+
+// What is not known must not be explained.
+func TestExplain(t *testing.T) {
+	for about, known := range map[string]bool{
+		"node metadata NAME": true, "node metadata PROXY_CONFIG.statusPort": true,
+		"node metadata NAMESPACE": false, "node metadata PROXY_CONFIG.image": false, "start requests": false, "resource held by one alone": false,
+	} {
+		if got := explain(record.Difference{About: about}); (got != "") != known {
+			t.Errorf("%s is explained by %q", about, got)
+		}
+	}
+}
+
+func TestDifferencesSeen(t *testing.T) {
+	seen := differencesSeen{}
+	for range 3 {
+		seen.add(sided("b", simulated, "x"))
+	}
+	seen.add(sided("node metadata NAME", realSide, "y"))
+	got := seen.explained()
+	if len(got) != 2 || got[0] != (record.Difference{About: "b", Real: "-", Simulated: "x", Count: 3}) || got[1].Explained == "" {
+		t.Errorf("differences are %+v", got)
+	}
+	f := record.Fidelity{Cases: []record.FidelityCase{{Differences: got}}}
+	if all := f.Unexplained(); len(all) != 1 || all[0].About != "b" {
+		t.Errorf("unexplained are %+v", all)
+	}
+}

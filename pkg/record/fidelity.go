@@ -1,0 +1,110 @@
+package record
+
+import "time"
+
+// FidelityKind is the kind of a Fidelity.
+const FidelityKind = "Fidelity"
+
+// Fidelity is a simulated sidecar laid beside a real one, two pods of one
+// workload on istiod, as seen between them and istiod.
+type Fidelity struct {
+	APIVersion   string         `json:"apiVersion"`
+	Kind         string         `json:"kind"`
+	Schema       int            `json:"schema"`
+	Machine      Machine        `json:"machine"`
+	Scaler       string         `json:"scaler"` // version
+	Made         time.Time      `json:"made"`
+	Seconds      float64        `json:"seconds"`      // that it took
+	Envoy        string         `json:"envoy"`        // its version
+	ControlPlane string         `json:"controlPlane"` // name and version
+	Cases        []FidelityCase `json:"cases"`
+}
+
+// FidelityCase is the comparison under one setting of the knobs.
+type FidelityCase struct {
+	Name  string `json:"name"`
+	Knobs Knobs  `json:"knobs"`
+
+	// Start is about the sidecars' starts, one after the other.
+	Start Sameness `json:"start"`
+	// Resources are what both hold after the last of them, by type.
+	Resources map[string]HeldResources `json:"resources"`
+	// BytesRatio is simulated over real, of all resources held.
+	BytesRatio float64 `json:"bytesRatio"`
+	// Real and Simulated are the times of the starts.
+	Real      StartTimes `json:"real"`
+	Simulated StartTimes `json:"simulated"`
+
+	// Changes is about the random changes of the mesh, each of them followed by
+	// both.
+	Changes Sameness `json:"changes"`
+	// AfterChanges are what both hold after all of them.
+	AfterChanges map[string]HeldResources `json:"afterChanges"`
+	// Reconnect is about the stream after one that was broken.
+	Reconnect Sameness `json:"reconnect"`
+
+	// Differences that were seen, each once.
+	Differences []Difference `json:"differences"`
+}
+
+// Sameness says how often both sent the same sequence of requests.
+type Sameness struct {
+	Compared int `json:"compared"`
+	Same     int `json:"same"`
+}
+
+// HeldResources are what both hold of one type.
+type HeldResources struct {
+	Real           int `json:"real"` // resources
+	Simulated      int `json:"simulated"`
+	Common         int `json:"common"` // of both, by name
+	RealBytes      int `json:"realBytes"`
+	SimulatedBytes int `json:"simulatedBytes"`
+}
+
+// SameNames reports whether both hold the same resources.
+func (h HeldResources) SameNames() bool { return h.Real == h.Common && h.Simulated == h.Common }
+
+// StartTimes are the times of one side's starts, from the first request on.
+// Times are in seconds.
+type StartTimes struct {
+	First    Spread `json:"firstConfiguration"`    // to the first response
+	Complete Spread `json:"completeConfiguration"` // to the last acknowledgement
+	// Waiting is the part of Complete in which the control plane's answer was
+	// waited for; the rest is the proxy's own doing.
+	Waiting Spread `json:"waiting"`
+}
+
+// Spread is what a few measurements of one thing gave.
+type Spread struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+// Overlaps reports whether some measurement of one lies within the range of the
+// other: then they cannot be told apart by so few.
+func (s Spread) Overlaps(o Spread) bool { return s.Min <= o.Max && o.Min <= s.Max }
+
+// Difference is one way in which a simulated sidecar differs from a real one.
+type Difference struct {
+	About     string `json:"about"` // what differs, as "node INSTANCE_IPS", "start", "LDS 0.0.0.0_80"
+	Real      string `json:"real"`
+	Simulated string `json:"simulated"`
+	Count     int    `json:"count"` // how often it was seen
+	// Explained says why it is as it has to be; "" means that nobody knows.
+	Explained string `json:"explained,omitempty"`
+}
+
+// Unexplained are the differences of all cases that have no explanation.
+func (f *Fidelity) Unexplained() []Difference {
+	var all []Difference
+	for _, c := range f.Cases {
+		for _, d := range c.Differences {
+			if d.Explained == "" {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}

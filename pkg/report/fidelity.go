@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// PrintFidelity writes a comparison with a real sidecar in one of Formats.
+func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
+	return printObject(w, format, f, func() document { return fidelityDocument(f) })
+}
+
+func fidelityDocument(f *record.Fidelity) document {
+	d := document{
+		title: "a simulated sidecar beside a real one",
+		facts: []fact{
+			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(f.Machine.CPUModel), many(f.Machine.CPUs, "CPU"), f.Machine.Kernel)},
+			{"scaler", f.Scaler},
+			{"control plane", f.ControlPlane},
+			{"Envoy", f.Envoy},
+		},
+	}
+	same := table{head: []string{"knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike"}}
+	times := table{head: []string{"knobs", "", "first configuration", "complete", "of that waiting for istiod"}, left: 1}
+	for i := range f.Cases {
+		c := &f.Cases[i]
+		same.add(c.Name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
+		for _, side := range []struct {
+			name string
+			of   record.StartTimes
+		}{{"real", c.Real}, {"simulated", c.Simulated}} {
+			times.add(c.Name, side.name, spread(side.of.First), spread(side.of.Complete), spread(side.of.Waiting))
+		}
+	}
+	d.tables = append(d.tables, same, times)
+	differences := table{head: []string{"difference", "real", "simulated", "explained"}, left: 3}
+	for _, row := range differenceRows(f) {
+		differences.add(row...)
+	}
+	if len(differences.rows) > 0 {
+		d.tables = append(d.tables, differences)
+	}
+	return d
+}
+
+// differenceRows are the differences of all cases, each about one thing once.
+func differenceRows(f *record.Fidelity) [][]string {
+	var rows [][]string
+	seen := map[string]bool{}
+	for _, c := range f.Cases {
+		for _, d := range c.Differences {
+			if why := d.Explained; why == "" {
+				rows = append(rows, []string{c.Name + ": " + d.About, short(d.Real), short(d.Simulated), "no"})
+			} else if !seen[d.About+why] {
+				seen[d.About+why] = true
+				rows = append(rows, []string{d.About, short(d.Real), short(d.Simulated), why})
+			}
+		}
+	}
+	return rows
+}
+
+// short is as much of a text as a table has room for.
+func short(text string) string {
+	const most = 48
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	if text == "" {
+		return absent
+	}
+	return text
+}
+
+// names says how many resources both hold, or which types differ.
+func names(types map[string]record.HeldResources) string {
+	common, differ := 0, ""
+	for _, kind := range slices.Sorted(maps.Keys(types)) {
+		h := types[kind]
+		common += h.Common
+		if !h.SameNames() {
+			differ += fmt.Sprintf(", %s %d and %d", kind, h.Real, h.Simulated)
+		}
+	}
+	if differ != "" {
+		return fmt.Sprintf("%d the same%s", common, differ)
+	}
+	return fmt.Sprintf("%d the same", common)
+}
+
+// ratio is the simulated sidecar's bytes over the real one's.
+func ratio(types map[string]record.HeldResources) string {
+	var real, simulated int
+	for _, h := range types {
+		real += h.RealBytes
+		simulated += h.SimulatedBytes
+	}
+	if real == 0 {
+		return absent
+	}
+	return fmt.Sprintf("%.4f", float64(simulated)/float64(real))
+}
+
+func sameness(s record.Sameness) string {
+	if s.Compared == 0 {
+		return absent
+	}
+	return fmt.Sprintf("%d of %d", s.Same, s.Compared)
+}
+
+// spread is a median with the range around it.
+func spread(s record.Spread) string {
+	return fmt.Sprintf("%s (%s to %s)", seconds(&s.Median), seconds(&s.Min), seconds(&s.Max))
+}

@@ -1,0 +1,212 @@
+package wiretap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// typeNames are what types are called.
+var typeNames = map[string]string{
+	"type.googleapis.com/envoy.config.cluster.v3.Cluster":                "CDS",
+	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment": "EDS",
+	"type.googleapis.com/envoy.config.listener.v3.Listener":              "LDS",
+	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration":       "RDS",
+	"type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig":      "ECDS",
+	"type.googleapis.com/istio.networking.nds.v1.NameTable":              "NDS",
+	"type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig":                "PCDS",
+}
+
+// TypeName is what a type of resources is called for short, as CDS; one that has
+// no such name is called by its URL.
+func TypeName(url string) string {
+	if name, ok := typeNames[url]; ok {
+		return name
+	}
+	return url
+}
+
+// Asked is a request without what differs between two proxies that behave the
+// same: it names the response that it answers by what was in it.
+type Asked struct {
+	At   time.Time
+	Text string
+}
+
+// Requests are the requests of a stream in order, each in words: its type, + the
+// names subscribed to, - those unsubscribed from, ~ those of
+// initial_resource_versions (~! where the version is not the one received last),
+// and "ack" or "nack" with the names in that response. Names are sorted: their
+// order says nothing.
+//
+// versions are those received on earlier streams, by type and name, as
+// [Versions] gives them; nil if there were none.
+func (s *Stream) Requests(versions map[Key]string) []Asked {
+	responses := map[string]Message{}
+	held := map[Key]string{}
+	for k, v := range versions {
+		held[k] = v
+	}
+	var requests []Asked
+	for _, m := range s.Messages {
+		if !m.Request {
+			responses[m.Type+" "+m.Nonce] = m
+			for _, r := range m.Resources {
+				held[Key{TypeName(m.Type), r.Name}] = r.Version
+			}
+			continue
+		}
+		words := []string{TypeName(m.Type)}
+		words = append(words, signed("+", m.Subscribe)...)
+		words = append(words, signed("-", m.Unsubscribe)...)
+		var initial []string
+		for name, version := range m.Initial {
+			if held[Key{TypeName(m.Type), name}] != version {
+				name = "!" + name
+			}
+			initial = append(initial, name)
+		}
+		words = append(words, signed("~", initial)...)
+		if m.Nonce != "" {
+			words = append(words, answered(responses[m.Type+" "+m.Nonce], m)...)
+		}
+		requests = append(requests, Asked{m.At, strings.Join(words, " ")})
+	}
+	return requests
+}
+
+// answered says which response a request acknowledges or rejects.
+func answered(response, m Message) []string {
+	verb := "ack"
+	if m.Rejected != "" {
+		verb = "nack"
+	}
+	if response.Type == "" {
+		return []string{verb, "of nothing"}
+	}
+	var names []string
+	for _, r := range response.Resources {
+		names = append(names, r.Name)
+	}
+	words := append([]string{verb}, signed("", names)...)
+	return append(words, signed("-", response.Removed)...)
+}
+
+// signed are names, sorted, each with a sign before it.
+func signed(sign string, names []string) []string {
+	var words []string
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		words = append(words, sign+name)
+	}
+	return words
+}
+
+// Key is the type, as TypeName gives it, and name of a resource.
+type Key struct{ Type, Name string }
+
+// String returns the key as `CDS name`.
+func (k Key) String() string { return k.Type + " " + k.Name }
+
+// Held is what a proxy that obeys the protocol holds after these streams, one
+// after the other: what it was sent, and was not removed, and for types asked for
+// by name, what it has not unsubscribed from.
+func Held(streams []Stream) map[Key]Resource {
+	held := map[Key]Resource{}
+	for i := range streams {
+		asked := map[Key]bool{}
+		for _, m := range streams[i].Messages {
+			kind := TypeName(m.Type)
+			for _, name := range m.Subscribe {
+				asked[Key{kind, name}] = true
+			}
+			for _, name := range m.Unsubscribe {
+				delete(asked, Key{kind, name})
+				delete(held, Key{kind, name})
+			}
+			for _, r := range m.Resources {
+				if k := (Key{kind, r.Name}); asked[k] || wildcard(kind) {
+					held[k] = r
+				}
+			}
+			for _, name := range m.Removed {
+				delete(held, Key{kind, name})
+			}
+		}
+	}
+	return held
+}
+
+// wildcard reports whether proxies ask for everything of a type.
+func wildcard(kind string) bool { return kind != "EDS" && kind != "RDS" && kind != "ECDS" }
+
+// Versions are those of the resources that were received on streams.
+func Versions(streams []Stream) map[Key]string {
+	versions := map[Key]string{}
+	for i := range streams {
+		for _, m := range streams[i].Messages {
+			for _, r := range m.Resources {
+				versions[Key{TypeName(m.Type), r.Name}] = r.Version
+			}
+		}
+	}
+	return versions
+}
+
+// Complete reports whether the control plane has answered all that the proxy has
+// asked for on the stream, clusters and listeners among it, and the proxy has
+// answered every response.
+func (s *Stream) Complete() bool {
+	due, owed := map[Key]bool{}, map[string]bool{}
+	seen := map[string]bool{}
+	for _, m := range s.Messages {
+		kind := TypeName(m.Type)
+		if m.Request {
+			delete(owed, kind+" "+m.Nonce)
+			for _, name := range m.Subscribe {
+				if _, held := m.Initial[name]; !held {
+					due[Key{kind, name}] = true
+				}
+			}
+			for _, name := range m.Unsubscribe {
+				delete(due, Key{kind, name})
+			}
+			continue
+		}
+		seen[kind], owed[kind+" "+m.Nonce] = true, true
+		for _, r := range m.Resources {
+			delete(due, Key{kind, r.Name})
+		}
+		for _, name := range m.Removed {
+			delete(due, Key{kind, name})
+		}
+	}
+	return seen["CDS"] && seen["LDS"] && len(due) == 0 && len(owed) == 0
+}
+
+// Times say how long the exchange of a stream took up to a moment, and on whose
+// account.
+type Times struct {
+	First    time.Duration // from the first request to the first response
+	Complete time.Duration // from the first request to the last acknowledgement
+	Own      time.Duration // of Complete, what passed before the proxy said something
+}
+
+// Times of a stream up to its last message; an error for one without an answer.
+func (s *Stream) Times() (Times, error) {
+	var t Times
+	answered := false
+	for i, m := range s.Messages {
+		if i > 0 && m.Request {
+			t.Own += m.At.Sub(s.Messages[i-1].At)
+		}
+		if !m.Request && !answered {
+			answered, t.First = true, m.At.Sub(s.Messages[0].At)
+		}
+	}
+	if !answered {
+		return t, fmt.Errorf("stream from %s has no answer", s.From)
+	}
+	t.Complete = s.Messages[len(s.Messages)-1].At.Sub(s.Messages[0].At)
+	return t, nil
+}

@@ -1,0 +1,245 @@
+// Package wiretap stands between a proxy and its control plane: a gRPC server
+// that passes every call on, byte for byte, and writes down what goes over ADS
+// streams of the delta variant. Two proxies that sit behind the same wiretap
+// are seen by the same clock, from the same place, whatever they are made of.
+//
+// What was written down can be replayed to what a proxy holds, and reduced to
+// what it asked for, in order (see Stream.Requests): so a simulated sidecar is
+// laid beside a real one. Starting either is left to others.
+package wiretap
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// deltaMethod is the call whose messages are written down.
+const deltaMethod = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+
+// Options are all that a wiretap needs to stand where it stands.
+type Options struct {
+	Upstream    string          // host:port of the control plane
+	ServerName  string          // name that the control plane's certificate must carry
+	RootPEM     []byte          // roots that certificate is verified against
+	Certificate tls.Certificate // shown to proxies
+}
+
+// Wiretap is a server between proxies and their control plane.
+type Wiretap struct {
+	// fixed after Listen
+	listener net.Listener
+	server   *grpc.Server
+	upstream string
+	trust    credentials.TransportCredentials
+
+	mu      sync.Mutex
+	streams []*Stream
+	cuts    map[*Stream]context.CancelFunc
+	changed chan struct{} // closed, and replaced, with every message
+}
+
+// Listen takes a free port of the loopback interface. Proxies that connect are
+// served once Run is called.
+func Listen(o Options) (*Wiretap, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(o.RootPEM) {
+		return nil, errors.New("reading the control plane's roots: no certificate in them")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for proxies: %w", err)
+	}
+	w := &Wiretap{
+		listener: listener,
+		upstream: o.Upstream,
+		trust:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: o.ServerName, MinVersion: tls.VersionTLS12}),
+		cuts:     map[*Stream]context.CancelFunc{},
+		changed:  make(chan struct{}),
+	}
+	w.server = grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{o.Certificate}, MinVersion: tls.VersionTLS12})),
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxRecvMsgSize(math.MaxInt32),
+		grpc.UnknownServiceHandler(w.pass),
+	)
+	return w, nil
+}
+
+// Address is host:port where proxies find it.
+func (w *Wiretap) Address() string { return w.listener.Addr().String() }
+
+// Run serves until ctx is done, and returns when every stream has ended.
+func (w *Wiretap) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, w.server.Stop)
+	defer stop()
+	err := w.server.Serve(w.listener)
+	if ctx.Err() != nil {
+		w.server.Stop() // waits for the handlers
+		return nil
+	}
+	return fmt.Errorf("serving proxies: %w", err)
+}
+
+// Cut breaks every stream of the proxy with this node id, as a control plane
+// that restarts does, and reports whether there was one.
+func (w *Wiretap) Cut(node string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := false
+	for s, cut := range w.cuts {
+		if s.Node != nil && s.Node.ID == node {
+			cut()
+			found = true
+		}
+	}
+	return found
+}
+
+// Streams are copies of all streams of the proxy with this node id, in the order
+// of their opening.
+func (w *Wiretap) Streams(node string) []Stream {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var streams []Stream
+	for _, s := range w.streams {
+		if s.Node != nil && s.Node.ID == node {
+			streams = append(streams, s.clone())
+		}
+	}
+	return streams
+}
+
+// Changed is closed when something more was written down than at the time of
+// the call.
+func (w *Wiretap) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changed
+}
+
+// pass passes one call on, on a connection of its own, as the proxy has one.
+func (w *Wiretap) pass(_ any, down grpc.ServerStream) error {
+	method, ok := grpc.MethodFromServerStream(down)
+	if !ok {
+		return status.Error(codes.Internal, "a call without a method")
+	}
+	ctx, cancel := context.WithCancel(down.Context())
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+w.upstream, grpc.WithTransportCredentials(w.trust), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)))
+	if err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	defer conn.Close()
+	headers, _ := metadata.FromIncomingContext(ctx)
+	headers = headers.Copy()
+	for _, own := range []string{":authority", "content-type", "user-agent", "grpc-accept-encoding"} {
+		headers.Delete(own)
+	}
+	up, err := conn.NewStream(metadata.NewOutgoingContext(ctx, headers),
+		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	var s *Stream
+	if method == deltaMethod {
+		s = w.open(down.Context(), cancel)
+		defer w.close(s)
+	}
+	return w.relay(up, down, s, cancel)
+}
+
+// relay passes messages on in both directions until the control plane ends the
+// call, or the proxy goes away.
+func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream, cancel context.CancelFunc) error {
+	var group errgroup.Group
+	group.Go(func() error { // ends with the call, at the latest when this handler returns
+		for {
+			var f frame
+			if err := down.RecvMsg(&f); err != nil {
+				return up.CloseSend() // also where the proxy only has nothing more to say
+			}
+			if s != nil {
+				m, node := readRequest(f)
+				w.note(s, m, node)
+			}
+			if err := up.SendMsg(&f); err != nil {
+				return nil // receiving tells why
+			}
+		}
+	})
+	for {
+		var f frame
+		if err := up.RecvMsg(&f); err != nil {
+			cancel()
+			down.SetTrailer(up.Trailer())
+			if errors.Is(err, errEnd) {
+				return nil
+			}
+			return err
+		}
+		if s != nil {
+			m := readResponse(f)
+			w.note(s, m, nil)
+		}
+		if err := down.SendMsg(&f); err != nil {
+			return err
+		}
+	}
+}
+
+// open begins to write a stream down.
+func (w *Wiretap) open(ctx context.Context, cut context.CancelFunc) *Stream {
+	s := &Stream{}
+	if from, ok := peer.FromContext(ctx); ok {
+		s.From = from.Addr.String()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams = append(w.streams, s)
+	w.cuts[s] = cut
+	return s
+}
+
+// close notes that a stream has ended.
+func (w *Wiretap) close(s *Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.Ended = true
+	delete(w.cuts, s)
+	w.tell()
+}
+
+// note adds a message to a stream.
+func (w *Wiretap) note(s *Stream, m Message, node *Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if node != nil {
+		s.Nodes++
+		if s.Node == nil {
+			s.Node = node
+		}
+	}
+	s.Messages = append(s.Messages, m)
+	w.tell()
+}
+
+// tell wakes those who wait. The caller holds mu.
+func (w *Wiretap) tell() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}

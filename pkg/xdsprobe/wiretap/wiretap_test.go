@@ -1,0 +1,175 @@
+package wiretap
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+func TestWiretap(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "wiretap")
+}
+
+// plane answers each request of the delta variant with one resource, and all
+// others with an error.
+type plane struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	headers chan metadata.MD
+}
+
+func (p plane) DeltaAggregatedResources(s grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) error {
+	headers, _ := metadata.FromIncomingContext(s.Context())
+	p.headers <- headers
+	for {
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		if r.GetResponseNonce() == "end" {
+			return status.Error(codes.ResourceExhausted, "enough")
+		}
+		err = s.Send(&discoveryv3.DeltaDiscoveryResponse{
+			TypeUrl: r.GetTypeUrl(), Nonce: "1",
+			Resources: []*discoveryv3.Resource{{Name: "a", Version: "v", Resource: &anypb.Any{TypeUrl: r.GetTypeUrl(), Value: []byte("12345")}}},
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// certificate is one for localhost that vouches for itself.
+func certificate() (tls.Certificate, []byte) {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+var _ = Describe("a wiretap", func() {
+	var (
+		served plane
+		tap    *Wiretap
+		client discoveryv3.AggregatedDiscoveryServiceClient
+	)
+	BeforeEach(func() {
+		before := goleak.IgnoreCurrent()
+		DeferCleanup(func() { Eventually(func() error { return goleak.Find(before) }).Should(Succeed()) })
+		shown, root := certificate()
+		served = plane{headers: make(chan metadata.MD, 8)}
+		server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&shown)))
+		discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, served)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		go func() { _ = server.Serve(listener) }()
+		DeferCleanup(server.Stop)
+
+		tap, err = Listen(Options{Upstream: listener.Addr().String(), ServerName: "localhost", RootPEM: root, Certificate: shown})
+		Expect(err).NotTo(HaveOccurred())
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- tap.Run(ctx) }()
+		DeferCleanup(func() {
+			cancel()
+			Eventually(done).Should(Receive(BeNil()))
+		})
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(root)
+		conn, err := grpc.NewClient("passthrough:///"+tap.Address(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "localhost"})))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(conn.Close)
+		client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+	})
+
+	It("passes a stream on and writes it down", func(ctx SpecContext) {
+		stream, err := client.DeltaAggregatedResources(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer t", "clusterid", "c"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cdsURL, Node: &corev3.Node{
+			Id: "one", Cluster: "mesh", UserAgentName: "envoy",
+			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"NAME": structpb.NewStringValue("one")}},
+		}})).To(Succeed())
+		answer, err := stream.Recv()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.GetResources()).To(HaveLen(1))
+		var headers metadata.MD
+		Expect(served.headers).To(Receive(&headers))
+		Expect(headers.Get("authorization")).To(Equal([]string{"Bearer t"}))
+		Expect(headers.Get("clusterid")).To(Equal([]string{"c"}))
+
+		changed := tap.Changed()
+		Expect(stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cdsURL, ResponseNonce: "end"})).To(Succeed())
+		_, err = stream.Recv()
+		Expect(status.Code(err)).To(Equal(codes.ResourceExhausted))
+		Expect(status.Convert(err).Message()).To(Equal("enough"))
+		Eventually(changed).Should(BeClosed())
+
+		Eventually(func() bool { return tap.Streams("one")[0].Ended }).Should(BeTrue())
+		Expect(tap.Streams("other")).To(BeEmpty())
+		s := tap.Streams("one")[0]
+		Expect(s.Node).To(Equal(&Node{ID: "one", Cluster: "mesh", Metadata: map[string]any{"NAME": "one"}, Others: []string{"user_agent_name"}}))
+		Expect(s.Nodes).To(Equal(1))
+		Expect(s.Messages).To(HaveLen(3))
+		Expect(s.Messages[1].Resources[0].Bytes).To(Equal(5))
+		Expect(Held([]Stream{s})).To(HaveKey(Key{"CDS", "a"}))
+		Expect(tap.Cut("one")).To(BeFalse(), "it has ended")
+	})
+
+	It("breaks the streams of one proxy", func(ctx SpecContext) {
+		open := func(id string) discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient {
+			stream, err := client.DeltaAggregatedResources(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cdsURL, Node: &corev3.Node{Id: id}})).To(Succeed())
+			_, err = stream.Recv()
+			Expect(err).NotTo(HaveOccurred())
+			return stream
+		}
+		one, two := open("one"), open("two")
+		Expect(tap.Cut("one")).To(BeTrue())
+		_, err := one.Recv()
+		Expect(err).To(HaveOccurred())
+		Expect(two.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cdsURL})).To(Succeed())
+		_, err = two.Recv()
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("passes other calls on", func(ctx SpecContext) {
+		stream, err := client.StreamAggregatedResources(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = stream.Recv()
+		Expect(status.Code(err)).To(Equal(codes.Unimplemented))
+	})
+
+	It("needs roots", func() {
+		_, err := Listen(Options{RootPEM: []byte("none")})
+		Expect(err).To(MatchError(ContainSubstring("no certificate")))
+	})
+})
