@@ -33,7 +33,7 @@ func fidelityDocument(f *record.Fidelity) document {
 			name string
 			of   record.StartTimes
 		}{{"real", c.Real}, {"simulated", c.Simulated}} {
-			times.add(c.Name, side.name, spread(side.of.First), spread(side.of.Complete), spread(side.of.Waiting))
+			times.add(c.Name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
 		}
 	}
 	d.tables = append(d.tables, same, times)
@@ -54,18 +54,18 @@ func differenceRows(f *record.Fidelity) [][]string {
 	for _, c := range f.Cases {
 		for _, d := range c.Differences {
 			if why := d.Explained; why == "" {
-				rows = append(rows, []string{c.Name + ": " + d.About, short(d.Real), short(d.Simulated), "no"})
+				rows = append(rows, []string{c.Name + ": " + d.About, shortened(d.Real), shortened(d.Simulated), "no"})
 			} else if !seen[d.About+why] {
 				seen[d.About+why] = true
-				rows = append(rows, []string{d.About, short(d.Real), short(d.Simulated), why})
+				rows = append(rows, []string{d.About, shortened(d.Real), shortened(d.Simulated), why})
 			}
 		}
 	}
 	return rows
 }
 
-// short is as much of a text as a table has room for.
-func short(text string) string {
+// shortened is as much of a text as a table has room for.
+func shortened(text string) string {
 	const most = 48
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
@@ -112,7 +112,7 @@ func sameness(s record.Sameness) string {
 	return fmt.Sprintf("%d of %d", s.Same, s.Compared)
 }
 
-// spread is a median with the range around it.
-func spread(s record.Spread) string {
+// startSpread is a median with the range around it.
+func startSpread(s record.Spread) string {
 	return fmt.Sprintf("%s (%s to %s)", seconds(&s.Median), seconds(&s.Min), seconds(&s.Max))
 }
