@@ -121,6 +121,9 @@ type Metrics struct {
 	// Push names those of Phase whose sum is the mean time from when it learns of
 	// a change until it has sent it, in seconds; none = it does not say.
 	Push []string
+	// CollectURL makes the program collect its garbage before it answers; "" = it
+	// cannot be asked to.
+	CollectURL string
 	// Counters are PromQL of lifetime counts that scaler counts too. When a mesh
 	// is quiet and the program was not restarted, the two are equal. "" = the
 	// control plane does not count it.

@@ -74,6 +74,9 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		return err
 	}
 	*slot = usageOf(usage)
+	if heap := (*slot).HeapBytes; heap != nil && w.name == record.PhaseSteady {
+		heap.Collected = r.live
+	}
 	r.doubtUsage("controlPlane."+string(w.name), usage)
 	for _, c := range r.cluster.Components() {
 		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)

@@ -63,6 +63,7 @@ type rolloutRun struct {
 	lag       *stats.Histogram // how late scaler itself ran while rolling out
 	probeLag  *stats.Histogram // and while changes were followed
 	holdings  holdings         // of the sidecars when converged
+	live      *float64         // bytes of the control plane's heap after a collection at the end of steady; nil = not known
 
 	completed bool          // all phases were done
 	restarted atomic.Bool   // the control plane was
@@ -129,6 +130,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		{"rollout", r.rollout},
 		{"settle", r.settle},
 		{"steady", r.steady},
+		{"collecting garbage", r.collectGarbage},
 		{"probe", r.probe},
 		{"certificate storm", r.certificateStorm},
 		{"churn", r.churn},

@@ -10,10 +10,11 @@ import (
 // Metrics says where istiod's metrics are and what they mean.
 func (c *ControlPlane) Metrics() controlplane.Metrics {
 	return controlplane.Metrics{
-		URL:      fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
-		Phase:    phaseMetrics(),
-		Push:     []string{"debounceSeconds", "convergenceSeconds"},
-		Counters: counters(),
+		URL:        fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
+		CollectURL: fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap?gc=1", c.ports.http), // net/http/pprof
+		Phase:      phaseMetrics(),
+		Push:       []string{"debounceSeconds", "convergenceSeconds"},
+		Counters:   counters(),
 	}
 }
 

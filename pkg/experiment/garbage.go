@@ -1,0 +1,63 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// collectTimeout is how long a control plane may take to collect its garbage.
+const collectTimeout = 30 * time.Second
+
+// collectGarbage has the control plane collect its garbage and reads how much of
+// its heap is live then. What its last collection of its own found may be of the
+// middle of the rollout: in steady state a Go program collects every two minutes.
+// This comes after steady, of which it is no part, because it changes what the
+// program does next. Where it fails there is a warning and no figure.
+func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
+	url := r.adapter.Metrics().CollectURL
+	if url == "" {
+		return nil, nil
+	}
+	if err := r.liveHeap(ctx, url); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		r.warn("controlPlane.steady.heapBytes.collected", "not known: %s", firstLine(err))
+	}
+	return nil, nil
+}
+
+func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
+	limited, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(limited, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking for a garbage collection: %w", err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return fmt.Errorf("asking for a garbage collection: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking for a garbage collection: GET %s: %s", url, response.Status)
+	}
+	done := time.Now()
+	if err := r.recorder.Scraped(limited, done); err != nil {
+		return err
+	}
+	heap, err := r.recorder.Heap(limited, r.controlPlaneName(), done, time.Now())
+	if err != nil {
+		return err
+	}
+	if heap != nil {
+		r.live = &heap.End
+	}
+	return nil
+}
