@@ -30,7 +30,7 @@ var usageRows = []usageRow{
 	{"memory, end", "memoryBytes.end", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).End) }},
 	{"live heap, mean", "heapBytes.mean", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Mean) }},
 	{"live heap, end", "heapBytes.end", func(u *record.Usage) string { return bytes(level(u.HeapBytes).End) }},
-	{"live heap, collected", "heapBytes.collected", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Collected) }},
+	{"live heap, after GC", "heapBytes.collected", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Collected) }},
 	{"saturation", "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
 	{"restarts", "restarts", func(u *record.Usage) string { return count(u.Restarts) }},
 }
