@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/compare"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/report"
@@ -125,6 +126,11 @@ func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 	if run.Status == "" { // nothing came to be measured
 		return err
 	}
+	published, publishedErr := compare.PublishedLatencies(run.Spec.RPS)
+	if publishedErr != nil {
+		return publishedErr
+	}
+	run.Published = published
 	if printErr := report.PrintLatency(s.out, o.output, &run); printErr != nil {
 		return printErr
 	}

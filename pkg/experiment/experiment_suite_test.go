@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/pkg/controlplane/reference"
+	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/sidecar"
 )
 
-// TestMain lets the tests' own program be the reference control plane, and what
-// becomes Envoy, as scaler's is.
+// TestMain lets the tests' own program be the reference control plane, an echo
+// server, and what becomes Envoy, as scaler's is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == reference.Name {
 		if err := serveReference(os.Args[2:]); err != nil {
@@ -29,7 +31,30 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, sidecar.Exec(os.Args[2:]))
 		os.Exit(1)
 	}
+	if len(os.Args) > 1 && os.Args[1] == EchoCommand {
+		fmt.Fprintln(os.Stderr, serveEcho(os.Args[2:]))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
+}
+
+func serveEcho(args []string) error {
+	var o dataplane.EchoOptions
+	var next string
+	f := flag.NewFlagSet(EchoCommand, flag.ContinueOnError)
+	f.StringVar(&o.Listen, "listen", "", "")
+	f.StringVar(&o.Name, "name", "", "")
+	f.DurationVar(&o.Wait, "wait", 0, "")
+	f.StringVar(&next, "next", "", "")
+	f.StringVar(&o.Next.Host, "next-host", "", "")
+	f.IntVar(&o.HTTP, "http", 1, "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if next != "" {
+		o.Next.Addresses = strings.Split(next, ",")
+	}
+	return dataplane.Echo(context.Background(), o)
 }
 
 func serveReference(args []string) error {

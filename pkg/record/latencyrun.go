@@ -15,11 +15,22 @@ type LatencyRun struct {
 	Started    time.Time  `json:"started"`          // start of the mesh included
 	Finished   *time.Time `json:"finished,omitempty"`
 
-	Spec        LatencySpec  `json:"spec"`
-	Environment Environment  `json:"environment"`
-	Rows        []LatencyRow `json:"rows"`                 // by rate, or connections, and then variant, as asked
-	Instrument  *Instrument  `json:"instrument,omitempty"` // scaler itself, generator included, over all windows
-	Warnings    []Warning    `json:"warnings,omitempty"`
+	Spec        LatencySpec        `json:"spec"`
+	Environment Environment        `json:"environment"`
+	Rows        []LatencyRow       `json:"rows"`                 // by rate, or connections, and then variant, as asked
+	Published   []PublishedLatency `json:"published,omitempty"`  // at the same rates
+	Instrument  *Instrument        `json:"instrument,omitempty"` // scaler itself, generator included, over all windows
+	Warnings    []Warning          `json:"warnings,omitempty"`
+}
+
+// PublishedLatency is one quantile that others have published, from another
+// machine: it is laid beside the rows of its rate and tests nothing.
+type PublishedLatency struct {
+	Name     string             `json:"name"`
+	Source   string             `json:"source"`
+	RPS      float64            `json:"rps"`
+	Quantile string             `json:"quantile"` // p50, p90, p99 or max
+	Seconds  map[string]float64 `json:"seconds"`  // by what stood between, as the source calls it; none = nothing
 }
 
 // LatencySpec is what was asked of a LatencyRun.

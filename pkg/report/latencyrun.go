@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -36,7 +38,7 @@ func latencyDocument(l *record.LatencyRun) document {
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
 		d.facts = append(d.facts, fact{"control plane", controlPlaneText(cp)})
 	}
-	for _, t := range []table{r.requests(l), addedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
+	for _, t := range []table{r.requests(l), addedTable(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
 		if len(t.rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
@@ -142,6 +144,37 @@ func addedText(a *record.Added) string {
 	default:
 		return seconds(&a.Seconds) + " (" + seconds(&a.Interval.Low) + " to " + seconds(&a.Interval.High) + ")"
 	}
+}
+
+// publishedTable lays what others have published beside ours of the same rate.
+func publishedTable(l *record.LatencyRun) table {
+	t := table{left: 3, head: []string{"published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none"}}
+	for _, p := range l.Published {
+		for _, what := range slices.Sorted(maps.Keys(p.Seconds)) {
+			of := "none"
+			if what != "none" {
+				of = "sidecars"
+			}
+			theirs := p.Seconds[what]
+			over := absent
+			if base, ok := p.Seconds["none"]; ok && what != "none" {
+				over = seconds(new(theirs - base))
+			}
+			for i := range l.Rows {
+				row := &l.Rows[i]
+				if row.RPS != p.RPS || (row.Variant == "none") != (of == "none") {
+					continue
+				}
+				all := row.Latency.Quantiles()
+				added := absent
+				if row.Added != nil {
+					added = addedText(*row.Added.At(p.Quantile))
+				}
+				t.add(p.Name, offered(row), p.Quantile, what, seconds(&theirs), over, row.Variant, quantile(&row.Latency.Latency, *all.At(p.Quantile)), added)
+			}
+		}
+	}
+	return t
 }
 
 func sidecarTable(l *record.LatencyRun) table {

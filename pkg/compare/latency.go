@@ -1,0 +1,43 @@
+package compare
+
+import (
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// PublishedLatencies are the published latencies of requests at the rates of a
+// run, for laying them beside its rows. They come from other machines and without
+// their spread, so nothing is tested.
+func PublishedLatencies(rates []float64) ([]record.PublishedLatency, error) {
+	all, err := readPublished()
+	if err != nil {
+		return nil, err
+	}
+	var found []record.PublishedLatency
+	for _, p := range all {
+		for _, row := range p.Rows {
+			rps, ok := row["rps"].(float64)
+			if !ok || !slices.Contains(rates, rps) {
+				continue
+			}
+			for _, quantile := range []string{"p50", "p90", "p99", "p100"} {
+				values, ok := row[quantile].(map[string]any)
+				if !ok {
+					continue
+				}
+				one := record.PublishedLatency{Name: p.Name, Source: p.Source, RPS: rps, Quantile: quantile, Seconds: map[string]float64{}}
+				if quantile == "p100" {
+					one.Quantile = "max"
+				}
+				for variant, value := range values {
+					if seconds, ok := value.(float64); ok {
+						one.Seconds[variant] = seconds
+					}
+				}
+				found = append(found, one)
+			}
+		}
+	}
+	return found, nil
+}

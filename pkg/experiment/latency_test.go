@@ -1,0 +1,151 @@
+package experiment
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+func TestTurns(t *testing.T) {
+	var order []int
+	last := turn{}
+	for i, turn := range turns(2, 3, 2, 3) {
+		if turn.level < last.level || turn.level == last.level && turn.repeat < last.repeat {
+			t.Fatalf("turn %d is %+v after %+v", i, turn, last)
+		}
+		order, last = append(order, turn.variant), turn
+	}
+	want := slices.Repeat([]int{0, 1, 2, 2, 1, 0}, 6) // A B C, C B A, across repeats and rates
+	if !slices.Equal(order, want) {
+		t.Errorf("variants take turns as %v: want %v", order, want)
+	}
+}
+
+func TestLate(t *testing.T) {
+	latency := record.Latency{P50: new(1e-3), P90: new(1e-3), P99: new(0.1), Max: new(1.0)}
+	for _, c := range []struct {
+		name     string
+		lateness record.Latency
+		want     []string
+	}{
+		{"within both", record.Latency{P50: new(50e-6), P90: new(90e-6), P99: new(0.009), Max: new(0.09)}, nil},
+		{"over a tenth, below 0.2 ms", record.Latency{P50: new(150e-6), P90: new(199e-6)}, nil},
+		{"over 0.2 ms, below a tenth", record.Latency{P99: new(0.005), Max: new(0.05)}, nil},
+		{"over both", record.Latency{P50: new(50e-6), P90: new(250e-6), P99: new(0.011), P999: new(5.0), Max: new(0.2)}, []string{"p90", "p99", "max"}},
+	} {
+		if got := late(&latency, &c.lateness); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAddedIsPairedByRepeat(t *testing.T) {
+	repeat := func(ms int) *latencyRepeat {
+		h := stats.NewHistogram()
+		h.Record(time.Duration(ms) * time.Millisecond)
+		return &latencyRepeat{latency: h, requests: 1}
+	}
+	row := func(ms ...int) (rows []record.LatencyRepeat) {
+		for _, v := range ms {
+			rows = append(rows, record.LatencyRepeat{Latency: record.Latency(repeat(v).latency.Summary())})
+		}
+		return rows
+	}
+	// The machine became three times as slow, the difference did not.
+	none := []*latencyRepeat{repeat(10), repeat(20), repeat(30)}
+	got := added(row(12, 22, 33), none).P50
+	if got == nil || got.Seconds < 0.0023 || got.Seconds > 0.0024 || !*got.Significant || got.Interval.Low < 0 {
+		t.Errorf("added: %+v, want 2.3 ms with significance", got)
+	}
+	if got := added(row(12, 18, 33), none).P50; *got.Significant || *got.P < 0.05 {
+		t.Errorf("added: %+v, want nothing that can be told", got)
+	}
+	if got := added(row(12), none[:1]).P50; got.P != nil || got.Interval != nil || got.Significant != nil {
+		t.Errorf("one repeat has a test: %+v", got)
+	}
+	lost := row(12, 22, 33)
+	lost[1].Latency.P99 = nil
+	if got := added(lost, none); got.P99 != nil || got.P50 == nil {
+		t.Errorf("a quantile that a repeat has lost is compared: %+v", got.P99)
+	}
+}
+
+var _ = Describe("latency without a mesh", func() {
+	var spec LatencySpec
+	BeforeEach(func() {
+		before := goleak.IgnoreCurrent()
+		spec = DefaultLatencySpec()
+		spec.Variants, spec.RPS = []string{VariantNone}, []float64{100}
+		spec.Duration, spec.Warmup, spec.Rounds = time.Second, 200*time.Millisecond, 2
+		spec.State = GinkgoT().TempDir()
+		DeferCleanup(func() {
+			Expect(os.ReadDir(spec.State + "/latency")).To(BeEmpty())
+			Eventually(func() error { return goleak.Find(before) }).Should(Succeed())
+		})
+	})
+
+	DescribeTable("counts every request", func(ctx SpecContext, change func(), requests int) {
+		change()
+		run, err := Latency(ctx, spec, LatencyProgress{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Rows).To(HaveLen(1))
+		row := run.Rows[0]
+		Expect(row.Requests).To(BeEquivalentTo(requests))
+		Expect(row.ErrorKinds).To(BeEmpty())
+		Expect(row.Latency.Count + row.NotSent).To(BeEquivalentTo(requests))
+		Expect(row.Added).To(BeNil())
+		Expect(row.Sidecars).To(BeNil())
+		Expect(row.Repeats).To(HaveLen(spec.Repeats))
+		Expect(row.Latency.Intervals != nil).To(Equal(spec.Repeats > 1))
+		Expect(run.Instrument.Cores).NotTo(BeNil())
+	},
+		Entry("of a pair", func() {}, 100),
+		Entry("of two repeats", func() { spec.Repeats = 2 }, 200),
+		Entry("of a star", func() { spec.Topology = StarTopology }, 100),
+		Entry("of a chain over HTTP/2", func() {
+			spec.Topology, spec.Chain, spec.HTTP = ChainTopology, []time.Duration{10 * time.Millisecond, time.Millisecond}, 2
+		}, 100),
+		Entry("of a closed loop", func() { spec.RPS, spec.Connections, spec.Requests = nil, []int{3}, 101 }, 101),
+	)
+
+	It("shows errors over time where a server is killed", func(ctx SpecContext) {
+		spec.Duration, spec.KillEvery, spec.Rounds = 3*time.Second, time.Second, 1
+		run, err := Latency(ctx, spec, LatencyProgress{})
+		Expect(err).NotTo(HaveOccurred())
+		row := run.Rows[0]
+		Expect(row.Errors).To(BeNumerically(">", 0))
+		Expect(row.Latency.Lost).To(Equal(row.Errors))
+		Expect(row.Timeline).To(HaveLen(3))
+		Expect(row.Timeline[0].Requests).To(BeEquivalentTo(100))
+		var errors int64
+		for _, second := range row.Timeline {
+			errors += second.Errors
+		}
+		Expect(errors).To(Equal(row.Errors))
+	})
+
+	It("leaves a truthful record and nothing else when interrupted", func(ctx SpecContext) {
+		spec.Duration, spec.Rounds = time.Minute, 60
+		running, interrupt := context.WithCancel(ctx)
+		defer interrupt()
+		run, err := Latency(running, spec, LatencyProgress{Status: func(done, _ int) {
+			if done == 1 {
+				interrupt()
+			}
+		}})
+		Expect(err).To(MatchError(context.Canceled))
+		Expect(run.Status).To(Equal(record.StatusInterrupted))
+		Expect(run.Rows).To(HaveLen(1))
+		Expect(run.Rows[0].Requests).To(BeEquivalentTo(100))
+	})
+})
