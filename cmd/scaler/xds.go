@@ -75,6 +75,7 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
 	}
+	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
 	run, err := experiment.XDS(cmd.Context(), o.spec, experiment.XDSProgress{

@@ -7,8 +7,10 @@ import (
 	"syscall"
 )
 
-// inputSize is how much is read from a socket at once.
-const inputSize = 32 << 10
+// inputSize is how much is read ahead. It is small because the connections whose
+// messages wait for the budget have such a buffer; most of a message is read to
+// where it belongs.
+const inputSize = 4 << 10
 
 // inputs lends the buffers of connections on which something has come.
 var inputs = sync.Pool{New: func() any { return new([inputSize]byte) }}

@@ -70,7 +70,7 @@ type Conn struct {
 	trailer  metadata.MD
 	over     error // how the call ended, io.EOF for OK
 	answered bool  // by a status of the server's
-	unacked  uint32
+	taken    int64 // of the budget, for a message
 
 	read atomic.Int64 // when the last frame came, since begun
 	cut  atomic.Pointer[error]
@@ -242,6 +242,7 @@ func (c *Conn) Close() error {
 		b := appendFrame(nil, http2.FrameRSTStream, 0, streamID, 4)
 		_, _ = c.conn.Write(appendUint32(b, uint32(http2.ErrCodeCancel)))
 	}
+	c.giveBack()
 	c.in.release()
 	return c.conn.Close()
 }

@@ -28,9 +28,10 @@ type incoming struct {
 	body   *[]byte // nil while the prefix is read
 }
 
-// Receive returns the next message, which the caller frees. It returns io.EOF when
-// the server ended the call with OK, else its status.
+// Receive returns the next message, which the caller frees before it receives
+// again. It returns io.EOF when the server ended the call with OK, else its status.
 func (c *Conn) Receive() (mem.Buffer, error) {
+	c.giveBack()
 	for c.over == nil {
 		message, err := c.next()
 		if message != nil {
@@ -52,6 +53,7 @@ func (c *Conn) end(err error) {
 		messages.Put(body)
 		c.incoming.body = nil
 	}
+	c.giveBack()
 	c.in.release()
 }
 
@@ -141,21 +143,20 @@ func (c *Conn) locked(frames func(b []byte) []byte) error {
 	return c.write(frames)
 }
 
-// data begins a DATA frame, and grants the server as much again when a quarter of
-// the windows was used.
+// data begins a DATA frame. The server is granted as much again along with what
+// is sent anyway, or when half of the windows was used.
 func (c *Conn) data(head http2.FrameHeader) error {
 	in := &c.incoming
 	length := int(head.Length)
-	c.unacked += head.Length
-	if int64(c.unacked) >= int64(c.options.Window)/4 {
-		n := c.unacked
-		c.unacked = 0
-		err := c.locked(func(b []byte) []byte {
-			return appendWindowUpdate(appendWindowUpdate(b, 0, n), streamID, n)
-		})
-		if err != nil {
-			return err
-		}
+	c.mu.Lock()
+	c.outgoing.received += head.Length
+	var err error
+	if c.outgoing.received >= uint32(c.options.Window)/2 {
+		err = c.write(func(b []byte) []byte { return c.grant(b, 0) })
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	padding := 0
 	if head.Flags.Has(http2.FlagDataPadded) {
@@ -218,6 +219,7 @@ func (c *Conn) message() (mem.Buffer, error) {
 		if size > maxMessage {
 			return nil, status.Errorf(codes.ResourceExhausted, "receiving a message of %d bytes: want %d at most", size, maxMessage)
 		}
+		c.take(int(size))
 		in.have, in.body = 0, messages.Get(int(size))
 	}
 	if in.have < len(*in.body) {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -30,6 +29,7 @@ type outgoing struct {
 	maxTable           uint32 // of the server's header decoder; 0 means the default
 	pending            []byte // of messages, waiting for the windows to open
 	closing, closed    bool   // CloseSend was called; and told to the server
+	received           uint32 // bytes that the server was not granted anew
 }
 
 // writes lends the buffers in which frames are put together.
@@ -55,21 +55,21 @@ func (c *Conn) write(frames func(b []byte) []byte) error {
 	return nil
 }
 
-// Send sends a message. It does not wait for the server to grant it: what exceeds
-// the windows of flow control is sent by Receive when they open. Once the call is
-// over it returns an error, and Receive tells why.
-func (c *Conn) Send(message []byte) error {
-	if len(message) > math.MaxInt32 {
-		return status.Errorf(codes.ResourceExhausted, "sending a message of %d bytes: want 2 GiB at most", len(message))
+// Send sends messages, together. It does not wait for the server to grant them:
+// what exceeds the windows of flow control is sent by Receive when they open. Once
+// the call is over it returns an error, and Receive tells why.
+func (c *Conn) Send(messages ...[]byte) error {
+	for _, m := range messages {
+		if len(m) > maxMessage {
+			return status.Errorf(codes.ResourceExhausted, "sending a message of %d bytes: want %d at most", len(m), maxMessage)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.outgoing.closing {
 		return errSent
 	}
-	var prefix [5]byte
-	binary.BigEndian.PutUint32(prefix[1:], uint32(len(message)))
-	return c.flush(prefix[:], message)
+	return c.flush(messages...)
 }
 
 // CloseSend tells the server that no more messages come.
@@ -77,28 +77,19 @@ func (c *Conn) CloseSend() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outgoing.closing = true
-	return c.flush(nil, nil)
+	return c.flush()
 }
 
-// flush sends what is pending and then a message and its prefix, as far as the
-// windows allow; the rest becomes pending. The caller holds mu.
-func (c *Conn) flush(prefix, message []byte) error {
+// flush sends what is pending and then messages, as far as the windows allow; the
+// rest becomes pending. What the server is to be granted goes along. The caller
+// holds mu.
+func (c *Conn) flush(messages ...[]byte) error {
 	o := &c.outgoing
 	return c.write(func(b []byte) []byte {
-		if len(o.pending) == 0 && int64(len(prefix)+len(message)) <= min(o.window, o.connWindow, int64(o.maxFrame)) {
-			if len(prefix) > 0 { // in one frame
-				b = o.appendData(b, prefix, message)
-			}
-		} else {
-			o.pending = append(append(o.pending, prefix...), message...)
-			for len(o.pending) > 0 && min(o.window, o.connWindow) > 0 {
-				n := min(o.window, o.connWindow, int64(o.maxFrame), int64(len(o.pending)))
-				b = o.appendData(b, o.pending[:n], nil)
-				o.pending = o.pending[n:]
-			}
-			if len(o.pending) == 0 {
-				o.pending = nil
-			}
+		b = c.grant(b, c.options.Window/16)
+		b = o.appendPending(b)
+		for _, m := range messages {
+			b = o.appendMessage(b, m)
 		}
 		if o.closing && !o.closed && len(o.pending) == 0 {
 			o.closed = true
@@ -108,6 +99,30 @@ func (c *Conn) flush(prefix, message []byte) error {
 	})
 }
 
+// appendPending adds what is pending as far as the windows allow.
+func (o *outgoing) appendPending(b []byte) []byte {
+	for len(o.pending) > 0 && min(o.window, o.connWindow) > 0 {
+		n := min(o.window, o.connWindow, int64(o.maxFrame), int64(len(o.pending)))
+		b = o.appendData(b, o.pending[:n], nil)
+		o.pending = o.pending[n:]
+	}
+	if len(o.pending) == 0 {
+		o.pending = nil
+	}
+	return b
+}
+
+// appendMessage adds a message, or makes it pending.
+func (o *outgoing) appendMessage(b, message []byte) []byte {
+	var prefix [5]byte
+	binary.BigEndian.PutUint32(prefix[1:], uint32(len(message)))
+	if len(o.pending) == 0 && int64(len(prefix)+len(message)) <= min(o.window, o.connWindow, int64(o.maxFrame)) {
+		return o.appendData(b, prefix[:], message)
+	}
+	o.pending = append(append(o.pending, prefix[:]...), message...)
+	return o.appendPending(b)
+}
+
 // appendData adds a DATA frame of two parts.
 func (o *outgoing) appendData(b, first, second []byte) []byte {
 	n := len(first) + len(second)
@@ -115,6 +130,17 @@ func (o *outgoing) appendData(b, first, second []byte) []byte {
 	o.connWindow -= int64(n)
 	b = appendFrame(b, http2.FrameData, 0, streamID, n)
 	return append(append(b, first...), second...)
+}
+
+// grant adds window updates for what was received, if that is at least so much.
+// The caller holds mu.
+func (c *Conn) grant(b []byte, least int32) []byte {
+	n := c.outgoing.received
+	if n < uint32(least) {
+		return b
+	}
+	c.outgoing.received = 0
+	return appendWindowUpdate(appendWindowUpdate(b, 0, n), streamID, n)
 }
 
 // granted takes the increment of a window.
@@ -131,7 +157,7 @@ func (c *Conn) granted(stream uint32, n uint32) error {
 	if len(o.pending) == 0 {
 		return nil
 	}
-	return c.flush(nil, nil)
+	return c.flush()
 }
 
 // settings takes the server's settings and acknowledges them.
@@ -158,7 +184,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	if err != nil || len(o.pending) == 0 {
 		return err
 	}
-	return c.flush(nil, nil)
+	return c.flush()
 }
 
 // writeHeaders opens the stream. The caller holds mu.

@@ -171,19 +171,22 @@ func BenchmarkSidecars(b *testing.B) {
 }
 
 // BenchmarkFloor is BenchmarkSidecars with clients that do the least that a client
-// on grpc-go can: what the transport costs.
+// on grpc-go can, which is what that transport costs (read=nothing), and with such
+// that unmarshal and hold everything (read=unmarshal).
 func BenchmarkFloor(b *testing.B) {
 	for _, secured := range []bool{false, true} {
-		b.Run(fmt.Sprintf("tls=%v/xds=%s", secured, SotW), func(b *testing.B) {
-			m := services(125, 14, 1)
-			m[resource.ExtensionConfigType] = append(m[resource.ExtensionConfigType], extension("wasm2"))
-			for b.Loop() {
-				var seen atomic.Int64
-				measure(b, 400, Config{Variant: SotW}, secured, &seen, func(ctx context.Context, c Config) {
-					_ = (&bare{config: c, mesh: m, pushed: func() { seen.Add(1) }}).run(ctx)
-				})
-			}
-		})
+		for _, how := range []string{"nothing", "unmarshal"} {
+			b.Run(fmt.Sprintf("tls=%v/xds=%s/read=%s", secured, SotW, how), func(b *testing.B) {
+				m := services(125, 14, 1)
+				m[resource.ExtensionConfigType] = append(m[resource.ExtensionConfigType], extension("wasm2"))
+				for b.Loop() {
+					var seen atomic.Int64
+					measure(b, 400, Config{Variant: SotW}, secured, &seen, func(ctx context.Context, c Config) {
+						_ = (&bare{config: c, mesh: m, pushed: func() { seen.Add(1) }, unmarshal: how == "unmarshal"}).run(ctx)
+					})
+				}
+			})
+		}
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -19,11 +21,14 @@ import (
 // bare is the least that a client on grpc-go can do: one connection and one
 // stream on which it subscribes to all of a mesh that it knows beforehand,
 // receives, and acknowledges. It reads no more of a response than an
-// acknowledgement needs and holds nothing. What it costs is the transport.
+// acknowledgement needs and holds nothing: what it costs is the transport. Or it
+// unmarshals every response and holds what came of it, as a client does that is
+// written without regard to its cost.
 type bare struct {
-	config Config
-	mesh   mesh
-	pushed func()
+	config    Config
+	mesh      mesh
+	pushed    func()
+	unmarshal bool
 }
 
 func (c *bare) run(ctx context.Context) error {
@@ -99,10 +104,26 @@ func (c *bare) serve(stream grpc.ClientStream) error {
 			return err
 		}
 	}
+	held := make(map[convergence.Type][]proto.Message)
 	for {
 		r := response{}
 		if err := stream.RecvMsg(&r); err != nil {
 			return err
+		}
+		if c.unmarshal {
+			var whole discoveryv3.DiscoveryResponse
+			if err := proto.Unmarshal(r.buffer.ReadOnlyData(), &whole); err != nil {
+				return err
+			}
+			objects := make([]proto.Message, 0, len(whole.GetResources()))
+			for _, a := range whole.GetResources() {
+				one, err := a.UnmarshalNew()
+				if err != nil {
+					return err
+				}
+				objects = append(objects, one)
+			}
+			held[typeOf([]byte(whole.GetTypeUrl()))] = objects
 		}
 		var t convergence.Type
 		m := read(r.buffer.ReadOnlyData())

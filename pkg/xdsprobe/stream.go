@@ -110,15 +110,18 @@ func (s *stream) wait() {
 	})
 }
 
-// send sends requests and tells of what they acknowledge. What could not be sent
-// goes back to the state.
+// send sends requests, together, and tells of what they acknowledge. What could
+// not be sent goes back to the state.
 func (s *stream) send(steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	if err := s.request(steps); err != nil {
+		s.sidecar.state.lose(steps)
+		return fmt.Errorf("%w: %w", errSend, err)
+	}
+	now := time.Now()
 	for i := range steps {
-		if err := s.request(&steps[i].request); err != nil {
-			s.sidecar.state.lose(steps[i:])
-			return fmt.Errorf("%w: %w", errSend, err)
-		}
-		now := time.Now()
 		for j, u := range steps[i].updates {
 			u.AckedAt = now
 			if i == len(steps)-1 && j == len(steps[i].updates)-1 {
@@ -130,15 +133,26 @@ func (s *stream) send(steps []step) error {
 	return nil
 }
 
-// scratch lends the buffers in which requests are encoded.
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
+// encoded are requests on their way: the bytes of all, and the slices of each.
+type encoded struct {
+	bytes []byte
+	each  [][]byte
+}
 
-// request sends one request.
-func (s *stream) request(r *request) error {
-	lent, _ := scratch.Get().(*[]byte)
+// scratch lends them.
+var scratch = sync.Pool{New: func() any { return new(encoded) }}
+
+// request encodes and sends the requests of steps.
+func (s *stream) request(steps []step) error {
+	lent, _ := scratch.Get().(*encoded)
 	defer scratch.Put(lent)
-	*lent = r.append((*lent)[:0], s.sidecar.config.Variant)
-	return s.conn.Send(*lent)
+	lent.bytes, lent.each = lent.bytes[:0], lent.each[:0]
+	for i := range steps {
+		begin := len(lent.bytes)
+		lent.bytes = steps[i].request.append(lent.bytes, s.sidecar.config.Variant)
+		lent.each = append(lent.each, lent.bytes[begin:]) // of a smaller array perhaps, which holds it still
+	}
+	return s.conn.Send(lent.each...)
 }
 
 // drain receives until the stream says why it ended.

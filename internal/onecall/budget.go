@@ -1,0 +1,47 @@
+package onecall
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// budgetSize is how many bytes the messages may have, over all connections,
+	// that are being received or read. A push to a thousand sidecars comes to all
+	// of them at once; without a bound most of a process's memory would be
+	// messages of which a part has come. What must wait stays in the sockets.
+	budgetSize = 8 << 20
+	// free is the size of messages that need no budget.
+	free = 16 << 10
+	// patience is how long a message waits at most: a server that stops in the
+	// middle of others must not keep it for ever.
+	patience = 10 * time.Second
+)
+
+var budget = semaphore.NewWeighted(budgetSize)
+
+// take waits until a message of n bytes may be received.
+func (c *Conn) take(n int) {
+	if n <= free {
+		return
+	}
+	weight := min(int64(1)<<(smallest+class(n)), budgetSize)
+	if !budget.TryAcquire(weight) {
+		ctx, cancel := context.WithTimeout(c.ctx, patience)
+		defer cancel()
+		if budget.Acquire(ctx, weight) != nil {
+			return // without
+		}
+	}
+	c.taken = weight
+}
+
+// giveBack is called when a message has been read, or will not come.
+func (c *Conn) giveBack() {
+	if c.taken > 0 {
+		budget.Release(c.taken)
+		c.taken = 0
+	}
+}
