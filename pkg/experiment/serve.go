@@ -93,22 +93,18 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// Serve shows runs in a Prometheus, and in a Grafana where there is one, until
-// ctx ends, which is no error. It calls ready once, when everything can be
-// looked at. Nothing of it remains.
+// Serve shows runs in a Prometheus, and in a Grafana where there is one. It
+// calls ready once, when everything can be looked at; that ctx ends after that
+// is no error. Nothing of it remains.
 func Serve(ctx context.Context, spec ServeSpec, say func(string), ready func(Serving) error) error {
 	s := &serving{spec: spec, say: say}
-	err := runSteps(ctx, []step{
+	return runSteps(ctx, []step{
 		{"finding programs", s.find},
 		{"making a folder", s.makeFolder},
 		{"serving the runs", s.startPrometheus},
 		{"serving the dashboards", s.startGrafana},
 		{"showing", func(ctx context.Context) (undo, error) { return nil, s.show(ctx, ready) }},
 	})
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }
 
 type serving struct {
@@ -216,7 +212,7 @@ func (s *serving) show(ctx context.Context, ready func(Serving) error) error {
 	case <-grafanaEnded:
 		return s.grafana.Err()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil
 	}
 }
 

@@ -1,0 +1,62 @@
+package experiment
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+func TestPhasesOf(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 10, 0, seconds, 0, time.UTC) }
+	ended := func(from, to int) record.Phase { return record.Phase{Start: at(from), End: new(at(to))} }
+	for _, test := range []struct {
+		name     string
+		runs     []record.Run
+		from, to time.Time
+		fails    bool
+	}{
+		{"nothing", nil, time.Time{}, time.Time{}, true},
+		{"a run that ended before its first phase", []record.Run{{}}, time.Time{}, time.Time{}, true},
+		{"one", []record.Run{{Phases: []record.Phase{ended(10, 20), ended(20, 25)}}}, at(10), at(25), false},
+		{"two, the later first", []record.Run{{Phases: []record.Phase{ended(40, 50)}}, {}, {Phases: []record.Phase{ended(10, 20)}}}, at(10), at(50), false},
+		{"one that was killed", []record.Run{{Phases: []record.Phase{ended(10, 20), {Start: at(20)}}}}, at(10), at(80), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			from, to, err := phasesOf(test.runs)
+			if !from.Equal(test.from) || !to.Equal(test.to) || (err != nil) != test.fails {
+				t.Errorf("from %s to %s, %v", from, to, err)
+			}
+		})
+	}
+}
+
+func TestServeSpecValidate(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "prometheus", "01A"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := record.Run{Dir: dir, Phases: []record.Phase{{Start: time.Now()}}}
+	for _, test := range []struct {
+		name, want string
+		spec       ServeSpec
+	}{
+		{"one run", "", ServeSpec{Runs: []record.Run{run}}},
+		{"addresses", "", ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "127.0.0.1:9090", GrafanaAddress: "[::1]:3000"}},
+		{"no run", "no phase of these runs has begun", ServeSpec{}},
+		{"no phase", "no phase of these runs has begun", ServeSpec{Runs: []record.Run{{Dir: dir}}}},
+		{"no series", "no time series in it", ServeSpec{Runs: []record.Run{{Dir: t.TempDir(), Phases: run.Phases}}}},
+		{"port 0", `parsing --grafana-address "h:0": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, GrafanaAddress: "h:0"}},
+		{"no port", `parsing --prometheus-address "h": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "h"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := test.spec.Validate()
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
