@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 type mesh struct {
 	pods       float64
 	cpuSeconds float64 // of the control plane, for the rollout
+	cpuMost    float64 // that may be needed; 0 = cpuSeconds is known
 	arrival    float64 // pods a second; 0 = as fast as they are served
 	processors int     // of one replica
 	replicas   int
@@ -161,7 +163,8 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	return p
 }
 
-// at is the rollout time of a mesh, and what its cost leaves open, a share of it.
+// at is the rollout time of a mesh, with what the factor leaves open and, where
+// processors bind, what the forecast of processor time does.
 func (p pace) at(m mesh) estimate {
 	longest := []float64{m.times()[0].Seconds}
 	value := p.fit.At(longest)
@@ -169,7 +172,15 @@ func (p pace) at(m mesh) estimate {
 		return estimate{value: value}
 	}
 	half := stats.Student(confidence, p.fit.Spare) * p.fit.Deviation(longest)
-	return estimate{value, max(0, value-half), value + half, true}
+	up, down := 0.0, 0.0
+	if most := m.cpuMost; most > 0 {
+		likely := m.cpuSeconds
+		m.cpuSeconds = most
+		up = p.fit.At([]float64{m.times()[0].Seconds}) - value
+		m.cpuSeconds = max(0, 2*likely-most)
+		down = value - p.fit.At([]float64{m.times()[0].Seconds})
+	}
+	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
 }
 
 // rolloutSeconds is the rollout time, if convergence ended it.

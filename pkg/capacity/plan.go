@@ -124,6 +124,9 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	return s.plan(t, left, o)
 }
 
+// vague is the share of a forecast beyond which its interval calls for more runs.
+const vague = 0.5
+
 // plan is Make once it is known what from and what for.
 func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	last := s.runs[len(s.runs)-1]
@@ -143,6 +146,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 			continue
 		}
 		estimates[f.name] = made.estimate
+		if made.bounded && made.high > (1+vague)*made.value {
+			s.doubt(f.name, "told to no more than ±%.0f%%: %s, or as near to the target as is possible", (made.high/made.value-1)*100, advice(s, o))
+		}
 		p.add(f.name, f.unit, made.estimate, mean(left, f.of), made.parts)
 	}
 	cpu, known := estimates[rolloutCPU]
@@ -155,7 +161,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	pace := measurePace(s, o.Known)
 	beside := m.beside * t.pods / m.pods // what a cluster does, it does for pods
-	m.pods, m.cpuSeconds, m.arrival, m.beside = t.pods, cpu.value, pace.arrival, 0
+	m.pods, m.cpuSeconds, m.cpuMost, m.arrival, m.beside = t.pods, cpu.value, cpu.upper(), pace.arrival, 0
 	if left != nil {
 		// What was left out ran on what the others ran on.
 		shared := m
