@@ -48,8 +48,8 @@ func (r *runReport) curves(id string, draw *drawer) []template.HTML {
 			line("first configuration", "firstConfiguration", 0, l.FirstConfiguration), line("complete configuration", "completeConfiguration", 1, l.CompleteConfiguration),
 			line("pod ready", "podReady", 2, l.PodReady),
 		}, "no sidecar was configured."},
-		{"push", "Push latency, by kind of change", push, "no change was followed (--probes 0)."},
-		{"propagation", "Propagation, by kind of change", propagation, "no change was followed (--probes 0)."},
+		{"push", "Push latency, by kind of change", push, "no change was followed to the sidecars."},
+		{"propagation", "Propagation, by kind of change", propagation, "no change was followed to the sidecars."},
 	} {
 		about := "So much of all that was due took at most so long; a curve that ends early says that the rest was lost."
 		drawn = append(drawn, draw.draw(curveChart(chart.Chart{ID: id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves)))

@@ -26,7 +26,7 @@ func headlines(runs []record.Run, d *doubts) []string {
 		return lines
 	}
 	for i := range runs {
-		line := fmt.Sprintf("%s did not complete: it is %s", orAbsent(runs[i].Name), orAbsent(string(runs[i].Status)))
+		line := fmt.Sprintf("%s did not complete: %s", orAbsent(runs[i].Name), orAbsent(string(runs[i].Status)))
 		if runs[i].Reason != "" {
 			line += ", " + runs[i].Reason
 		}

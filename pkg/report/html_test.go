@@ -159,7 +159,7 @@ func TestHTMLSaysWhatIsMissing(t *testing.T) {
 			"the distributions could not be read: certificate (reading a histogram", "Could not be read: complete configuration (no latencies/completeConfiguration.hgrm in the record).",
 		}},
 		"older":  {older, []string{"Not shown: the record has no time line (timeline.jsonl), as those of older scalers.", "Not shown: the record has no events.jsonl."}},
-		"killed": {half, []string{"istiod-permissive-400 did not complete: it is interrupted.", "Pods over time", "Shaded: baseline."}},
+		"killed": {half, []string{"istiod-permissive-400 did not complete: interrupted.", "Pods over time", "Shaded: baseline."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := text(t, HTML, []record.Run{test.run})

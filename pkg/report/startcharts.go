@@ -57,7 +57,7 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 	}{{"median", "Start of the median pod", (len(all) - 1) / 2}, {"slowest", "Start of the slowest pod", len(all) - 1}} {
 		c := chart.Spans{
 			Chart: chart.Chart{ID: id + "-start-" + which.id, Title: which.title, Absent: none},
-			X:     chart.Axis{Name: "seconds", Format: func(v float64) string { return seconds(&v) }},
+			X:     chart.Axis{Name: "time since it was asked for", Format: axisSeconds}, Format: func(v float64) string { return seconds(&v) },
 		}
 		if len(all) > 0 {
 			c.Absent = ""

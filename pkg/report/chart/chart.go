@@ -62,7 +62,7 @@ const (
 	width, height             = 440.0, 250.0
 	left, right, top, bottom  = 62.0, 12.0, 22.0, 40.0
 	plotWidth, plotHeight     = width - left - right, height - top - bottom
-	letter                    = 6.4 // width of a letter
+	letter                    = 7.0 // width of a letter, at most
 	labelHeight, legendIndent = 14.0, 4.0
 )
 
@@ -146,7 +146,11 @@ func (v *view) horizontal(a scale) {
 		}
 		previous = x
 		v.Grid = append(v.Grid, segment{at(x), at(top), at(x), at(top + plotHeight)})
-		v.Labels = append(v.Labels, label{at(x), at(top + plotHeight + 15), "middle", "tick", text})
+		anchor := "middle"
+		if x+letter*float64(len(text))/2 > width {
+			anchor = "end" // or it would be cut off
+		}
+		v.Labels = append(v.Labels, label{at(x), at(top + plotHeight + 15), anchor, "tick", text})
 	}
 	v.Labels = append(v.Labels, label{at(left + plotWidth/2), at(height - 6), "middle", "name", a.name})
 }

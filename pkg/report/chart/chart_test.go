@@ -88,7 +88,7 @@ func TestGolden(t *testing.T) {
 			Bands:  []Band{{"first", 0, 2}, {"a name that does not fit into it", 2, 3}}},
 		"bars": Bars{Chart: about, X: Axis{Name: "pods"}, Y: Axis{Format: format}, Format: format, Groups: []string{"200", "400"},
 			Series: []BarSeries{{Name: "strict", Bars: []Bar{One(1), {2, 1.5, 2.5}}}, {Name: "permissive", Style: Style{Hue: 1, Light: true}, Bars: []Bar{NoBar, One(3)}}}},
-		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Format: format},
+		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Format: format}, Format: format,
 			Spans: []Span{{"address", 0, 1, 0}, {"a long name near the end", 3.9, 4, 1}, {"at once", 2, 2, 2}}},
 		"absent":  Lines{Chart: Chart{ID: "it", Title: "None", Absent: "it was <not> measured."}},
 		"nothing": Bars{Chart: Chart{ID: "it", Title: "None"}},

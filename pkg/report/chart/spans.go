@@ -8,8 +8,9 @@ import (
 // Spans is a waterfall: stretches of the x axis below one another.
 type Spans struct {
 	Chart
-	X     Axis
-	Spans []Span
+	X      Axis
+	Format func(float64) string // for how long each is
+	Spans  []Span
 }
 
 // Span is one stretch.
@@ -44,7 +45,7 @@ func (s Spans) HTML() (template.HTML, error) {
 		from, _ := place(x.share(span.From), 0)
 		to, _ := place(x.share(span.To), 0)
 		y := top + float64(i)*spanRoom
-		text := span.Name + " " + s.X.Format(span.To-span.From)
+		text := span.Name + " " + s.Format(span.To-span.From)
 		v.Bars = append(v.Bars, box{at(from), at(y + 4), at(math.Max(1.5, to-from)), at(spanRoom - 8), Style{Hue: span.Hue}.class(), text})
 		anchor, where := "start", to+4
 		if room := letter * float64(len(text)); where+room > width {
