@@ -52,12 +52,9 @@ func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
 	if err := r.recorder.Scraped(limited, done); err != nil {
 		return err
 	}
-	heap, err := r.recorder.Heap(limited, r.controlPlaneName(), done, time.Now())
-	if err != nil {
-		return err
+	heap, ok, err := r.recorder.HeapAt(limited, r.controlPlaneName(), time.Now())
+	if ok {
+		r.live = &heap
 	}
-	if heap != nil {
-		r.live = &heap.End
-	}
-	return nil
+	return err
 }

@@ -64,6 +64,12 @@ func (r *Recorder) Heap(ctx context.Context, job string, from, to time.Time) (*H
 	return &Heap{Mean: mean, End: end}, nil
 }
 
+// HeapAt is the live heap of the job's programs together as of the last scrape
+// until at, in bytes; false where they do not expose what it is computed from.
+func (r *Recorder) HeapAt(ctx context.Context, job string, at time.Time) (float64, bool, error) {
+	return r.Value(ctx, fmt.Sprintf(liveHeap, job), at)
+}
+
 // Figures are what a component used in [from, to): the sampler's figures, and
 // the live heap when the component is one of the jobs scraped. Let Scraped
 // return for the window's end first.
