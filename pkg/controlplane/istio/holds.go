@@ -16,7 +16,7 @@ import (
 // those that istiod sends to every proxy, and, unless the scope is declared,
 // what the services beside the mesh become.
 func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []controlplane.Holding {
-	h := holds{sizes: newSizes(mesh, knobs, service), routes: map[int]float64{}}
+	h := holds{sizes: newSizes(mesh, knobs, service), routes: map[int]float64{}, upstream: c.opts.UpstreamEnvoy}
 	h.add(convergence.CDS, "BlackHoleCluster", 44)
 	h.add(convergence.CDS, "InboundPassthroughCluster", 264)
 	h.add(convergence.CDS, "PassthroughCluster", 453)
@@ -41,9 +41,14 @@ type holds struct {
 	sizes  sizes
 	all    []controlplane.Holding
 	routes map[int]float64 // bytes of the virtual hosts of each HTTP port
+
+	upstream bool // see Options.UpstreamEnvoy
 }
 
 func (h *holds) add(t convergence.Type, name string, bytes float64) {
+	if h.upstream {
+		bytes -= h.sizes.ownFilters(t, name)
+	}
 	h.all = append(h.all, controlplane.Holding{Key: convergence.Key{Type: t, Name: name}, Bytes: bytes})
 }
 

@@ -25,18 +25,19 @@ var measuredMeshes = map[string]topology.Spec{
 // The sizes of testdata/sizes/SERVICES-MTLS-SCOPE-AUTHZ.tsv are what istiod sent:
 // service (* where all were sent the same), resource, bytes. Every one of them
 // is predicted within 2 %, and all that a sidecar holds of a type within 1 %.
+// Those of testdata/upstream were sent with UpstreamEnvoy.
 func TestSizesAsMeasured(t *testing.T) {
-	files, err := filepath.Glob("testdata/sizes/*.tsv")
-	if err != nil || len(files) != 8 {
-		t.Fatalf("testdata/sizes holds %d files (%v), want 8", len(files), err)
+	files, err := filepath.Glob("testdata/*/*.tsv")
+	if err != nil || len(files) != 8+2 {
+		t.Fatalf("testdata holds %d files (%v), want 10", len(files), err)
 	}
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(file, "testdata/"), func(t *testing.T) {
 			parts := strings.Split(strings.TrimSuffix(filepath.Base(file), ".tsv"), "-")
 			mesh := topology.Build(measuredMeshes[parts[0]])
 			knobs := controlplane.Knobs{MTLS: parts[1], Scope: parts[2], Authz: parts[3]}
 			measured := readSizes(t, file)
-			c := &ControlPlane{beside: besideAsMeasured(measured)}
+			c := &ControlPlane{beside: besideAsMeasured(measured), opts: Options{UpstreamEnvoy: strings.Contains(file, "/upstream/")}}
 			for i, s := range mesh.Services {
 				predicted, held := map[convergence.Type]float64{}, map[convergence.Type]float64{}
 				for _, h := range c.Holds(mesh, knobs, i) {
