@@ -85,7 +85,6 @@ the time until every sidecar has its configuration and its certificate.`,
 		newLatencyCommand(s),
 		newReportCommand(s),
 		newCompareCommand(s),
-		newPlanCommand(s),
 		newDashboardsCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),
@@ -111,7 +110,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful):
 		return exitMissed
 	default:
 		return exitFailed

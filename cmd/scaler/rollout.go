@@ -84,6 +84,7 @@ The first run builds the programs it needs, which takes a while; see
 	o.addLoadFlags(f)
 	o.addPlacingFlags(f)
 	addComponentFlags(f, &spec.Programs)
+	addEnvoyFlag(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
 		"mode":     append(slices.Sorted(maps.Keys(controlplane.Modes)), bothModes),

@@ -55,6 +55,7 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 // addLoadFlags adds those that say how pods come, go and are disturbed.
 func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
+	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "how many of the pods have a real sidecar, agent and Envoy, as processes of this machine")
 	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
 	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "what sidecars ask their certificates for, and renew them after half of, as their agents' SECRET_TTL (default 24h)")

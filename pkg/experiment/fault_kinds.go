@@ -103,7 +103,13 @@ func (f *fleet) renew() {
 func (f *fleet) awaitComplete(ctx context.Context, sidecars int) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for f.tracker.Counts().Complete < sidecars {
+	complete := func() (n int) {
+		for _, t := range f.trackers() {
+			n += t.Counts().Complete
+		}
+		return n
+	}
+	for complete() < sidecars {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -42,6 +42,7 @@ type fleet struct {
 	delay     rollout.Delay
 	lifetime  time.Duration // of certificates, as asked for; 0 = the agent's own
 	seed      uint64        // of the delays
+	real      *realFleet    // the real sidecars among them; nil = none
 	ready     *reports      // sidecars to report to their pods
 	changed   chan struct{} // something that convergence waits for has changed
 
@@ -104,6 +105,9 @@ func (r *rolloutRun) newFleet() *fleet {
 		listed:    map[string]convergence.Endpoints{},
 	}
 	f.tracker.OnComplete = f.complete
+	if f.real = r.newRealFleet(); f.real != nil {
+		f.real.tracker.OnComplete = f.complete
+	}
 	f.tracker.Delivered = f.delivered
 	for i, s := range r.mesh.Services {
 		f.scopes[s.Name] = f.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
@@ -129,7 +133,8 @@ type pod struct {
 
 	// guarded by fleet.mu
 	stop      context.CancelFunc // of its sidecar; nil until it was started
-	sidecar   *xdsprobe.Sidecar
+	sidecar   *xdsprobe.Sidecar  // nil where it is a real one
+	real      *realPod           // nil where it is a simulated one
 	times     startup
 	addr      netip.Addr
 	ready     bool // as last seen
@@ -184,7 +189,11 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.times.IP = ev.Seen
 		p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
-		f.start(ctx, p, ev.Pod)
+		if f.takes(p) {
+			f.startReal(ctx, p, ev.Pod)
+		} else {
+			f.start(ctx, p, ev.Pod)
+		}
 	}
 	p.ready = isReady(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
@@ -253,7 +262,9 @@ func (f *fleet) end(p *pod, at time.Time) {
 	f.forgo(p)
 	if p.stop != nil {
 		p.stop()
-		f.tracker.Remove(p.id)
+		for _, t := range f.trackers() {
+			t.Remove(p.id)
+		}
 	}
 }
 
@@ -284,7 +295,9 @@ func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
 			}
 		}
 		name := ev.Service + ":" + port
-		f.tracker.SetEndpoints(name, endpoints, ev.Seen)
+		for _, t := range f.trackers() {
+			t.SetEndpoints(name, endpoints, ev.Seen)
+		}
 		f.mu.Lock()
 		f.tell(name, endpoints, ev.Seen)
 		f.mu.Unlock()
@@ -311,10 +324,14 @@ func (f *fleet) awaitConverged(ctx context.Context) error {
 }
 
 func (f *fleet) converged() bool {
-	if _, ok := f.tracker.Converged(); !ok {
-		return false
+	sidecars := 0
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		if counts.Converged < counts.Sidecars {
+			return false
+		}
+		sidecars += counts.Sidecars
 	}
-	sidecars := f.tracker.Counts().Sidecars
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.away > 0 {
@@ -345,8 +362,11 @@ func (f *fleet) lastResponse() time.Time {
 
 // count fills in how many pods and sidecars have come how far.
 func (f *fleet) count(s *Status) {
-	counts := f.tracker.Counts()
-	s.Complete, s.Converged = counts.Complete, counts.Converged
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		s.Complete += counts.Complete
+		s.Converged += counts.Converged
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.pods {

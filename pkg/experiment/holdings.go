@@ -26,7 +26,7 @@ func (f *fleet) holdings() holdings {
 	sidecars := 0.0
 	bytes, resources := map[string]float64{}, map[string]float64{}
 	for _, p := range f.pods {
-		if p.gone || p.times.Complete.IsZero() {
+		if p.gone || p.sidecar == nil || p.times.Complete.IsZero() {
 			continue
 		}
 		sidecars++
@@ -78,6 +78,9 @@ func (r *rolloutRun) compareHoldings() {
 	r.fleet.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(r.fleet.pods)) {
 		p := r.fleet.pods[id]
+		if !p.gone && p.real != nil {
+			d.compare(id, expected[p.service].keys, p.real.keys())
+		}
 		if p.gone || p.sidecar == nil {
 			continue
 		}

@@ -60,10 +60,11 @@ func (l *latencies) all() []named {
 }
 
 // lose counts, in every distribution that has one observation for each pod of a
-// rollout, those that have not come.
-func (l *latencies) lose(pods int) {
-	loseIn(pods, l.podAdmission)
-	l.loseStarts(pods)
+// rollout, those that have not come. The starts of as many of their sidecars as
+// are real are elsewhere.
+func (l *latencies) lose(pods, real int) {
+	loseIn(pods, l.podAdmission, l.podReady)
+	l.loseStarts(pods - real)
 }
 
 // loseStarts is lose for pods that nobody asked for one by one.

@@ -34,7 +34,7 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		return err
 	}
 	if r.record.Phase(record.PhaseRollout) != nil {
-		r.latencies.lose(r.spec.Topology.Pods)
+		r.latencies.lose(r.spec.Topology.Pods, r.spec.RealSidecars)
 	}
 	if err := r.latencies.save(r.writer, "", &r.record.Latencies); err != nil {
 		return err
@@ -51,6 +51,9 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		}
 	}
 	if err := r.measureFaults(ctx); err != nil {
+		return err
+	}
+	if err := r.measureReal(); err != nil {
 		return err
 	}
 	if err := r.crossCheck(ctx); err != nil {
@@ -247,6 +250,10 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 		return nil
 	}
 	now := time.Now() // counts do not change any more; how many are connected did
+	if r.spec.RealSidecars > 0 {
+		// What real sidecars ask for, scaler does not count.
+		return check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods))
+	}
 	var errs []error
 	for t, expr := range counters.Responses {
 		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))

@@ -99,7 +99,7 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 // complete is told by the tracker that a sidecar has its complete set.
 func (f *fleet) complete(id string, at time.Time) {
 	p, t := f.at(id, func(p *pod) { p.times.Complete = at })
-	f.observe(p.in.completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
+	f.observe(f.startsIn(p).completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
 	f.reportWhenDone(id)
 }
 

@@ -137,7 +137,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		object, concerned := p.probeObject(kind, service)
 		object.SetResourceVersion(made[service].GetResourceVersion())
 		marker := p.lastMarker
-		f := p.fleet.tracker.Follow(convergence.Change{Marker: marker}, p.fleet.podsOf(p.names(concerned)))
+		f := p.fleet.tracker.Follow(convergence.Change{Marker: marker}, p.fleet.simulatedOf(p.names(concerned)))
 		begin := time.Now()
 		updated, err := p.resource(object).Update(ctx, object, metav1.UpdateOptions{})
 		if err != nil {
@@ -158,7 +158,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 // all it concerns, or the limit has passed, and the control plane is at rest.
 func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
 	object, concerned := p.probeObject(kind, service)
-	f := p.fleet.tracker.Follow(convergence.Change{Marker: p.lastMarker}, p.fleet.podsOf(p.names(concerned)))
+	f := p.fleet.tracker.Follow(convergence.Change{Marker: p.lastMarker}, p.fleet.simulatedOf(p.names(concerned)))
 	defer f.Stop()
 	created, err := p.resource(object).Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
@@ -305,6 +305,15 @@ func (f *fleet) podsOf(services []string) []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// simulatedOf are those of podsOf whose sidecars are simulated: changes are
+// followed to these.
+func (f *fleet) simulatedOf(services []string) []string {
+	ids := f.podsOf(services)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool { return f.pods[id].real != nil })
 }
 
 // podOf is the n-th pod of a service, by name and over again.

@@ -43,6 +43,7 @@ type rolloutRun struct {
 
 	// made by the steps, in this order
 	programs map[string]string
+	envoy    component.Status // of the real sidecars; zero where there are none
 	keys     *keyPool
 	cluster  *cluster.Cluster
 	config   *rest.Config // of that cluster
@@ -145,7 +146,14 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
 	programs.Progress = r.progress.say
-	r.programs, err = component.Paths(ctx, programs, rolloutPrograms(r.spec.ControlPlane)...)
+	names := rolloutPrograms(r.spec.ControlPlane)
+	if r.spec.RealSidecars > 0 {
+		names = append(names, realPrograms(r.spec.ControlPlane)...)
+		if r.envoy, err = component.Find(ctx, programs, component.Envoy); err != nil {
+			return err
+		}
+	}
+	r.programs, err = component.Paths(ctx, programs, names...)
 	if err != nil {
 		return err
 	}
@@ -220,6 +228,8 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 			LogDir:     r.writer.LogDir(),
 			Progress:   r.progress.Say,
 			Placing:    r.placing,
+
+			UpstreamEnvoy: r.spec.RealSidecars > 0,
 		})
 	case reference.Name:
 		return reference.Start(ctx, reference.Options{

@@ -43,9 +43,11 @@ type RolloutSpec struct {
 	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
 	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
 
-	StartDelay rollout.Delay // from a pod's address to its sidecar's start
-	Churn      rollout.Churn // pods replaced a second, after steady and for as long; 0 = none
-	Faults     []Fault       // broken on purpose, each in its phase, in this order
+	StartDelay   rollout.Delay // from a pod's address to its sidecar's start
+	Churn        rollout.Churn // pods replaced a second, after steady and for as long; 0 = none
+	RealSidecars int           // how many of the pods have a real Envoy, with its agent, on this host
+
+	Faults []Fault // broken on purpose, each in its phase, in this order
 
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
@@ -112,6 +114,12 @@ func (s RolloutSpec) Validate() error {
 	}
 	if err := checkEnv(s.ControlPlaneEnv); err != nil {
 		return err
+	}
+	if s.RealSidecars < 0 || s.RealSidecars > s.Topology.Pods {
+		return fmt.Errorf("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", s.RealSidecars, s.Topology.Pods)
+	}
+	if s.RealSidecars > 0 && s.XDS != "delta" {
+		return fmt.Errorf("parsing --xds %q: want delta with --real-sidecars, as real ones speak it", s.XDS)
 	}
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)

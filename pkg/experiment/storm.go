@@ -96,7 +96,7 @@ func (f *fleet) beginStorm() *storm {
 	defer f.mu.Unlock()
 	s := &storm{latency: stats.NewHistogram(), pending: map[string]bool{}, done: make(chan struct{})}
 	for id, p := range f.pods {
-		if !p.gone && !p.times.Certified.IsZero() {
+		if !p.gone && p.sidecar != nil && !p.times.Certified.IsZero() { // a real one is not told what to ask for
 			s.pending[id] = true
 		}
 	}

@@ -15,7 +15,12 @@ func (f *fleet) lacking() []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 
-	sidecars, missing := f.tracker.Counts().Sidecars, f.tracker.Missing(explained)
+	sidecars := 0
+	var missing []string
+	for _, t := range f.trackers() {
+		sidecars += t.Counts().Sidecars
+		missing = append(missing, t.Missing(explained)...)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	there, ready, old, healthy := 0, 0, 0, 0

@@ -52,10 +52,29 @@ type Sidecars struct {
 	Real *RealSidecars `json:"real,omitempty"`
 }
 
-// RealSidecars are the run's real proxies, all together.
+// RealSidecars are the run's real proxies. The figures of a phase are the sums
+// over all of them, agents included.
 type RealSidecars struct {
 	Count int `json:"count"`
 	ByPhase[*Usage]
+	// Envoy is the version of the Envoy that ran, and Source where it came from: as
+	// scaler components list says.
+	Envoy  string `json:"envoy,omitempty"`
+	Source string `json:"source,omitempty"`
+	// Starts are the latencies of their starts in the rollout, which those of the
+	// run do not hold.
+	Starts *Latencies `json:"starts,omitempty"`
+	// Each are all that there were, in the order of their starts.
+	Each []RealSidecar `json:"each,omitempty"`
+}
+
+// RealSidecar is one real proxy.
+type RealSidecar struct {
+	Pod     string           `json:"pod"` // "namespace/name"
+	Service string           `json:"service"`
+	Crashes int              `json:"crashes"`         // ends that nobody asked for; it was started again
+	Proxy   ByPhase[*Usage]  `json:"proxy,omitzero"`  // Envoy alone
+	Agent   *ByPhase[*Usage] `json:"agent,omitempty"` // nil where there is none
 }
 
 // Latencies are the distributions of a run, each the whole run's, in seconds.

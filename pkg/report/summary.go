@@ -146,6 +146,7 @@ func summaryDocument(runs []record.Run) document {
 		doc.tables = append(doc.tables, differenceTable(runs, differing))
 	}
 	doc.tables = append(doc.tables, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+	doc.realSidecars(runs, &d)
 	doc.cost(runs, differing, &d)
 	return doc
 }

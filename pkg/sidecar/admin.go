@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,12 @@ type Configuration struct {
 	Held []convergence.Resource
 	// Refused are the resources whose last version Envoy did not take.
 	Refused []Refusal
+	// First is when Envoy took the first of the clusters, listeners and routes
+	// that it holds now, by its own clock, to the millisecond; zero without any.
+	First time.Time
+	// Certificate is when it took the certificate that it shows to others over
+	// SDS, by its own clock; zero while it has none, and for one that was not sent.
+	Certificate time.Time
 }
 
 // Refusal is a resource that Envoy refused, in its own words.
@@ -52,7 +59,7 @@ func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
 // Stats reads those counters and gauges of Envoy whose names match a regular
 // expression (RE2).
 func (s *Sidecar) Stats(ctx context.Context, filter string) (map[string]int64, error) {
-	text, err := s.admin.get(ctx, "/stats?filter="+filter)
+	text, err := s.admin.get(ctx, "/stats?filter="+url.QueryEscape(filter))
 	if err != nil {
 		return nil, fmt.Errorf("reading the statistics of sidecar %s: %w", s.opts.Name, err)
 	}
@@ -108,18 +115,26 @@ type refused struct {
 	Details string `json:"details"`
 }
 
+// certificateSecret is what Istio's agent calls a workload's certificate.
+const certificateSecret = "default"
+
 // dump is the part of envoy.admin.v3.ConfigDump that is read here. Its JSON has
 // the proto's own field names.
 type dump struct {
 	Configs []struct {
 		DynamicActiveClusters []struct {
-			Cluster struct{ Name string } `json:"cluster"`
-			Error   *refused              `json:"error_state"`
+			Cluster struct {
+				Name string `json:"name"`
+				Type string `json:"type"`
+			} `json:"cluster"`
+			Updated time.Time `json:"last_updated"`
+			Error   *refused  `json:"error_state"`
 		} `json:"dynamic_active_clusters"`
 		DynamicListeners []struct {
 			Name   string `json:"name"`
 			Active *struct {
-				Listener json.RawMessage `json:"listener"`
+				Listener listener  `json:"listener"`
+				Updated  time.Time `json:"last_updated"`
 			} `json:"active_state"`
 			Error *refused `json:"error_state"`
 		} `json:"dynamic_listeners"`
@@ -136,6 +151,10 @@ type dump struct {
 			Endpoints assignment `json:"endpoint_config"`
 			Error     *refused   `json:"error_state"`
 		} `json:"dynamic_endpoint_configs"`
+		DynamicSecrets []struct {
+			Name    string    `json:"name"`
+			Updated time.Time `json:"last_updated"`
+		} `json:"dynamic_active_secrets"`
 	} `json:"configs"`
 }
 
@@ -173,14 +192,32 @@ func ParseDump(text []byte) (Configuration, error) {
 			c.Held = append(c.Held, convergence.Resource{Key: key, Content: content})
 		}
 	}
+	taken := func(at time.Time) {
+		if !at.IsZero() && (c.First.IsZero() || at.Before(c.First)) {
+			c.First = at
+		}
+	}
+	static := map[string]bool{} // clusters whose endpoints did not come over EDS
 	for _, config := range d.Configs {
 		for _, each := range config.DynamicActiveClusters {
+			static[each.Cluster.Name] = each.Cluster.Type != "EDS"
+		}
+	}
+	for _, config := range d.Configs {
+		for _, each := range config.DynamicSecrets {
+			if each.Name == certificateSecret {
+				c.Certificate = each.Updated
+			}
+		}
+		for _, each := range config.DynamicActiveClusters {
+			taken(each.Updated)
 			take(convergence.CDS, each.Cluster.Name, each.Error, &convergence.Content{})
 		}
 		for _, each := range config.DynamicListeners {
 			var content *convergence.Content
 			if each.Active != nil {
-				content = &convergence.Content{Members: policies(each.Active.Listener)}
+				content = &convergence.Content{Members: each.Active.Listener.members()}
+				taken(each.Active.Updated)
 			}
 			take(convergence.LDS, each.Name, each.Error, content)
 		}
@@ -193,6 +230,9 @@ func ParseDump(text []byte) (Configuration, error) {
 			take(convergence.RDS, each.Route.Name, each.Error, content)
 		}
 		for _, each := range config.DynamicEndpoints {
+			if static[each.Endpoints.Name] {
+				continue // listed all the same
+			}
 			take(convergence.EDS, each.Endpoints.Name, each.Error, &convergence.Content{Endpoints: each.Endpoints.endpoints()})
 		}
 	}
@@ -218,35 +258,4 @@ func (a assignment) endpoints() convergence.Endpoints {
 		}
 	}
 	return all
-}
-
-// policies are the members of a listener that stand for policies: the keys of
-// every RBAC's "policies".
-func policies(listener json.RawMessage) []string {
-	var tree any
-	if json.Unmarshal(listener, &tree) != nil {
-		return nil // it was part of a document that is JSON
-	}
-	var members []string
-	var walk func(any)
-	walk = func(node any) {
-		switch node := node.(type) {
-		case []any:
-			for _, each := range node {
-				walk(each)
-			}
-		case map[string]any:
-			for name, each := range node {
-				if all, ok := each.(map[string]any); ok && name == "policies" {
-					for policy := range all {
-						members = append(members, convergence.PolicyMember(policy))
-					}
-				}
-				walk(each)
-			}
-		}
-	}
-	walk(tree)
-	slices.Sort(members)
-	return slices.Compact(members)
 }

@@ -1,0 +1,392 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/sidecar"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+const (
+	// askEvery is how often a real sidecar's Envoy is asked whether it received
+	// anything: it is what its times are exact to. Its whole configuration is read
+	// only if it did, and not more often than dumpEvery, as that costs it some
+	// milliseconds.
+	askEvery  = 200 * time.Millisecond
+	dumpEvery = time.Second
+	// refusalPatience is how long an Envoy may go on refusing something before the
+	// run is given up: it would never converge.
+	refusalPatience = 20 * time.Second
+)
+
+// received are the bytes that came to an Envoy over its ADS connection, by the
+// names that the bootstraps of the control planes give it.
+const received = `^cluster\.(xds-grpc|ads);?\.upstream_cx_rx_bytes_total$`
+
+// realFleet are the real sidecars of a run.
+type realFleet struct {
+	// fixed after newRealFleet
+	place     realPlace
+	quota     map[string]int // of each service's pods, how many are real
+	certified bool           // a proxy has its certificate from its start: there is no agent
+	sampler   *recorder.Sampler
+	latencies *latencies                    // of the starts of the rollout's real pods
+	tracker   *convergence.Tracker          // of the real ones: what is read off an Envoy now and then is no time of a push
+	scopes    map[string]*convergence.Scope // by service name
+	quiet     func() bool
+	say       func(string)
+	warn      func(about, format string, args ...any)
+
+	// guarded by fleet.mu
+	all []*realPod
+}
+
+// realPod is a pod's real sidecar.
+type realPod struct {
+	id, name, service string
+	sidecar           *sidecar.Sidecar
+
+	mu   sync.Mutex
+	held sidecar.Configuration // as last read
+}
+
+// envoyName and agentName are the components that a sidecar's processes are
+// sampled as.
+func (p *realPod) envoyName() string { return "envoy " + p.name }
+func (p *realPod) agentName() string { return "agent " + p.name }
+
+// newRealFleet makes the real sidecars' part of a fleet, nil where there are none.
+func (r *rolloutRun) newRealFleet() *realFleet {
+	if r.spec.RealSidecars == 0 {
+		return nil
+	}
+	real := &realFleet{
+		place: realPlace{
+			adapter: r.adapter, programs: r.programs, group: r.cluster.Group(),
+			dir: filepath.Join(r.cluster.Group().Dir(), "sidecars"), logs: r.writer.LogDir(), cpus: r.others,
+		},
+		quota:     realQuota(r.mesh.Services, r.spec.RealSidecars),
+		certified: r.programs[component.PilotAgent] == "",
+		sampler:   r.sampler,
+		latencies: newLatencies(),
+		tracker:   convergence.New(),
+		scopes:    map[string]*convergence.Scope{},
+		quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
+		say:       r.progress.say,
+		warn:      r.warn,
+	}
+	for i, s := range r.mesh.Services {
+		real.scopes[s.Name] = real.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
+	}
+	return real
+}
+
+// trackers are those of all sidecars, simulated and real.
+func (f *fleet) trackers() []*convergence.Tracker {
+	if f.real == nil {
+		return []*convergence.Tracker{f.tracker}
+	}
+	return []*convergence.Tracker{f.tracker, f.real.tracker}
+}
+
+// realQuota spreads n real pods over the services as evenly as their pods allow,
+// a pod for each service at a time, services that lie evenly among all first.
+func realQuota(services []topology.Service, n int) map[string]int {
+	quota := map[string]int{}
+	var order []topology.Service
+	if n < len(services) {
+		for k := range n {
+			order = append(order, services[k*len(services)/n])
+		}
+	} else {
+		order = services
+	}
+	for n > 0 {
+		before := n
+		for _, s := range order {
+			if n > 0 && quota[s.Name] < s.Pods {
+				quota[s.Name]++
+				n--
+			}
+		}
+		if n == before {
+			order = services // those chosen first have no more pods
+		}
+	}
+	return quota
+}
+
+// takes reports whether a pod is to have a real sidecar: its service has fewer
+// than it should have. The caller holds mu.
+func (f *fleet) takes(p *pod) bool {
+	if f.real == nil {
+		return false
+	}
+	there := 0
+	for _, other := range f.pods {
+		if other.real != nil && !other.gone && other.service == p.service {
+			there++
+		}
+	}
+	return there < f.real.quota[p.service]
+}
+
+// startReal starts the real sidecar of a pod. The caller holds mu.
+func (f *fleet) startReal(ctx context.Context, p *pod, object *corev1.Pod) {
+	real := &realPod{id: p.id, name: p.name, service: p.service}
+	p.real = real
+	f.real.all = append(f.real.all, real)
+	f.real.tracker.Add(p.id, f.real.scopes[object.Labels[kwok.ServiceLabel]])
+	ctx, p.stop = context.WithCancel(ctx)
+	delay := f.delay.Of(f.seed, p.order)
+	f.sidecars.Go(func() {
+		if delay > 0 && until(ctx, time.Now().Add(delay)) != nil {
+			return
+		}
+		application, err := f.real.startApplication(real)
+		if err != nil {
+			f.fail(err)
+			return
+		}
+		defer func() { _ = application.Stop(context.WithoutCancel(ctx)) }() // its group says so, too
+		s, err := f.real.place.pod(ctx, object, func(o *sidecar.Options) { f.tellReal(p, real, o) })
+		if err == nil {
+			f.mu.Lock()
+			real.sidecar = s
+			f.mu.Unlock()
+			var following sync.WaitGroup
+			following.Go(func() { f.followReal(ctx, p, real) })
+			err = s.Run(ctx)
+			following.Wait()
+		}
+		if err != nil && ctx.Err() == nil {
+			f.fail(fmt.Errorf("running the real sidecar of pod %s: %w", p.id, err))
+		}
+	})
+}
+
+// startApplication starts what a real pod's sidecar stands beside: a server that
+// answers requests.
+func (f *realFleet) startApplication(p *realPod) (*process.Process, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding scaler's own program: %w", err)
+	}
+	ports, err := sidecar.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	application, err := f.place.group.Start(process.Spec{
+		Name: "echo-" + p.name, Path: program,
+		Args: []string{EchoCommand, "--listen", "127.0.0.1:" + strconv.Itoa(ports[0]), "--name", p.name},
+		Log:  filepath.Join(f.place.logs, "echo-"+p.name+".log"), CPUs: f.place.cpus,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the application of pod %s: %w", p.id, err)
+	}
+	return application, nil
+}
+
+// tellReal has a sidecar tell of its token, its lives and their ends.
+func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
+	if ask := o.Token; ask != nil {
+		o.Token = func(ctx context.Context) (sidecar.Token, error) {
+			asked := time.Now()
+			token, err := ask(ctx)
+			var isFirst bool
+			f.at(p.id, func(p *pod) { isFirst = err == nil && first(&p.times.Token, time.Now()) })
+			if isFirst {
+				f.real.latencies.token.Record(time.Since(asked))
+			}
+			return token, err
+		}
+	}
+	o.Started = func(life sidecar.Life) {
+		f.real.measure(real, life)
+		f.at(p.id, func(p *pod) {
+			first(&p.times.Dialed, life.At)
+			first(&p.times.Requested, life.At)
+		})
+		f.real.tracker.FirstRequest(p.id, life.At)
+		f.event("realSidecarStarted", map[string]any{"pod": p.id, "life": life.Number, "pid": life.PID, "envoy": life.EnvoyPID})
+	}
+	o.Crashed = func(crash sidecar.Crash) {
+		name := real.envoyName()
+		if !f.real.certified {
+			name = real.agentName()
+		}
+		f.real.sampler.Ended(name, crash.PID, crash.CPUSeconds)
+		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, firstLine(crash.Err)))
+		f.real.warn("sidecars.real", "the sidecar of pod %s ended and was started again: %v", p.id, crash.Err)
+		f.event("realSidecarEnded", map[string]any{"pod": p.id, "error": fmt.Sprint(crash.Err)})
+	}
+}
+
+// measure has a life's processes sampled. It is called when they run and again
+// when Envoy answers: one that is just becoming Envoy may not be readable.
+func (f *realFleet) measure(p *realPod, life sidecar.Life) {
+	// One that has ended meanwhile is not there to be read.
+	_ = f.sampler.Watch(p.envoyName(), life.EnvoyPID)
+	if life.PID != life.EnvoyPID {
+		_ = f.sampler.Watch(p.agentName(), life.PID)
+	}
+}
+
+// followReal reads what an Envoy holds whenever it received something, until
+// ctx is done. While nothing is touched it is not asked: that would be part of
+// what it is measured to need.
+func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	var (
+		life          int
+		bytes         int64     // received as of the last dump
+		changed       time.Time // when it was last seen to have received more
+		dumped        time.Time
+		refusing      time.Time // since when
+		seen          int64
+		held          = map[convergence.Key]bool{}
+		readCompletes bool
+	)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if readCompletes && refusing.IsZero() && f.real.quiet() {
+			continue
+		}
+		now := time.Now()
+		stats, err := real.sidecar.Stats(ctx, received)
+		if err != nil || len(stats) == 0 {
+			continue // it does not run yet, or not now
+		}
+		if current := real.sidecar.Life().Number; current != life {
+			life, bytes, seen, refusing = current, 0, 0, time.Time{}
+			f.real.measure(real, real.sidecar.Life())
+		}
+		var total int64
+		for _, n := range stats {
+			total += n
+		}
+		if total > seen {
+			seen, changed = total, now
+		}
+		readCompletes = total == bytes
+		if readCompletes && refusing.IsZero() || now.Sub(dumped) < dumpEvery || total == 0 {
+			continue
+		}
+		configuration, err := real.sidecar.Configuration(ctx)
+		if err != nil {
+			continue
+		}
+		bytes, dumped = total, now
+		f.takeReal(p, real, configuration, held, changed)
+		if len(configuration.Refused) == 0 {
+			refusing = time.Time{}
+			continue
+		}
+		if refusing.IsZero() {
+			refusing = now
+			f.event("refused", map[string]any{"pod": p.id, "refused": configuration.Refused})
+			f.real.say(fmt.Sprintf("the Envoy of pod %s refused %s", p.id, configuration.Refused[0]))
+			f.real.warn("sidecars.real", "the Envoy of pod %s refused %s", p.id, configuration.Refused[0])
+		}
+		if now.Sub(refusing) > refusalPatience {
+			f.fail(fmt.Errorf("the Envoy of pod %s has refused its configuration for %.0f s: %s", p.id, now.Sub(refusing).Seconds(), configuration.Refused[0]))
+			return
+		}
+	}
+}
+
+// takeReal tells what an Envoy holds, which it has acknowledged, to those who
+// compare; at is when it was last seen to receive something.
+func (f *fleet) takeReal(p *pod, real *realPod, c sidecar.Configuration, held map[convergence.Key]bool, at time.Time) {
+	real.mu.Lock()
+	real.held = c
+	real.mu.Unlock()
+	var firstTime, certified bool
+	var started time.Time
+	f.at(p.id, func(p *pod) {
+		started = p.times.Dialed
+		first(&p.times.Connected, at)
+		firstTime = !c.First.IsZero() && first(&p.times.Answered, c.First)
+		certificate := c.Certificate
+		if f.real.certified {
+			certificate = started
+		}
+		certified = !certificate.IsZero() && first(&p.times.Certified, certificate)
+		p.line.whole, p.line.heard = true, at
+	})
+	update := convergence.Update{ReceivedAt: at, AckedAt: at, Set: c.Held}
+	now := map[convergence.Key]bool{}
+	for _, r := range c.Held {
+		now[r.Key] = true
+	}
+	for key := range held {
+		if !now[key] {
+			update.Removed = append(update.Removed, key)
+			delete(held, key)
+		}
+	}
+	for key := range now {
+		held[key] = true
+	}
+	f.real.tracker.Update(p.id, update)
+	if firstTime {
+		f.real.latencies.firstConfiguration.Record(max(0, c.First.Sub(started)))
+	}
+	if certified {
+		if !f.real.certified {
+			f.real.latencies.certificate.Record(max(0, c.Certificate.Sub(started)))
+		}
+		f.real.tracker.Certified(p.id, at)
+		f.reportWhenDone(p.id)
+	}
+	f.notify()
+}
+
+// keys are what the Envoy held when it was last read.
+func (p *realPod) keys() map[convergence.Key]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keys := map[convergence.Key]bool{}
+	for _, r := range p.held.Held {
+		keys[r.Key] = true
+	}
+	return keys
+}
+
+// startsIn are where a pod's sidecar's start is recorded.
+func (f *fleet) startsIn(p *pod) *latencies {
+	if p.real != nil {
+		return f.real.latencies
+	}
+	return p.in
+}
+
+// realPods are all that there ever were, in the order of their starts.
+func (f *fleet) realPods() []*realPod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.real == nil {
+		return nil
+	}
+	return slices.Clone(f.real.all)
+}
