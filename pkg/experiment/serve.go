@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/dashboards"
@@ -88,7 +89,11 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 		}
 	}
 	if from.IsZero() {
-		return from, to, errors.New("no phase of these runs has begun: there is nothing to show")
+		var dirs []string
+		for _, run := range runs {
+			dirs = append(dirs, run.Dir)
+		}
+		return from, to, fmt.Errorf("reading %s: no phase of it has begun: there is nothing to show", strings.Join(dirs, ", "))
 	}
 	return from, to, nil
 }

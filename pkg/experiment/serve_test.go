@@ -46,8 +46,8 @@ func TestServeSpecValidate(t *testing.T) {
 	}{
 		{"one run", "", ServeSpec{Runs: []record.Run{run}}},
 		{"addresses", "", ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "127.0.0.1:9090", GrafanaAddress: "[::1]:3000"}},
-		{"no run", "no phase of these runs has begun", ServeSpec{}},
-		{"no phase", "no phase of these runs has begun", ServeSpec{Runs: []record.Run{{Dir: dir}}}},
+		{"no run", "no phase of it has begun", ServeSpec{}},
+		{"no phase", "no phase of it has begun", ServeSpec{Runs: []record.Run{{Dir: dir}}}},
 		{"no series", "no time series in it", ServeSpec{Runs: []record.Run{{Dir: t.TempDir(), Phases: run.Phases}}}},
 		{"port 0", `parsing --grafana-address "h:0": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, GrafanaAddress: "h:0"}},
 		{"no port", `parsing --prometheus-address "h": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "h"}},

@@ -251,6 +251,16 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Expect(r.Scraped(ctx, at)).To(MatchError(ContainSubstring("prometheus ended")))
 		Expect(r.Stop(ctx)).To(MatchError(ContainSubstring("still in the log")))
 		Expect(query(ctx, group, options.Dir, "sum(up)", at)).To(ContainSubstring(`"3"`))
+
+		By("serving a copy of that")
+		served, err := recorder.Serve(ctx, recorder.ServeOptions{
+			Prometheus: options.Prometheus, TSDBs: []string{options.Dir}, Dir: filepath.Join(dir, "served"), Group: group,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		response, err := http.Get(fmt.Sprintf("%s/api/v1/query?query=sum(up)&time=%d", served.URL(), at.Unix()+1))
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		Expect(io.ReadAll(response.Body)).To(ContainSubstring(`"3"`))
 	}, SpecTimeout(2*time.Minute))
 
 	It("says which target does not answer, and leaves nothing running", func(ctx SpecContext) {

@@ -43,7 +43,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 	BeforeAll(func() {
 		where = newPlace()
 		rollout := where.rollout(20, "--mode", "both", "--steady", "2s", "--probes", "1", "--no-calibrate")
-		Expect(wait(rollout)).To(Equal(exitDone))
+		Eventually(rollout).WithTimeout(6 * time.Minute).Should(gexec.Exit(exitDone)) // two runs
 		runs = must(record.Read(where.out))
 		Expect(runs).To(HaveLen(2))
 		before = sums(where.out)
