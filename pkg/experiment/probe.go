@@ -147,13 +147,13 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			p.cluster.Record(change.seen.Sub(written))
 			// The pod that comes or goes has a sidecar of its own, which is no
 			// witness of that.
-			own := ""
+			own := func() string { return "" }
 			if kind != record.EndpointHealth {
-				own = p.fleet.podAt(change.addr.Addr())
+				own = func() string { return p.fleet.podAt(change.addr.Addr()) }
 			}
 			f := p.fleet.tracker.Follow(convergence.Change{
 				Service: change.service, Addr: change.addr, Health: change.health, Absent: change.kind == record.EndpointRemove,
-			}, without(concerned, own))
+			}, without(concerned, own()))
 			return change, p.await(ctx, kind, f, change.seen, own)
 		case <-limited.Done():
 			if ctx.Err() != nil {
@@ -165,8 +165,9 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 }
 
 // await waits until a change has reached all it concerns, or the limit, and
-// counts. own is the sidecar that does not count, "" = all do.
-func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own string) error {
+// counts. own says which sidecar does not count, "" = all do; it is asked in the
+// end, as a new endpoint may be seen before the pod that it is of has its address.
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own func() string) error {
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
 	select {
@@ -182,7 +183,7 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram()}
 		p.kinds[kind] = k
 	}
-	strays = without(strays, own)
+	strays = without(strays, own())
 	k.strays += len(strays)
 	if len(reached)+len(lost) == 0 {
 		p.spared[kind]++

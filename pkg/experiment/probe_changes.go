@@ -147,7 +147,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		written := time.Now()
 		p.written.Record(written.Sub(begin))
 		made[service] = updated
-		if err := p.await(ctx, record.ChangeKind(kind), f, written, ""); err != nil {
+		if err := p.await(ctx, record.ChangeKind(kind), f, written, func() string { return "" }); err != nil {
 			return err
 		}
 	}
