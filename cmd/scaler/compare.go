@@ -55,7 +55,7 @@ beyond the bound, or if the bound could not be checked.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and leave out what has no counterpart")
-	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, smaller differences can be told")
+	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, chosen before looking, smaller differences can be told")
 	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed")
 	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
 	f.StringVar(&o.published, "published", "", "lay published figures of this `NAME` beside those of one folder or two, and test nothing")

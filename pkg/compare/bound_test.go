@@ -111,7 +111,7 @@ func TestBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := compared(t, runs("a", 5, 1), tt.b, Options{Bounds: []Bound{bound}, Figures: []string{"steady"}})
+			r := comparison(t, runs("a", 5, 1), tt.b, Options{Bounds: []Bound{bound}, Figures: []string{"steady"}})
 			if len(r.Bounds) != 1 || r.Bounds[0].Outcome != tt.want || r.Fails() != tt.fails {
 				t.Errorf("%+v, fails %v: want %s", r.Bounds, r.Fails(), tt.want)
 			}

@@ -48,8 +48,8 @@ var conditions = []condition{
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
 const sizeAndKnobs = 4
 
-// subjects are what may differ between the sides: what is compared. "" is not
-// known, and differs from nothing.
+// subjects are what may differ between the sides, beside settings: what is
+// compared. "" is not known, and differs from nothing.
 var subjects = []condition{
 	{"control plane", func(r *record.Run) string {
 		c := r.Environment.ControlPlane
@@ -74,13 +74,6 @@ var subjects = []condition{
 		default:
 			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
 		}
-	}},
-	{"settings", func(r *record.Run) string {
-		var parts []string
-		for _, name := range slices.Sorted(maps.Keys(r.Environment.ControlPlane.Settings)) {
-			parts = append(parts, name+"="+r.Environment.ControlPlane.Settings[name])
-		}
-		return orNone(strings.Join(parts, " "))
 	}},
 }
 
@@ -148,7 +141,7 @@ func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record
 			cell.first = run
 		}
 		cell.used = append(cell.used, run)
-		if d := differences(subjects, cell.first, run); d != nil {
+		if d := compared(cell.first, run); d != nil {
 			return nil, nil, fmt.Errorf("%s holds runs of two control planes for %s: %s %q in %s, %q in %s: name a folder that holds one of them",
 				side, cell.label(), d[0].What, d[0].A, place(cell.first), d[0].B, place(run))
 		}
@@ -170,6 +163,27 @@ func differences(of []condition, a, b *record.Run) (all []Differing) {
 	for _, c := range of {
 		if inA, inB := c.of(a), c.of(b); inA != inB && inA != "" && inB != "" {
 			all = append(all, Differing{What: c.name, A: inA, B: inB})
+		}
+	}
+	return all
+}
+
+// compared lists in which subjects and settings the control planes of two runs
+// differ.
+func compared(a, b *record.Run) []Differing {
+	all := differences(subjects, a, b)
+	inA, inB := a.Environment.ControlPlane.Settings, b.Environment.ControlPlane.Settings
+	names := slices.Concat(slices.Collect(maps.Keys(inA)), slices.Collect(maps.Keys(inB)))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		value := func(settings map[string]string) string {
+			if v, set := settings[name]; set {
+				return v
+			}
+			return "not set"
+		}
+		if x, y := value(inA), value(inB); x != y {
+			all = append(all, Differing{What: name, A: x, B: y})
 		}
 	}
 	return all

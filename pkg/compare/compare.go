@@ -182,7 +182,7 @@ func (r *Result) cell(p pair) Cell {
 	c := Cell{
 		Label: p.a.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
 		A: side(p.a), B: side(p.b),
-		Differs: differences(subjects, p.a.first, p.b.first),
+		Differs: compared(p.a.first, p.b.first),
 		Forced:  differences(conditions, p.a.first, p.b.first),
 	}
 	at := map[string]int{}

@@ -61,7 +61,7 @@ func debounced(r *record.Run) {
 	*l.P99 += 0.9
 }
 
-func compared(t *testing.T, a, b []record.Run, o Options) *Result {
+func comparison(t *testing.T, a, b []record.Run, o Options) *Result {
 	t.Helper()
 	r, err := Compare(a, b, o)
 	if err != nil {
@@ -79,7 +79,7 @@ func verdicts(c Cell) map[string]Verdict {
 }
 
 func TestLikeWithLike(t *testing.T) {
-	r := compared(t, runs("a", 5, 1), runs("b", 5, 2), Options{})
+	r := comparison(t, runs("a", 5, 1), runs("b", 5, 2), Options{})
 	for name, verdict := range verdicts(r.Cells[0]) {
 		want := CannotTell
 		switch name {
@@ -96,14 +96,14 @@ func TestLikeWithLike(t *testing.T) {
 }
 
 func TestDebounce(t *testing.T) {
-	r := compared(t, runs("a", 5, 1), runs("b", 5, 2, debounced), Options{})
+	r := comparison(t, runs("a", 5, 1), runs("b", 5, 2, debounced), Options{})
 	for name, verdict := range verdicts(r.Cells[0]) {
 		push := name == "push.endpointAdd.p50" || name == "push.endpointAdd.p99"
 		if push != (verdict == Higher) || verdict == Lower {
 			t.Errorf("%s: %s", name, verdict)
 		}
 	}
-	if got := r.Cells[0].Differs; len(got) != 1 || got[0] != (Differing{"settings", "none", "PILOT_DEBOUNCE_AFTER=1s"}) {
+	if got := r.Cells[0].Differs; len(got) != 1 || got[0] != (Differing{"PILOT_DEBOUNCE_AFTER", "not set", "1s"}) {
 		t.Errorf("differs: %+v", got)
 	}
 	for _, f := range r.Cells[0].Figures {
@@ -121,7 +121,7 @@ func TestWithoutVariance(t *testing.T) {
 		want  Verdict
 	}{{9000, Same}, {9005, CannotTell}, {9450, Higher}, {8000, Lower}} {
 		b := runs("b", 5, 2, func(r *record.Run) { *r.XDS.ConfigurationBytes.Mean = tt.bytes })
-		r := compared(t, runs("a", 5, 1), b, Options{})
+		r := comparison(t, runs("a", 5, 1), b, Options{})
 		if got := verdicts(r.Cells[0])["xds.configurationBytes"]; got != tt.want {
 			t.Errorf("%v bytes: %s, want %s", tt.bytes, got, tt.want)
 		}
@@ -133,7 +133,7 @@ func TestTooFewRepeats(t *testing.T) {
 		a, b int
 		told bool
 	}{{1, 1, false}, {2, 2, false}, {3, 3, false}, {3, 4, false}, {1, 30, false}, {4, 4, true}, {3, 6, true}, {5, 5, true}} {
-		r := compared(t, runs("a", tt.a, 1), runs("b", tt.b, 2, debounced), Options{})
+		r := comparison(t, runs("a", tt.a, 1), runs("b", tt.b, 2, debounced), Options{})
 		want := TooFew
 		if tt.told {
 			want = Higher
@@ -186,7 +186,7 @@ func TestNotComparable(t *testing.T) {
 		})
 	}
 	// Versions, settings and placing of the control plane are what is compared.
-	compared(t, runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) {
+	comparison(t, runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) {
 		r.Environment.ControlPlane = record.ControlPlaneSource{Name: "reference", Version: "2", GOMAXPROCS: 1, CPUs: []int{0}, MemoryLimitBytes: 1 << 30}
 	}), Options{})
 	// But not within one side.
@@ -200,7 +200,7 @@ func TestLadder(t *testing.T) {
 	sized := func(pods int) alter { return func(r *record.Run) { r.Spec.Pods = pods } }
 	a := slices.Concat(runs("a/60", 5, 3, sized(60)), runs("a/30", 5, 1))
 	b := slices.Concat(runs("b/30", 5, 2), runs("b/60", 5, 4, sized(60), debounced))
-	r := compared(t, a, b, Options{})
+	r := comparison(t, a, b, Options{})
 	if len(r.Cells) != 2 || r.Cells[0].Pods != 30 || r.Cells[1].Pods != 60 || r.Tests != 18 {
 		t.Fatalf("%d tests in %+v", r.Tests, r.Cells)
 	}
@@ -216,9 +216,9 @@ func TestIncompleteRunsAreSaid(t *testing.T) {
 	b := runs("b", 6, 2)
 	b[0].Status = record.StatusUnconverged
 	b[1] = record.Run{Name: "killed", Dir: "b/2", Status: record.StatusInterrupted}
-	r := compared(t, runs("a", 5, 1), b, Options{})
+	r := comparison(t, runs("a", 5, 1), b, Options{})
 	said := strings.Join(r.Remarks, "\n")
-	for _, want := range []string{"1 of 5 runs of B did not complete and are not compared (b/1 unconverged)", "b/2 ended before its record said what it is"} {
+	for _, want := range []string{"1 of 5 runs of B did not complete and are not compared (b/1 unconverged)", "b/2 is not compared: its record does not say yet"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("remarks: %s\nwant %q", said, want)
 		}
@@ -228,7 +228,7 @@ func TestIncompleteRunsAreSaid(t *testing.T) {
 	}
 	// None completed: nothing is measured, and that is no reason to refuse.
 	failed := runs("b", 5, 2, func(r *record.Run) { r.Status, r.Reason = record.StatusFailed, "out of memory" })
-	r = compared(t, runs("a", 5, 1), failed, Options{})
+	r = comparison(t, runs("a", 5, 1), failed, Options{})
 	if v := verdicts(r.Cells[0])["rollout.cores"]; v != Unmeasured || r.Cells[0].B.Unused[0].Reason != "out of memory" {
 		t.Errorf("%s, %+v", v, r.Cells[0].B)
 	}
@@ -238,7 +238,7 @@ func TestLoss(t *testing.T) {
 	b := runs("b", 5, 2)
 	b[3].Latencies.Push[record.EndpointAdd].P99 = nil
 	b[3].Latencies.Push[record.EndpointAdd].Lost = 7
-	r := compared(t, runs("a", 5, 1), b, Options{})
+	r := comparison(t, runs("a", 5, 1), b, Options{})
 	v := verdicts(r.Cells[0])
 	if v["push.endpointAdd.p99"] != WithLoss || v["push.endpointAdd.p50"] != CannotTell || v["push.endpointAdd.lost"] != CannotTell {
 		t.Errorf("%v", v)
@@ -253,7 +253,7 @@ func TestWarningsStandWithFigures(t *testing.T) {
 	b := runs("b", 5, 2)
 	b[0].Warnings = a[0].Warnings
 	b[1].Warnings = []record.Warning{{About: "latencies", Text: "late"}}
-	r := compared(t, a, b, Options{})
+	r := comparison(t, a, b, Options{})
 	if len(r.Warnings) != 2 || r.Warnings[0].A != 3 || r.Warnings[0].B != 1 || r.Warnings[0].Text != "saturated for up to 60%" {
 		t.Fatalf("%+v", r.Warnings)
 	}
@@ -272,7 +272,7 @@ func TestWarningsStandWithFigures(t *testing.T) {
 }
 
 func TestRemarks(t *testing.T) {
-	say := func(a, b []record.Run) string { return strings.Join(compared(t, a, b, Options{}).Remarks, "\n") }
+	say := func(a, b []record.Run) string { return strings.Join(comparison(t, a, b, Options{}).Remarks, "\n") }
 	later := func(r *record.Run) { r.Started = r.Started.Add(time.Hour) }
 	if said := say(runs("a", 5, 1), runs("b", 5, 2, later)); !strings.Contains(said, "before those of the other") {
 		t.Errorf("one after the other: %q", said)
@@ -291,7 +291,7 @@ func TestFiguresChosen(t *testing.T) {
 		names []string
 		want  int
 	}{{[]string{"push"}, 3}, {[]string{"rollout.cores"}, 2}, {[]string{"controlPlane.rollout.cores.mean"}, 2}, {[]string{"controlPlane"}, 6}, {[]string{"push", "rollout.seconds"}, 4}} {
-		if r := compared(t, a, b, Options{Figures: tt.names}); len(r.Cells[0].Figures) != tt.want {
+		if r := comparison(t, a, b, Options{Figures: tt.names}); len(r.Cells[0].Figures) != tt.want {
 			t.Errorf("%v: %v, want %d figures", tt.names, verdicts(r.Cells[0]), tt.want)
 		}
 	}
@@ -312,7 +312,7 @@ func TestPrint(t *testing.T) {
 		}
 		bounds = append(bounds, bound)
 	}
-	r := compared(t, a, b, Options{A: "before", B: "after", Bounds: bounds})
+	r := comparison(t, a, b, Options{A: "before", B: "after", Bounds: bounds})
 	var junit strings.Builder
 	if err := r.JUnit(&junit); err != nil {
 		t.Fatal(err)

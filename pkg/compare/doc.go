@@ -14,14 +14,14 @@
 // proportion to their size; figures that may be zero (refusals, losses) are
 // tested as they are. All tests together are one family, corrected by Holm's
 // method: among all that is said to differ, the chance of a single false alarm is
-// below 5 %.
+// held to 5 %.
 //
 // Why not a test of ranks, as benchstat has it: of 5 runs against 5 it cannot say
 // less than p = 0.008, and of more than six figures none could ever be told apart
 // once corrected. But ranks do say how many runs it takes at least: with 3 against
 // 3 all of one side lie above all of the other in one of ten comparisons of like
 // with like, and only faith in the normal law could make more of it. Such cells
-// are marked as having too few repeats, and nothing in them is tested. That the
-// false alarms stay below 5 % under laws that are not normal, and what differences
-// are found, is simulated in package stats.
+// are marked as having too few repeats, and nothing in them is tested. What
+// becomes of the 5 % under laws that are not normal (it stays between 0 and 7), and
+// what differences are found, is simulated in package stats.
 package compare

@@ -95,7 +95,7 @@ func (r *Result) remark(pairs []pair, onlyA, onlyB []*repeats, unknown []*record
 		r.Remarks = append(r.Remarks, cell.label()+": only in B, not compared")
 	}
 	for _, run := range unknown {
-		r.Remarks = append(r.Remarks, place(run)+" ended before its record said what it is, and is not compared")
+		r.Remarks = append(r.Remarks, place(run)+" is not compared: its record does not say yet what it is of, so it was killed early or has only begun")
 	}
 }
 
@@ -132,7 +132,7 @@ func (p pair) remarks() (all []string) {
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
 	}
-	if len(differences(subjects, p.a.first, p.b.first)) == 0 {
+	if len(compared(p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")
 	}
 	return all
