@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -170,8 +171,10 @@ func (f *fleet) startReal(ctx context.Context, p *pod, object *corev1.Pod) {
 			real.sidecar = s
 			f.mu.Unlock()
 			var following sync.WaitGroup
-			following.Go(func() { f.followReal(ctx, p, real) })
+			life, end := context.WithCancel(ctx)
+			following.Go(func() { f.followReal(life, p, real) })
 			err = s.Run(ctx)
+			end()
 			following.Wait()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -231,10 +234,16 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			name = real.agentName()
 		}
 		f.real.sampler.Ended(name, crash.PID, crash.CPUSeconds)
-		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, firstLine(crash.Err)))
+		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, lastLine(crash.Err)))
 		f.real.warn("sidecars.real", "the sidecar of pod %s ended and was started again: %v", p.id, crash.Err)
 		f.event("realSidecarEnded", map[string]any{"pod": p.id, "error": fmt.Sprint(crash.Err)})
 	}
+}
+
+// lastLine is where the words of a program that ended are.
+func lastLine(err error) string {
+	text := strings.TrimSpace(fmt.Sprint(err))
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // measure has a life's processes sampled. It is called when they run and again

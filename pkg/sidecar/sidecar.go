@@ -103,8 +103,10 @@ type Crash struct {
 
 // Sidecar is a real one. Make it with New.
 type Sidecar struct {
-	opts  Options
-	admin *admin
+	// fixed after New
+	opts    Options
+	admin   *admin
+	backoff time.Duration
 
 	mu      sync.Mutex
 	crashes []Crash
@@ -129,7 +131,7 @@ func New(opts Options) (*Sidecar, error) {
 	if opts.TokenFile != "" && opts.Token == nil {
 		return nil, fmt.Errorf("making sidecar %s: a token file without a token", opts.Name)
 	}
-	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort), ready: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // Name is the one of its Options.
@@ -181,7 +183,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 		if failures >= patience {
 			return fmt.Errorf("sidecar %s ended %d times without having been ready: %w", s.opts.Name, failures, crash.Err)
 		}
-		pause := time.NewTimer(min(maxBackoff, backoff<<(failures-1)))
+		pause := time.NewTimer(min(maxBackoff, s.backoff<<(failures-1)))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
