@@ -4,7 +4,7 @@ package main
 func dataPlane() board {
 	return board{
 		uid: "scaler-data-plane", title: "scaler / Data plane and sidecars",
-		about: "What pods and their sidecars wait for until they can serve. The sidecars are simulated: each does all that a proxy does toward the control plane, and carries no traffic.",
+		about: "What pods and their sidecars wait for until they can serve. A simulated sidecar does all that a proxy does toward the control plane, and carries no traffic; a real one is Envoy with its agent.",
 		rows: []row{
 			{"Start of a pod", []panel{
 				{
@@ -69,8 +69,42 @@ func dataPlane() board {
 					queries: []query{{"{{run}}", phased(sumRate(sel("scaler_xds_response_bytes_total")) + ` / (sum by (run, mode) (` + sel("scaler_sidecars", `state="connected"`) + `) > 0)`)}},
 				},
 			}},
+			{"Real sidecars (runs with --real-sidecars; 0 in others)", []panel{
+				{
+					title: "Real sidecars", unit: "short",
+					about:   "Envoys that run as processes beside the simulated sidecars (sidecars.real.count), 0 in a run without any.",
+					queries: []query{{"{{run}}", orZero(`count by (run, mode) (` + sel("scaler_component_resident_memory_bytes", envoys) + `)`)}},
+				},
+				{
+					title: "Memory, mean", unit: "bytes",
+					about: "Resident memory of a real sidecar's Envoy and of its agent, on average over those that run. Envoy's grows with the configuration that it is sent.",
+					queries: []query{
+						{"{{run}} Envoy", orZero(`avg by (run, mode) (` + sel("scaler_component_resident_memory_bytes", envoys) + `)`)},
+						{"{{run}} agent", orZero(`avg by (run, mode) (` + sel("scaler_component_resident_memory_bytes", agents) + `)`)},
+					},
+				},
+				{
+					title: "Cores, all together", unit: "suffix: cores",
+					about: "Processor time of all real sidecars' Envoys, and of their agents, per second.",
+					queries: []query{
+						{"{{run}} Envoys", orZero(sumRate(sel("scaler_component_cpu_seconds_total", envoys)))},
+						{"{{run}} agents", orZero(sumRate(sel("scaler_component_cpu_seconds_total", agents)))},
+					},
+				},
+			}},
 		},
 	}
+}
+
+// The processes of real sidecars, by the names under which a run samples them.
+const (
+	envoys = `component=~"envoy .+"`
+	agents = `component=~"agent .+"`
+)
+
+// orZero is 0 where a run has nothing of the kind, so that a panel says so.
+func orZero(expr string) string {
+	return phased(expr + ` or 0 * max by (run, mode) (` + sel("scaler_run_info") + `)`)
 }
 
 // overall is a quantile of all that a native histogram has counted in a run.
