@@ -182,6 +182,7 @@ type Sidecar struct {
 	Headers     map[string]string // gRPC metadata of every call beside the token
 	Identity    string            // SPIFFE URI of the workload
 	Keepalive   time.Duration     // the proxy's HTTP/2 pings; 0 = none
+	Drain       time.Duration     // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
 	// CertificateLifetime is what its agent asks for; 0 = 24 h, as Istio's agent
 	// does by itself (SECRET_TTL).
 	CertificateLifetime time.Duration

@@ -54,6 +54,7 @@ func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens xdspro
 		Build:       s.Build,
 		Headers:     s.Headers,
 		Keepalive:   s.Keepalive,
+		Drain:       s.Drain,
 		Token:       tokens,
 		Issuer:      issuer{authority},
 		Keys:        keys.Key,

@@ -79,7 +79,7 @@ func (s *Sidecar) prepare(c Config) (err error) {
 		return errors.New("a sidecar with an issuer needs keys")
 	}
 	s.config = c
-	s.state = state{variant: c.Variant, store: s.store}
+	s.state = state{variant: c.Variant, store: s.store, drain: c.Drain}
 	s.state.certified.Store(c.Issuer == nil) // who asks for no certificate waits for none
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
 	s.tokens = tokens{source: c.Token, fetched: func(e TokenFetched) { s.observer.TokenFetched(c.ID, e) }}

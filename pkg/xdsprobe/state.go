@@ -31,8 +31,7 @@ import (
 //
 // What is asked for by name is computed from what is held: a name is asked for
 // as long as one parent names it, and what no parent names any more is not held
-// any more. (Envoy goes on asking for the routes of a listener until that is
-// drained.)
+// any more. A listener that is gone, or was another, counts until it is drained.
 type state struct {
 	variant Variant
 	store   *Store
@@ -41,6 +40,11 @@ type state struct {
 
 	// listening says that listeners have been asked for, on any stream.
 	listening bool
+
+	// drain is how long a listener lives on that is gone; 0 means not at all.
+	drain    time.Duration
+	draining []draining
+	gone     []convergence.Key // not held any more since it drained, and not told yet
 
 	// certified says that there is nothing to wait for: the sidecar has its first
 	// certificate, or asks for none. It is set from outside, at any time.
@@ -123,13 +127,13 @@ func (st *state) receive(r *response) []step {
 		table.version = r.version
 	}
 	st.supersede(&c)
-	steps := st.follow(t, &c)
+	steps := st.follow(t, &c, r.receivedAt)
 	secured := st.secured()
 	if !secured {
 		steps = st.listen(steps)
 	}
 	st.bytes += c.bytes
-	u.Set, u.Removed = c.set, c.gone
+	u.Set, u.Removed = c.set, append(st.takeGone(&c), c.gone...)
 	u.Wasted = c.empty() && len(r.resources) > 0
 	steps = st.finish(steps, u)
 	if secured {
@@ -218,22 +222,17 @@ func (st *state) supersede(c *change) {
 
 // follow brings the names asked for in line with a change of a type's resources,
 // and returns the requests that this takes.
-func (st *state) follow(t convergence.Type, c *change) (steps []step) {
+func (st *state) follow(t convergence.Type, c *change, now time.Time) (steps []step) {
 	switch {
 	case t == convergence.CDS && !c.empty():
-		steps = st.subscribe(steps, convergence.EDS, c, func(r *Resource, names []string) []string {
+		steps = st.subscribe(steps, convergence.EDS, c, now, func(r *Resource, names []string) []string {
 			if r.assignment == "" {
 				return names
 			}
 			return append(names, r.assignment)
 		})
 	case t == convergence.LDS && !c.empty():
-		steps = st.subscribe(steps, convergence.RDS, c, func(r *Resource, names []string) []string {
-			return append(names, r.routes...)
-		})
-		steps = st.subscribe(steps, convergence.ECDS, c, func(r *Resource, names []string) []string {
-			return append(names, r.extensions...)
-		})
+		steps = st.followListeners(c, now)
 	}
 	return steps
 }
@@ -287,7 +286,7 @@ func (st *state) giveUp() []step {
 }
 
 // subscribe asks for the names that the resources of child's parent type name.
-func (st *state) subscribe(steps []step, child convergence.Type, c *change, name func(*Resource, []string) []string) []step {
+func (st *state) subscribe(steps []step, child convergence.Type, c *change, now time.Time, name func(*Resource, []string) []string) []step {
 	parent := convergence.LDS
 	if child == convergence.EDS {
 		parent = convergence.CDS
@@ -298,6 +297,9 @@ func (st *state) subscribe(steps []step, child convergence.Type, c *change, name
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
+	if parent == convergence.LDS {
+		names = st.linger(child, names, now)
+	}
 
 	table := &st.tables[child]
 	added, removed := table.subscribe(names, c)

@@ -16,9 +16,10 @@ type stream struct {
 	end     *StreamEnded // to be; responses are counted in it
 
 	patience task // gives up on load assignments that do not come
+	draining task // gives up what has drained
 
 	// mu is held while the sidecar's state changes and requests go out: by the
-	// goroutine that receives, or by patience.
+	// goroutine that receives, or by one of the tasks.
 	mu      sync.Mutex
 	waiting bool // patience is scheduled
 }
@@ -30,6 +31,7 @@ var errSend = errors.New("sending a request")
 // that ended the stream, io.EOF if the server closed it.
 func (s *stream) serve() error {
 	defer s.patience.stop()
+	defer s.draining.stop()
 	err := s.first()
 	for err == nil {
 		var r response
@@ -49,7 +51,9 @@ func (s *stream) serve() error {
 func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.sidecar.state.drained(time.Now()) // what it asks for is asked anew
 	steps := s.sidecar.state.open()
+	s.scheduleDrained()
 	steps[0].request.node, steps[0].request.build = s.sidecar.node, s.sidecar.config.Build
 	if err := s.send(steps[:1]); err != nil {
 		s.sidecar.state.lose(steps[1:])
@@ -78,6 +82,7 @@ func (s *stream) answer(r *response) error {
 	c.held.Store(int64(c.state.bytes))
 	c.holding.Unlock()
 	s.wait()
+	s.scheduleDrained()
 	return s.send(steps)
 }
 

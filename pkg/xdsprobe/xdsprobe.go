@@ -48,6 +48,7 @@ type Config struct {
 
 	Headers   map[string]string // gRPC metadata of the stream beside the token
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
+	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio\'s agent: 45 s)
 
 	// Token provides the bearer token of stream and certificate requests. nil
 	// means none.

@@ -59,6 +59,7 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 		Build:       build,
 		Headers:     map[string]string{"ClusterID": env[metaPrefix+"CLUSTER_ID"]},
 		Keepalive:   30 * time.Second, // GRPC_KEEPALIVE_INTERVAL's default in the agent
+		Drain:       drainOf(metadata),
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
 }
@@ -150,6 +151,18 @@ func effectiveConfig(proxy *corev1.Container, given string) (map[string]any, err
 		}
 	}
 	return config, nil
+}
+
+// drainOf is the effective drainDuration of a proxy's metadata, the agent's
+// default where that is no duration.
+func drainOf(metadata map[string]any) time.Duration {
+	config, _ := metadata["PROXY_CONFIG"].(map[string]any)
+	text, _ := config["drainDuration"].(string)
+	drain, err := time.ParseDuration(text)
+	if err != nil {
+		return 45 * time.Second
+	}
+	return drain
 }
 
 // envoyNode is what an Envoy says of itself in its first request, beside what is

@@ -1,0 +1,101 @@
+package xdsprobe
+
+import (
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// A listener that is removed, or changed, lives on in Envoy until the connections
+// that it has are drained (--drain-time-s), and goes on needing its routes and
+// extensions: they are asked for, received and acknowledged meanwhile.
+
+// draining is a name that no listener names any more.
+type draining struct {
+	kind  convergence.Type
+	name  string
+	until time.Time
+}
+
+// followListeners brings what listeners name in line with them.
+func (st *state) followListeners(c *change, now time.Time) (steps []step) {
+	steps = st.subscribe(steps, convergence.RDS, c, now, func(r *Resource, names []string) []string {
+		return append(names, r.routes...)
+	})
+	return st.subscribe(steps, convergence.ECDS, c, now, func(r *Resource, names []string) []string {
+		return append(names, r.extensions...)
+	})
+}
+
+// linger adds to the names of a type, which are sorted, those asked for that are
+// still draining, and begins to drain those that are not named any more.
+func (st *state) linger(kind convergence.Type, names []string, now time.Time) []string {
+	if st.drain == 0 {
+		return names
+	}
+	before := st.draining
+	st.draining = slices.DeleteFunc(slices.Clone(before), func(d draining) bool { return d.kind == kind })
+	for _, name := range minus(st.tables[kind].names, names) {
+		d := draining{kind, name, now.Add(st.drain)}
+		if i := slices.IndexFunc(before, func(o draining) bool { return o.kind == kind && o.name == name }); i >= 0 {
+			d = before[i]
+		}
+		if d.until.After(now) {
+			st.draining = append(st.draining, d)
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// drained gives up what has drained by now and returns the requests that this
+// takes. What is not held any more is told with the next response.
+func (st *state) drained(now time.Time) []step {
+	var c change
+	steps := st.followListeners(&c, now)
+	st.bytes += c.bytes
+	st.gone = append(st.gone, c.gone...)
+	return steps
+}
+
+// nextDrained is when the first of what drains has done so; zero if nothing does.
+func (st *state) nextDrained() (next time.Time) {
+	for _, d := range st.draining {
+		if next.IsZero() || d.until.Before(next) {
+			next = d.until
+		}
+	}
+	return next
+}
+
+// takeGone returns what an earlier end of draining left to be told, but for what
+// has come again.
+func (st *state) takeGone(c *change) []convergence.Key {
+	gone := slices.DeleteFunc(st.gone, func(k convergence.Key) bool {
+		return slices.ContainsFunc(c.set, func(r convergence.Resource) bool { return r.Key == k })
+	})
+	st.gone = nil
+	return gone
+}
+
+// scheduleDrained has what drains given up when its time has come. The caller
+// holds mu.
+func (s *stream) scheduleDrained() {
+	next := s.sidecar.state.nextDrained()
+	if next.IsZero() {
+		return
+	}
+	s.draining.after(max(0, time.Until(next)), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c := s.sidecar
+		c.holding.Lock()
+		steps := c.state.drained(time.Now())
+		c.held.Store(int64(c.state.bytes))
+		c.holding.Unlock()
+		s.scheduleDrained()
+		_ = s.send(steps) // an error ends the stream
+	})
+}
