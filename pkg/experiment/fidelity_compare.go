@@ -18,20 +18,14 @@ import (
 // tolerated is how far, as a share, the bytes of one resource may differ.
 const tolerated = 0.02
 
-// compareAsked compares two sequences of requests, notes how they differ, and
+// compareSaid compares two sequences of requests, notes how they differ, and
 // reports whether they are the same.
-func (c *fidelityComparison) compareAsked(about string, asked [2][]wiretap.Asked) bool {
-	var texts [2][]string
-	for side := range asked {
-		for _, a := range asked[side] {
-			texts[side] = append(texts[side], a.Text)
-		}
-	}
-	if slices.Equal(texts[realSide], texts[simulated]) {
+func (c *fidelityComparison) compareSaid(about string, both said) bool {
+	if slices.Equal(both.requests[realSide], both.requests[simulated]) {
 		return true
 	}
-	real, fake := unlike(texts[realSide], texts[simulated])
-	c.seen.add(record.Difference{About: about + " requests", Real: sequence(real), Simulated: sequence(fake)})
+	real, fake := unlike(both.requests[realSide], both.requests[simulated])
+	c.seen.add(record.Difference{About: about + " requests", Real: sequence(real), Simulated: sequence(fake), Explained: both.excuse()})
 	return false
 }
 
@@ -228,7 +222,7 @@ func (s differencesSeen) add(d record.Difference) { s[d]++ }
 func (s differencesSeen) explained() []record.Difference {
 	all := []record.Difference{}
 	for d, count := range s {
-		d.Count, d.Explained = count, explain(d)
+		d.Count, d.Explained = count, cmp.Or(d.Explained, explain(d))
 		all = append(all, d)
 	}
 	slices.SortFunc(all, func(a, b record.Difference) int {

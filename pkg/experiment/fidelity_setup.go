@@ -66,8 +66,11 @@ func (r *fidelityRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if envoy.Problem != "" {
+		return fmt.Errorf("envoy %s %s: want %s, which simulated sidecars simulate", envoy.Path, envoy.Problem, fidelityEnvoy)
+	}
 	if !strings.HasPrefix(envoy.Version, fidelityEnvoy+".") {
-		return fmt.Errorf("envoy %s says that it is %q: want %s, which simulated sidecars simulate", envoy.Path, envoy.Version, fidelityEnvoy)
+		return fmt.Errorf("envoy %s is of version %q: want %s, which simulated sidecars simulate", envoy.Path, envoy.Version, fidelityEnvoy)
 	}
 	r.result.Envoy = envoy.Version
 	r.keys, err = newKeyPool()

@@ -139,3 +139,33 @@ func TestDifferencesSeen(t *testing.T) {
 		t.Errorf("unexplained are %+v", all)
 	}
 }
+
+func TestSaid(t *testing.T) {
+	lines := func(text string) []string {
+		if text == "" {
+			return nil
+		}
+		return strings.Split(text, ";")
+	}
+	for name, c := range map[string]struct {
+		real, fake, toldReal, toldFake string
+		late                           bool
+		excuse                         string
+	}{
+		"one is behind":         {"CDS ack a;EDS ack", "CDS ack a", "", "", true, ""},
+		"nothing was said":      {"", "CDS ack a", "", "", true, ""},
+		"the end of a draining": {"RDS -r;EDS ack a", "EDS ack a;RDS -r", "EDS a", "EDS a", false, drainedApart},
+		"no draining at all":    {"EDS ack a;LDS ack", "EDS ack a;RDS -r", "EDS a", "EDS a", false, ""},
+		"another order told":    {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, toldApart},
+		"the same told":         {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "CDS a;RDS r", false, ""},
+		"others asked for":      {"EDS +a;CDS ack a", "CDS ack a;EDS +b", "CDS a", "CDS a;EDS b", false, ""},
+	} {
+		s := said{[2][]string{lines(c.real), lines(c.fake)}, [2][]string{lines(c.toldReal), lines(c.toldFake)}}
+		if got := s.late(); got != c.late {
+			t.Errorf("%s: late is %t, want %t", name, got, c.late)
+		}
+		if got := s.excuse(); !c.late && got != c.excuse {
+			t.Errorf("%s: the excuse is %q, want %q", name, got, c.excuse)
+		}
+	}
+}

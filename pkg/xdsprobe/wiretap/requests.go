@@ -27,7 +27,7 @@ func TypeName(url string) string {
 	return url
 }
 
-// Asked is a request without what differs between two proxies that behave the
+// Asked is a request, or a response, without what differs between two proxies that behave the
 // same: it names the response that it answers by what was in it.
 type Asked struct {
 	At   time.Time
@@ -74,6 +74,19 @@ func (s *Stream) Requests(versions map[Key]string) []Asked {
 		requests = append(requests, Asked{m.At, strings.Join(words, " ")})
 	}
 	return requests
+}
+
+// Responses are the responses of a stream in order, each in words: its type, the
+// names of its resources, - those removed.
+func (s *Stream) Responses() []Asked {
+	var responses []Asked
+	for _, m := range s.Messages {
+		if !m.Request {
+			words := append([]string{TypeName(m.Type)}, answered(m, m)[1:]...)
+			responses = append(responses, Asked{m.At, strings.Join(words, " ")})
+		}
+	}
+	return responses
 }
 
 // answered says which response a request acknowledges or rejects.

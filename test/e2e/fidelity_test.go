@@ -1,0 +1,47 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Both modes, with few changes; all knobs with 200 are in docs/fidelity.md.
+var _ = Describe("a simulated sidecar beside a real Envoy", func() {
+	It("says and holds the same", func() {
+		where := newPlace()
+		session := where.start("calibrate", "--fidelity", "--cases", "permissive,strict", "--starts", "1", "--changes", "8", "-o", "json")
+		Expect(wait(session)).To(Equal(exitDone))
+		var f record.Fidelity
+		Expect(json.Unmarshal(session.Out.Contents(), &f)).To(Succeed())
+		Expect(f.Kind).To(Equal(record.FidelityKind))
+		Expect(f.Cases).To(HaveLen(2))
+		for _, c := range f.Cases {
+			Expect(c.Start).To(Equal(record.Sameness{Compared: 1, Same: 1}), c.Name)
+			Expect(c.Changes).To(Equal(record.Sameness{Compared: 8, Same: 8}), c.Name)
+			Expect(c.Reconnect).To(Equal(record.Sameness{Compared: 1, Same: 1}), c.Name)
+			for _, types := range []map[string]record.HeldResources{c.Resources, c.AfterChanges} {
+				Expect(types).To(HaveKey("LDS"), c.Name)
+				for kind, held := range types {
+					Expect(held.SameNames()).To(BeTrue(), "%s %s: %+v", c.Name, kind, held)
+				}
+			}
+			Expect(c.BytesRatio).To(BeNumerically("~", 1, 0.02), c.Name)
+			Expect(c.Differences).To(HaveEach(HaveField("Explained", Not(BeEmpty()))), c.Name)
+		}
+		where.expectNothingLeft(nil)
+	})
+
+	It("is not begun with an Envoy of another version", func() {
+		where := newPlace()
+		session := where.start("calibrate", "--fidelity", "--envoy", "/bin/true")
+		Expect(wait(session)).To(Equal(exitFailed))
+		Expect(session.Err.Contents()).To(ContainSubstring("/bin/true"))
+		where.expectNothingLeft(nil)
+	})
+})
