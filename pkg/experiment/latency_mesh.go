@@ -247,7 +247,12 @@ func (m *latencyMesh) start(ctx context.Context, variant string) (*latencyBed, e
 			m.all = append(m.all, s)
 			of.names = append(of.names, m.sampled(s.Name())...)
 			m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady says why it failed
-			starting.Go(func() error { return s.AwaitReady(together) })
+			starting.Go(func() error {
+				if err := s.AwaitReady(together); err != nil {
+					return err
+				}
+				return m.sample(s.Name(), s.Life())
+			})
 		}
 		bed.sidecars = append(bed.sidecars, of)
 	}
@@ -271,17 +276,23 @@ func (m *latencyMesh) sampled(name string) []string {
 	return []string{name}
 }
 
-// watch has a sidecar's processes sampled.
+// watch has a sidecar's processes sampled in each of its lives.
 func (m *latencyMesh) watch(o *sidecar.Options) {
-	sampler, name := m.run.sampler, o.Name
 	o.Started = func(l sidecar.Life) {
-		// One that has ended already is told of next.
-		_ = sampler.Watch(name, l.PID)
-		if l.EnvoyPID != l.PID {
-			_ = sampler.Watch(name+"-envoy", l.EnvoyPID)
-		}
+		// What becomes Envoy cannot be read in every moment of that; it is tried
+		// again when the sidecar is ready. One that has ended is told of next.
+		_ = m.sample(o.Name, l)
 	}
-	o.Crashed = func(c sidecar.Crash) { sampler.Ended(name, c.PID, c.CPUSeconds) }
+	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, c.PID, c.CPUSeconds) }
+}
+
+// sample has the processes of one life sampled; those that are already stay so.
+func (m *latencyMesh) sample(name string, l sidecar.Life) error {
+	err := m.run.sampler.Watch(name, l.PID)
+	if l.EnvoyPID != l.PID {
+		err = errors.Join(err, m.run.sampler.Watch(name+"-envoy", l.EnvoyPID))
+	}
+	return err
 }
 
 // crashes warns of sidecars that ended unasked.
