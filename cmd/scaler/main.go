@@ -85,6 +85,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newLatencyCommand(s),
 		newReportCommand(s),
 		newCompareCommand(s),
+		newPlanCommand(s),
 		newDashboardsCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),
@@ -110,7 +111,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
 		return exitMissed
 	default:
 		return exitFailed

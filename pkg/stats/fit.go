@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Fit is a linear model, y = sum of x[i]*Terms[i], that fits observations best:
@@ -16,6 +15,9 @@ type Fit struct {
 	Sigma     float64 // standard deviation of the residuals; 0 without degrees of freedom
 	Spare     int     // degrees of freedom: observations less terms
 	Explained float64 // R squared: the share of the variation of y about its mean that the model explains, 0 to 1; NaN if y does not vary
+
+	relative bool        // Sigma is a share of the model's value
+	root     [][]float64 // root times its transpose is the covariance of the coefficients for a Sigma of 1
 }
 
 // Term is one coefficient of a Fit. Without degrees of freedom its interval is
@@ -95,25 +97,27 @@ func describe(terms *mat.Dense, qr *mat.QR, scale, y []float64, solved *mat.VecD
 	if total > 0 {
 		fit.Explained = 1 - residual/total
 	}
-	half, err := halves(qr, p)
+	root, err := covarianceRoot(qr, scale)
 	if err != nil {
 		return Fit{}, err
 	}
+	fit.root = root
 	t := math.Inf(1)
 	if fit.Spare > 0 {
 		fit.Sigma = math.Sqrt(residual / float64(fit.Spare))
-		t = fit.Sigma * distuv.StudentsT{Sigma: 1, Nu: float64(fit.Spare)}.Quantile((1+confidence)/2)
+		t = fit.Sigma * Student(confidence, fit.Spare)
 	}
 	for j := range fit.Terms {
-		value := solved.AtVec(j) / scale[j]
-		fit.Terms[j] = Term{Value: value, Low: value - t*half[j]/scale[j], High: value + t*half[j]/scale[j]}
+		value, half := solved.AtVec(j)/scale[j], length(root[j])
+		fit.Terms[j] = Term{Value: value, Low: value - t*half, High: value + t*half}
 	}
 	return fit, nil
 }
 
-// halves are the standard errors of the coefficients for residuals of 1: the
-// lengths of the rows of R's inverse.
-func halves(qr *mat.QR, p int) ([]float64, error) {
+// covarianceRoot is the inverse of R, its rows in the terms' own sizes: the
+// length of a row is the standard error of that coefficient for residuals of 1.
+func covarianceRoot(qr *mat.QR, scale []float64) ([][]float64, error) {
+	p := len(scale)
 	var r mat.Dense
 	qr.RTo(&r)
 	upper := mat.NewTriDense(p, mat.Upper, nil)
@@ -126,13 +130,21 @@ func halves(qr *mat.QR, p int) ([]float64, error) {
 	if err := inverse.InverseTri(upper); err != nil {
 		return nil, ErrCollinear
 	}
-	half := make([]float64, p)
-	for i := range half {
+	root := make([][]float64, p)
+	for i := range root {
+		root[i] = make([]float64, p)
 		for j := i; j < p; j++ {
-			half[i] = math.Hypot(half[i], inverse.At(i, j))
+			root[i][j] = inverse.At(i, j) / scale[i]
 		}
 	}
-	return half, nil
+	return root, nil
+}
+
+func length(v []float64) (l float64) {
+	for _, x := range v {
+		l = math.Hypot(l, x)
+	}
+	return l
 }
 
 // At is what the model says for these terms.

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+type planOptions struct {
+	capacity.Options
+	headroom string
+	memory   string
+	output   string
+}
+
+func newPlanCommand(s streams) *cobra.Command {
+	o := planOptions{Options: capacity.Options{Known: map[string]*record.Limits{"istiod": istio.Limits(nil)}}}
+	cmd := &cobra.Command{
+		Use:   "plan DIR... --pods N",
+		Short: "Forecast what a larger mesh needs, from the records of smaller ones",
+		Long: `Forecast what a larger mesh needs of its control plane, from the records of
+smaller ones: memory, processor time and rollout time with 95 % intervals, the
+limit that binds first, and what to ask for. Each DIR is a run's folder, or a
+folder that holds runs at any depth.
+
+It takes three sizes, some of them run more than once, and forecasts up to eight
+times the largest; otherwise it says what to run, and refuses without --force.`,
+		Example: `  # what 5000 pods need, from runs of up to 800
+  scaler rollout --pods 200,400,600,800 --repeats 3 --probes 0 --out results
+  scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3
+
+  # how good such a forecast is: forecast the largest size from the others
+  scaler plan results --validate -o json`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(s, cmd, args) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
+	f.IntVar(&o.Services, "services", 0, "services of that mesh (default as many for each pod as the runs have)")
+	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
+	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
+	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
+	f.StringVar(&o.headroom, "headroom", "30%", "share that is asked for above the forecast's upper bound")
+	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors of each replica (default as few as do)")
+	f.StringVar(&o.memory, "control-plane-memory", "", "memory of each replica, as in 512Mi or 2Gi (default as much as is needed)")
+	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "replicas that there may be")
+	f.BoolVar(&o.Validate, "validate", false, "leave the largest size out, forecast it and lay what was measured beside")
+	f.BoolVar(&o.Force, "force", false, "forecast from too little, or too far")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(capacity.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
+	if err := o.parse(cmd); err != nil {
+		return err
+	}
+	if len(dirs) == 0 {
+		return usagef("want at least one DIR that holds runs, as in 'scaler plan results --pods 5000'")
+	}
+	runs, err := record.Read(dirs...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
+		return usagef("%w", err)
+	case err != nil:
+		return err
+	}
+	plan, err := capacity.Make(runs, o.Options)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := capacity.Print(s.out, o.output, plan); err != nil {
+		return err
+	}
+	if !plan.Request.Met {
+		return fmt.Errorf("planning for %d pods: %w", plan.Target.Pods, errNotMet)
+	}
+	return nil
+}
+
+// errNotMet marks a plan that no permitted size of control plane carries out: exit
+// code 3.
+var errNotMet = errors.New("no permitted control plane does it in that time and memory; the plan printed is the nearest")
+
+// parse checks the flags, and parses those that are text.
+func (o *planOptions) parse(cmd *cobra.Command) error {
+	if err := parseOutput(o.output, capacity.Formats...); err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	if !o.Validate && !given("pods") {
+		return usagef("parsing --pods: no value: want the pods that are planned for, as in --pods 5000")
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+		most  int
+	}{
+		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000},
+		{"control-plane-cpus", o.Processors, 1024}, {"replicas-max", o.ReplicasMax, 1000},
+	} {
+		if given(n.flag) && (n.value < 1 || n.value > n.most) {
+			return usagef("parsing --%s %d: want 1 to %d", n.flag, n.value, n.most)
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"rollout-within", o.Within}, {"wait", o.Wait}} {
+		if given(d.flag) && (d.value < time.Millisecond || d.value > 24*time.Hour) {
+			return usagef("parsing --%s %s: want a duration from 1ms to 24h", d.flag, d.value)
+		}
+	}
+	if given("mode") && o.Mode == "" {
+		return usagef(`parsing --mode "": want permissive or strict`)
+	}
+	share, err := strconv.ParseFloat(strings.TrimSuffix(o.headroom, "%"), 64)
+	if err != nil || !strings.HasSuffix(o.headroom, "%") || !(share >= 0 && share <= 1000) {
+		return usagef("parsing --headroom %q: want a share from 0%% to 1000%%, as in 30%%", o.headroom)
+	}
+	o.Headroom = share / 100
+	if given("control-plane-memory") {
+		if o.MemoryBytes, err = experiment.ParseMemory(o.memory); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	return nil
+}

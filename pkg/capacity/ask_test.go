@@ -1,0 +1,209 @@
+package capacity
+
+import (
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// What cannot be planned is refused with what is wanted.
+func TestRefusals(t *testing.T) {
+	w := strict()
+	four := w.runs(nil, 2, 200, 400, 600, 800)
+	other := w.runs(nil, 2, 200, 400, 800)
+	other[0].Spec.Burst = "100/10s"
+	broken := w.runs(nil, 2, 200, 400, 800)
+	for i := range broken {
+		broken[i].Status = record.StatusFailed
+	}
+	faulty := w.runs(nil, 2, 200, 400, 800)
+	for i := range faulty {
+		faulty[i].Spec.Faults = []string{"kill-control-plane@rollout"}
+	}
+	const advice = "run 'scaler rollout --pods 200,400,600,800 --mode strict --repeats 3 --probes 0'"
+	for _, c := range []struct {
+		name   string
+		runs   []record.Run
+		o      Options
+		want   string
+		forced bool // --force does it
+	}{
+		{"one size", w.runs(nil, 3, 200), Options{Pods: 1600}, "one size only: " + advice, false},
+		{"two sizes", w.runs(nil, 3, 200, 400), Options{Pods: 1600}, "2 sizes were run, 3 are needed: " + advice, true},
+		{"no repeats", w.runs(nil, 1, 200, 400, 800), Options{Pods: 1600}, "every size was run once, so their spread is not known: " + advice, true},
+		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --pods 800,1600,2400,3200 --mode strict", true},
+		{"smaller than what was run", four, Options{Pods: 20}, "parsing --pods 20: want 200 or more, the smallest size run", true},
+		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed: run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
+		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
+		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
+		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
+		{"another ratio", four, Options{Pods: 1600, Services: 20}, "parsing --services 20: want 160, as all runs have 0.1 services for each pod", true},
+		{"validating another size", four, Options{Pods: 1600, Validate: true}, "parsing --pods 1600: want 800 with --validate", false},
+		{"validating one size", w.runs(nil, 3, 200), Options{Validate: true}, "one size only", false},
+		{"validating without enough", w.runs(nil, 3, 200, 400, 800), Options{Validate: true}, "2 sizes were run, 3 are needed", true},
+	} {
+		if _, err := Make(c.runs, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q in it", c.name, err, c.want)
+		}
+		c.o.Force = true
+		if _, err := Make(c.runs, c.o); (err == nil) != c.forced {
+			t.Errorf("%s, forced: %v", c.name, err)
+		}
+	}
+}
+
+// Without a mode permissive runs are taken, and others of no figure.
+func TestModes(t *testing.T) {
+	both := append(strict().runs(nil, 2, 200, 400, 800), permissive().runs(nil, 2, 200, 400, 800)...)
+	for mode, want := range map[string]string{"": "permissive", "permissive": "permissive", "strict": "strict"} {
+		plan, err := Make(both, Options{Pods: 1600, Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Target.Mode != want || plan.Runs[0].Runs != 2 {
+			t.Errorf("mode %q: a plan of %s from %v", mode, plan.Target.Mode, plan.Runs)
+		}
+	}
+}
+
+// Services can be planned for where runs tell what they cost.
+func TestServices(t *testing.T) {
+	w := permissive()
+	runs := w.runs(nil, 2, 200, 400, 600, 800)
+	held := func(pods, services float64) float64 { return 20e3 + 100*pods + 2e3*services }
+	for i := range runs {
+		r := &runs[i]
+		if i%2 == 1 {
+			r.Spec.Services *= 2
+		}
+		*r.XDS.ConfigurationBytes.Mean = held(float64(r.Spec.Pods), float64(r.Spec.Services))
+	}
+	plan, err := Make(runs, Options{Pods: 1600, Services: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := plan.Target.ConfigurationBytes, held(1600, 300); math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("a sidecar holds %v bytes, want %v", got, want)
+	}
+}
+
+func TestTimesOfLimits(t *testing.T) {
+	one := *limits
+	one.ConcurrentPushes = &record.ByProcessors{Base: 1}
+	for _, c := range []struct {
+		name    string
+		m       mesh
+		binds   string
+		seconds float64
+	}{
+		{"two processors: 25 streams a second", mesh{pods: 1601, cpuSeconds: 50, processors: 2, replicas: 1, limits: limits}, Limiter, 64},
+		{"the limiter grows with processors", mesh{pods: 1601, processors: 4, replicas: 1, limits: limits}, Limiter, 1600.0 / 35},
+		{"past it tokens bind", mesh{pods: 1600, processors: 17, replicas: 1, limits: limits}, TokenReview, (3200 - 160) / 80.0},
+		{"each replica has limits of its own", mesh{pods: 1601, processors: 2, replicas: 4, limits: limits}, Limiter, 16},
+		{"processors", mesh{pods: 1600, cpuSeconds: 300, processors: 2, replicas: 1, limits: limits}, Processor, 150},
+		{"one push at a time", mesh{pods: 1600, cpuSeconds: 300, processors: 8, replicas: 1, limits: &one}, Throttle, 300},
+		{"arrival", mesh{pods: 1600, arrival: 10, processors: 2, replicas: 1, limits: limits}, Arrival, 160},
+		{"a machine shared with all else", mesh{pods: 1600, cpuSeconds: 90, beside: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
+		{"processors of its own", mesh{pods: 1600, cpuSeconds: 90, beside: 150, machine: 1, own: true, processors: 1, replicas: 1}, Machine, 150},
+		{"no limit known", mesh{pods: 1600, cpuSeconds: 90, processors: 2, replicas: 1}, Processor, 45},
+	} {
+		if got := c.m.times()[0]; got.Name != c.binds || math.Abs(got.Seconds-c.seconds) > 1e-9 {
+			t.Errorf("%s: %s takes %v s, want %s, %v s", c.name, got.Name, got.Seconds, c.binds, c.seconds)
+		}
+	}
+}
+
+// The fewest replicas, and of those the fewest processors, that do are asked for.
+func TestRequests(t *testing.T) {
+	runs := permissive().runs(nil, 2, 200, 400, 600, 800)
+	for _, c := range []struct {
+		name     string
+		o        Options
+		replicas int
+		cpu      string
+		burst    string
+		binds    string
+		met      bool
+	}{
+		{"any time", Options{}, 1, "2", "25/1s", Limiter, true},
+		{"given processors", Options{Processors: 1}, 1, "1", "17/982ms", Processor, true},
+		{"in a minute", Options{Within: time.Minute}, 1, "4", "35/1s", Limiter, true},
+		{"in 40 s", Options{Within: 40 * time.Second, ReplicasMax: 3}, 2, "2", "50/1s", Arrival, true},
+		{"never", Options{Within: time.Second, ReplicasMax: 1}, 1, "6", "40/1s", TokenReview, false},
+		{"waiting for longer", Options{Wait: 4 * time.Second}, 1, "2", "83/3.992s", Limiter, true},
+		{"too little memory", Options{MemoryBytes: 1 << 30}, 1, "2", "25/1s", Memory, false},
+	} {
+		c.o.Pods = 1600
+		plan, err := Make(runs, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := plan.Request
+		if r.Replicas != c.replicas || r.Resources.Limits.CPU != c.cpu || r.Burst.Flag != c.burst || plan.Binds != c.binds || r.Met != c.met {
+			t.Errorf("%s: %d replicas with %s processors, bursts of %s, bound by %s, met %v; want %d, %s, %s, %s, %v",
+				c.name, r.Replicas, r.Resources.Limits.CPU, r.Burst.Flag, plan.Binds, r.Met, c.replicas, c.cpu, c.burst, c.binds, c.met)
+		}
+	}
+}
+
+// Headroom is on top of what the interval leaves open.
+func TestHeadroom(t *testing.T) {
+	for headroom, want := range map[float64]string{0: "1215Mi", 0.3: "1580Mi"} {
+		plan, err := Make(permissive().runs(nil, 2, 200, 400, 600, 800), Options{Pods: 1600, Headroom: headroom})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Request.Resources.Limits.Memory; got != want { // (122 + 80 + 0.67 x 1600) MB
+			t.Errorf("headroom %v: a limit of %s, want %s", headroom, got, want)
+		}
+	}
+}
+
+func TestPrint(t *testing.T) {
+	w := permissive()
+	w.saturation = 0.9
+	runs := w.runs(nil, 2, 200, 400, 600, 800, 1600)
+	for i := range runs { // a spread of 2 %
+		*runs[i].ControlPlane.Rollout.CPUSeconds *= 0.98 + 0.04*float64(i%2)
+		*runs[i].ControlPlane.Rollout.MemoryBytes.Peak *= 1.02 - 0.04*float64(i%2)
+	}
+	for name, o := range map[string]Options{
+		"plan":     {Pods: 5000, Within: 10 * time.Minute, Headroom: 0.3, ReplicasMax: 3},
+		"validate": {Validate: true, Headroom: 0.3},
+	} {
+		plan, err := Make(runs, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for format, extension := range map[string]string{"table": "txt", "markdown": "md", "json": "json", "yaml": "yaml"} {
+			var b strings.Builder
+			if err := Print(&b, format, plan); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+"."+extension)
+			if *update {
+				if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.String() != string(want) {
+				t.Errorf("%s as %s:\n%s\nwant:\n%s", name, format, b.String(), want)
+			}
+		}
+	}
+	if err := Print(&strings.Builder{}, "xml", &Plan{}); err == nil {
+		t.Error("a plan is printed as XML")
+	}
+}

@@ -1,0 +1,44 @@
+// Package capacity says what a larger mesh will need of its control plane: it fits
+// figures of runs of several sizes, forecasts them with prediction intervals,
+// names the limit that binds first, and turns that into requests, limits, replicas
+// and bursts. It is pure and reads nothing but records.
+//
+// # The models
+//
+// All that a control plane does in a rollout, it does for each sidecar (a
+// handshake, a token's review, a certificate, a stream and its buffers) or for
+// each byte of configuration that sidecars hold together. So figures grow with
+//
+//	pods                   one more sidecar
+//	pods x configuration   one more byte of configuration at every sidecar
+//
+// where configuration is what a sidecar holds when converged, which is measured
+// almost without error. With scope declared it does not depend on the size of the
+// mesh, and the second term is the first again; with scope all it grows with the
+// services, and the second term is quadratic in pods: no curve is assumed, the
+// bytes make it.
+//
+// Processor time has all of these and a constant of either sign: below the size at
+// which sidecars begin to queue for the connection limiter they do not come back
+// for further handshakes. Memory has the program itself and a part for each
+// sidecar; the bytes that sidecars hold are no part of it, as a control plane keeps
+// each resource once for all, unless the runs show that they are: the term's
+// interval must not hold zero. A term that comes out as costing less than nothing is
+// left out.
+//
+// Few parameters are what keeps intervals narrow: twice as far out as the largest
+// run, three leave twice as much open as two.
+//
+// Runs vary by some share of a figure, not by some amount: weights are relative, and
+// large meshes do not drown small ones. Some sizes vary far more than others, and
+// weigh less (spreads). Sizes that were under another regime than the largest are
+// left out (onePace).
+//
+// # Rules
+//
+// What is known by rule is not fitted. The record says at which rates its control
+// plane admits streams and has tokens reviewed (record.Limits); these grow with
+// the processors of the machine that is planned for. Rollout time is the longest
+// of the times that the limits take, times a factor that is fitted: who is refused
+// comes back with a random delay, so that the limit is not used all the time.
+package capacity

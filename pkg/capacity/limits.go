@@ -1,0 +1,204 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// The limits that a rollout can be bound by, as in Plan.Binds.
+const (
+	Limiter     = "limiter"     // new streams admitted a second
+	TokenReview = "tokenReview" // tokens reviewed a second
+	Throttle    = "throttle"    // sidecars pushed to at once
+	Processor   = "processor"   // processor time
+	Memory      = "memory"      // more is needed than there is
+	Arrival     = "arrival"     // pods do not come faster
+	Machine     = "machine"     // the processors that runs shared with all else
+)
+
+// mesh is what limits are applied to: a rollout, and what serves it.
+type mesh struct {
+	pods       float64
+	cpuSeconds float64 // of the control plane, for the rollout
+	cpuMost    float64 // that may be needed; 0 = cpuSeconds is known
+	arrival    float64 // pods a second; 0 = as fast as they are served
+	processors int     // of one replica
+	replicas   int
+	beside     float64        // CPU seconds of all else on the same machine; 0 = it is alone
+	machine    int            // processors of that machine, without those that are the control plane's own
+	own        bool           // the control plane has processors to itself
+	limits     *record.Limits // nil = none is known
+}
+
+// times are how long a rollout takes at least by each limit, the longest first.
+//
+// A push keeps at most one processor busy at a time, so that the throttle binds
+// before processors do only where it is the smaller number.
+func (m mesh) times() []Limit {
+	replicas := float64(m.replicas)
+	all := []Limit{{
+		Name: Processor, Seconds: m.cpuSeconds / (float64(m.processors) * replicas),
+		Rule: fmt.Sprintf("%.3g CPU seconds on %d x %d processors", m.cpuSeconds, m.replicas, m.processors),
+	}}
+	if m.arrival > 0 {
+		all = append(all, Limit{Arrival, m.pods / m.arrival, fmt.Sprintf("%.3g pods a second came, which is the cluster's pace or the burst's", m.arrival)})
+	}
+	if m.beside > 0 && m.machine > 0 {
+		work := m.beside
+		if !m.own {
+			work += m.cpuSeconds
+		}
+		all = append(all, Limit{Machine, work / float64(m.machine), fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %d processors", work, m.machine)})
+	}
+	if l := m.limits; l != nil {
+		if rate := l.StreamsPerSecond.At(m.processors); rate > 0 {
+			all = append(all, Limit{Limiter, (m.pods - 1) / (rate * replicas), fmt.Sprintf("%s x %.3g new streams a second", many(m.replicas, "replica"), rate)})
+		}
+		if rate := l.TokenReviewsPerSecond; rate > 0 {
+			wanted := m.pods*l.TokenReviewsPerSidecar - l.TokenReviewsBurst*replicas
+			all = append(all, Limit{TokenReview, max(0, wanted) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %.3g for each sidecar",
+				many(m.replicas, "replica"), rate, l.TokenReviewsBurst, l.TokenReviewsPerSidecar)})
+		}
+		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
+			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", many(m.replicas, "replica"), pushes)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return all
+}
+
+// rate is how many sidecars a second the control plane can serve for long; 0 when
+// nothing bounds it.
+func (m mesh) rate() float64 {
+	m.arrival = 0
+	if m.limits != nil {
+		without := *m.limits
+		without.TokenReviewsBurst = 0
+		m.limits = &without
+	}
+	if longest := m.times()[0].Seconds; longest > 0 {
+		return m.pods / longest
+	}
+	return 0
+}
+
+// meshOf is a run as limits see it.
+func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
+	c := r.Environment.ControlPlane
+	m := mesh{
+		pods:       float64(r.Spec.Pods),
+		processors: max(1, cmp.Or(c.GOMAXPROCS, r.Environment.CPUs)),
+		replicas:   max(1, c.Replicas),
+		limits:     cmp.Or(c.Limits, known[c.Name]),
+	}
+	if cpu := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds })(r); cpu != nil {
+		m.cpuSeconds = *cpu
+	}
+	m.own = len(c.CPUs) > 0
+	m.machine = r.Environment.CPUs - len(c.CPUs)
+	for _, program := range r.Cluster {
+		if u := program.Rollout; u != nil && u.CPUSeconds != nil {
+			m.beside += *u.CPUSeconds
+		}
+	}
+	if seconds := rolloutSeconds(r); seconds != nil && r.Instrument != nil && r.Instrument.Cores != nil {
+		m.beside += *r.Instrument.Cores * *seconds
+	}
+	if r.Arrival != nil && r.Arrival.AchievedPerSecond != nil {
+		m.arrival = *r.Arrival.AchievedPerSecond
+	}
+	return m
+}
+
+// pace is how much longer rollouts take than the limit that binds them does.
+type pace struct {
+	fit     stats.Fit
+	known   bool
+	arrival float64 // pods a second at the largest size
+}
+
+// saturated is the share of a phase above which its times are the machine's as
+// much as the control plane's; records mark such phases with a warning.
+const saturated = 0.1
+
+// measurePace fits the factor, from runs whose rollout was not saturated if there
+// are enough of them; otherwise it says so.
+func measurePace(s *sample, known map[string]*record.Limits) pace {
+	var calm, all []*record.Run
+	sizes := map[int]bool{}
+	for _, r := range s.runs {
+		if rolloutSeconds(r) == nil {
+			continue
+		}
+		all = append(all, r)
+		if share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r); share != nil && *share <= saturated {
+			calm = append(calm, r)
+			sizes[r.Spec.Pods] = true
+		}
+	}
+	chosen := calm
+	if len(sizes) < sizesNeeded {
+		chosen = all
+		s.doubt(rolloutTime, "%d of %d runs were saturated while rolling out, and are used all the same: their times are the machine's as much as the control plane's, so the forecast is an upper bound", len(all)-len(calm), len(all))
+	}
+	var x [][]float64
+	var y []float64
+	var p pace
+	for _, r := range chosen {
+		m := meshOf(r, known)
+		if longest := m.times()[0].Seconds; longest > 0 {
+			x, y = append(x, []float64{longest}), append(y, *rolloutSeconds(r))
+			p.arrival = m.arrival // of the last: runs are in order of size
+		}
+	}
+	var err error
+	p.fit, err = stats.LeastSquaresRelative(x, y, nil, confidence)
+	p.known = err == nil
+	return p
+}
+
+// at is the rollout time of a mesh, with what the factor leaves open and, where
+// processors bind, what the forecast of processor time does.
+func (p pace) at(m mesh) estimate {
+	longest := []float64{m.times()[0].Seconds}
+	value := p.fit.At(longest)
+	if p.fit.Spare < 1 {
+		return estimate{value: value}
+	}
+	half := stats.Student(confidence, p.fit.Spare) * p.fit.Deviation(longest)
+	up, down := 0.0, 0.0
+	if most := m.cpuMost; most > 0 {
+		likely := m.cpuSeconds
+		m.cpuSeconds = most
+		up = p.fit.At([]float64{m.times()[0].Seconds}) - value
+		m.cpuSeconds = max(0, 2*likely-most)
+		down = value - p.fit.At([]float64{m.times()[0].Seconds})
+	}
+	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
+}
+
+// rolloutSeconds is the rollout time, if convergence ended it.
+func rolloutSeconds(r *record.Run) *float64 {
+	if p := r.Phase(record.PhaseRollout); p != nil && p.EndedBy == record.EndedByConverged {
+		return p.Seconds
+	}
+	return nil
+}
+
+// duration is seconds for reading and for flags.
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
+}
+
+func many(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

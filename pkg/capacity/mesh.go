@@ -1,0 +1,152 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// target is the mesh that is planned for, as its runs tell it.
+type target struct {
+	point
+	services int
+}
+
+// aim makes the target: its services by the ratio of the largest run unless they are
+// given, and what a sidecar will hold. Configuration grows with services and pods; where
+// both grew in step only a mesh of that ratio can be told.
+func aim(s *sample, o Options) (target, error) {
+	last := s.runs[len(s.runs)-1]
+	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
+	t := target{point: point{pods: float64(o.Pods)}, services: o.Services}
+	if t.services == 0 {
+		t.services = max(1, int(math.Ceil(ratio*float64(o.Pods)-1e-9)))
+	}
+	var rows [][]float64
+	var held []float64
+	apart := false
+	for _, r := range s.runs {
+		n, services := float64(r.Spec.Pods), float64(r.Spec.Services)
+		if math.Abs(services-ratio*n) > 1 {
+			apart = true
+		}
+		if c := configurationOf(r); c > 0 {
+			rows, held = append(rows, []float64{1, n, services}), append(held, c)
+		}
+	}
+	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !apart {
+		if !o.Force {
+			return t, fmt.Errorf("parsing --services %d: want %.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
+				o.Services, math.Ceil(ratio*t.pods-1e-9), ratio)
+		}
+		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
+	}
+	if !apart {
+		for i := range rows {
+			rows[i] = rows[i][:2]
+		}
+	}
+	fit, err := stats.LeastSquares(rows, held, confidence)
+	if err != nil {
+		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are laid over pods alone")
+		return t, nil
+	}
+	t.configuration = max(0, fit.At([]float64{1, t.pods, float64(t.services)}[:len(rows[0])]))
+	return t, nil
+}
+
+// forecast lays a figure over the runs that have it.
+func (f figure) forecast(s *sample, t target) (forecast, error) {
+	var seen []observation
+	var bases []float64
+	different := map[int]bool{}
+	for _, r := range f.choose(s) {
+		v, base := f.of(r), new(float64)
+		if f.base != nil {
+			base = f.base(r)
+		}
+		if v == nil || base == nil || *v <= *base {
+			continue
+		}
+		p := pointOf(r)
+		if t.configuration == 0 {
+			p.configuration = 0
+		}
+		seen, bases = append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
+		different[r.Spec.Pods] = true
+	}
+	if len(different) < 2 {
+		return forecast{}, errNoModel
+	}
+	model, err := f.model(seen)
+	if err != nil {
+		return forecast{}, err
+	}
+	made := forecast{estimate: model.forecast(t.point), parts: model.parts()}
+	if f.base != nil {
+		base := 0.0
+		for _, b := range bases {
+			base += b / float64(len(bases))
+		}
+		made.raise(base)
+	}
+	return made, nil
+}
+
+// choose takes the runs whose figure is good, if there are enough of them.
+func (f figure) choose(s *sample) []*record.Run {
+	if f.good == nil {
+		return s.runs
+	}
+	var all, good []*record.Run
+	sizes := map[int]bool{}
+	for _, r := range s.runs {
+		if f.of(r) == nil {
+			continue
+		}
+		all = append(all, r)
+		if f.good(r) {
+			good = append(good, r)
+			sizes[r.Spec.Pods] = true
+		}
+	}
+	if len(sizes) >= sizesNeeded {
+		return good
+	}
+	if len(good) < len(all) {
+		s.doubt(f.name, "%s of %d %s", many(len(all)-len(good), "run"), len(all), f.doubt)
+	}
+	return all
+}
+
+// forecast is an estimate and what it is made of.
+type forecast struct {
+	estimate
+	parts []Part
+}
+
+// raise puts a forecast on top of what was there without a mesh.
+func (f *forecast) raise(base float64) {
+	f.value, f.low, f.high = f.value+base, f.low+base, f.high+base
+	if f.parts[0].Term == constant.name {
+		f.parts[0].Value += base
+		return
+	}
+	f.parts = append([]Part{{constant.name, base}}, f.parts...)
+}
+
+// mean is the mean of a figure over runs; nil when none has it.
+func mean(runs []*record.Run, of func(*record.Run) *float64) *float64 {
+	sum, n := 0.0, 0.0
+	for _, r := range runs {
+		if v := of(r); v != nil {
+			sum, n = sum+*v, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / n)
+}

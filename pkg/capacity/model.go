@@ -1,0 +1,299 @@
+package capacity
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+const (
+	confidence  = 0.95 // of all intervals
+	sizesNeeded = 3    // two always lie on a line
+	farthest    = 8    // times the largest run that is forecast
+	grows       = 1.2  // configuration that differs by less between sizes is the same, and no term of its own
+)
+
+// errNoModel is the error of figures that no run has, or whose runs fit no model.
+var errNoModel = errors.New("the runs determine no model of it")
+
+// point is a mesh as the models see it.
+type point struct {
+	pods          float64
+	configuration float64 // bytes that a sidecar holds; 0 = not known
+}
+
+// observation is what a run says of a figure.
+type observation struct {
+	point
+	value  float64
+	spread float64 // how much more, or less, than others it varies; see spreads
+}
+
+// term is something that a figure grows with.
+type term struct {
+	name string
+	of   func(point) float64
+	// signed is for a term that may count either way.
+	signed bool
+}
+
+var (
+	constant = term{"constant", func(point) float64 { return 1 }, false}
+	// delay is the constant of processor time: see the package's comment.
+	delay = term{"constant", func(point) float64 { return 1 }, true}
+	pods  = term{"pods", func(p point) float64 { return p.pods }, false}
+	// configured is in bytes.
+	configured = term{"pods x configuration", func(p point) float64 { return p.pods * p.configuration }, false}
+)
+
+// figure is what is forecast by a fit.
+type figure struct {
+	name string // its path in the record
+	unit string
+	of   func(*record.Run) *float64
+	// terms are what it grows with; shown is one more if the runs show it.
+	terms []term
+	shown *term
+	// good says whether a run's figure is what its name says; nil = of every run.
+	// Others are used only where too few are left, and not without a word: doubt.
+	good  func(*record.Run) bool
+	doubt string
+	// base is what the figure was before there was a mesh, which its models are
+	// above of; nil = nothing.
+	base func(*record.Run) *float64
+}
+
+var (
+	memoryTerms    = []term{constant, pods}
+	processorTerms = []term{delay, pods, configured}
+)
+
+var figures = []figure{
+	{
+		name: "controlPlane.steady.heapBytes.mean", unit: bytesUnit, terms: memoryTerms, shown: &configured,
+		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
+		base: usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
+		good: collected,
+		doubt: "did not collect garbage in steady, so that what they held on their way during the rollout is in it: " +
+			"runs with --steady 150s do, as Go collects every two minutes",
+	},
+	{
+		name: steadyMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
+		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }),
+		base: emptyMemory,
+	},
+	{
+		name: rolloutMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
+		of:   usage(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }),
+		base: emptyMemory,
+	},
+	{
+		name: rolloutCPU, unit: secondsUnit, terms: processorTerms,
+		of: usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
+	},
+}
+
+// collected says whether garbage was collected while nothing was touched: live heap
+// is what the last collection found, and changes with every one.
+func collected(r *record.Run) bool {
+	u := r.ControlPlane.Steady // there is a figure of it
+	return u.HeapBytes.End != nil && *u.HeapBytes.End != *u.HeapBytes.Mean
+}
+
+var emptyMemory = usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
+
+// Names of figures that more than their forecast is made of.
+const (
+	steadyMemory  = "controlPlane.steady.memoryBytes.peak"
+	rolloutMemory = "controlPlane.rollout.memoryBytes.peak"
+	rolloutCPU    = "controlPlane.rollout.cpuSeconds"
+	rolloutTime   = "phases.rollout.seconds"
+
+	bytesUnit   = "bytes"
+	secondsUnit = "s"
+)
+
+func usage(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
+	return func(r *record.Run) *float64 {
+		if r.ControlPlane == nil {
+			return nil
+		}
+		if u := r.ControlPlane.At(phase); *u != nil {
+			return of(*u)
+		}
+		return nil
+	}
+}
+
+func level(l *record.Level) record.Level {
+	if l == nil {
+		return record.Level{}
+	}
+	return *l
+}
+
+// configurationOf is what a sidecar of the run held; 0 when it is not known.
+func configurationOf(r *record.Run) float64 {
+	if r.XDS == nil || r.XDS.ConfigurationBytes == nil || r.XDS.ConfigurationBytes.Mean == nil {
+		return 0
+	}
+	return *r.XDS.ConfigurationBytes.Mean
+}
+
+func pointOf(r *record.Run) point { return point{float64(r.Spec.Pods), configurationOf(r)} }
+
+// fitted is a model with its coefficients.
+type fitted struct {
+	terms []term
+	stats.Fit
+}
+
+func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
+
+func row(terms []term, p point) []float64 {
+	values := make([]float64, len(terms))
+	for i, t := range terms {
+		values[i] = t.of(p)
+	}
+	return values
+}
+
+// model lays a figure's terms over observations. Configuration that does not grow
+// is left to pods. A term that comes out as costing less than nothing is left out,
+// and so is one that is to be shown and whose interval holds zero.
+func (f figure) model(seen []observation) (fitted, error) {
+	spreads(seen)
+	terms := slices.Clone(f.terms)
+	if f.shown != nil && configurationGrows(seen) {
+		m, err := fit(append(slices.Clone(terms), *f.shown), seen)
+		if err == nil && m.impossible() < 0 && m.Terms[len(terms)].Low > 0 {
+			return m, nil
+		}
+	}
+	if !configurationGrows(seen) {
+		terms = slices.DeleteFunc(terms, func(t term) bool { return t.name == configured.name })
+	}
+	for len(terms) > 0 {
+		m, err := fit(terms, seen)
+		if errors.Is(err, stats.ErrTooFew) || errors.Is(err, stats.ErrCollinear) {
+			terms = terms[:len(terms)-1]
+			continue
+		}
+		if err != nil {
+			return fitted{}, errNoModel
+		}
+		at := m.impossible()
+		if at < 0 {
+			return m, nil
+		}
+		terms = slices.Delete(terms, at, at+1)
+	}
+	return fitted{}, errNoModel
+}
+
+// impossible is the last term whose coefficient has a sign that it cannot have;
+// -1 when there is none.
+func (m fitted) impossible() int {
+	for i := len(m.terms) - 1; i >= 0; i-- {
+		if m.Terms[i].Value < 0 && !m.terms[i].signed {
+			return i
+		}
+	}
+	return -1
+}
+
+// fit lays terms over observations.
+func fit(terms []term, seen []observation) (fitted, error) {
+	var x [][]float64
+	var y, spread []float64
+	for _, o := range seen {
+		x, y, spread = append(x, row(terms, o.point)), append(y, o.value), append(spread, o.spread)
+	}
+	least, err := stats.LeastSquaresRelative(x, y, spread, confidence)
+	return fitted{terms, least}, err
+}
+
+// forecast is what one more run of a mesh will read, and the interval it falls into.
+func (m fitted) forecast(p point) estimate {
+	value := max(0, m.at(p)) // below the sizes run a line may have left what is possible
+	if m.Spare < 1 {
+		return estimate{value: value}
+	}
+	half := stats.Student(confidence, m.Spare) * m.Deviation(row(m.terms, p))
+	return estimate{value, max(0, value-half), value + half, true}
+}
+
+// parts are the model for reading.
+func (m fitted) parts() []Part {
+	var parts []Part
+	for i, t := range m.terms {
+		parts = append(parts, Part{t.name, m.Terms[i].Value})
+	}
+	return parts
+}
+
+// prior is how many degrees of freedom the repeats of all sizes together count
+// for beside those of one size.
+const prior = 8
+
+// spreads gives each observation the spread of its size's repeats: some sizes vary
+// ten times as much as others, such as those at which pushes begin to queue. Few
+// repeats say little of it, so each size's variance is moderated by that of all
+// (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
+func spreads(seen []observation) {
+	type group struct{ sum, squares, n float64 }
+	groups := map[float64]*group{}
+	for _, o := range seen {
+		g := groups[o.pods]
+		if g == nil {
+			g = &group{}
+			groups[o.pods] = g
+		}
+		g.sum, g.n = g.sum+o.value, g.n+1
+	}
+	squares, freedom := 0.0, 0.0
+	for _, o := range seen {
+		g := groups[o.pods]
+		share := o.value*g.n/g.sum - 1
+		g.squares += share * share
+		squares += share * share
+	}
+	for _, g := range groups {
+		freedom += g.n - 1
+	}
+	for i := range seen {
+		seen[i].spread = 1
+		if freedom > 0 && squares > exact {
+			g, all := groups[seen[i].pods], squares/freedom
+			seen[i].spread = math.Sqrt((prior*all + g.squares) / (prior + g.n - 1) / all)
+		}
+	}
+}
+
+// exact is the square of a share that is rounding, not noise.
+const exact = 1e-20
+
+// estimate is a forecast with its interval, if that is known.
+type estimate struct {
+	value, low, high float64
+	bounded          bool
+}
+
+// upper is the safe side of it.
+func (e estimate) upper() float64 {
+	if e.bounded {
+		return e.high
+	}
+	return e.value
+}
+
+func configurationGrows(seen []observation) bool {
+	least, most := math.Inf(1), 0.0
+	for _, p := range seen {
+		least, most = min(least, p.configuration), max(most, p.configuration)
+	}
+	return least > 0 && most > grows*least
+}

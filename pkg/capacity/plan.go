@@ -1,0 +1,193 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Options are what a plan is asked for.
+type Options struct {
+	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
+	Services int    // of that mesh; 0 = as many for each pod as the largest run has
+	Mode     string // of the runs; "" = permissive if there are such, or what all are
+
+	Within      time.Duration // the rollout is to be done in this time; 0 = no matter
+	Wait        time.Duration // a sidecar of a burst is to wait no longer than this to be served; 0 = until it would be refused
+	Headroom    float64       // share that is asked for above the interval's upper end
+	Processors  int           // of each replica; 0 = as few as do
+	MemoryBytes int64         // of each replica; 0 = as much as is needed
+	ReplicasMax int           // 0 = 1
+
+	Validate bool // leave the largest size out and forecast it
+	Force    bool // forecast from too little, or too far
+
+	// Known are the limits of control planes by name, for records that were written
+	// before limits were; nil = none.
+	Known map[string]*record.Limits
+}
+
+// Plan is what a mesh of the target's size needs.
+type Plan struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Target     Target   `json:"target"`
+	Runs       []Size   `json:"runs"` // that it is made from
+	Figures    []Figure `json:"figures"`
+	Limits     []Limit  `json:"limits"` // the longest first
+	Binds      string   `json:"binds"`  // the first that is reached
+	Request    Request  `json:"request"`
+	Doubts     []Doubt  `json:"doubts"`
+}
+
+// Kind is a Plan's kind, beside record.APIVersion.
+const Kind = "Plan"
+
+// Target is the mesh that is planned for.
+type Target struct {
+	Pods         int          `json:"pods"`
+	Services     int          `json:"services"`
+	Mode         string       `json:"mode"` // the knobs, where they are no preset
+	Knobs        record.Knobs `json:"knobs"`
+	ControlPlane string       `json:"controlPlane"`
+	Version      string       `json:"version,omitempty"`
+	// ConfigurationBytes is what a sidecar will hold; 0 = not known.
+	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
+}
+
+// Size is a number of pods, and how many runs there are of it.
+type Size struct {
+	Pods int `json:"pods"`
+	Runs int `json:"runs"`
+}
+
+// Figure is a forecast, in base units, with the interval that holds one more run
+// with 95 % confidence; nil where there are too few runs to tell.
+type Figure struct {
+	Name     string   `json:"name"` // its path in the record
+	Unit     string   `json:"unit"` // bytes or s
+	Forecast float64  `json:"forecast"`
+	Low      *float64 `json:"low"`
+	High     *float64 `json:"high"`
+	Measured *float64 `json:"measured"` // with Validate: the mean of the runs left out; nil otherwise
+	Error    *float64 `json:"error"`    // forecast less measured, over measured; nil without
+	Model    []Part   `json:"model,omitempty"`
+}
+
+// Part is a term of a figure's model.
+type Part struct {
+	Term  string  `json:"term"`
+	Value float64 `json:"value"` // figure for each one of the term
+}
+
+// Limit is how long the rollout takes at least by one limit.
+type Limit struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Rule    string  `json:"rule"`
+}
+
+// Doubt is a reason not to trust a figure.
+type Doubt struct {
+	About string `json:"about"`
+	Text  string `json:"text"`
+}
+
+// Make plans from runs. Any error is of what was asked or of too few runs; it says
+// what is wanted, and which rollout to run.
+func Make(runs []record.Run, o Options) (*Plan, error) {
+	s, err := choose(runs, o)
+	if err != nil {
+		return nil, err
+	}
+	var left []*record.Run
+	if o.Validate {
+		if o.Pods != 0 && o.Pods != s.largest() {
+			return nil, fmt.Errorf("parsing --pods %d: want %d with --validate, which forecasts the largest size", o.Pods, s.largest())
+		}
+		o.Pods = s.largest()
+		if len(s.sizes()) < 2 {
+			return nil, s.enough(o.Pods, o)
+		}
+		s, left = s.split()
+	}
+	if err := s.enough(o.Pods, o); err != nil {
+		return nil, err
+	}
+	s.onePace(o.Pods, o.Known)
+	t, err := aim(&s, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.plan(t, left, o)
+}
+
+// vague is the share of a forecast beyond which its interval calls for more runs.
+const vague = 0.5
+
+// plan is Make once it is known what from and what for.
+func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
+	last := s.runs[len(s.runs)-1]
+	c := last.Environment.ControlPlane
+	p := &Plan{
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(),
+		Target: Target{
+			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Knobs: last.Environment.Knobs,
+			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
+		},
+	}
+	estimates := map[string]estimate{}
+	for _, f := range figures {
+		made, err := f.forecast(s, t)
+		if err != nil {
+			s.doubt(f.name, "%v", err)
+			continue
+		}
+		estimates[f.name] = made.estimate
+		if made.bounded && made.high > (1+vague)*made.value {
+			s.doubt(f.name, "told to no more than ±%.0f%%: %s, or as near to the target as is possible", (made.high/made.value-1)*100, advice(s, o))
+		}
+		p.add(f.name, f.unit, made.estimate, mean(left, f.of), made.parts)
+	}
+	cpu, known := estimates[rolloutCPU]
+	if !known {
+		return nil, errors.New("planning: the runs' processor time determines no model of it: more sizes or repeats are needed")
+	}
+	m := meshOf(last, o.Known)
+	if m.limits == nil {
+		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
+	}
+	pace := measurePace(s, o.Known)
+	beside := m.beside * t.pods / m.pods // what a cluster does, it does for pods
+	m.pods, m.cpuSeconds, m.cpuMost, m.arrival, m.beside = t.pods, cpu.value, cpu.upper(), pace.arrival, 0
+	if left != nil {
+		// What was left out ran on what the others ran on.
+		shared := m
+		shared.beside = beside
+		p.settle(shared, pace, mean(left, rolloutSeconds))
+	}
+	p.ask(m, pace, estimates, o)
+	p.Doubts = append(p.Doubts, s.doubts...)
+	return p, nil
+}
+
+// add is one more figure.
+func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Part) {
+	f := Figure{Name: name, Unit: unit, Forecast: e.value, Measured: measured, Model: model}
+	if e.bounded {
+		f.Low, f.High = &e.low, &e.high
+	}
+	if measured != nil && *measured != 0 {
+		f.Error = new(e.value / *measured - 1)
+	}
+	p.Figures = append(p.Figures, f)
+}
+
+// settle adds the rollout time on these processors.
+func (p *Plan) settle(m mesh, pace pace, measured *float64) {
+	if pace.known {
+		p.add(rolloutTime, secondsUnit, pace.at(m), measured, []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}})
+	}
+}

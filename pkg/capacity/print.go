@@ -1,0 +1,245 @@
+package capacity
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Formats are what Print takes, the default first.
+var Formats = []string{"table", "json", "yaml", "markdown"}
+
+// Print writes a plan in one of Formats.
+func Print(w io.Writer, format string, p *Plan) error {
+	switch format {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(p); err != nil {
+			return fmt.Errorf("writing the plan as JSON: %w", err)
+		}
+		return nil
+	case "yaml":
+		text, err := yaml.Marshal(p)
+		if err != nil {
+			return fmt.Errorf("writing the plan as YAML: %w", err)
+		}
+		_, err = w.Write(text)
+		return err
+	case "table", "markdown":
+		text, err := p.text(format == "markdown")
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(w, text)
+		return err
+	default:
+		return fmt.Errorf("printing a plan as %q: want one of %s", format, strings.Join(Formats, ", "))
+	}
+}
+
+// text is the plan for reading.
+func (p *Plan) text(markdown bool) (string, error) {
+	request, err := p.Request.manifest()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	k := p.Target.Knobs
+	title := fmt.Sprintf("%d pods, %s, mtls %s, scope %s, authz %s (mode %s), on %s %s",
+		p.Target.Pods, many(p.Target.Services, "service"), k.MTLS, k.Scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+	figures := [][]string{{"figure", "forecast", "low", "high", "grows as"}}
+	if p.validated() {
+		figures[0] = append(figures[0], "measured", "error")
+	}
+	for _, f := range p.Figures {
+		line := []string{f.Name, amount(f.Unit, &f.Forecast), amount(f.Unit, f.Low), amount(f.Unit, f.High), f.model()}
+		if p.validated() {
+			line = append(line, amount(f.Unit, f.Measured), percent(f.Error))
+		}
+		figures = append(figures, line)
+	}
+	limits := [][]string{{"limit", "takes at least", "because"}}
+	for _, l := range p.Limits {
+		limits = append(limits, []string{l.Name, amount(secondsUnit, &l.Seconds), l.Rule})
+	}
+	heading, fence := "", ""
+	if markdown {
+		heading, fence = "### ", "```"
+	}
+	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, title, p.runs())
+	b.WriteString(grid(figures, markdown))
+	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
+	if markdown {
+		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)
+	} else {
+		b.WriteString(request)
+	}
+	for i, d := range p.Doubts {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		if markdown {
+			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, d.Text)
+		} else {
+			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, d.Text)
+		}
+	}
+	return b.String(), nil
+}
+
+func (p *Plan) validated() bool {
+	for _, f := range p.Figures {
+		if f.Measured != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// runs are the sizes, as in "200 (3 runs), 400 (3 runs)".
+func (p *Plan) runs() string {
+	var parts []string
+	for _, s := range p.Runs {
+		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, many(s.Runs, "run")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// model is the best model, as in "122MB + 331kB x pods".
+func (f Figure) model() string {
+	var b strings.Builder
+	for i, part := range f.Model {
+		value := part.Value
+		if i > 0 {
+			sign := " + "
+			if value < 0 {
+				sign, value = " - ", -value
+			}
+			b.WriteString(sign)
+		}
+		switch part.Term {
+		case constant.name:
+			b.WriteString(amount(f.Unit, &value))
+		case configured.name:
+			mega := value * 1e6
+			b.WriteString(amount(f.Unit, &mega) + " x MB held by all sidecars")
+		case pods.name:
+			b.WriteString(amount(f.Unit, &value) + " x pods")
+		default:
+			b.WriteString(digits(value) + " x " + part.Term)
+		}
+	}
+	return b.String()
+}
+
+// sentence is the request in words.
+func (r Request) sentence() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Ask for %s", many(r.Replicas, "replica"))
+	if t := r.RolloutSeconds; t != nil {
+		fmt.Fprintf(&b, "; the rollout then takes %s", amount(secondsUnit, &t.Forecast))
+		if t.High != nil {
+			fmt.Fprintf(&b, " (%s to %s)", amount(secondsUnit, t.Low), amount(secondsUnit, t.High))
+		}
+	}
+	if !r.Met {
+		b.WriteString(", which misses what was asked")
+	}
+	fmt.Fprintf(&b, ".\nBursts of %s let no sidecar wait for longer than %s to be served; the last pods come after %s.",
+		r.Burst.Flag, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
+	return b.String()
+}
+
+// manifest is the request as a part of a Deployment.
+func (r Request) manifest() (string, error) {
+	text, err := yaml.Marshal(struct {
+		Replicas  int       `json:"replicas"`
+		Resources Resources `json:"resources"`
+	}{r.Replicas, r.Resources})
+	if err != nil {
+		return "", fmt.Errorf("writing the request as YAML: %w", err)
+	}
+	return string(text), nil
+}
+
+// grid is a table, its first row the head.
+func grid(rows [][]string, markdown bool) string {
+	var b strings.Builder
+	if markdown {
+		for i, row := range rows {
+			b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+			if i == 0 {
+				b.WriteString(strings.Repeat("| --- ", len(row)) + "|\n")
+			}
+		}
+		return b.String()
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for i, row := range rows {
+		line := strings.Join(row, "\t")
+		if i == 0 {
+			line = strings.ToUpper(line)
+		}
+		fmt.Fprintln(w, line)
+	}
+	w.Flush() // to memory: cannot fail
+	return b.String()
+}
+
+// amount prints a figure of a unit with three digits; "-" for none.
+func amount(unit string, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	scales := []struct {
+		from float64
+		unit string
+	}{{1, "s"}, {1e-3, "ms"}, {0, "µs"}}
+	if unit == bytesUnit {
+		scales[0].unit = ""
+		scales = append(scales[:0:0], []struct {
+			from float64
+			unit string
+		}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {0, "B"}}...)
+	}
+	for _, s := range scales {
+		switch {
+		case *v == 0:
+			return "0" + scales[len(scales)-1].unit
+		case math.Abs(*v) >= s.from && s.from > 0:
+			return digits(*v/s.from) + s.unit
+		case s.from == 0 && unit == bytesUnit:
+			return digits(*v) + s.unit
+		case s.from == 0:
+			return digits(*v*1e6) + s.unit
+		}
+	}
+	return digits(*v)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f%%", *v*100)
+}
+
+// digits prints three digits and no exponent.
+func digits(v float64) string {
+	decimals := 2
+	switch a := math.Abs(v); {
+	case a >= 99.95:
+		decimals = 0
+	case a >= 9.995:
+		decimals = 1
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}

@@ -1,0 +1,58 @@
+package capacity
+
+import (
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// queueMetric is the mean time that a push waited for its turn, among the figures
+// that a control plane gives of itself; absent where it does not.
+const queueMetric = "queueSeconds"
+
+// onePace leaves out small sizes that were under another regime than the largest.
+// Below some size a control plane pushes every change to every sidecar by itself.
+// Above it pushes queue for longer than changes are collected for (the debounce),
+// so that those that wait for the same sidecar become one: it then is as busy as it
+// can be while pods come, and holds what is under way. A line through both regimes
+// would be a curve of neither; what is planned for is in the upper one.
+func (s *sample) onePace(target int, known map[string]*record.Limits) {
+	queued := map[int]bool{}
+	for _, size := range s.sizes() {
+		queued[size.Pods] = s.queued(size.Pods, known)
+	}
+	if !queued[s.largest()] {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(s.runs), func(r *record.Run) bool { return !queued[r.Spec.Pods] })
+	upper := sample{runs: rest}
+	left := len(queued) - len(upper.sizes())
+	switch {
+	case left == 0 || target < rest[0].Spec.Pods:
+	case len(upper.sizes()) < sizesNeeded:
+		s.doubt("runs", "pushes queued at %s of %d sizes only: smaller ones are used all the same, though they cost less than a line to larger ones has it", many(len(upper.sizes()), "size"), len(queued))
+	default:
+		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", many(left, "size"), rest[0].Spec.Pods)
+		s.runs = rest
+	}
+}
+
+// queued says whether pushes waited for longer than the debounce in the median run
+// of a size.
+func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
+	var waits []float64
+	debounce := 0.0
+	for _, r := range s.runs {
+		if r.Spec.Pods != pods || r.Own == nil {
+			continue
+		}
+		if wait, ok := r.Own.Rollout[queueMetric]; ok {
+			waits = append(waits, wait)
+		}
+		if l := meshOf(r, known).limits; l != nil {
+			debounce = l.DebounceSeconds
+		}
+	}
+	slices.Sort(waits)
+	return debounce > 0 && len(waits) > 0 && waits[len(waits)/2] > debounce
+}

@@ -1,0 +1,164 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Request is what to ask for.
+type Request struct {
+	Replicas  int       `json:"replicas"`
+	Resources Resources `json:"resources"` // of each replica, as Kubernetes reads them
+	// RolloutSeconds is how long the rollout takes with that; nil when no run tells.
+	RolloutSeconds *Bounds `json:"rolloutSeconds,omitempty"`
+	Met            bool    `json:"met"` // the rollout ends in time, by its upper bound, and memory suffices; true when nothing was asked
+	Burst          Burst   `json:"burst"`
+}
+
+// Bounds are a forecast and its interval; nil ends where that is not known.
+type Bounds struct {
+	Forecast float64  `json:"forecast"`
+	Low      *float64 `json:"low"`
+	High     *float64 `json:"high"`
+}
+
+// Resources are a container's, in Kubernetes' units.
+type Resources struct {
+	Requests Amounts `json:"requests"`
+	Limits   Amounts `json:"limits"`
+}
+
+// Amounts are processors and memory.
+type Amounts struct {
+	CPU    string `json:"cpu"`
+	Memory string `json:"memory"`
+}
+
+// Burst is the shortest way to let pods come so that no sidecar waits for longer
+// than it may.
+type Burst struct {
+	Pods            int     `json:"pods"`            // at once
+	IntervalSeconds float64 `json:"intervalSeconds"` // between
+	Flag            string  `json:"flag"`            // the same, as in --burst
+	WaitSeconds     float64 `json:"waitSeconds"`     // longest that a sidecar waits to be served
+	TotalSeconds    float64 `json:"totalSeconds"`    // until the last pods have come
+}
+
+// most is how many processors a replica is given at most: Go programs were not
+// measured beyond.
+const most = 64
+
+// ask finds the fewest replicas, and of those the fewest processors, with which
+// the rollout is done in time; without a time, with which processors are not what
+// binds. Where nothing suffices it asks for what is quickest.
+func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) {
+	m, met := m.place(pace, o)
+	steady, peak := estimates[steadyMemory], estimates[rolloutMemory]
+	needed := max(steady.upper(), peak.upper())
+	p.Limits = m.times()
+	p.Binds = p.Limits[0].Name
+	if o.MemoryBytes > 0 && needed > float64(o.MemoryBytes) {
+		p.Binds, met = Memory, false
+		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(float64(o.MemoryBytes)))
+	}
+	more := 1 + o.Headroom
+	p.Request = Request{Replicas: m.replicas, Met: met, Burst: m.burst(pace, o.Wait)}
+	rollout := p.Limits[0].Seconds
+	if pace.known {
+		e := pace.at(m)
+		rollout = e.value
+		p.Request.RolloutSeconds = &Bounds{Forecast: e.value}
+		if e.bounded {
+			p.Request.RolloutSeconds.Low, p.Request.RolloutSeconds.High = &e.low, &e.high
+		}
+		if !o.Validate {
+			p.settle(m, pace, nil)
+		}
+	}
+	cores := estimates[rolloutCPU].upper() * more / (rollout * float64(m.replicas))
+	limit := mebibytes(needed * more)
+	if o.MemoryBytes > 0 {
+		limit = mebibytes(float64(o.MemoryBytes))
+	}
+	request := steady.upper() * more
+	if o.MemoryBytes > 0 {
+		request = min(request, float64(o.MemoryBytes))
+	}
+	p.Request.Resources = Resources{
+		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: mebibytes(request)},
+		Limits:   Amounts{CPU: fmt.Sprint(m.processors), Memory: limit},
+	}
+	if m.replicas > 1 {
+		p.doubt("request.resources", "memory is not divided by replicas: each holds the whole mesh, and the others' sidecars when they are gone")
+	}
+}
+
+func (p *Plan) doubt(about, format string, args ...any) {
+	p.Doubts = append(p.Doubts, Doubt{about, fmt.Sprintf(format, args...)})
+}
+
+// place gives the mesh its replicas and processors.
+func (m mesh) place(pace pace, o Options) (placed mesh, met bool) {
+	best, bestTime := m, math.Inf(1)
+	for replicas := 1; replicas <= max(1, o.ReplicasMax); replicas++ {
+		for processors := 1; processors <= most; processors++ {
+			if o.Processors > 0 && processors != o.Processors {
+				continue
+			}
+			m.replicas, m.processors = replicas, processors
+			if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor) {
+				return m, true
+			}
+			seconds := m.times()[0].Seconds
+			if pace.known {
+				seconds = pace.at(m).upper()
+			}
+			if o.Within > 0 && seconds <= o.Within.Seconds() {
+				return m, true
+			}
+			if seconds < bestTime {
+				best, bestTime = m, seconds
+			}
+		}
+	}
+	return best, o.Within == 0
+}
+
+// refusedWait is how long sidecars wait in a burst unless something else is asked
+// or known.
+const refusedWait = time.Second
+
+// burst is the largest number of pods at once whose last sidecar is served in time.
+// Up to the wait at which streams are refused they are served one after another;
+// beyond it sidecars are refused and come back later, so that it takes as much
+// longer as whole rollouts do.
+func (m mesh) burst(pace pace, wait time.Duration) Burst {
+	refused := refusedWait.Seconds()
+	if m.limits != nil && m.limits.StreamWaitSeconds > 0 {
+		refused = m.limits.StreamWaitSeconds
+	}
+	b := Burst{WaitSeconds: wait.Seconds()}
+	if wait == 0 {
+		b.WaitSeconds = refused
+	}
+	rate := m.rate()
+	if rate == 0 {
+		b.Pods, b.Flag = int(m.pods), "all"
+		return b
+	}
+	if b.WaitSeconds > refused && pace.known {
+		rate /= max(1, pace.fit.Terms[0].Value)
+	}
+	b.Pods = int(min(m.pods, max(1, math.Floor(rate*b.WaitSeconds))))
+	b.IntervalSeconds = math.Ceil(float64(b.Pods)/rate*1000) / 1000
+	b.Flag = fmt.Sprintf("%d/%s", b.Pods, duration(b.IntervalSeconds))
+	b.TotalSeconds = (math.Ceil(m.pods/float64(b.Pods)) - 1) * b.IntervalSeconds
+	return b
+}
+
+// mebibytes is an amount of memory, rounded up.
+func mebibytes(bytes float64) string { return fmt.Sprintf("%.0fMi", math.Ceil(bytes/(1<<20))) }
+
+// millicores is an amount of processors, rounded up to a tenth.
+func millicores(cores float64) string { return fmt.Sprintf("%.0fm", math.Ceil(cores*10)*100) }

@@ -1,0 +1,179 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// sample are the runs that a plan is made from: completed, of one mode, and alike
+// in all but size.
+type sample struct {
+	runs   []*record.Run
+	doubts []Doubt
+}
+
+// choose takes the runs of a mode. Without one it is permissive, the default of
+// `scaler rollout`, if there are such runs; otherwise that of the runs, if they are
+// of one.
+func choose(runs []record.Run, o Options) (sample, error) {
+	var s sample
+	modes := map[string]bool{}
+	left := map[string]int{}
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Status != record.StatusCompleted:
+			left[string(r.Status)]++
+		case r.Spec.Pods < 1:
+			left["of no pods"]++
+		case disturbed(r):
+			left["disturbed while rolling out"]++
+		default:
+			modes[modeOf(r)] = true
+			s.runs = append(s.runs, r)
+		}
+	}
+	mode := o.Mode
+	switch {
+	case len(s.runs) == 0:
+		return s, fmt.Errorf("planning from %s: none of them completed undisturbed: %s", many(len(runs), "run"), advice(nil, o))
+	case mode != "" && !modes[mode]:
+		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+	case mode == "" && modes["permissive"]:
+		mode = "permissive"
+	case mode == "" && len(modes) > 1:
+		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+	case mode == "":
+		mode = modeOf(s.runs[0])
+	}
+	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return modeOf(r) != mode })
+	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return cmp.Compare(a.Spec.Pods, b.Spec.Pods) })
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		s.doubt("runs", "left out %s of %d: %s", many(left[why], "run"), len(runs), why)
+	}
+	if difference := s.difference(); difference != "" && !o.Force {
+		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", many(len(s.runs), "run"), difference)
+	} else if difference != "" {
+		s.doubt("runs", "taken as alike, though they differ in %s", difference)
+	}
+	return s, nil
+}
+
+func (s *sample) doubt(about, format string, args ...any) {
+	s.doubts = append(s.doubts, Doubt{about, fmt.Sprintf(format, args...)})
+}
+
+// disturbed says whether something was broken on purpose during the rollout.
+func disturbed(r *record.Run) bool {
+	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
+}
+
+// modeOf is the preset of a run's knobs; the knobs themselves where they are none.
+func modeOf(r *record.Run) string {
+	if r.Spec.Mode != "" {
+		return r.Spec.Mode
+	}
+	k := r.Environment.Knobs
+	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
+}
+
+// difference names the first thing beside size in which runs differ that matters
+// to what they cost: a machine, a program, a setting. "" when there is none.
+func (s *sample) difference() string {
+	for _, axis := range []struct {
+		name string
+		of   func(*record.Run) any
+	}{
+		{"control plane", func(r *record.Run) any {
+			c := r.Environment.ControlPlane
+			return c.Name + " " + c.Version
+		}},
+		{"the control plane's settings", func(r *record.Run) any { return r.Environment.ControlPlane.Settings }},
+		{"replicas", func(r *record.Run) any { return r.Environment.ControlPlane.Replicas }},
+		{"GOMAXPROCS", func(r *record.Run) any { return r.Environment.ControlPlane.GOMAXPROCS }},
+		{"processors of the machine", func(r *record.Run) any { return r.Environment.CPUs }},
+		{"burst", func(r *record.Run) any { return r.Spec.Burst }},
+		{"topology", func(r *record.Run) any { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
+		{"xds", func(r *record.Run) any { return r.Spec.XDS }},
+		{"start delay", func(r *record.Run) any { return r.Spec.StartDelay }},
+	} {
+		seen := map[string]bool{}
+		for _, r := range s.runs {
+			seen[fmt.Sprint(axis.of(r))] = true
+		}
+		if len(seen) > 1 {
+			return fmt.Sprintf("%s (%s)", axis.name, strings.Join(slices.Sorted(maps.Keys(seen)), "; "))
+		}
+	}
+	return ""
+}
+
+// sizes are the numbers of pods run, ascending, with how often each was.
+func (s *sample) sizes() []Size {
+	var all []Size
+	for _, r := range s.runs {
+		if n := len(all); n > 0 && all[n-1].Pods == r.Spec.Pods {
+			all[n-1].Runs++
+		} else {
+			all = append(all, Size{r.Spec.Pods, 1})
+		}
+	}
+	return all
+}
+
+// largest is the greatest number of pods run.
+func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
+
+// split takes the runs of the largest size out.
+func (s *sample) split() (rest sample, largest []*record.Run) {
+	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.Spec.Pods == s.largest() })
+	return sample{s.runs[:at], s.doubts}, s.runs[at:]
+}
+
+// enough says why the runs are too few to forecast from, and what to run.
+func (s *sample) enough(pods int, o Options) error {
+	sizes := s.sizes()
+	switch {
+	case len(sizes) < 2:
+		return fmt.Errorf("planning for %d pods: one size only: %s", pods, advice(s, o))
+	case o.Force:
+		return nil
+	case pods < sizes[0].Pods:
+		return fmt.Errorf("parsing --pods %d: want %d or more, the smallest size run, or --force", pods, sizes[0].Pods)
+	case len(sizes) < sizesNeeded:
+		return fmt.Errorf("planning for %d pods: %d sizes were run, %d are needed: %s, or --force", pods, len(sizes), sizesNeeded, advice(s, o))
+	case len(sizes) == len(s.runs):
+		return fmt.Errorf("planning for %d pods: every size was run once, so their spread is not known: %s, or --force", pods, advice(s, o))
+	case pods > farthest*s.largest():
+		return fmt.Errorf("planning for %d pods: more than %d times the largest run, of %d pods: %s, or --force", pods, farthest, s.largest(), advice(s, o))
+	}
+	return nil
+}
+
+// advice is the command that would give the runs that are needed. Half of the
+// target is near enough that little can change on the way.
+func advice(s *sample, o Options) string {
+	mode := cmp.Or(o.Mode, "permissive")
+	burst := ""
+	if s != nil {
+		mode = modeOf(s.runs[0])
+		if b := s.runs[0].Spec.Burst; b != "" && b != "all" {
+			burst = " --burst " + b
+		}
+	}
+	knobs := "--mode " + mode
+	if strings.Contains(mode, "=") {
+		knobs = "--" + strings.ReplaceAll(strings.ReplaceAll(mode, ",", " --"), "=", " ")
+	}
+	var sizes []string
+	for _, eighths := range []int{1, 2, 3, 4} {
+		size := max(10*eighths, (o.Pods*eighths/8+9)/10*10)
+		sizes = append(sizes, fmt.Sprint(size))
+	}
+	return fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 3 --probes 0'", strings.Join(sizes, ","), knobs, burst)
+}

@@ -1,0 +1,96 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// ErrNotPositive is in the error of LeastSquaresRelative when an observation, or
+// what the model says of one, or a spread, is not above zero: it has no relative error then.
+var ErrNotPositive = errors.New("not above zero")
+
+// rounds of reweighting are enough for any noise that a share describes; the
+// weights move by less than settled long before.
+const (
+	rounds  = 50
+	settled = 1e-9
+)
+
+// LeastSquaresRelative is LeastSquares for residuals whose standard deviation is
+// some share of the model's value, as of repeats that vary by some percent: Sigma
+// is that share. spread says how much more or less than that each observation
+// varies; nil = all alike. The weights, one over the square of the model's value,
+// are found by iterating (Carroll and Ruppert, Transformation and Weighting in
+// Regression, chapter 2). Explained is of the weighted values.
+func LeastSquaresRelative(x [][]float64, y, spread []float64, confidence float64) (Fit, error) {
+	if len(x) != len(y) || spread != nil && len(spread) != len(y) {
+		return Fit{}, fmt.Errorf("fitting: %d observations of the terms, %d of the result, %d of its spread", len(x), len(y), len(spread))
+	}
+	level := slices.Clone(y)
+	var fit Fit
+	for range rounds {
+		weighted, ones := make([][]float64, len(x)), make([]float64, len(y))
+		for i := range x {
+			scale := level[i]
+			if spread != nil {
+				scale *= spread[i]
+			}
+			if scale <= 0 {
+				return Fit{}, ErrNotPositive
+			}
+			weighted[i] = make([]float64, len(x[i]))
+			for j := range x[i] {
+				weighted[i][j] = x[i][j] / scale
+			}
+			ones[i] = y[i] / scale
+		}
+		var err error
+		if fit, err = LeastSquares(weighted, ones, confidence); err != nil {
+			return Fit{}, err
+		}
+		moved := 0.0
+		for i := range x {
+			next := fit.At(x[i])
+			moved = max(moved, math.Abs(next-level[i])/level[i])
+			level[i] = next
+		}
+		if moved < settled {
+			break
+		}
+	}
+	fit.relative = true
+	return fit, nil
+}
+
+// Deviation is the standard deviation of one more observation at these terms about
+// what the model says there: the residuals' own, and that of the coefficients
+// (Draper and Smith, Applied Regression Analysis, chapter 3). It is 0 without
+// degrees of freedom, where nothing is known of it: look at Spare.
+func (f Fit) Deviation(x []float64) float64 {
+	own := 1.0
+	if f.relative {
+		own = f.At(x)
+	}
+	parts := []float64{own}
+	for j := range f.root {
+		part := 0.0
+		for i := range f.root {
+			part += x[i] * f.root[i][j]
+		}
+		parts = append(parts, part)
+	}
+	return f.Sigma * length(parts)
+}
+
+// Student is the quantile of Student's t distribution that holds a share of
+// confidence, 0 to 1, within plus and minus it; +Inf without degrees of freedom.
+func Student(confidence float64, spare int) float64 {
+	if spare < 1 {
+		return math.Inf(1)
+	}
+	return distuv.StudentsT{Sigma: 1, Nu: float64(spare)}.Quantile((1 + confidence) / 2)
+}
