@@ -78,7 +78,7 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 		ControlPlane: &record.ByPhase[*record.Usage]{
 			Baseline: &record.Usage{HeapBytes: &record.Level{Mean: new(emptyHeap)}, MemoryBytes: &record.Level{Mean: new(emptyResident)}},
 			Rollout:  &record.Usage{CPUSeconds: noise(w.cpu(pods)), MemoryBytes: &record.Level{Peak: memory}, Saturation: &w.saturation},
-			Steady:   &record.Usage{HeapBytes: &record.Level{Mean: noise(emptyHeap + w.heap(pods)), End: new(0.0)}, MemoryBytes: &record.Level{Peak: memory}},
+			Steady:   &record.Usage{HeapBytes: &record.Level{Collected: noise(emptyHeap + w.heap(pods)), Mean: new(2 * emptyHeap)}, MemoryBytes: &record.Level{Peak: memory}},
 		},
 		XDS: &record.XDS{ConfigurationBytes: &record.ConfigurationBytes{Mean: new(w.configuration(pods))}},
 	}
@@ -118,10 +118,10 @@ func TestForecastsWithoutNoiseAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]float64{
-			"controlPlane.steady.heapBytes.mean": emptyHeap + w.heap(6400),
-			steadyMemory:                         emptyResident + w.memory(6400),
-			rolloutMemory:                        emptyResident + w.memory(6400),
-			rolloutCPU:                           w.cpu(6400),
+			liveHeap:      emptyHeap + w.heap(6400),
+			steadyMemory:  emptyResident + w.memory(6400),
+			rolloutMemory: emptyResident + w.memory(6400),
+			rolloutCPU:    w.cpu(6400),
 		} {
 			if f := plan.figure(t, name); math.Abs(f.Forecast/want-1) > 1e-6 {
 				t.Errorf("%s: %s is forecast as %v, want %v", w.mode, name, f.Forecast, want)

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -73,12 +74,12 @@ var (
 
 var figures = []figure{
 	{
-		name: "controlPlane.steady.heapBytes.mean", unit: bytesUnit, terms: memoryTerms, shown: &configured,
-		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
+		name: liveHeap, unit: bytesUnit, terms: memoryTerms, shown: &configured,
+		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return cmp.Or(level(u.HeapBytes).Collected, level(u.HeapBytes).Mean) }),
 		base: usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
 		good: collected,
 		doubt: "did not collect garbage in steady, so that what they held on their way during the rollout is in it: " +
-			"runs with --steady 150s do, as Go collects every two minutes",
+			"runs of a scaler that asks for a collection after steady do not have that",
 	},
 	{
 		name: steadyMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
@@ -96,17 +97,19 @@ var figures = []figure{
 	},
 }
 
-// collected says whether garbage was collected while nothing was touched: live heap
-// is what the last collection found, and changes with every one.
+// collected says whether garbage was collected when nothing was touched any more, on
+// scaler's request or by itself: live heap is what the last collection found, and
+// changes with every one.
 func collected(r *record.Run) bool {
-	u := r.ControlPlane.Steady // there is a figure of it
-	return u.HeapBytes.End != nil && *u.HeapBytes.End != *u.HeapBytes.Mean
+	heap := r.ControlPlane.Steady.HeapBytes // there is a figure of it
+	return heap.Collected != nil || heap.End != nil && *heap.End != *heap.Mean
 }
 
 var emptyMemory = usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
 
 // Names of figures that more than their forecast is made of.
 const (
+	liveHeap      = "controlPlane.steady.heapBytes"
 	steadyMemory  = "controlPlane.steady.memoryBytes.peak"
 	rolloutMemory = "controlPlane.rollout.memoryBytes.peak"
 	rolloutCPU    = "controlPlane.rollout.cpuSeconds"
