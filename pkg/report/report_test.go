@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -238,4 +240,32 @@ func FuzzReport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A Markdown report is read as the tables that it is, whatever is in the cells.
+func TestMarkdownIsTables(t *testing.T) {
+	hostile := fullRun()
+	hostile.Name, hostile.Reason = "a|b <b>`*x*`", "[x](y)\n| a |"
+	for name, runs := range map[string][]record.Run{"full": {fullRun()}, "ladder": ladder(), "hostile": {hostile, fullRun()}} {
+		written := text(t, Markdown, runs)
+		var page strings.Builder
+		if err := goldmark.New(goldmark.WithExtensions(extension.Table)).Convert([]byte(written), &page); err != nil {
+			t.Fatal(err)
+		}
+		if tables := len(build(sorted(runs)).tables); strings.Count(page.String(), "<table>") != tables {
+			t.Errorf("%s: %d tables are read as %d", name, tables, strings.Count(page.String(), "<table>"))
+		}
+		rows := 0
+		for _, table := range build(sorted(runs)).tables {
+			rows += len(table.rows) * len(table.head)
+		}
+		if cells := strings.Count(page.String(), "<td"); cells != rows {
+			t.Errorf("%s: %d cells are read as %d", name, rows, cells)
+		}
+		for _, markup := range []string{"<a ", "<em>", "<code>", "<b>"} {
+			if strings.Contains(page.String(), markup) {
+				t.Errorf("%s: a text is read as %s", name, markup)
+			}
+		}
+	}
 }

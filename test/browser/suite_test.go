@@ -60,7 +60,7 @@ func browser() context.Context {
 		chromedp.ExecPath(chromium),
 		chromedp.WindowSize(1280, 900),
 	)
-	limited, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	limited, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 	allocator, end := chromedp.NewExecAllocator(limited, options...)
 	ctx, closeTab := chromedp.NewContext(allocator)
 	DeferCleanup(func() {
