@@ -1,0 +1,78 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// envoy is one that scaler would find, installed if need be.
+func envoy(ctx SpecContext) string {
+	GinkgoHelper()
+	paths, err := component.Paths(ctx, component.Options{
+		CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
+	}, component.Envoy, component.PilotAgent)
+	Expect(err).NotTo(HaveOccurred())
+	return paths[component.Envoy]
+}
+
+var _ = Describe("a rollout with real sidecars", func() {
+	It("converges by what their Envoys hold, as was predicted", func(ctx SpecContext) {
+		where := newPlace()
+		session := where.rollout(12, "--services", "3", "--mode", "strict", "--real-sidecars", "2", "--envoy", envoy(ctx))
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(*run.Pods.Converged).To(Equal(12))
+		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_METADATA_EXCHANGE", "false"))
+		for _, w := range run.Warnings {
+			Expect(w.About).NotTo(HavePrefix("xds.configuration"), w.Text)
+			Expect(w.About).NotTo(HavePrefix("sidecars.real"), w.Text)
+		}
+		real := run.Sidecars.Real
+		Expect(real.Count).To(Equal(2))
+		Expect(real.Each).To(HaveLen(2))
+		for _, each := range real.Each {
+			Expect(each.Crashes).To(BeZero())
+			Expect(*each.Proxy.Steady.MemoryBytes.Mean).To(BeNumerically(">", 20e6))
+			Expect(*each.Agent.Steady.MemoryBytes.Mean).To(BeNumerically(">", 10e6))
+		}
+		for name, l := range map[string]int64{
+			"token": real.Starts.Token.Count, "certificate": real.Starts.Certificate.Count,
+			"firstConfiguration": real.Starts.FirstConfiguration.Count, "completeConfiguration": real.Starts.CompleteConfiguration.Count,
+		} {
+			Expect(l).To(BeEquivalentTo(2), name)
+		}
+		Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(10))
+		Expect(run.Latencies.CompleteConfiguration.Lost).To(BeZero())
+	}, SpecTimeout(5*time.Minute))
+
+	It("says what an Envoy said that does not start, and leaves nothing", func(ctx SpecContext) {
+		where := newPlace()
+		broken := filepath.Join(GinkgoT().TempDir(), "envoy")
+		Expect(os.WriteFile(broken, []byte("#!/bin/sh\ncase \"$*\" in *--version*) echo version: 1.40.0;; *) echo no such luck; exit 7;; esac\n"), 0o755)).To(Succeed())
+		session := where.rollout(6, "--services", "2", "--real-sidecars", "1", "--control-plane", "reference", "--envoy", broken)
+		Expect(wait(session)).To(Equal(1))
+		Expect(string(session.Err.Contents())).To(ContainSubstring("no such luck"))
+		Expect(where.groups()).To(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
+
+	It("takes its Envoys along when it is killed", func(ctx SpecContext) {
+		where := newPlace()
+		session := where.start("rollout", "--pods", "6", "--services", "2", "--real-sidecars", "2", "--control-plane", "reference", "--probes", "0",
+			"--no-calibrate", "--baseline", "1s", "--settle", "0s", "--steady", "10m", "--out", where.out, "--envoy", envoy(ctx))
+		Eventually(where.phase).Should(BeEquivalentTo("steady"))
+		Expect(len(where.children())).To(BeNumerically(">=", 4), "two Envoys, and what they stand beside")
+		session.Signal(syscall.SIGKILL)
+		Eventually(session).Should(gexec.Exit())
+		Eventually(where.children).Should(BeEmpty())
+	}, SpecTimeout(5*time.Minute))
+})
