@@ -113,7 +113,7 @@ func (c *Conn) handshake(ctx context.Context) error {
 			config.NextProtos = []string{http2.NextProtoTLS}
 			config.ServerName = cmp.Or(config.ServerName, host(c.options.Address))
 		}
-		secured := tls.Client(c.conn, config)
+		secured := tls.Client(&records{Conn: c.conn}, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return fmt.Errorf("shaking hands: %w", err)
 		}

@@ -314,3 +314,47 @@ func TestTimeout(t *testing.T) {
 		}
 	}
 }
+
+// pieces is a connection from which as much can be read at once as its next piece
+// holds.
+type pieces struct {
+	net.Conn
+	rest [][]byte
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[0])
+	if p.rest[0] = p.rest[0][n:]; len(p.rest[0]) == 0 {
+		p.rest = p.rest[1:]
+	}
+	return n, nil
+}
+
+func TestRecordsAreReadOneByOne(t *testing.T) {
+	whole := []byte("\x17\x03\x03\x00\x05hello\x17\x03\x03\x00\x00\x17\x03\x03\x00\x02hi")
+	for _, cut := range []int{1, 3, 4, 7, len(whole)} {
+		var parts [][]byte
+		for rest := whole; len(rest) > 0; rest = rest[min(cut, len(rest)):] {
+			parts = append(parts, rest[:min(cut, len(rest))])
+		}
+		r := &records{Conn: &pieces{rest: parts}}
+		var got []byte
+		for {
+			b := make([]byte, 100)
+			n, err := r.Read(b)
+			if err != nil {
+				break
+			}
+			if n > 5 {
+				t.Errorf("cut to %d: read %q at once", cut, b[:n])
+			}
+			got = append(got, b[:n]...)
+		}
+		if !bytes.Equal(got, whole) {
+			t.Errorf("cut to %d: read %q", cut, got)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (c *Conn) frame(frame http2.Frame) error {
 		}
 	case *http2.RSTStreamFrame:
 		if f.StreamID == streamID {
-			return reset(f.ErrCode)
+			return c.reset(f.ErrCode)
 		}
 	case *http2.GoAwayFrame: // a call that the server has seen goes on
 		if f.LastStreamID < streamID {

@@ -1,6 +1,7 @@
 package onecall
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -142,8 +143,12 @@ func unescape(s string) string {
 
 // reset is the status of a stream that the server has reset, by gRPC's
 // doc/PROTOCOL-HTTP2.md.
-func reset(code http2.ErrCode) error {
+func (c *Conn) reset(code http2.ErrCode) error {
 	became := codes.Internal
+	// A server that finds the deadline passed cancels, perhaps before we do.
+	if deadline, ok := c.ctx.Deadline(); ok && code == http2.ErrCodeCancel && !time.Now().Before(deadline) {
+		return status.FromContextError(context.DeadlineExceeded).Err()
+	}
 	switch code {
 	case http2.ErrCodeRefusedStream:
 		became = codes.Unavailable
