@@ -32,6 +32,9 @@ type incoming struct {
 // again. It returns io.EOF when the server ended the call with OK, else its status.
 func (c *Conn) Receive() (mem.Buffer, error) {
 	c.giveBack()
+	if err := c.ctx.Err(); err != nil { // which abort may be about to say
+		c.end(status.FromContextError(err).Err())
+	}
 	for c.over == nil {
 		message, err := c.next()
 		if message != nil {

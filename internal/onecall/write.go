@@ -84,6 +84,9 @@ func (c *Conn) CloseSend() error {
 // rest becomes pending. What the server is to be granted goes along. The caller
 // holds mu.
 func (c *Conn) flush(messages ...[]byte) error {
+	if err := c.ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
 	o := &c.outgoing
 	return c.write(func(b []byte) []byte {
 		b = c.grant(b, c.options.Window/16)
