@@ -104,6 +104,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	if err := o.complete(cmd); err != nil {
 		return err
 	}
+	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
 	runs, err := o.ladder.Run(cmd.Context(), experiment.Progress{Say: shown.say, Status: shown.status})
