@@ -36,7 +36,8 @@ formatted() {
 
 # Where goroutines share data.
 concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/experiment
-	./pkg/observe ./pkg/record ./pkg/recorder ./pkg/rollout ./pkg/stats ./pkg/xdsprobe"
+	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/rollout ./pkg/sidecar ./pkg/stats
+	./pkg/xdsprobe/..."
 
 # Packages with suites that start the real programs.
 suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u)
