@@ -176,6 +176,11 @@ func TestPatience(t *testing.T) {
 		t.Errorf("%d were reported, %d counted", len(late), f.impatient)
 	}
 	f.answered = now.Add(longerPatience + time.Second)
+	f.bursting.Store(true)
+	if early := f.heldTooLong(now.Add(longerPatience + time.Second)); len(early) > 0 {
+		t.Errorf("%d were reported while the control plane was busy with a rollout", len(early))
+	}
+	f.bursting.Store(false)
 	if again := f.heldTooLong(now.Add(longerPatience + time.Second)); len(again) != 1 || again[0].name != "pod-02" {
 		t.Errorf("later %d were reported", len(again))
 	}

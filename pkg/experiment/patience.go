@@ -14,7 +14,8 @@ import (
 // initial_fetch_timeout.
 //
 // While it still sends to others it may only be slow, and what is missing on its
-// way: then a sidecar is held back for longer.
+// way: a rollout waits for that, as it ends sometime. What lasts for as long as it
+// is asked to, as churn does, waits for longerPatience.
 const (
 	patience       = 15 * time.Second
 	longerPatience = 4 * patience
@@ -44,7 +45,9 @@ func (f *fleet) heldTooLong(now time.Time) []*pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	limit := patience
-	if now.Sub(f.answered) < quietTime {
+	if busy := now.Sub(f.answered) < quietTime; busy && f.bursting.Load() {
+		return nil
+	} else if busy {
 		limit = longerPatience
 	}
 	var pods []*pod
