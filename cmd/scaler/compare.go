@@ -37,8 +37,11 @@ Runs are compared with those of the same size, knobs and machine. Where the side
 differ in more than the control plane, its version, settings and placing, they are
 refused; --force compares what there is.
 
---fail-on makes it a gate: exit code 3 if a difference is established and lies
-beyond the bound, or if the bound could not be checked.`,
+--fail-on makes it a gate: exit code 3 if a difference is established and its
+estimate lies beyond the bound, or if that could not be checked: with too few
+repeats to establish an estimate beyond the bound, a figure that was lost or not
+measured, or more runs of B than of A that did not complete. An estimate beyond
+the bound that noise explains is said, and does not fail.`,
 		Example: `  # one mesh before and after
   scaler compare before after
 
@@ -56,7 +59,7 @@ beyond the bound, or if the bound could not be checked.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and leave out what has no counterpart")
 	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, chosen before looking, smaller differences can be told")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed, or could not be checked")
 	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
 	f.StringVar(&o.published, "published", "", "lay published figures of this `NAME` beside those of one folder or two, and test nothing")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
@@ -67,7 +70,8 @@ beyond the bound, or if the bound could not be checked.`,
 	return cmd
 }
 
-// errBound marks a comparison in which a bound was missed: exit code 3.
+// errBound marks a comparison in which a bound was missed or could not be checked:
+// exit code 3.
 var errBound = errors.New("bounds missed")
 
 func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error {
@@ -123,11 +127,10 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 func (o *compareOptions) judge(s streams, result *compare.Result) error {
 	var failing []string
 	for _, j := range result.Bounds {
-		switch j.Outcome {
-		case compare.Held:
-		case compare.Missed, compare.Unknown:
+		switch {
+		case j.Fails():
 			failing = append(failing, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
-		default:
+		case j.Outcome != compare.Held:
 			fmt.Fprintf(s.err, "%s, %s: %s, %s; not counted as missed\n", j.Bound, j.Cell, j.Outcome, j.Why)
 		}
 	}

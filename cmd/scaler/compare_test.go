@@ -34,7 +34,7 @@ func repeats(t *testing.T, n int, cores float64) string {
 }
 
 func TestCompareAsGate(t *testing.T) {
-	before, same, more, few := repeats(t, 5, 0.3), repeats(t, 5, 0.301), repeats(t, 5, 0.6), repeats(t, 2, 0.6)
+	before, same, more, few, fewSame := repeats(t, 5, 0.3), repeats(t, 5, 0.301), repeats(t, 5, 0.6), repeats(t, 2, 0.6), repeats(t, 2, 0.301)
 	junit := filepath.Join(t.TempDir(), "compare.xml")
 	for _, tt := range []struct {
 		name   string
@@ -47,7 +47,8 @@ func TestCompareAsGate(t *testing.T) {
 		{"the same", []string{before, same, "--fail-on", "rollout.cores>+10%"}, exitDone, "none of 1 figure can be told apart", "", `failures="0"`},
 		{"more", []string{before, more, "--fail-on", "rollout.cores>+10%"}, exitMissed, "of 1 figure, 1 can be told apart", "bounds missed: rollout.cores>+10%, 5 pods", `failures="1"`},
 		{"more, and allowed", []string{before, more, "--fail-on", "rollout.cores>+150%"}, exitDone, "higher", "", `failures="0"`},
-		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitDone, "too few repeats", "2 runs can establish no difference; not counted as missed", `skipped="1"`},
+		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitMissed, "too few repeats", "2 runs can establish no difference", `errors="1"`},
+		{"too few repeats, and within", []string{before, fewSame, "--fail-on", "rollout.cores>+10%"}, exitDone, "held", "", `errors="0"`},
 		{"no bound", []string{before, more}, exitDone, "higher", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

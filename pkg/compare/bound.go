@@ -12,7 +12,8 @@ import (
 )
 
 // Bound is what a figure of B may not exceed, as in rollout.cores>+10%: it is
-// missed when the difference is established and its estimate lies beyond.
+// missed when the difference is established and its estimate lies beyond; see
+// Outcome for when neither can be said.
 type Bound struct {
 	Text    string  // as it was given
 	Figure  string  // short name, see Name
@@ -92,8 +93,9 @@ func (b Bound) fits(u Unit) bool {
 // Outcome is what became of a bound in a cell.
 type Outcome string
 
-// The outcomes. Missed and Unknown fail a comparison: a bound that cannot be
-// checked is not known to hold.
+// The outcomes. Missed fails a comparison, and so do Beyond and Unknown: a bound
+// that cannot be checked is not known to hold. Unproven does not: there were
+// repeats enough to establish a difference, and they did not.
 const (
 	Held     Outcome = "held"
 	Missed   Outcome = "missed"
@@ -115,10 +117,13 @@ type Judged struct {
 	P *float64 `json:"p,omitempty"`
 }
 
-// Fails says whether any bound was missed, or could not be checked.
-func (r *Result) Fails() bool {
-	return slices.ContainsFunc(r.Bounds, func(j Judged) bool { return j.Outcome == Missed || j.Outcome == Unknown })
+// Fails says whether the bound was missed, or could not be checked.
+func (j Judged) Fails() bool {
+	return j.Outcome == Missed || j.Outcome == Beyond || j.Outcome == Unknown
 }
+
+// Fails says whether any bound was missed, or could not be checked.
+func (r *Result) Fails() bool { return slices.ContainsFunc(r.Bounds, Judged.Fails) }
 
 // judge holds every bound against every cell.
 func judge(cells []Cell, bounds []Bound) []Judged {

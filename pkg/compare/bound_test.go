@@ -97,7 +97,7 @@ func TestBounds(t *testing.T) {
 		{"less is no rise", "rollout.cores>+10%", five(slower(0.5)), Held, false},
 		{"less is a fall", "rollout.cores<-10%", five(slower(0.5)), Missed, true},
 		{"noise", "rollout.cores>+10%", noisy, Unproven, false},
-		{"too few", "rollout.cores>+10%", runs("b", 2, 2, slower(2)), Beyond, false},
+		{"too few", "rollout.cores>+10%", runs("b", 2, 2, slower(2)), Beyond, true},
 		{"too few, and within", "rollout.cores>+10%", runs("b", 2, 2), Held, false},
 		{"push", "push.endpointAdd.p50>+500ms", five(debounced), Missed, true},
 		{"B did not complete", "rollout.cores>+10%", threeWorse, Unknown, true},

@@ -7,7 +7,7 @@ import (
 )
 
 // The elements of JUnit's XML that continuous integration systems read: a suite of
-// cases, of which each passed, failed, could not be run (error) or was passed over.
+// cases, of which each passed, failed or could not be run (error).
 type (
 	junitSuites struct {
 		XMLName xml.Name   `xml:"testsuites"`
@@ -18,7 +18,6 @@ type (
 		Tests    int         `xml:"tests,attr"`
 		Failures int         `xml:"failures,attr"`
 		Errors   int         `xml:"errors,attr"`
-		Skipped  int         `xml:"skipped,attr"`
 		Cases    []junitCase `xml:"testcase"`
 	}
 	junitCase struct {
@@ -26,7 +25,6 @@ type (
 		Class   string        `xml:"classname,attr"`
 		Failure *junitMessage `xml:"failure"`
 		Error   *junitMessage `xml:"error"`
-		Skipped *junitMessage `xml:"skipped"`
 		Out     string        `xml:"system-out,omitempty"`
 	}
 	junitMessage struct {
@@ -35,8 +33,8 @@ type (
 )
 
 // JUnit writes what became of the bounds as JUnit's XML: a case for each bound in
-// each cell. What is beyond its bound, but could not be established for want of
-// repeats, is passed over with that reason.
+// each cell. A bound that could not be checked is an error, as one is whose estimate
+// lies beyond it with too few repeats to establish a difference.
 func (r *Result) JUnit(w io.Writer) error {
 	suite := junitSuite{Name: fmt.Sprintf("scaler compare %s %s", r.A, r.B), Tests: len(r.Bounds)}
 	for _, j := range r.Bounds {
@@ -49,12 +47,9 @@ func (r *Result) JUnit(w io.Writer) error {
 		case Missed:
 			suite.Failures++
 			c.Failure = &junitMessage{text}
-		case Unknown:
+		case Unknown, Beyond:
 			suite.Errors++
 			c.Error = &junitMessage{text}
-		case Beyond:
-			suite.Skipped++
-			c.Skipped = &junitMessage{text}
 		default:
 			c.Out = text
 		}
