@@ -47,6 +47,7 @@ type http1 struct {
 	open  []*conn   // all that are connected
 	count int       // of those, and of those being dialled
 	most  int       // that count ever was
+	under int       // requests under way
 }
 
 // conn is one connection. All but net is guarded by http1.mu.
@@ -56,7 +57,6 @@ type conn struct {
 	place   int           // in http1.open
 	busy    bool          // a request is under way
 	due     time.Duration // when it was
-	late    bool          // it timed out
 }
 
 func newHTTP1(ctx context.Context, l Load, s *sink) *http1 {
@@ -69,8 +69,17 @@ func newHTTP1(ctx context.Context, l Load, s *sink) *http1 {
 	return h
 }
 
+// call bounds the requests under way, not the connections: one that is idle to
+// another address stays for that address's next turn. Closed to make room, it
+// would have several addresses pay for handshakes that one does not.
 func (h *http1) call(due time.Duration) bool {
+	h.sink.came(due)
 	h.mu.Lock()
+	if h.under == h.load.Connections {
+		h.mu.Unlock()
+		return false
+	}
+	h.under++
 	address := h.next
 	h.next = (h.next + 1) % len(h.idle)
 	if n := len(h.idle[address]); n > 0 {
@@ -81,30 +90,11 @@ func (h *http1) call(due time.Duration) bool {
 		h.write(c)
 		return true
 	}
-	defer h.mu.Unlock()
-	if h.count == h.load.Connections && !h.evict() {
-		return false
-	}
 	h.count++
 	h.most = max(h.most, h.count)
+	h.mu.Unlock()
 	h.ended.Go(func() { h.connect(address, due) })
 	return true
-}
-
-// evict makes room by closing a connection that is idle to another address. The
-// caller holds mu.
-func (h *http1) evict() bool {
-	for address, idle := range h.idle {
-		if len(idle) == 0 {
-			continue
-		}
-		c := idle[0]
-		h.idle[address] = slices.Delete(idle, 0, 1)
-		h.forget(c)
-		c.net.Close()
-		return true
-	}
-	return false
 }
 
 // forget takes a connection out of all counts. The caller holds mu.
@@ -139,6 +129,7 @@ func (h *http1) connect(address int, due time.Duration) {
 	}
 	if err != nil {
 		h.count--
+		h.under--
 		h.mu.Unlock()
 		problem := problemConnect
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -168,11 +159,16 @@ func (h *http1) read(c *conn) {
 		}
 		h.mu.Lock()
 		due, busy := c.due, c.busy
-		if c.late && problem == problemClosed {
+		// Read under mu, as reap does: a connection that reap closed is late here.
+		late := busy && h.sink.now()-due > h.load.Timeout
+		if late {
 			problem = problemTimeout
 		}
 		// What follows an answer unasked could be taken for the next one's.
-		again := err == nil && busy && answer.reusable && !h.load.NoKeepalive && !c.late && r.Buffered() == 0 && h.ctx.Err() == nil
+		again := err == nil && busy && answer.reusable && !h.load.NoKeepalive && !late && r.Buffered() == 0 && h.ctx.Err() == nil
+		if busy {
+			h.under--
+		}
 		c.busy = false
 		if again {
 			h.idle[c.address] = append(h.idle[c.address], c)
@@ -200,7 +196,8 @@ func (h *http1) drop(c *conn) {
 	h.forget(c)
 }
 
-// reapEvery is how exactly time-outs are kept.
+// reapEvery is how soon after its time-out a request is given up; an answer that
+// comes before that is still too late.
 const reapEvery = 20 * time.Millisecond
 
 // reap closes the connections whose requests took too long. A deadline for each
@@ -218,7 +215,6 @@ func (h *http1) reap() {
 		h.mu.Lock()
 		for _, c := range h.open {
 			if c.busy && now-c.due > h.load.Timeout {
-				c.late = true
 				c.net.Close()
 			}
 		}

@@ -76,6 +76,7 @@ func (c *counted) Close() error {
 func (h *http2) call(due time.Duration) bool {
 	if h.under.Add(1) > int64(h.load.Connections) {
 		h.under.Add(-1)
+		h.sink.came(due)
 		return false
 	}
 	request := h.requests[int((h.next.Add(1)-1)%int64(len(h.requests)))]
@@ -89,6 +90,7 @@ func (h *http2) call(due time.Duration) bool {
 
 // exchange sends a request and reads its answer.
 func (h *http2) exchange(request *http.Request, due time.Duration) (problem string) {
+	h.sink.came(due) // here, where the wait for this goroutine's turn is over
 	ctx, cancel := context.WithDeadline(h.ctx, h.sink.start.Add(due+h.load.Timeout))
 	defer cancel()
 	answer, err := h.transport.RoundTrip(request.WithContext(ctx))

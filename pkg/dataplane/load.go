@@ -15,7 +15,8 @@ type Load struct {
 	HTTP int
 	// Connections is, in an open loop, the most requests that may be under way,
 	// each on a connection of its own with HTTP/1.1; 0 means 1024. In a closed
-	// loop it is how many there always are; 0 means 1.
+	// loop it is how many there always are; 0 means 1. Connections that wait for
+	// their address's turn come on top, where there are several addresses.
 	Connections int
 	// NoKeepalive has every request open a connection of its own.
 	NoKeepalive bool
@@ -84,8 +85,8 @@ func (l *Load) validate(defaultConnections int) error {
 // caller makes requests.
 type caller interface {
 	// call begins a request and does not wait for its end, of which the sink is
-	// told exactly once. False: there are as many under way as may be, and it was
-	// not sent.
+	// told exactly once, as it is of when it came to be sent. False: there are as
+	// many under way as may be, and it was not sent.
 	call(due time.Duration) bool
 	// abort ends every request that is under way, and those to come at once.
 	abort()
@@ -160,7 +161,7 @@ func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
 		if due == end { // the window's end is waited for, too
 			return nil
 		}
-		s.begin(due, now-due)
+		s.begin(due)
 		if !c.call(due) {
 			s.notSent(due)
 		}

@@ -232,6 +232,132 @@ func TestTimeoutAndWarmup(t *testing.T) {
 	})
 }
 
+// Answers that come between two looks at the connections are late too.
+func TestAnAnswerAfterTheTimeoutIsNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes    time.Duration
+		answered int64
+	}{
+		"just in time": {time.Second, 50},
+		"just not":     {time.Second + reapEvery/4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newProgrammed(t)
+				server.service = func(int) time.Duration { return c.takes }
+				r, err := Open(t.Context(), OpenLoad{
+					Load: Load{Target: anywhere, dial: server.dial, Timeout: time.Second},
+					Rate: 100, Duration: time.Second / 2, clock: fakeClock{},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := r.Latency.Summary(); r.Errors[problemTimeout] != 50-c.answered || got.Count != c.answered || got.Lost != 50-c.answered {
+					t.Errorf("%d answers count, %v: want %d, and a timeout for each of the others", got.Count, r.Errors, c.answered)
+				}
+			})
+		})
+	}
+}
+
+// Each address has connections of its own; none is closed for another's sake.
+func TestSeveralAddressesKeepTheirConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const connections, requests = 2, 300
+		target := Target{Addresses: []string{"a:80", "b:80", "c:80"}}
+		servers, dials := map[string]*programmed{}, map[string]int{}
+		for i, address := range target.Addresses {
+			servers[address] = newProgrammed(t)
+			servers[address].service = func(n int) time.Duration { return time.Duration(1+(n*7+i)%5) * time.Millisecond }
+		}
+		var mu sync.Mutex
+		r, err := Closed(t.Context(), ClosedLoad{
+			Load: Load{Target: target, Connections: connections, dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				dials[address]++
+				return servers[address].dial(ctx, network, address)
+			}},
+			Requests: requests,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Requests != requests || r.Answered != requests || r.NotSent != 0 {
+			t.Errorf("%d requests, %d answered, %d not sent: want %d, all answered", r.Requests, r.Answered, r.NotSent, requests)
+		}
+		for address, server := range servers {
+			if n := server.requests.Load(); n != requests/3 || dials[address] > connections {
+				t.Errorf("%s was dialled %d times for %d requests: want %d at most for %d", address, dials[address], n, connections, requests/3)
+			}
+		}
+	})
+}
+
+// A closed loop's rate is that of all answers in its window: those to requests of
+// the warm-up that were under way when it began are among them.
+func TestRateOfAClosedLoop(t *testing.T) {
+	for name, c := range map[string]struct {
+		service  func(n int) time.Duration
+		answered int64
+		length   time.Duration
+	}{
+		// Connections are 10 ms apart. The window begins when the first is free after
+		// the warm-up; nine answers of the warm-up follow, and the last request is sent
+		// 190 ms after the first.
+		"warm-up under way": {func(int) time.Duration { return 100 * time.Millisecond }, 29, 290 * time.Millisecond},
+		// The tenth request, of the warm-up, is answered when the window is long over;
+		// the nine other connections send 20 within 210 ms.
+		"warm-up never ends": {func(n int) time.Duration {
+			if n == 9 {
+				return 5 * time.Second
+			}
+			return 100 * time.Millisecond
+		}, 28, 310 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newProgrammed(t)
+				server.stall = server.until // of none
+				server.service = c.service
+				var dialled atomic.Int64
+				r, err := Closed(t.Context(), ClosedLoad{
+					Load: Load{Target: anywhere, Connections: 10, Warmup: time.Second, dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+						time.Sleep(time.Duration(dialled.Add(1)) * 10 * time.Millisecond)
+						return server.dial(ctx, network, address)
+					}},
+					Requests: 20,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Requests != 20 || r.Latency.Summary().Count != 20 || r.Answered != c.answered || r.End.Sub(r.Start) != c.length {
+					t.Errorf("%d requests, %d latencies, %d answered in %s: want 20, 20, %d in %s",
+						r.Requests, r.Latency.Summary().Count, r.Answered, r.End.Sub(r.Start), c.answered, c.length)
+				}
+			})
+		})
+	}
+}
+
+// With HTTP/2 a goroutine of its own sends each request: what it waits for its
+// turn is the generator's.
+func TestLatenessOfHTTP2IsOfTheSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
+		s := newSink(0, time.Second)
+		h := newHTTP2(t.Context(), Load{Target: anywhere, HTTP: 2, Timeout: time.Second, dial: refuse}, s)
+		defer h.close()
+		time.Sleep(5 * time.Millisecond)
+		if problem := h.exchange(h.requests[0], 0); problem != problemConnect {
+			t.Errorf("problem %q: want %q", problem, problemConnect)
+		}
+		if late := s.r.Lateness.Summary(); late.Count != 1 || *late.Max != 0.005 {
+			t.Errorf("lateness %+v: want 5 ms once", late)
+		}
+	})
+}
+
 func TestAnEndOfContextEndsALoop(t *testing.T) {
 	for name, run := range map[string]func(context.Context, Load) (*Result, error){
 		"open": func(ctx context.Context, l Load) (*Result, error) {

@@ -23,10 +23,13 @@ type Result struct {
 	NotSent  int64            // of Requests: there was no room under the bound
 	Errors   map[string]int64 // of Requests, by what went wrong: connect, timeout, closed, malformed, or "status 503"
 	// Answered are the good answers that came within the window, whenever their
-	// requests were due: over the window's length, the rate achieved.
+	// requests were due, or in a closed loop sent: over the window's length, the
+	// rate achieved.
 	Answered    int64
 	Connections int // the most at once, warm-up included
 	// Begin is when the warm-up began; the window is [Start, End).
+	// A closed loop's is from the first request that counts to the last answer to
+	// one.
 	Begin, Start, End time.Time
 	Seconds           []Second // of an open loop's window, in order
 }
@@ -66,6 +69,7 @@ type sink struct {
 	r     Result
 	first time.Duration // in a closed loop: when the window began
 	last  time.Duration
+	since int64 // good answers within the window that are not in r.Answered yet
 }
 
 func newSink(warmup, duration time.Duration) *sink {
@@ -82,16 +86,23 @@ func newSink(warmup, duration time.Duration) *sink {
 func (s *sink) now() time.Duration { return time.Since(s.start) }
 
 // begin counts a request of an open loop.
-func (s *sink) begin(due, late time.Duration) {
+func (s *sink) begin(due time.Duration) {
 	s.pending.Add(1)
 	if due < s.warmup {
 		return
 	}
-	s.r.Lateness.Record(late)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.r.Requests++
 	s.second(due).Requests++
+}
+
+// came is told when the generator came to send a request, or found no room for
+// it. In a closed loop that is when it was due.
+func (s *sink) came(due time.Duration) {
+	if due >= s.warmup && s.limit == 0 {
+		s.r.Lateness.Record(s.now() - due)
+	}
 }
 
 // take counts a request of a closed loop; false when there were enough.
@@ -152,16 +163,28 @@ func (s *sink) count(due, now time.Duration, problem string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if problem == "" && now >= s.warmup && (s.limit > 0 && counts || now < s.warmup+s.duration) {
-		s.r.Answered++
+	if problem == "" && s.within(now) {
+		s.since++
 	}
-	if counts {
+	// A closed loop's window turns out to have lasted until here.
+	if counts || s.limit == 0 {
 		s.last = max(s.last, now)
+		s.r.Answered += s.since
+		s.since = 0
 	}
 	if counts && problem != "" {
 		s.r.Errors[problem]++
 		s.second(due).Failed++
 	}
+}
+
+// within tells whether the window has begun, and for an open loop whether it has
+// not ended. The caller holds mu.
+func (s *sink) within(now time.Duration) bool {
+	if s.limit > 0 {
+		return s.first >= 0 && now >= s.first
+	}
+	return now >= s.warmup && now < s.warmup+s.duration
 }
 
 func (s *sink) result(connections int) *Result {
