@@ -32,6 +32,13 @@ var conditions = []condition{
 	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},
 	{"churn", func(r *record.Run) string { return orNone(r.Spec.Churn) }},
 	{"faults", func(r *record.Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
+	{"real sidecars", func(r *record.Run) string { return strconv.Itoa(r.RealSidecars()) }},
+	{"certificate storm", func(r *record.Run) string {
+		if r.CertificateStorm() {
+			return "in the end"
+		}
+		return "none"
+	}},
 
 	{"baseline", func(r *record.Run) string { return secondsText(r.Spec.BaselineSeconds) }},
 	{"settle", func(r *record.Run) string { return secondsText(r.Spec.SettleSeconds) }},

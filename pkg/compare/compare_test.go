@@ -147,6 +147,27 @@ func TestTooFewRepeats(t *testing.T) {
 	}
 }
 
+// withReal gives a run real sidecars as records say it whose spec does not.
+func withReal(n int) alter {
+	return func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: n}} }
+}
+
+// A record whose spec does not say it is alike to one whose spec does; and a run
+// that failed before there was a storm stays with those that had theirs.
+func TestAlikeInRealSidecarsAndStorm(t *testing.T) {
+	asked := func(r *record.Run) { r.Spec.RealSidecars, r.Spec.CertificateStorm = 5, true }
+	measured := func(r *record.Run) {
+		withReal(5)(r)
+		r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}}
+	}
+	b := runs("b", 5, 2, asked)
+	b[0].Status = record.StatusUnconverged
+	r := comparison(t, runs("a", 5, 1, measured), b, Options{})
+	if len(r.Cells) != 1 || len(r.Cells[0].B.Unused) != 1 {
+		t.Errorf("%+v", r.Cells)
+	}
+}
+
 func TestNotComparable(t *testing.T) {
 	sized := func(pods int) alter { return func(r *record.Run) { r.Spec.Pods, r.Spec.Services = pods, pods/10 } }
 	ladder := slices.Concat(runs("a/30", 5, 1), runs("a/60", 5, 3, sized(60)))
@@ -161,6 +182,9 @@ func TestNotComparable(t *testing.T) {
 		{"size", runs("a", 5, 1), runs("b", 5, 2, sized(60)), "pods 30 in A, 60 in B", 1},
 		{"knobs", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Environment.Knobs.Scope = "all" }), "knobs mtls strict, scope declared, authz declared in A, mtls strict, scope all", 1},
 		{"length", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Spec.SteadySeconds = 60 }), "steady 5 s in A, 60 s in B", 1},
+		{"real sidecars", runs("a", 5, 1), runs("b", 5, 2, withReal(5)), "real sidecars 0 in A, 5 in B", 1},
+		{"number of real sidecars", runs("a", 5, 1, withReal(2)), runs("b", 5, 2, withReal(5)), "real sidecars 2 in A, 5 in B", 1},
+		{"storm", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Spec.CertificateStorm = true }), "certificate storm none in A, in the end in B", 1},
 		{"one size on one side alone", ladder, runs("b", 5, 2), "60 pods, 6 services, mtls strict, scope declared, authz declared: only in A", 1},
 		{"the same on the other", runs("b", 5, 2), ladder, "only in B", 1},
 		{"nothing in common", ladder, slices.Concat(runs("b", 5, 2, sized(90)), runs("b", 5, 2, sized(120))), "120 pods", 0},

@@ -40,6 +40,8 @@ func (r *rolloutRun) newRecord() record.Run {
 			CertificateLifetime:    lifetimeText(r.spec.CertificateLifetime),
 			Churn:                  r.spec.Churn.String(),
 			Faults:                 texts(r.spec.Faults),
+			RealSidecars:           r.spec.RealSidecars,
+			CertificateStorm:       r.spec.CertificateStorm,
 			Probes:                 r.spec.Probes,
 		},
 		Environment: record.Environment{

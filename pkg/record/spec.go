@@ -25,6 +25,26 @@ type Spec struct {
 	CertificateLifetime string   `json:"certificateLifetime,omitempty"`
 	Churn               string   `json:"churn,omitempty"`  // pods replaced a second, as in 2/s; "" = none
 	Faults              []string `json:"faults,omitempty"` // NAME@PHASE
+	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
+	// whether all sidecars were made to ask for a certificate anew in the end; see
+	// Run.RealSidecars and Run.CertificateStorm for what records without them say.
+	RealSidecars     int  `json:"realSidecars,omitempty"`
+	CertificateStorm bool `json:"certificateStorm,omitempty"`
+}
+
+// RealSidecars is how many of the run's pods were to have a real proxy; of a record
+// whose spec does not say, how many were measured.
+func (r *Run) RealSidecars() int {
+	if r.Spec.RealSidecars == 0 && r.Sidecars != nil && r.Sidecars.Real != nil {
+		return r.Sidecars.Real.Count
+	}
+	return r.Spec.RealSidecars
+}
+
+// CertificateStorm says whether the run was to end with a storm of certificates;
+// of a record whose spec does not say, whether there was one.
+func (r *Run) CertificateStorm() bool {
+	return r.Spec.CertificateStorm || r.Certificates != nil && r.Certificates.Storm != nil
 }
 
 // Environment is what a run was measured on; "" and 0 mean not known.

@@ -27,6 +27,18 @@ var axes = []axis{
 	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
 	{"churn", func(r *record.Run) string { return r.Spec.Churn }},
 	{"faults", func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
+	{"real sidecars", func(r *record.Run) string {
+		if n := r.RealSidecars(); n > 0 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	}},
+	{"certificate storm", func(r *record.Run) string {
+		if r.CertificateStorm() {
+			return "in the end"
+		}
+		return ""
+	}},
 	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
 }
 
