@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/pkg/compare"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/report"
@@ -75,6 +74,7 @@ tested. docs/definitions.md says what each figure means.`,
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: istiod or reference")
 	addComponentFlags(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
 		"output": report.Formats, "preset": {experiment.StagesPreset},
@@ -107,6 +107,9 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
 	}
+	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
+		return err
+	}
 	o.spec.State, err = stateDir()
 	return err
 }
@@ -123,14 +126,12 @@ func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 		Status: func(done, of int) { shown.show("", fmt.Sprintf("round %d of %d", done+1, of)) },
 	})
 	shown.close()
+	if run.Dir != "" {
+		fmt.Fprintln(s.err, "record:", run.Dir)
+	}
 	if run.Status == "" { // nothing came to be measured
 		return err
 	}
-	published, publishedErr := compare.PublishedLatencies(run.Spec.RPS)
-	if publishedErr != nil {
-		return publishedErr
-	}
-	run.Published = published
 	if printErr := report.PrintLatency(s.out, o.output, &run); printErr != nil {
 		return printErr
 	}

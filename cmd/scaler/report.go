@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +25,8 @@ func newReportCommand(s streams) *cobra.Command {
 runs at any depth. One run is printed in full, several as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
-printed too; its status says so.
+printed too; its status says so. Records of 'scaler latency' are printed after the
+others, as table, json, yaml or markdown.
 
 The page that -o html prints holds everything it shows, needs no network, and is
 made from the records' time lines, distributions and events as well. With -o csv
@@ -53,19 +56,27 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	if len(dirs) == 0 {
 		return usagef("want at least one DIR that holds runs, as in 'scaler report results'")
 	}
-	runs, err := readRecords(dirs...)
+	runs, latencies, err := record.ReadAll(dirs...)
 	if err != nil {
-		return err
+		return badFolder(err)
 	}
-	return report.Print(s.out, o.output, runs)
+	if len(latencies) > 0 && !slices.Contains(report.Formats, o.output) {
+		return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, strings.Join(report.Formats, ", "), latencies[0].Dir)
+	}
+	return report.PrintAll(s.out, o.output, runs, latencies)
 }
 
 // readRecords reads the runs that folders hold. A folder that is not there, or
 // holds none, is wrong usage.
 func readRecords(dirs ...string) ([]record.Run, error) {
 	runs, err := record.Read(dirs...)
+	return runs, badFolder(err)
+}
+
+// badFolder makes wrong usage of the errors that are.
+func badFolder(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns) {
-		return nil, usagef("%w", err)
+		return usagef("%w", err)
 	}
-	return runs, err
+	return err
 }

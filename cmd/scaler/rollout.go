@@ -145,16 +145,26 @@ func (o *rolloutOptions) complete(cmd *cobra.Command) error {
 	if err := o.ladder.Validate(); err != nil {
 		return usagef("%w", err)
 	}
-	if o.ladder.Spec.Out == "" {
-		if cmd.Flags().Changed("out") {
-			return usagef(`parsing --out "": want a folder`)
-		}
-		o.ladder.Spec.Out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))
+	out, err := outFolder(cmd, o.ladder.Spec.Out)
+	if err != nil {
+		return err
 	}
+	o.ladder.Spec.Out = out
 	state, err := stateDir()
 	if err != nil {
 		return err
 	}
 	o.ladder.Spec.State = state
 	return nil
+}
+
+// outFolder is the folder that --out names or, without it, one named by the time.
+func outFolder(cmd *cobra.Command, out string) (string, error) {
+	if out == "" && cmd.Flags().Changed("out") {
+		return "", usagef(`parsing --out "": want a folder`)
+	}
+	if out == "" {
+		out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))
+	}
+	return out, nil
 }

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/compare"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -30,7 +32,8 @@ type latencyRun struct {
 	spec     LatencySpec
 	progress LatencyProgress
 	tiers    []latencyTier
-	dir      string
+	dir      string // of what is needed while it lasts
+	writer   *record.LatencyWriter
 	sampler  *recorder.Sampler
 
 	// made by the steps
@@ -60,10 +63,14 @@ type latencySidecars struct {
 	names []string
 }
 
-// Latency measures what requests pay for the mesh. The record is whole only if
-// the error is nil; its Status says how far it came, and is "" if nothing came
-// to be measured.
-func Latency(ctx context.Context, spec LatencySpec, progress LatencyProgress) (record.LatencyRun, error) {
+// latencyName is the name of the run's folder in LatencySpec.Out.
+const latencyName = "latency"
+
+// Latency measures what requests pay for the mesh, and leaves a record of it, in
+// Dir of what it returns ("" if none came to be made). That is whole only if the
+// error is nil; its Status says how far it came, and is "" if nothing came to be
+// measured.
+func Latency(ctx context.Context, spec LatencySpec, progress LatencyProgress) (_ record.LatencyRun, err error) {
 	if err := spec.Validate(); err != nil {
 		return record.LatencyRun{}, err
 	}
@@ -77,12 +84,23 @@ func Latency(ctx context.Context, spec LatencySpec, progress LatencyProgress) (r
 			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: memoryBytes(), Kernel: kernel(), Scaler: Version()},
 		},
 	}
+	if r.record.Published, err = compare.PublishedLatencies(r.record.Spec.RPS); err != nil {
+		return record.LatencyRun{}, err
+	}
+	if r.writer, err = record.CreateLatency(spec.Out, latencyName); err != nil {
+		return record.LatencyRun{}, err
+	}
+	defer func() { err = errors.Join(err, r.writer.Close()) }()
+	r.record.Name, r.record.Dir = latencyName, r.writer.Dir()
+	if err := r.writer.Save(&r.record); err != nil {
+		return record.LatencyRun{Dir: r.record.Dir}, err
+	}
 	r.plan()
 	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, sampling := errgroup.WithContext(sampling)
 	group.Go(func() error { return r.sampler.Run(sampling) })
-	err := runSteps(ctx, []step{
+	err = runSteps(ctx, []step{
 		{"opening a folder", r.open},
 		{"starting the mesh", r.startMesh},
 		{"starting servers", r.startBeds},
@@ -122,9 +140,6 @@ func (r *latencyRun) startBeds(ctx context.Context) (undo, error) {
 
 // finish makes the record whole.
 func (r *latencyRun) finish(ctx context.Context, err error) (record.LatencyRun, error) {
-	if r.rounds == 0 && err != nil {
-		return record.LatencyRun{}, err
-	}
 	r.record.Finished = new(time.Now().UTC())
 	r.record.Status = record.StatusCompleted
 	switch {
@@ -138,7 +153,21 @@ func (r *latencyRun) finish(ctx context.Context, err error) (record.LatencyRun, 
 	if r.mesh != nil {
 		r.mesh.crashes()
 	}
+	err = errors.Join(err, r.writer.Save(&r.record))
+	if r.rounds == 0 && err != nil {
+		return record.LatencyRun{Dir: r.record.Dir}, err
+	}
 	return r.record, err
+}
+
+// saveSoFar writes what was measured until now, as of a run that is interrupted:
+// should scaler be killed, that is what is left.
+func (r *latencyRun) saveSoFar() error {
+	warnings := slices.Clone(r.record.Warnings)
+	r.rows()
+	err := r.writer.Save(&r.record)
+	r.record.Rows, r.record.Warnings = []record.LatencyRow{}, warnings
+	return err
 }
 
 func (r *latencyRun) say(format string, args ...any) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report"
 )
 
 var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
@@ -20,7 +22,7 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 	BeforeEach(func() {
 		spec = DefaultLatencySpec()
 		spec.RPS, spec.Duration, spec.Warmup, spec.Rounds = []float64{50}, time.Second, 200*time.Millisecond, 1
-		spec.State = GinkgoT().TempDir()
+		spec.State, spec.Out = GinkgoT().TempDir(), filepath.Join(GinkgoT().TempDir(), "runs")
 		spec.Programs = component.Options{
 			BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"),
 		}
@@ -42,6 +44,15 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(run.Environment.ControlPlane.Name).To(Equal(controlPlane))
 			Expect(run.Rows).To(HaveLen(3))
+			_, left, err := record.ReadAll(spec.Out)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(left).To(HaveLen(1))
+			Expect(left[0].Status).To(Equal(record.StatusCompleted))
+			Expect(left[0].Rows).To(HaveLen(3))
+			var printed strings.Builder
+			Expect(report.PrintAll(&printed, "table", nil, left)).To(Succeed())
+			Expect(printed.String()).To(And(HavePrefix("latency: completed"), ContainSubstring(controlPlane)))
+			Expect(filepath.Glob(filepath.Join(left[0].Dir, "logs", "*"))).NotTo(BeEmpty())
 			for _, row := range run.Rows {
 				Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
 				Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
@@ -80,6 +91,10 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		run, err := Latency(ctx, spec, LatencyProgress{})
 		Expect(err).To(MatchError(ContainSubstring(words)))
 		Expect(run.Status).To(BeEmpty())
+		_, left, err := record.ReadAll(spec.Out)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(left[0].Status).To(Equal(record.StatusFailed))
+		Expect(left[0].Reason).NotTo(BeEmpty())
 	},
 		Entry("that does not start", "echo no such luck >&2; exit 3 # %s", "no such luck"),
 		Entry("that refuses its configuration", "exec '%s' \"$@\" --config-yaml 'unheard_of: 1'", "unheard_of"),

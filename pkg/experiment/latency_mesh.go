@@ -70,7 +70,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	m := &latencyMesh{run: r, variants: map[string]*meshVariant{}}
 	r.mesh = m
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
-	logs := filepath.Join(r.dir, "logs")
+	logs := r.writer.LogDir()
 	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs}
 	m.place.programs, err = component.Paths(ctx, r.spec.Programs, append(rolloutPrograms(r.spec.ControlPlane), realPrograms(r.spec.ControlPlane)...)...)
 	if err != nil {

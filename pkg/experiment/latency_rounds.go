@@ -96,6 +96,11 @@ func (r *latencyRun) measure(ctx context.Context) (undo, error) {
 	level, repeat := -1, -1
 	for i, t := range all {
 		cell := r.cells[t.level*variants+t.variant]
+		if level >= 0 && t.level != level {
+			if err := r.saveSoFar(); err != nil {
+				return nil, err
+			}
+		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
 			r.say("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), many(r.spec.Rounds, "round"))

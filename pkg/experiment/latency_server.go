@@ -47,7 +47,7 @@ func (r *latencyRun) startServer(ctx context.Context, name string, port int, wai
 		args = append(args, "--next", strings.Join(next.Addresses, ","), "--next-host", next.Host)
 	}
 	s := &latencyServer{group: r.group, port: port, spec: process.Spec{
-		Name: "echo-" + name, Path: program, Args: args, Log: filepath.Join(r.dir, "echo-"+name+".log"),
+		Name: "echo-" + name, Path: program, Args: args, Log: filepath.Join(r.writer.LogDir(), "echo-"+name+".log"),
 	}}
 	return s, s.start(ctx)
 }

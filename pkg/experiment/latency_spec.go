@@ -60,6 +60,7 @@ type LatencySpec struct {
 	ControlPlane string            // "istiod" or "reference"; of the variants with sidecars
 	Programs     component.Options // where programs are found or built
 	State        string            // folder that holds what a run needs while it lasts
+	Out          string            // folder that the run's folder is made in
 }
 
 // DefaultLatencySpec is `scaler latency` without flags. RPS is what there is

@@ -10,6 +10,7 @@ type LatencyRun struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Schema     int        `json:"schema"`
+	Name       string     `json:"name"`             // of its folder
 	Status     Status     `json:"status"`           // completed, interrupted or failed
 	Reason     string     `json:"reason,omitempty"` // why it is not completed
 	Started    time.Time  `json:"started"`          // start of the mesh included
@@ -21,6 +22,8 @@ type LatencyRun struct {
 	Published   []PublishedLatency `json:"published,omitempty"`  // at the same rates
 	Instrument  *Instrument        `json:"instrument,omitempty"` // scaler itself, generator included, over all windows
 	Warnings    []Warning          `json:"warnings,omitempty"`
+
+	Dir string `json:"-"` // folder of the record; "" where it was not read from one
 }
 
 // PublishedLatency is one quantile that others have published, from another

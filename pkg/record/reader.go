@@ -22,31 +22,50 @@ var ErrNewer = errors.New("newer than this scaler can read")
 // their folders' names. A run that is named twice is read once. Any record that
 // cannot be read is an error, naming its file: a summary that silently lacks a
 // run is worse than none. A path that is not there has fs.ErrNotExist in its
-// error, a folder without runs ErrNoRuns.
+// error, a folder without runs ErrNoRuns. Latency runs are passed over, and a
+// path that holds nothing else has ErrNoRuns too.
 func Read(paths ...string) ([]Run, error) {
-	var runs []Run
+	for _, path := range paths {
+		runs, latencies, err := ReadAll(path)
+		if err != nil {
+			return nil, err
+		}
+		if len(runs) == 0 {
+			return nil, fmt.Errorf("reading %s: %w of scaler rollout, but %d of scaler latency, which 'scaler report' prints", path, ErrNoRuns, len(latencies))
+		}
+	}
+	runs, _, err := ReadAll(paths...)
+	return runs, err
+}
+
+// ReadAll reads what Read reads, and the latency runs among it.
+func ReadAll(paths ...string) (runs []Run, latencies []LatencyRun, err error) {
 	seen := map[string]bool{}
 	for _, path := range paths {
 		dirs, err := runDirs(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", path, err)
+			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		if len(dirs) == 0 {
-			return nil, fmt.Errorf("reading %s: %w: want a run's folder, which holds %s, or a folder with runs below it", path, ErrNoRuns, runFile)
+			return nil, nil, fmt.Errorf("reading %s: %w: want a run's folder, which holds %s, or a folder with runs below it", path, ErrNoRuns, runFile)
 		}
 		for _, dir := range dirs {
 			if seen[dir] {
 				continue
 			}
 			seen[dir] = true
-			run, err := readRun(dir)
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+			run, latency, err := readRun(dir)
+			switch {
+			case err != nil:
+				return nil, nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+			case latency != nil:
+				latencies = append(latencies, *latency)
+			default:
+				runs = append(runs, run)
 			}
-			runs = append(runs, run)
 		}
 	}
-	return runs, nil
+	return runs, latencies, nil
 }
 
 // runDirs returns the folders at or below path that hold a run.json, as
@@ -97,19 +116,24 @@ func unwrapPath(err error) error {
 	return err
 }
 
-func readRun(dir string) (Run, error) {
+// readRun reads a folder's run; the LatencyRun is nil where it is a Run.
+func readRun(dir string) (Run, *LatencyRun, error) {
 	data, err := os.ReadFile(filepath.Join(dir, runFile))
 	if err != nil {
-		return Run{}, unwrapPath(err)
+		return Run{}, nil, unwrapPath(err)
 	}
-	run, err := decode(data)
+	run, latency, err := decode(data)
 	run.Dir = dir
-	return run, err
+	if latency != nil {
+		latency.Dir = dir
+	}
+	return run, latency, err
 }
 
-// decode reads a run.json. Fields it does not know are passed over: within a
-// schema it knows there are none but what others added.
-func decode(data []byte) (Run, error) {
+// decode reads a run.json: the LatencyRun is nil where it is a Run. Fields it
+// does not know are passed over: within a schema it knows there are none but what
+// others added.
+func decode(data []byte) (run Run, latency *LatencyRun, err error) {
 	// The header first: of a newer schema the rest may not even fit the types.
 	var header struct {
 		APIVersion string `json:"apiVersion"`
@@ -117,19 +141,24 @@ func decode(data []byte) (Run, error) {
 		Schema     int    `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &header); err != nil {
-		return Run{}, damaged(data, err)
+		return Run{}, nil, damaged(data, err)
 	}
 	if err := checkVersion(header.APIVersion, header.Schema); err != nil {
-		return Run{}, err
+		return Run{}, nil, err
 	}
-	if header.Kind != Kind {
-		return Run{}, fmt.Errorf("kind %q: want %q", header.Kind, Kind)
+	switch header.Kind {
+	case Kind:
+		err = json.Unmarshal(data, &run)
+	case LatencyKind:
+		latency = &LatencyRun{}
+		err = json.Unmarshal(data, latency)
+	default:
+		return Run{}, nil, fmt.Errorf("kind %q: want %q or %q", header.Kind, Kind, LatencyKind)
 	}
-	var run Run
-	if err := json.Unmarshal(data, &run); err != nil {
-		return Run{}, damaged(data, err)
+	if err != nil {
+		return Run{}, nil, damaged(data, err)
 	}
-	return run, nil
+	return run, latency, nil
 }
 
 func damaged(data []byte, err error) error {

@@ -90,7 +90,7 @@ func TestReadErrors(t *testing.T) {
 		{"two documents", head + `"status":"completed"}{}`, nil, []string{"cut off or damaged"}},
 		{"a figure of the wrong type", head + `"pods":7}`, nil, []string{"pods", "cut off or damaged"}},
 		{"something else", `{"apiVersion":"v1","kind":"Pod"}`, nil, []string{`"v1"`, "scaler.mesh/v1"}},
-		{"a kind of its own", `{"apiVersion":"scaler.mesh/v1","kind":"LatencyRun"}`, nil, []string{`"LatencyRun"`, `want "Run"`}},
+		{"a kind of its own", `{"apiVersion":"scaler.mesh/v1","kind":"XDSRun"}`, nil, []string{`"XDSRun"`, `want "Run"`}},
 		{"no run", "", ErrNoRuns, []string{runFile}},
 	}
 	for _, tt := range tests {
@@ -193,15 +193,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add(design[:len(design)/2])
 	f.Add([]byte(`{"apiVersion":"scaler.mesh/v1","kind":"Run","phases":[null],"cluster":{"etcd":null},"latencies":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		run, err := decode(data)
-		if err != nil {
+		run, latency, err := decode(data)
+		if err != nil || latency != nil {
 			return
 		}
 		text, err := json.Marshal(run)
 		if err != nil {
 			t.Fatalf("writing what was read: %v", err)
 		}
-		again, err := decode(text)
+		again, _, err := decode(text)
 		if err != nil {
 			t.Fatalf("reading what was written: %v\n%s", err, text)
 		}

@@ -21,7 +21,7 @@ func TestSchemaKeepsItsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := decode(text)
+	run, _, err := decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,46 @@ func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
 	return printObject(w, format, run, func() document { return latencyDocument(run) })
 }
 
+// PrintAll writes runs as Print does, and the latency runs after them. Where
+// there are latency runs, format is one of Formats.
+func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.LatencyRun) error {
+	if len(latencies) == 0 {
+		return Print(w, format, runs)
+	}
+	items := []any{}
+	for _, run := range sorted(runs) {
+		items = append(items, run)
+	}
+	if len(runs) > 0 && (format == "table" || format == "markdown") {
+		if err := Print(w, format, runs); err != nil {
+			return err
+		}
+	}
+	for i := range latencies {
+		if format != "table" && format != "markdown" {
+			items = append(items, latencies[i])
+			continue
+		}
+		if i > 0 || len(runs) > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := PrintLatency(w, format, &latencies[i]); err != nil {
+			return err
+		}
+	}
+	if format == "table" || format == "markdown" {
+		return nil
+	}
+	list := struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Items      []any  `json:"items"`
+	}{record.APIVersion, record.ListKind, items}
+	return printObject(w, format, list, nil)
+}
+
 func latencyDocument(l *record.LatencyRun) document {
 	r := runReport{run: &record.Run{
 		Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
