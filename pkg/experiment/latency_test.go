@@ -86,7 +86,7 @@ var _ = Describe("latency without a mesh", func() {
 		spec = DefaultLatencySpec()
 		spec.Variants, spec.RPS = []string{VariantNone}, []float64{100}
 		spec.Duration, spec.Warmup, spec.Rounds = time.Second, 200*time.Millisecond, 2
-		spec.State = GinkgoT().TempDir()
+		spec.State, spec.Out = GinkgoT().TempDir(), GinkgoT().TempDir()
 		DeferCleanup(func() {
 			Expect(os.ReadDir(spec.State + "/latency")).To(BeEmpty())
 			Eventually(func() error { return goleak.Find(before) }).Should(Succeed())
