@@ -95,8 +95,22 @@ func (r *Result) remark(pairs []pair, onlyA, onlyB []*repeats, unknown []*record
 		r.Remarks = append(r.Remarks, cell.label()+": only in B, not compared")
 	}
 	for _, run := range unknown {
-		r.Remarks = append(r.Remarks, place(run)+" is not compared: its record does not say yet what it is of, so it was killed early or has only begun")
+		r.Remarks = append(r.Remarks, notYet(run, "is not compared"))
 	}
+}
+
+// notYet says of a run of which nothing is known what follows from that.
+func notYet(run *record.Run, what string) string {
+	return place(run) + " " + what + ": its record does not say yet what it is of, so it was killed early or has only begun"
+}
+
+// unusedText names runs that did not complete.
+func unusedText(runs []*record.Run) string {
+	var names []string
+	for _, run := range runs {
+		names = append(names, place(run)+" "+string(run.Status))
+	}
+	return strings.Join(names, ", ")
 }
 
 // remarks are what is doubtful about the runs of a pair.
@@ -107,12 +121,8 @@ func (p pair) remarks() (all []string) {
 		of   *repeats
 	}{{"A", p.a}, {"B", p.b}} {
 		if n := len(side.of.unused); n > 0 {
-			var names []string
-			for _, run := range side.of.unused {
-				names = append(names, place(run)+" "+string(run.Status))
-			}
 			say("%d of %d runs of %s did not complete and are not compared (%s): what they would have shown is missing from the figures",
-				n, n+len(side.of.used), side.name, strings.Join(names, ", "))
+				n, n+len(side.of.used), side.name, unusedText(side.of.unused))
 		}
 	}
 	a, b := p.a.used, p.b.used

@@ -64,7 +64,7 @@ type Laid struct {
 	Kind       string   `json:"kind"` // "PublishedComparison"
 	Name       string   `json:"name"`
 	Source     string   `json:"source"`
-	Setup      []string `json:"setup"`                // how they were measured, and how ours
+	Setup      []string `json:"setup"`                // how they were measured, how ours, and what of ours is left out
 	Statements []string `json:"statements,omitempty"` // what the source says beside its figures
 	Rows       []Beside `json:"rows"`
 }
@@ -79,6 +79,8 @@ type Beside struct {
 	Unit      Unit     `json:"unit,omitempty"`
 	Mean      *Sample  `json:"sample,omitempty"`
 	Ratio     *float64 `json:"ratio,omitempty"` // ours over the published
+
+	cell *repeats // of ours; nil where there is none
 }
 
 // counterparts are our figures for published ones, by the latter's names. Where a
@@ -98,7 +100,8 @@ var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "com
 
 // LayBeside lays published results beside the runs of ours that are of the same
 // size; those of several folders each for itself, as A, B and so on. Nothing is tested: published figures come without their spread, and from
-// other machines; the result says so. The error lists the names there are when
+// other machines; the result says so, and which runs of ours stand beside
+// nothing. The error lists the names there are when
 // name is none of them.
 func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
 	all, err := readPublished()
@@ -112,12 +115,14 @@ func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
 	}
 	p := all[at]
 	var cells []namedCell
+	var unknown []*record.Run
 	for i, runs := range folders {
 		side := string(rune('A' + i))
-		gathered, _, err := gather(side, runs)
+		gathered, begun, err := gather(side, runs)
 		if err != nil {
 			return nil, err
 		}
+		unknown = append(unknown, begun...)
 		name := ""
 		if len(folders) > 1 {
 			name = side + ": "
@@ -136,6 +141,7 @@ func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
 			laid.row(t.name, row, cells)
 		}
 	}
+	laid.leftOut(cells, unknown)
 	return laid, nil
 }
 
@@ -143,6 +149,30 @@ func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
 type namedCell struct {
 	side string
 	*repeats
+}
+
+// name names the cell's runs to a reader, as a row of ours does.
+func (c namedCell) name() string {
+	return c.side + c.first.Environment.ControlPlane.Name + ", " + knobsText(c.first.Environment.Knobs)
+}
+
+// leftOut says which runs of ours stand beside nothing, and why.
+func (l *Laid) leftOut(cells []namedCell, unknown []*record.Run) {
+	for _, c := range cells {
+		name := c.name()
+		if n := len(c.unused); n > 0 {
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and stand beside nothing (%s)",
+				many(c.first.Spec.Pods, "pod"), name, n, many(n+len(c.used), "run"), unusedText(c.unused)))
+		}
+		laid := slices.ContainsFunc(l.Rows, func(b Beside) bool { return b.cell == c.repeats })
+		if len(c.used) > 0 && !laid {
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: nothing stands beside %s: no figure measured in them is published of that size and mode",
+				many(c.first.Spec.Pods, "pod"), name, many(len(c.used), "run")))
+		}
+	}
+	for _, run := range unknown {
+		l.Setup = append(l.Setup, "ours: "+notYet(run, "stands beside nothing"))
+	}
 }
 
 // describe says how both were measured.
@@ -164,6 +194,9 @@ func (l *Laid) describe(p published, cells []namedCell) {
 	l.Setup = append(l.Setup, "published: "+setup)
 	var ours []string
 	for _, c := range cells {
+		if len(c.used) == 0 {
+			continue
+		}
 		env, spec := c.first.Environment, c.first.Spec
 		text := fmt.Sprintf("ours: %s %s on %s and %s, kernel %s, a cluster of fake nodes with simulated sidecars; steady %s",
 			env.ControlPlane.Name, env.ControlPlane.Version, many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, secondsText(spec.SteadySeconds))
@@ -249,7 +282,7 @@ func (b *Beside) take(path string, value any, cell namedCell) bool {
 		return false
 	}
 	f.A.describe(false)
-	b.Runs = cell.side + cell.first.Environment.ControlPlane.Name + ", " + knobsText(cell.first.Environment.Knobs)
+	b.Runs, b.cell = cell.name(), cell.repeats
 	b.Ours, b.Unit, b.Mean = Name(path), f.Unit, &f.A
 	if of, ok := value.(float64); ok && of != 0 {
 		b.Ratio = new(stat.Mean(f.A.values, nil) / of)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,25 @@ func TestLayBeside(t *testing.T) {
 	}
 	if ours != 2 {
 		t.Errorf("%d rows with our memory: want one of each folder", ours)
+	}
+	// What is left out is said.
+	half := runs("a", 3, 1, sized)
+	half[0].Status, half[0].Dir = record.StatusFailed, "a/failed"
+	left, err := LayBeside("osm-scalability", slices.Concat(half, runs("odd", 2, 1, func(r *record.Run) { r.Spec.Pods = 37 }), []record.Run{{Dir: "a/begun"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"of 200 pods, istiod, mtls strict, scope declared, authz declared: 1 of 3 runs did not complete and stand beside nothing (a/failed failed)",
+		"of 37 pods, istiod, mtls strict, scope declared, authz declared: nothing stands beside 2 runs",
+		"a/begun stands beside nothing: its record does not say",
+	} {
+		if !strings.Contains(strings.Join(left.Setup, "\n"), want) {
+			t.Errorf("%q: want %q", left.Setup, want)
+		}
+	}
+	if strings.Contains(strings.Join(laid.Setup, "\n"), "stand") {
+		t.Errorf("all stand beside something: %q", laid.Setup)
 	}
 	// Of real sidecars, one is laid beside one; and a mode beside its own.
 	laid, err = LayBeside("osm-permissive", runs("a", 2, 1, func(r *record.Run) {
