@@ -8,7 +8,8 @@ import (
 )
 
 // headlines say in a sentence what a mesh needs: for each setting of the knobs, and
-// of all else in which runs differ, that of the largest size that completed.
+// of all else in which runs differ, that of the largest size that completed; and
+// which runs did not, for the largest size that was tried may be among them.
 func headlines(runs []record.Run, d *doubts) []string {
 	var lines []string
 	for _, g := range settings(runs) {
@@ -23,7 +24,7 @@ func headlines(runs []record.Run, d *doubts) []string {
 		lines = append(lines, headline(of, d))
 	}
 	if len(lines) > 0 {
-		return lines
+		return append(lines, incomplete(runs)...)
 	}
 	for i := range runs {
 		line := fmt.Sprintf("%s did not complete: %s", orAbsent(runs[i].Name), orAbsent(string(runs[i].Status)))
@@ -33,6 +34,20 @@ func headlines(runs []record.Run, d *doubts) []string {
 		lines = append(lines, line+".")
 	}
 	return lines
+}
+
+// incomplete says in a sentence which runs did not complete; of none, nothing.
+func incomplete(runs []record.Run) []string {
+	var names []string
+	for i := range runs {
+		if runs[i].Status != record.StatusCompleted {
+			names = append(names, fmt.Sprintf("%s (%s, %s)", orAbsent(runs[i].Name), many(runs[i].Spec.Pods, "pod"), orAbsent(string(runs[i].Status))))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), many(len(runs), "run"), strings.Join(names, ", "))}
 }
 
 // settings are completed runs that differ in nothing but size and repeat.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -118,7 +119,7 @@ func TestHTMLShowsAll(t *testing.T) {
 		"Knobs: mtls strict, scope declared, authz declared (mode strict).",
 		"Cores by phase", "Memory by phase", "Cores over time", "Pods over time", "Connections over time", "Pushes over time",
 		"Shaded: baseline, rollout, settle, steady.", "Certificate latency", "Configuration latency", "Push latency, by kind of change",
-		"Start of the median pod", "mesh/pod-1, ready 2.00s after it was first seen; of 3 pods.",
+		"Start of the median pod", "mesh/pod-1, ready 2.00s after it was first seen; of 3 of 200 pods; 197 never became ready.",
 		"Responses by type", "pilot_xds 200", "instrument's floor", "Warning [1] controlPlane.rollout :",
 		"How each figure is defined",
 	} {
@@ -202,5 +203,43 @@ func BenchmarkHTML(b *testing.B) {
 		if err := HTML(new(strings.Builder), runs); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The largest size that was tried may be one that failed: the headline says so.
+func TestHeadlineNamesWhatDidNotComplete(t *testing.T) {
+	page := readable(text(t, HTML, ladder()))
+	for _, want := range []string{
+		"1600 pods needed ",
+		"2 of 4 runs did not complete and are in none of these figures: istiod-permissive-400 (400 pods, interrupted), istiod-strict-200-2 (200 pods, unconverged).",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+	if page := readable(text(t, HTML, []record.Run{fullRun()})); strings.Contains(page, "in none of these figures") {
+		t.Error("of one that completed it says that it did not")
+	}
+}
+
+func TestOfPods(t *testing.T) {
+	for _, test := range []struct {
+		requested, n int
+		err          error
+		want         string
+	}{
+		{200, 200, nil, "200 pods"},
+		{200, 150, nil, "150 of 200 pods; 50 never became ready"},
+		{200, 150, io.ErrUnexpectedEOF, "150 of 200 pods; 50 are not on record"},
+		{200, 203, nil, "203 pods"}, // of which faults replaced some
+		{1, 1, nil, "1 pod"},
+	} {
+		r := &runReport{run: &record.Run{Pods: &record.Pods{Requested: test.requested}}}
+		if got := r.ofPods(test.n, test.err); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+	if got := (&runReport{run: &record.Run{}}).ofPods(2, nil); got != "2 pods" {
+		t.Errorf("%q of a run that does not say", got)
 	}
 }

@@ -62,12 +62,26 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 		if len(all) > 0 {
 			c.Absent = ""
 			pod := all[which.at]
-			c.About = fmt.Sprintf("%s, ready %s after it was first seen; of %s.", pod.Pod, seconds(new(readyAfter(pod).Seconds())), many(len(all), "pod"))
+			c.About = fmt.Sprintf("%s, ready %s after it was first seen; of %s.", pod.Pod, seconds(new(readyAfter(pod).Seconds())), r.ofPods(len(all), err))
 			c.Spans, c.Table = spansOf(&pod.Times)
 		}
 		drawn = append(drawn, draw.draw(c))
 	}
 	return drawn
+}
+
+// ofPods says how many pods a start is one of; and where more were asked for, that
+// the others, slower than all of these, have none. With an error, of reading the
+// starts, it is not known that they did not become ready.
+func (r *runReport) ofPods(n int, err error) string {
+	if r.run.Pods == nil || r.run.Pods.Requested <= n {
+		return many(n, "pod")
+	}
+	others := "never became ready"
+	if err != nil {
+		others = "are not on record"
+	}
+	return fmt.Sprintf("%d of %s; %d %s", n, many(r.run.Pods.Requested, "pod"), r.run.Pods.Requested-n, others)
 }
 
 func readyAfter(p record.PodStartup) time.Duration { return p.Times.Ready.Sub(p.Times.Seen) }
