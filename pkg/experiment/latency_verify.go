@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -26,9 +28,20 @@ const (
 // errPlaintext says that a strict variant would measure something else.
 var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
 
+// statusError is an answer that is not a good one.
+type statusError struct {
+	code int
+	text string // the answer's beginning
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%d %s: %.200s", e.code, http.StatusText(e.code), e.text)
+}
+
 // verify returns when requests get through a variant and its last tier sees who
-// calls: what is measured then is mutual TLS. A strict variant must refuse
-// plaintext, and a permissive one must not. ctx is unlimited, for reading what
+// calls: what is measured then is mutual TLS. Of a chain that is its last hop; of
+// the others it is known where they are strict. Every workload of a strict variant
+// must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
 // was wrong.
 func (m *latencyMesh) verify(limited, ctx context.Context, v *meshVariant) error {
 	client := m.run.client()
@@ -93,25 +106,47 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.200s", answer.Status, strings.TrimSpace(string(text)))
+		err = &statusError{answer.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return text, err
 }
 
-// verifyPlaintext sends a request past the client's sidecar.
+// verifyPlaintext sends a request to each workload past the client's sidecar.
 func (m *latencyMesh) verifyPlaintext(ctx context.Context, client *http.Client, v *meshVariant) error {
 	for i, tier := range v.tiers {
 		for _, w := range tier {
-			_, err := get(ctx, client, directly(w, v.services[i]), "/")
+			refused, err := plaintext(ctx, client, directly(w, v.services[i]))
 			switch {
+			case ctx.Err() != nil:
+				return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", w.Name, context.Cause(ctx))
 			case v.services[i].Strict && err == nil:
 				return fmt.Errorf("%s: %w", w.Name, errPlaintext)
+			case v.services[i].Strict && !refused:
+				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar, was not refused but failed: %w", w.Name, err)
 			case !v.services[i].Strict && err != nil:
 				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar: %w", w.Name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// plaintext sends a request. It was refused if whoever was reached ended the
+// connection instead of an answer, or said that this caller may not. Whatever
+// else went wrong shows nothing.
+func plaintext(ctx context.Context, client *http.Client, to dataplane.Target) (refused bool, err error) {
+	reached := false
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }})
+	_, err = get(traced, client, to, "/")
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.code == http.StatusForbidden, err
+	}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if reached && errors.Is(err, end) {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // directly is a workload's inbound listener.
