@@ -135,6 +135,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"any time", Options{}, 1, "2", "25/1s", Limiter, true},
 		{"given processors", Options{Processors: 1}, 1, "1", "17/982ms", Processor, true},
+		{"more processors than are tried", Options{Processors: 128}, 1, "128", "40/1s", TokenReview, true},
 		{"in a minute", Options{Within: time.Minute}, 1, "4", "35/1s", Limiter, true},
 		{"in 40 s", Options{Within: 40 * time.Second, ReplicasMax: 3}, 2, "2", "50/1s", Arrival, true},
 		{"never", Options{Within: time.Second, ReplicasMax: 1}, 1, "6", "40/1s", TokenReview, false},
@@ -150,6 +151,152 @@ func TestRequests(t *testing.T) {
 		if r.Replicas != c.replicas || r.Resources.Limits.CPU != c.cpu || r.Burst.Flag != c.burst || plan.Binds != c.binds || r.Met != c.met {
 			t.Errorf("%s: %d replicas with %s processors, bursts of %s, bound by %s, met %v; want %d, %s, %s, %s, %v",
 				c.name, r.Replicas, r.Resources.Limits.CPU, r.Burst.Flag, plan.Binds, r.Met, c.replicas, c.cpu, c.burst, c.binds, c.met)
+		}
+	}
+}
+
+// What is forced leaves a doubt behind, and what has no interval another.
+func TestForcedLeavesDoubts(t *testing.T) {
+	w := strict()
+	for _, c := range []struct {
+		name        string
+		runs        []record.Run
+		pods        int
+		about, want string
+	}{
+		{"two sizes", w.runs(nil, 3, 200, 400), 1600, "runs", "forced: 2 sizes were run, 3 are needed"},
+		{"no repeats", w.runs(nil, 1, 200, 400, 800), 1600, "runs", "forced: every size was run once"},
+		{"too far", w.runs(nil, 2, 200, 400, 800), 8000, "runs", "forced: more than 8 times the largest run, of 800 pods"},
+		{"too small", w.runs(nil, 2, 200, 400, 800), 20, "runs", "forced: 20 pods are fewer than the smallest size run, of 200"},
+		{"no interval", w.runs(nil, 1, 200, 400), 1600, steadyMemory, "no interval: there are as many runs as terms"},
+	} {
+		plan, err := Make(c.runs, Options{Pods: c.pods, Force: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.said(c.about, c.want) == "" {
+			t.Errorf("%s: doubts are %v, want %q of %s", c.name, plan.Doubts, c.want, c.about)
+		}
+	}
+}
+
+// Runs that lack a figure are counted, and a figure that too few are left of is not
+// forecast, nor asked for.
+func TestFiguresOfFewerRuns(t *testing.T) {
+	w := strict()
+	sizes := []int{200, 400, 600, 800}
+	for _, c := range []struct {
+		name    string
+		without func(i int) bool // steady memory; runs are two of each size
+		want    string
+		memory  bool
+	}{
+		{"some", func(i int) bool { return i == 3 }, "1 run of 8 not used: it is not recorded there", true},
+		{"two sizes left", func(i int) bool { return i > 3 }, "not forecast: of the runs that have it, 2 sizes were run, 3 are needed: run 'scaler", false},
+		{"no repeats left", func(i int) bool { return i%2 == 1 }, "not forecast: of the runs that have it, every size was run once", false},
+		{"not the largest", func(i int) bool { return i > 5 }, "not forecast: of the runs that have it, more than 8 times the largest run, of 600 pods", false},
+		{"all", func(int) bool { return true }, errNoModel.Error(), false},
+	} {
+		for _, force := range []bool{false, true} {
+			runs := w.runs(nil, 2, sizes...)
+			for i := range runs {
+				if c.without(i) {
+					runs[i].ControlPlane.Steady.MemoryBytes = nil
+				}
+			}
+			plan, err := Make(runs, Options{Pods: 6400, Force: force})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, memory := c.want, c.memory
+			if force && c.name != "all" {
+				want, memory = strings.Split(strings.Replace(want, "not forecast", "forced", 1), ": run")[0], true
+			}
+			if plan.said(steadyMemory, want) == "" {
+				t.Errorf("%s, forced %v: doubts are %v, want %q", c.name, force, plan.Doubts, want)
+			}
+			r := plan.Request.Resources
+			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.said("request.resources", "memory is not asked for") == "") != memory {
+				t.Errorf("%s, forced %v: memory of %q to %q is asked for; doubts are %v", c.name, force, r.Requests.Memory, r.Limits.Memory, plan.Doubts)
+			}
+		}
+	}
+	runs := w.runs(nil, 2, sizes...)
+	for i := range runs {
+		runs[i].ControlPlane.Steady.MemoryBytes = nil
+	}
+	plan, err := Make(runs, Options{Pods: 1600, MemoryBytes: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Request.Met {
+		t.Error("memory of which nothing is known is called enough")
+	}
+	for i := range runs {
+		if i > 3 {
+			runs[i].ControlPlane.Rollout.CPUSeconds = nil
+		}
+	}
+	if _, err := Make(runs, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), rolloutCPU+": not forecast: of the runs that have it, 2 sizes were run") {
+		t.Errorf("processor time of two sizes: %v", err)
+	}
+}
+
+// Runs that differ in what they cost are not taken as alike.
+func TestDifferences(t *testing.T) {
+	for want, change := range map[string]func(*record.Run){
+		"real sidecars (0; 5)":                      func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}} },
+		"certificate storm (false; true)":           func(r *record.Run) { r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}} },
+		"program (a; b)":                            func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
+		"memory limit (512Mi told; none)":           func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
+		"is bound to (0; 2)":                        func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
+		"certificate lifetime (30s; that of agents": func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
+		"memory of the machine (1024Mi; 2048Mi)":    func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
+		"churn (2/s; none)":                         func(r *record.Run) { r.Spec.Churn = "2/s" },
+		"faults (a@steady; none)":                   func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
+		"burst (a b; all)":                          func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
+	} {
+		runs := strict().runs(nil, 2, 200, 400, 800)
+		for i := range runs[1:] {
+			runs[i].Environment.ControlPlane.Program = "a"
+			runs[i].Environment.MemoryBytes = 1 << 30
+		}
+		if _, err := Make(runs, Options{Pods: 1600}); err != nil {
+			t.Fatalf("what one of the runs does not tell: %v", err)
+		}
+		change(&runs[1])
+		if _, err := Make(runs, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
+		}
+	}
+	runs := strict().runs(nil, 2, 200, 400, 800)
+	runs[0].Environment.Scaler, runs[1].Environment.Scaler = "a", "b"
+	plan, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.said("runs", "several versions of scaler (a, b)") == "" {
+		t.Errorf("doubts are %v", plan.Doubts)
+	}
+}
+
+// A record is not obeyed by a terminal, nor by what shows Markdown.
+func TestPrintIsPlain(t *testing.T) {
+	runs := strict().runs(nil, 2, 200, 400, 800)
+	for i := range runs {
+		runs[i].Environment.ControlPlane.Version = "1\x1b[31m\n|<script>"
+	}
+	plan, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]string{"table": "1 [31m |<script>", "markdown": `1 \[31m \|&lt;script>`} {
+		var b strings.Builder
+		if err := Print(&b, format, plan); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), want) || strings.Contains(b.String(), "\x1b") {
+			t.Errorf("%s: %q, want %q in it", format, b.String(), want)
 		}
 	}
 }

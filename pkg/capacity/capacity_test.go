@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ type world struct {
 	heap, memory  func(n float64) float64 // bytes above the empty control plane's
 	cpu           func(n float64) float64 // seconds
 	share         float64                 // standard deviation of a run's figures, of each
+	astray        float64                 // standard deviation of a size's, which all its runs share
 	queue         func(n float64) float64 // seconds that pushes wait; nil = none
 	saturation    float64
 }
@@ -92,6 +94,13 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 func (w world) runs(random *rand.Rand, repeats int, sizes ...int) []record.Run {
 	var all []record.Run
 	for _, n := range sizes {
+		w := w
+		if random != nil && w.astray > 0 {
+			off := 1 + w.astray*random.NormFloat64()
+			memory, cpu := w.memory, w.cpu
+			w.memory = func(n float64) float64 { return memory(n)*off + emptyResident*(off-1) }
+			w.cpu = func(n float64) float64 { return cpu(n) * off }
+		}
 		for range repeats {
 			all = append(all, w.run(n, random))
 		}
@@ -108,6 +117,16 @@ func (p *Plan) figure(t *testing.T, name string) Figure {
 	}
 	t.Fatalf("no figure %s in %+v", name, p.Figures)
 	return Figure{}
+}
+
+// said is the first doubt about something with a word in it; "" = there is none.
+func (p *Plan) said(about, word string) string {
+	for _, d := range p.Doubts {
+		if d.About == about && strings.Contains(d.Text, word) {
+			return d.Text
+		}
+	}
+	return ""
 }
 
 // Without noise every figure is forecast as it is, however far.
@@ -131,39 +150,54 @@ func TestForecastsWithoutNoiseAreExact(t *testing.T) {
 }
 
 // Of many experiments with noise, nearly 95 % of the intervals hold what a run of
-// the target measures (the spreads are estimated, too, which costs some), and they
-// are narrow enough to be of use.
+// the target measures (the spreads are estimated, too, which costs some): where runs
+// differ by themselves most are narrow enough to be of use, and where sizes miss
+// the line as a whole they are wider. Processor time of three terms is the weak spot:
+// four sizes leave one degree of freedom, and it is a doubt.
 func TestIntervalsCover(t *testing.T) {
 	const experiments = 400
-	for _, w := range []world{permissive(), strict()} {
-		w.share = 0.04
-		random := rand.New(rand.NewPCG(7, 1600))
-		inside, width := map[string]int{}, map[string]float64{}
-		for range experiments {
-			plan, err := Make(append(w.runs(random, 3, 200, 400, 600, 800), w.run(1600, random)), Options{Validate: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range plan.Figures {
-				if f.Low == nil || f.Measured == nil {
-					t.Fatalf("%s has no interval, or nothing measured", f.Name)
+	for _, c := range []struct {
+		share, astray float64
+		threeTerms    float64 // least that intervals hold of what has as many
+	}{
+		{0.04, 0, 0.9},
+		{0.04, 0.04, 0.75},
+		{0.01, 0.04, 0.72},
+	} {
+		for _, w := range []world{permissive(), strict()} {
+			w.share, w.astray = c.share, c.astray
+			random := rand.New(rand.NewPCG(7, 1600))
+			inside, widths := map[string]int{}, map[string][]float64{}
+			for range experiments {
+				plan, err := Make(append(w.runs(random, 3, 200, 400, 600, 800), w.runs(random, 1, 1600)...), Options{Validate: true})
+				if err != nil {
+					t.Fatal(err)
 				}
-				if *f.Measured >= *f.Low && *f.Measured <= *f.High {
-					inside[f.Name]++
+				for _, f := range plan.Figures {
+					if f.Low == nil || f.Measured == nil {
+						t.Fatalf("%s has no interval, or nothing measured", f.Name)
+					}
+					if *f.Measured >= *f.Low && *f.Measured <= *f.High {
+						inside[f.Name]++
+					}
+					widths[f.Name] = append(widths[f.Name], (*f.High-*f.Low)/2/f.Forecast)
 				}
-				width[f.Name] += (*f.High - *f.Low) / 2 / f.Forecast / experiments
 			}
-		}
-		for _, name := range []string{steadyMemory, rolloutMemory, rolloutCPU, rolloutTime} {
-			share := float64(inside[name]) / experiments
-			t.Logf("%s: %s: %.3f within ±%.0f%% on average", w.mode, name, share, width[name]*100)
-			if share < 0.9 {
-				t.Errorf("%s: %s: %.3f of the intervals hold what was measured, want 0.95", w.mode, name, share)
-			}
-		}
-		for name, w := range width {
-			if w > 0.25 {
-				t.Errorf("%s is told to ±%.0f%%, want 25%%", name, w*100)
+			for _, name := range []string{steadyMemory, rolloutMemory, rolloutCPU, rolloutTime} {
+				share := float64(inside[name]) / experiments
+				slices.Sort(widths[name])
+				width := widths[name][experiments/2]
+				t.Logf("%s, %v by run, %v by size: %s: %.3f within ±%.0f%% in the median", w.mode, c.share, c.astray, name, share, width*100)
+				least := 0.9
+				if name == rolloutCPU && w.mode == "permissive" {
+					least = c.threeTerms
+				}
+				if share < least {
+					t.Errorf("%s: %s: %.3f of the intervals hold what was measured, want %v", w.mode, name, share, least)
+				}
+				if c.astray == 0 && width > 0.25 {
+					t.Errorf("%s is told to ±%.0f%%, want 25%%", name, width*100)
+				}
 			}
 		}
 	}
@@ -193,6 +227,10 @@ func TestSmallSizesOfAnotherRegimeAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	once := append(w.runs(nil, 2, 200), w.runs(nil, 1, 400, 600, 800)...)
+	if plan, err := Make(once, Options{Pods: 1600}); err != nil || plan.said("runs", "of 400 pods and more, were run once each") == "" || len(plan.Runs) != 4 {
+		t.Errorf("with sizes left that were run once: %+v, %v", plan, err)
+	}
 	if text := fmt.Sprint(plan.Doubts); !strings.Contains(text, "pushes queued at 2 sizes of 3") || len(plan.Runs) != 3 {
 		t.Errorf("with too few sizes left: runs %v, doubts %s", plan.Runs, text)
 	}
@@ -210,11 +248,11 @@ func TestSaturatedPhases(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs   []record.Run
 		factor float64
-		said   bool
+		said   string
 	}{
-		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, false},
-		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, false},
-		"all saturated": {slow, 3.6, true},
+		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, ""},
+		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 not used: saturated"},
+		"all saturated": {slow, 3.6, "6 runs of 6 used all the same: saturated"},
 	} {
 		plan, err := Make(c.runs, Options{Pods: 1600})
 		if err != nil {
@@ -223,8 +261,13 @@ func TestSaturatedPhases(t *testing.T) {
 		if got := plan.figure(t, rolloutTime).Model[0].Value; math.Abs(got/c.factor-1) > 0.01 {
 			t.Errorf("%s: rollouts take %v times as long as their limit, want %v", name, got, c.factor)
 		}
-		if said := strings.Contains(fmt.Sprint(plan.Doubts), "saturated"); said != c.said {
-			t.Errorf("%s: doubts are %v", name, plan.Doubts)
+		for _, figure := range []string{rolloutTime, rolloutCPU} {
+			if said := plan.said(figure, "saturated"); !strings.HasPrefix(said, c.said) || c.said == "" && said != "" {
+				t.Errorf("%s: it is said of %s: %q", name, figure, said)
+			}
+		}
+		if said := plan.said("request.resources", "saturated"); (said != "") != (name == "all saturated") {
+			t.Errorf("%s: it is said of the request: %q", name, said)
 		}
 	}
 }

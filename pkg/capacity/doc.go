@@ -34,6 +34,10 @@
 // weigh less (spreads). Sizes that were under another regime than the largest are
 // left out (onePace).
 //
+// Repeats do not make a size's own error smaller. Where sizes miss the line by more
+// than their repeats differ, intervals are of as many observations as there are
+// sizes (scatter); where too few sizes are left to see that, it is a doubt.
+//
 // # Rules
 //
 // What is known by rule is not fitted. The record says at which rates its control

@@ -130,22 +130,30 @@ const saturated = 0.1
 // measurePace fits the factor, from runs whose rollout was not saturated if there
 // are enough of them; otherwise it says so.
 func measurePace(s *sample, known map[string]*record.Limits) pace {
-	var calm, all []*record.Run
+	var quiet, all []*record.Run
 	sizes := map[int]bool{}
 	for _, r := range s.runs {
 		if rolloutSeconds(r) == nil {
 			continue
 		}
 		all = append(all, r)
-		if share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r); share != nil && *share <= saturated {
-			calm = append(calm, r)
+		if calm(r) {
+			quiet = append(quiet, r)
 			sizes[r.Spec.Pods] = true
 		}
 	}
-	chosen := calm
-	if len(sizes) < sizesNeeded {
+	chosen := quiet
+	const doubt = "saturated while rolling out, or not known not to be: times are the machine's as much as the control plane's"
+	switch busy := many(len(all)-len(quiet), "run"); {
+	case len(quiet) == len(all):
+	case len(sizes) < sizesNeeded:
 		chosen = all
-		s.doubt(rolloutTime, "%d of %d runs were saturated while rolling out, and are used all the same: their times are the machine's as much as the control plane's, so the forecast is an upper bound", len(all)-len(calm), len(all))
+		s.doubt(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), doubt)
+	default:
+		s.doubt(rolloutTime, "%s of %d not used: %s", busy, len(all), doubt)
+	}
+	if n := len(s.runs) - len(all); n > 0 {
+		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", many(n, "run"), len(s.runs))
 	}
 	var x [][]float64
 	var y []float64
@@ -160,7 +168,16 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	var err error
 	p.fit, err = stats.LeastSquaresRelative(x, y, nil, confidence)
 	p.known = err == nil
+	if p.known && p.fit.Spare < 1 {
+		s.doubt(rolloutTime, "no interval: one run only tells it")
+	}
 	return p
+}
+
+// calm says whether a run's rollout is known not to have been saturated.
+func calm(r *record.Run) bool {
+	share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r)
+	return share != nil && *share <= saturated
 }
 
 // at is the rollout time of a mesh, with what the factor leaves open and, where

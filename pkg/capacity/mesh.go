@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
@@ -57,12 +58,14 @@ func aim(s *sample, o Options) (target, error) {
 	return t, nil
 }
 
-// forecast lays a figure over the runs that have it.
-func (f figure) forecast(s *sample, t target) (forecast, error) {
+// forecast lays a figure over the runs that have it. The error says why it cannot:
+// too few of the runs do, unless that is forced.
+func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
+	chosen, good := f.choose(s, o.Pods)
+	var used []*record.Run
 	var seen []observation
 	var bases []float64
-	different := map[int]bool{}
-	for _, r := range f.choose(s) {
+	for _, r := range chosen {
 		v, base := f.of(r), new(float64)
 		if f.base != nil {
 			base = f.base(r)
@@ -74,17 +77,26 @@ func (f figure) forecast(s *sample, t target) (forecast, error) {
 		if t.configuration == 0 {
 			p.configuration = 0
 		}
-		seen, bases = append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
-		different[r.Spec.Pods] = true
+		used, seen, bases = append(used, r), append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
 	}
-	if len(different) < 2 {
+	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
+		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", many(skipped, "run"), len(chosen))
+	}
+	sizes := sizesOf(used)
+	if len(sizes) < 2 {
 		return forecast{}, errNoModel
+	}
+	if missing := lacks(sizes, o.Pods); len(missing) > len(lacks(s.sizes(), o.Pods)) {
+		if !o.Force {
+			return forecast{}, fmt.Errorf("not forecast: of the runs that have it, %s: %s, or --force", missing[0], advice(s, o))
+		}
+		s.doubt(f.name, "forced: of the runs that have it, %s", strings.Join(missing, "; "))
 	}
 	model, err := f.model(seen)
 	if err != nil {
 		return forecast{}, err
 	}
-	made := forecast{estimate: model.forecast(t.point), parts: model.parts()}
+	made := forecast{estimate: model.forecast(t.point), parts: model.parts(), good: good}
 	if f.base != nil {
 		base := 0.0
 		for _, b := range bases {
@@ -92,16 +104,24 @@ func (f figure) forecast(s *sample, t target) (forecast, error) {
 		}
 		made.raise(base)
 	}
+	switch {
+	case !made.bounded:
+		s.doubt(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
+	case model.astray:
+		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", many(len(sizes), "size"), many(len(used), "run"))
+	case model.freedom <= 1 && model.within > 0:
+		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", many(len(sizes), "size"), many(len(model.terms), "term"))
+	}
 	return made, nil
 }
 
-// choose takes the runs whose figure is good, if there are enough of them.
-func (f figure) choose(s *sample) []*record.Run {
+// choose takes the runs whose figure is good, if there are enough of them, and says
+// whether it found those.
+func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) {
 	if f.good == nil {
-		return s.runs
+		return s.runs, true
 	}
 	var all, good []*record.Run
-	sizes := map[int]bool{}
 	for _, r := range s.runs {
 		if f.of(r) == nil {
 			continue
@@ -109,22 +129,26 @@ func (f figure) choose(s *sample) []*record.Run {
 		all = append(all, r)
 		if f.good(r) {
 			good = append(good, r)
-			sizes[r.Spec.Pods] = true
 		}
 	}
-	if len(sizes) >= sizesNeeded {
-		return good
+	worse := many(len(all)-len(good), "run")
+	switch {
+	case len(good) == len(all):
+		return s.runs, true
+	case len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
+		s.doubt(f.name, "%s of %d used all the same: %s", worse, len(all), f.doubt)
+		return s.runs, false
+	default:
+		s.doubt(f.name, "%s of %d not used: %s", worse, len(all), f.doubt)
+		return good, true
 	}
-	if len(good) < len(all) {
-		s.doubt(f.name, "%s of %d %s", many(len(all)-len(good), "run"), len(all), f.doubt)
-	}
-	return all
 }
 
 // forecast is an estimate and what it is made of.
 type forecast struct {
 	estimate
 	parts []Part
+	good  bool // of runs whose figure is what its name says
 }
 
 // raise puts a forecast on top of what was there without a mesh.

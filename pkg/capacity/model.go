@@ -78,7 +78,7 @@ var figures = []figure{
 		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return cmp.Or(level(u.HeapBytes).Collected, level(u.HeapBytes).Mean) }),
 		base: usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
 		good: collected,
-		doubt: "did not collect garbage in steady, so that what they held on their way during the rollout is in it: " +
+		doubt: "no garbage was collected in steady, so that what was held on its way during the rollout is in it: " +
 			"runs of a scaler that asks for a collection after steady do not have that",
 	},
 	{
@@ -93,7 +93,9 @@ var figures = []figure{
 	},
 	{
 		name: rolloutCPU, unit: secondsUnit, terms: processorTerms,
-		of: usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
+		of:    usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
+		good:  calm,
+		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
 	},
 }
 
@@ -152,6 +154,7 @@ func pointOf(r *record.Run) point { return point{float64(r.Spec.Pods), configura
 type fitted struct {
 	terms []term
 	stats.Fit
+	scatter
 }
 
 func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
@@ -171,8 +174,9 @@ func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms := slices.Clone(f.terms)
 	if f.shown != nil && configurationGrows(seen) {
-		m, err := fit(append(slices.Clone(terms), *f.shown), seen)
-		if err == nil && m.impossible() < 0 && m.Terms[len(terms)].Low > 0 {
+		without, err := fit(terms, seen)
+		m, errShown := fit(append(slices.Clone(terms), *f.shown), seen)
+		if errShown == nil && m.impossible() < 0 && m.shows(len(terms), err == nil && without.astray) {
 			return m, nil
 		}
 	}
@@ -216,7 +220,12 @@ func fit(terms []term, seen []observation) (fitted, error) {
 		x, y, spread = append(x, row(terms, o.point)), append(y, o.value), append(spread, o.spread)
 	}
 	least, err := stats.LeastSquaresRelative(x, y, spread, confidence)
-	return fitted{terms, least}, err
+	if err != nil {
+		return fitted{}, err
+	}
+	m := fitted{terms: terms, Fit: least}
+	m.scatter = m.scattered(seen)
+	return m, nil
 }
 
 // forecast is what one more run of a mesh will read, and the interval it falls into.
@@ -225,7 +234,7 @@ func (m fitted) forecast(p point) estimate {
 	if m.Spare < 1 {
 		return estimate{value: value}
 	}
-	half := stats.Student(confidence, m.Spare) * m.Deviation(row(m.terms, p))
+	half := m.half(p)
 	return estimate{value, max(0, value-half), value + half, true}
 }
 

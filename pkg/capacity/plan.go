@@ -140,12 +140,15 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	estimates := map[string]estimate{}
 	for _, f := range figures {
-		made, err := f.forecast(s, t)
+		made, err := f.forecast(s, t, o)
 		if err != nil {
 			s.doubt(f.name, "%v", err)
 			continue
 		}
 		estimates[f.name] = made.estimate
+		if f.name == rolloutCPU && !made.good {
+			s.doubt("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
+		}
 		if made.bounded && made.high > (1+vague)*made.value {
 			s.doubt(f.name, "told to no more than ±%.0f%%: %s, or as near to the target as is possible", (made.high/made.value-1)*100, advice(s, o))
 		}
@@ -153,7 +156,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	cpu, known := estimates[rolloutCPU]
 	if !known {
-		return nil, errors.New("planning: the runs' processor time determines no model of it: more sizes or repeats are needed")
+		return nil, s.untold(rolloutCPU)
 	}
 	m := meshOf(last, o.Known)
 	if m.limits == nil {
@@ -171,6 +174,18 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	p.ask(m, pace, estimates, o)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, nil
+}
+
+// untold is the error of a figure without which there is no plan, as its doubts have
+// it.
+func (s *sample) untold(name string) error {
+	err := errNoModel
+	for _, d := range s.doubts {
+		if d.About == name {
+			err = errors.New(d.Text)
+		}
+	}
+	return fmt.Errorf("planning: %s: %w", name, err)
 }
 
 // add is one more figure.

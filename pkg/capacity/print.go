@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -74,7 +75,7 @@ func (p *Plan) text(markdown bool) (string, error) {
 	if markdown {
 		heading, fence = "### ", "```"
 	}
-	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, title, p.runs())
+	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(title, markdown), p.runs())
 	b.WriteString(grid(figures, markdown))
 	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
 	if markdown {
@@ -87,9 +88,9 @@ func (p *Plan) text(markdown bool) (string, error) {
 			b.WriteString("\n")
 		}
 		if markdown {
-			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, d.Text)
+			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, escaped(d.Text))
 		} else {
-			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, d.Text)
+			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, plain(d.Text))
 		}
 	}
 	return b.String(), nil
@@ -173,6 +174,11 @@ func (r Request) manifest() (string, error) {
 // grid is a table, its first row the head.
 func grid(rows [][]string, markdown bool) string {
 	var b strings.Builder
+	for _, row := range rows {
+		for i := range row {
+			row[i] = shown(row[i], markdown)
+		}
+	}
 	if markdown {
 		for i, row := range rows {
 			b.WriteString("| " + strings.Join(row, " | ") + " |\n")
@@ -243,3 +249,27 @@ func digits(v float64) string {
 	}
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
+
+// shown is s, which may be a record's, in a table or in Markdown.
+func shown(s string, markdown bool) string {
+	if markdown {
+		return escaped(s)
+	}
+	return plain(s)
+}
+
+// plain is s on one line, with nothing in it that a terminal would obey.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+var markdownEscapes = strings.NewReplacer(
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`, "~", `\~`)
+
+// escaped is s as Markdown shows it unchanged.
+func escaped(s string) string { return markdownEscapes.Replace(plain(s)) }

@@ -29,8 +29,10 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	left := len(queued) - len(upper.sizes())
 	switch {
 	case left == 0 || target < rest[0].Spec.Pods:
+	case len(upper.sizes()) >= sizesNeeded && len(lacks(upper.sizes(), target)) > len(lacks(s.sizes(), target)):
+		s.doubt("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller ones are used all the same, though they cost less than a line to larger ones has it", rest[0].Spec.Pods)
 	case len(upper.sizes()) < sizesNeeded:
-		s.doubt("runs", "pushes queued at %s of %d sizes only: smaller ones are used all the same, though they cost less than a line to larger ones has it", many(len(upper.sizes()), "size"), len(queued))
+		s.doubt("runs", "pushes queued at %s of %d only: smaller ones are used all the same, though they cost less than a line to larger ones has it", many(len(upper.sizes()), "size"), len(queued))
 	default:
 		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", many(left, "size"), rest[0].Spec.Pods)
 		s.runs = rest

@@ -29,10 +29,10 @@ type Resources struct {
 	Limits   Amounts `json:"limits"`
 }
 
-// Amounts are processors and memory.
+// Amounts are processors and memory; Memory "" = the runs do not tell it.
 type Amounts struct {
 	CPU    string `json:"cpu"`
-	Memory string `json:"memory"`
+	Memory string `json:"memory,omitempty"`
 }
 
 // Burst is the shortest way to let pods come so that no sidecar waits for longer
@@ -45,8 +45,8 @@ type Burst struct {
 	TotalSeconds    float64 `json:"totalSeconds"`    // until the last pods have come
 }
 
-// most is how many processors a replica is given at most: Go programs were not
-// measured beyond.
+// most is how many processors a replica is given at most where none are asked for:
+// Go programs were not measured beyond.
 const most = 64
 
 // ask finds the fewest replicas, and of those the fewest processors, with which
@@ -54,15 +54,13 @@ const most = 64
 // binds. Where nothing suffices it asks for what is quickest.
 func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) {
 	m, met := m.place(pace, o)
-	steady, peak := estimates[steadyMemory], estimates[rolloutMemory]
-	needed := max(steady.upper(), peak.upper())
 	p.Limits = m.times()
 	p.Binds = p.Limits[0].Name
-	if o.MemoryBytes > 0 && needed > float64(o.MemoryBytes) {
-		p.Binds, met = Memory, false
-		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(float64(o.MemoryBytes)))
-	}
 	more := 1 + o.Headroom
+	request, limit, enough := p.memory(estimates, more, o)
+	if !enough {
+		met = false
+	}
 	p.Request = Request{Replicas: m.replicas, Met: met, Burst: m.burst(pace, o.Wait)}
 	rollout := p.Limits[0].Seconds
 	if pace.known {
@@ -77,21 +75,37 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 		}
 	}
 	cores := estimates[rolloutCPU].upper() * more / (rollout * float64(m.replicas))
-	limit := mebibytes(needed * more)
-	if o.MemoryBytes > 0 {
-		limit = mebibytes(float64(o.MemoryBytes))
-	}
-	request := steady.upper() * more
-	if o.MemoryBytes > 0 {
-		request = min(request, float64(o.MemoryBytes))
-	}
 	p.Request.Resources = Resources{
-		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: mebibytes(request)},
+		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: request},
 		Limits:   Amounts{CPU: fmt.Sprint(m.processors), Memory: limit},
 	}
 	if m.replicas > 1 {
 		p.doubt("request.resources", "memory is not divided by replicas: each holds the whole mesh, and the others' sidecars when they are gone")
 	}
+}
+
+// memory is what to request of it and to limit it to, and whether what is there
+// is known to be enough. Without a forecast of both phases nothing is asked for.
+func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (request, limit string, enough bool) {
+	steady, settled := estimates[steadyMemory]
+	peak, peaked := estimates[rolloutMemory]
+	there := float64(o.MemoryBytes)
+	if !settled || !peaked {
+		p.doubt("request.resources", "memory is not asked for: the runs do not tell what is needed")
+		if there > 0 {
+			return "", mebibytes(there), false
+		}
+		return "", "", true
+	}
+	needed := max(steady.upper(), peak.upper())
+	if there == 0 {
+		return mebibytes(steady.upper() * more), mebibytes(needed * more), true
+	}
+	if needed > there {
+		p.Binds = Memory
+		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(there))
+	}
+	return mebibytes(min(steady.upper()*more, there)), mebibytes(there), needed <= there
 }
 
 func (p *Plan) doubt(about, format string, args ...any) {
@@ -101,11 +115,12 @@ func (p *Plan) doubt(about, format string, args ...any) {
 // place gives the mesh its replicas and processors.
 func (m mesh) place(pace pace, o Options) (placed mesh, met bool) {
 	best, bestTime := m, math.Inf(1)
+	fewest, most := 1, most
+	if o.Processors > 0 {
+		fewest, most = o.Processors, o.Processors
+	}
 	for replicas := 1; replicas <= max(1, o.ReplicasMax); replicas++ {
-		for processors := 1; processors <= most; processors++ {
-			if o.Processors > 0 && processors != o.Processors {
-				continue
-			}
+		for processors := fewest; processors <= most; processors++ {
 			m.replicas, m.processors = replicas, processors
 			if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor) {
 				return m, true

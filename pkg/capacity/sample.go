@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -43,11 +44,11 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	case len(s.runs) == 0:
 		return s, fmt.Errorf("planning from %s: none of them completed undisturbed: %s", many(len(runs), "run"), advice(nil, o))
 	case mode != "" && !modes[mode]:
-		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
 	case mode == "" && modes["permissive"]:
 		mode = "permissive"
 	case mode == "" && len(modes) > 1:
-		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, strings.Join(slices.Sorted(maps.Keys(modes)), ", "))
+		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
 	case mode == "":
 		mode = modeOf(s.runs[0])
 	}
@@ -55,6 +56,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return cmp.Compare(a.Spec.Pods, b.Spec.Pods) })
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		s.doubt("runs", "left out %s of %d: %s", many(left[why], "run"), len(runs), why)
+	}
+	if scalers := texts(s.runs, func(r *record.Run) string { return r.Environment.Scaler }); len(scalers) > 1 {
+		s.doubt("runs", "made by several versions of scaler (%s), whose sidecars may ask for different things", strings.Join(scalers, ", "))
 	}
 	if difference := s.difference(); difference != "" && !o.Force {
 		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", many(len(s.runs), "run"), difference)
@@ -82,41 +86,84 @@ func modeOf(r *record.Run) string {
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
-// difference names the first thing beside size in which runs differ that matters
-// to what they cost: a machine, a program, a setting. "" when there is none.
-func (s *sample) difference() string {
-	for _, axis := range []struct {
-		name string
-		of   func(*record.Run) any
-	}{
-		{"control plane", func(r *record.Run) any {
-			c := r.Environment.ControlPlane
-			return c.Name + " " + c.Version
-		}},
-		{"the control plane's settings", func(r *record.Run) any { return r.Environment.ControlPlane.Settings }},
-		{"replicas", func(r *record.Run) any { return r.Environment.ControlPlane.Replicas }},
-		{"GOMAXPROCS", func(r *record.Run) any { return r.Environment.ControlPlane.GOMAXPROCS }},
-		{"processors of the machine", func(r *record.Run) any { return r.Environment.CPUs }},
-		{"burst", func(r *record.Run) any { return r.Spec.Burst }},
-		{"topology", func(r *record.Run) any { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
-		{"xds", func(r *record.Run) any { return r.Spec.XDS }},
-		{"start delay", func(r *record.Run) any { return r.Spec.StartDelay }},
-	} {
-		seen := map[string]bool{}
-		for _, r := range s.runs {
-			seen[fmt.Sprint(axis.of(r))] = true
+// axes are what runs must be alike in, beside their size, to lie on one line: a
+// machine, a program, a setting. "" is not known, and differs from nothing.
+var axes = []struct {
+	name string
+	of   func(*record.Run) string
+}{
+	{"control plane", func(r *record.Run) string {
+		c := r.Environment.ControlPlane
+		return c.Name + " " + c.Version
+	}},
+	{"the control plane's program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
+	{"the control plane's settings", func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
+	{"the control plane's memory limit", func(r *record.Run) string {
+		c := r.Environment.ControlPlane
+		switch {
+		case c.MemoryLimitBytes == 0:
+			return "none"
+		case c.MemoryLimitEnforced:
+			return mebibytes(float64(c.MemoryLimitBytes)) + " enforced"
+		default:
+			return mebibytes(float64(c.MemoryLimitBytes)) + " told"
 		}
-		if len(seen) > 1 {
-			return fmt.Sprintf("%s (%s)", axis.name, strings.Join(slices.Sorted(maps.Keys(seen)), "; "))
+	}},
+	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
+	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
+	{"processors that the control plane is bound to", func(r *record.Run) string { return strconv.Itoa(len(r.Environment.ControlPlane.CPUs)) }},
+	{"processors of the machine", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
+	{"memory of the machine", func(r *record.Run) string {
+		if r.Environment.MemoryBytes == 0 {
+			return ""
+		}
+		return mebibytes(float64(r.Environment.MemoryBytes))
+	}},
+	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
+	{"topology", func(r *record.Run) string { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
+	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
+	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
+	{"certificate lifetime", func(r *record.Run) string { return cmp.Or(r.Spec.CertificateLifetime, "that of agents") }},
+	{"real sidecars", func(r *record.Run) string {
+		if r.Sidecars == nil || r.Sidecars.Real == nil {
+			return "0"
+		}
+		return strconv.Itoa(r.Sidecars.Real.Count)
+	}},
+	{"certificate storm", func(r *record.Run) string {
+		return strconv.FormatBool(r.Certificates != nil && r.Certificates.Storm != nil)
+	}},
+	{"churn", func(r *record.Run) string { return cmp.Or(r.Spec.Churn, "none") }},
+	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
+}
+
+// difference names the first of the axes in which runs differ; "" when there is
+// none.
+func (s *sample) difference() string {
+	for _, axis := range axes {
+		if seen := texts(s.runs, axis.of); len(seen) > 1 {
+			return fmt.Sprintf("%s (%s)", axis.name, plain(strings.Join(seen, "; ")))
 		}
 	}
 	return ""
 }
 
-// sizes are the numbers of pods run, ascending, with how often each was.
-func (s *sample) sizes() []Size {
+// texts are the different things that runs say of something, without "".
+func texts(runs []*record.Run, of func(*record.Run) string) []string {
+	seen := map[string]bool{}
+	for _, r := range runs {
+		seen[of(r)] = true
+	}
+	delete(seen, "")
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func (s *sample) sizes() []Size { return sizesOf(s.runs) }
+
+// sizesOf are the numbers of pods run, ascending, with how often each was.
+func sizesOf(runs []*record.Run) []Size {
 	var all []Size
-	for _, r := range s.runs {
+	for _, r := range runs {
 		if n := len(all); n > 0 && all[n-1].Pods == r.Spec.Pods {
 			all[n-1].Runs++
 		} else {
@@ -135,24 +182,49 @@ func (s *sample) split() (rest sample, largest []*record.Run) {
 	return sample{s.runs[:at], s.doubts}, s.runs[at:]
 }
 
-// enough says why the runs are too few to forecast from, and what to run.
+// enough says why the runs are too few to forecast from, and what to run. What is
+// forced is a doubt instead.
 func (s *sample) enough(pods int, o Options) error {
 	sizes := s.sizes()
-	switch {
-	case len(sizes) < 2:
+	if len(sizes) < 2 {
 		return fmt.Errorf("planning for %d pods: one size only: %s", pods, advice(s, o))
-	case o.Force:
-		return nil
-	case pods < sizes[0].Pods:
-		return fmt.Errorf("parsing --pods %d: want %d or more, the smallest size run, or --force", pods, sizes[0].Pods)
-	case len(sizes) < sizesNeeded:
-		return fmt.Errorf("planning for %d pods: %d sizes were run, %d are needed: %s, or --force", pods, len(sizes), sizesNeeded, advice(s, o))
-	case len(sizes) == len(s.runs):
-		return fmt.Errorf("planning for %d pods: every size was run once, so their spread is not known: %s, or --force", pods, advice(s, o))
-	case pods > farthest*s.largest():
-		return fmt.Errorf("planning for %d pods: more than %d times the largest run, of %d pods: %s, or --force", pods, farthest, s.largest(), advice(s, o))
+	}
+	if pods < sizes[0].Pods {
+		if !o.Force {
+			return fmt.Errorf("parsing --pods %d: want %d or more, the smallest size run, or --force", pods, sizes[0].Pods)
+		}
+		s.doubt("runs", "forced: %d pods are fewer than the smallest size run, of %d", pods, sizes[0].Pods)
+	}
+	missing := lacks(sizes, pods)
+	if missing != nil && !o.Force {
+		return fmt.Errorf("planning for %d pods: %s: %s, or --force", pods, missing[0], advice(s, o))
+	}
+	for _, why := range missing {
+		s.doubt("runs", "forced: %s", why)
 	}
 	return nil
+}
+
+// lacks says in what runs of these sizes, the largest last, fall short of a
+// forecast for so many pods; nil = in nothing.
+func lacks(sizes []Size, pods int) (all []string) {
+	if len(sizes) < sizesNeeded {
+		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
+	}
+	if !slices.ContainsFunc(sizes, func(s Size) bool { return s.Runs > 1 }) {
+		all = append(all, "every size was run once, so their spread is not known")
+	}
+	if n := len(sizes); n > 0 && pods > farthest*sizes[n-1].Pods {
+		all = append(all, fmt.Sprintf("more than %d times the largest run, of %d pods", farthest, sizes[n-1].Pods))
+	}
+	return all
+}
+
+func were(n int, noun string) string {
+	if n == 1 {
+		return many(n, noun) + " was"
+	}
+	return many(n, noun) + " were"
 }
 
 // advice is the command that would give the runs that are needed. Half of the
@@ -175,5 +247,5 @@ func advice(s *sample, o Options) string {
 		size := max(10*eighths, (o.Pods*eighths/8+9)/10*10)
 		sizes = append(sizes, fmt.Sprint(size))
 	}
-	return fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 3 --probes 0'", strings.Join(sizes, ","), knobs, burst)
+	return plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 3 --probes 0'", strings.Join(sizes, ","), knobs, burst))
 }

@@ -1,0 +1,88 @@
+package capacity
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// scatter is how observations lie about a model: runs about the mean of their size,
+// and these means about the line. Repeats say nothing of the latter: where sizes
+// are off by themselves (a regime, the hour at which they were run), residuals of one
+// size are alike, and as many as there are runs are no more than there are sizes.
+type scatter struct {
+	astray  bool    // sizes miss the line by more than their repeats differ
+	between float64 // mean square of sizes about the line, weighted with their runs
+	within  float64 // mean square of runs about the mean of their size
+	freedom int     // sizes less terms
+	repeats float64 // mean number of runs of a size
+}
+
+// scattered tests lack of fit (Draper and Smith, Applied Regression Analysis,
+// chapter 2): the residuals' squares are those of repeats about the mean of their
+// size, and the rest.
+func (m fitted) scattered(seen []observation) scatter {
+	type group struct{ sum, squares, n float64 }
+	groups := map[float64]*group{}
+	all := 0.0
+	for _, o := range seen {
+		g := groups[o.pods]
+		if g == nil {
+			g = &group{}
+			groups[o.pods] = g
+		}
+		off := (o.value/m.at(o.point) - 1) / o.spread
+		g.sum, g.squares, g.n = g.sum+off, g.squares+off*off, g.n+1
+		all += off * off
+	}
+	alone := 0.0
+	for _, g := range groups {
+		alone += g.squares - g.sum*g.sum/g.n
+	}
+	alone = max(0, alone) // rounding
+	own := len(seen) - len(groups)
+	s := scatter{freedom: len(groups) - len(m.terms), repeats: float64(len(seen)) / float64(len(groups))}
+	if own < 1 || all < exact {
+		return s
+	}
+	s.within = alone / float64(own)
+	if s.freedom < 1 {
+		return s
+	}
+	s.between = max(0, all-alone) / float64(s.freedom)
+	f := distuv.F{D1: float64(s.freedom), D2: float64(own)}
+	s.astray = f.Survival(s.between/s.within) < 1-confidence
+	return s
+}
+
+// half is half the width of the interval of one more run at p. Where sizes go
+// astray, coefficients are as uncertain as sizes leave them, and a run of a size not
+// yet seen is off by both its size's own error and its own.
+func (m fitted) half(p point) float64 {
+	x := row(m.terms, p)
+	deviation := m.Deviation(x)
+	if !m.astray {
+		return stats.Student(confidence, m.Spare) * deviation
+	}
+	at := m.At(x)
+	line := math.Sqrt(max(0, deviation*deviation/(m.Sigma*m.Sigma)-at*at)) // of coefficients, for residuals of 1
+	own := (m.between + (m.repeats-1)*m.within) / m.repeats
+	return stats.Student(confidence, m.freedom) * math.Hypot(at*math.Sqrt(own), line*math.Sqrt(m.between))
+}
+
+// shows says whether a term's interval is above zero. Where sizes go astray without
+// the term, that is because of it or for reasons of their own: then sizes must show it
+// by themselves, as repeats cannot.
+func (m fitted) shows(at int, astrayWithout bool) bool {
+	term := m.Terms[at]
+	half := term.Value - term.Low
+	if !m.astray && !astrayWithout || m.Sigma == 0 {
+		return half < term.Value
+	}
+	if m.freedom < 1 {
+		return false
+	}
+	return half*stats.Student(confidence, m.freedom)/stats.Student(confidence, m.Spare)*math.Sqrt(m.between)/m.Sigma < term.Value
+}
