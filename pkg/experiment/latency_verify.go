@@ -8,9 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,7 +44,7 @@ func (e *statusError) Error() string {
 // must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
 // was wrong.
 func (m *latencyMesh) verify(limited, ctx context.Context, v *meshVariant) error {
-	client := m.run.client()
+	client := m.run.client(nil)
 	defer client.CloseIdleConnections()
 	caller := clientTier
 	if n := len(v.services); n > 1 {
@@ -64,15 +64,15 @@ func (m *latencyMesh) verify(limited, ctx context.Context, v *meshVariant) error
 			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarPatience, err), m.refusals(ctx))
 		}
 	}
-	return m.verifyPlaintext(limited, client, v)
+	return m.verifyPlaintext(limited, v)
 }
 
-// client is one for a few requests.
-func (r *latencyRun) client() *http.Client {
+// client is one for a few requests; without a dial, of the network's.
+func (r *latencyRun) client(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(r.spec.HTTP == 1)
 	protocols.SetUnencryptedHTTP2(r.spec.HTTP == 2)
-	return &http.Client{Transport: &http.Transport{Protocols: protocols}, Timeout: r.spec.Timeout}
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: r.spec.Timeout}
 }
 
 // seen is nil when a request is answered by the last tier, which saw a caller of
@@ -112,10 +112,10 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 }
 
 // verifyPlaintext sends a request to each workload past the client's sidecar.
-func (m *latencyMesh) verifyPlaintext(ctx context.Context, client *http.Client, v *meshVariant) error {
+func (m *latencyMesh) verifyPlaintext(ctx context.Context, v *meshVariant) error {
 	for i, tier := range v.tiers {
 		for _, w := range tier {
-			refused, err := plaintext(ctx, client, directly(w, v.services[i]))
+			refused, err := m.run.plaintext(ctx, directly(w, v.services[i]))
 			switch {
 			case ctx.Err() != nil:
 				return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", w.Name, context.Cause(ctx))
@@ -134,19 +134,48 @@ func (m *latencyMesh) verifyPlaintext(ctx context.Context, client *http.Client, 
 // plaintext sends a request. It was refused if whoever was reached ended the
 // connection instead of an answer, or said that this caller may not. Whatever
 // else went wrong shows nothing.
-func plaintext(ctx context.Context, client *http.Client, to dataplane.Target) (refused bool, err error) {
-	reached := false
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }})
-	_, err = get(traced, client, to, "/")
+func (r *latencyRun) plaintext(ctx context.Context, to dataplane.Target) (refused bool, err error) {
+	var ended atomic.Bool
+	client := r.client(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &watchedConn{c, &ended}, nil
+	})
+	defer client.CloseIdleConnections()
+	_, err = get(ctx, client, to, "/")
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code == http.StatusForbidden, err
 	}
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if reached && errors.Is(err, end) {
-			return true, err
-		}
+	return err != nil && ended.Load(), err
+}
+
+// watchedConn tells when its peer has ended it: the errors of a client do not
+// always say.
+type watchedConn struct {
+	net.Conn
+	ended *atomic.Bool
+}
+
+// Read is part of net.Conn.
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.watch(err)
+	return n, err
+}
+
+// Write is part of net.Conn.
+func (c *watchedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.watch(err)
+	return n, err
+}
+
+func (c *watchedConn) watch(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		c.ended.Store(true)
 	}
-	return false, err
 }
 
 // directly is a workload's inbound listener.

@@ -60,9 +60,7 @@ var _ = Describe("the check for plaintext", func() {
 		spec := DefaultLatencySpec()
 		spec.HTTP, spec.Timeout = version, 300*time.Millisecond
 		m := &latencyMesh{run: &latencyRun{spec: spec}}
-		client := m.run.client()
-		defer client.CloseIdleConnections()
-		return m.verifyPlaintext(ctx, client, &meshVariant{
+		return m.verifyPlaintext(ctx, &meshVariant{
 			services: []controlplane.HostService{{Name: "server", Host: "server.host", Strict: strict}},
 			tiers:    [][]controlplane.HostWorkload{{{Name: "strict-server-0", Address: host, ListenPort: port}}},
 		})
