@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/grafana"
 )
 
 // leftover is what cleanup found, as it is printed.
@@ -15,6 +17,9 @@ type leftover struct {
 	Folder    string   `json:"folder"`
 	Owner     int      `json:"owner"`     // process id of the scaler that was killed
 	Processes []string `json:"processes"` // still running when found
+	// Container is a Docker container that may have been running; absent where there
+	// was none.
+	Container string `json:"container,omitempty"`
 }
 
 func newCleanupCommand(s streams) *cobra.Command {
@@ -25,8 +30,8 @@ func newCleanupCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Stop processes and delete folders that a killed scaler left",
-		Long: `cleanup stops what a scaler left that was killed before it could clean up, and
-deletes its folders. Runs in progress, kept clusters and records are left alone.`,
+		Long: `cleanup stops what a scaler left that was killed before it could clean up, a
+Grafana in Docker included, and deletes its folders. Runs in progress, kept clusters and records are left alone.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
@@ -40,20 +45,26 @@ deletes its folders. Runs in progress, kept clusters and records are left alone.
 			errs := []error{err}
 			var found []leftover
 			for _, o := range orphans {
-				if !dryRun {
-					if err := o.Remove(cmd.Context()); err != nil {
-						errs = append(errs, err)
-						continue
-					}
+				l, err := newLeftover(o)
+				if err == nil && !dryRun {
+					err = remove(cmd.Context(), o)
 				}
-				found = append(found, newLeftover(o))
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				found = append(found, l)
 			}
 			if len(found) == 0 && output == "table" {
 				fmt.Fprintln(s.err, "nothing to clean up")
 				return errors.Join(errs...)
 			}
 			errs = append(errs, printList(s.out, output, "LeftoverList", found, []string{"FOLDER", "RUNNING"}, func(l leftover) []string {
-				return []string{l.Folder, strings.Join(l.Processes, ", ")}
+				running := l.Processes
+				if l.Container != "" {
+					running = append(running, "container "+l.Container)
+				}
+				return []string{l.Folder, strings.Join(running, ", ")}
 			}))
 			return errors.Join(errs...)
 		},
@@ -63,12 +74,22 @@ deletes its folders. Runs in progress, kept clusters and records are left alone.
 	return cmd
 }
 
-func newLeftover(o process.State) leftover {
-	l := leftover{Folder: o.Dir, Owner: o.Owner, Processes: []string{}}
+// remove ends a container before the processes: the file that says what it is
+// called goes with their folder.
+func remove(ctx context.Context, o process.State) error {
+	if err := grafana.RemoveContainer(ctx, o.Dir); err != nil {
+		return err
+	}
+	return o.Remove(ctx)
+}
+
+func newLeftover(o process.State) (leftover, error) {
+	container, err := grafana.Container(o.Dir)
+	l := leftover{Folder: o.Dir, Owner: o.Owner, Processes: []string{}, Container: container}
 	for _, c := range o.Children {
 		if c.Alive {
 			l.Processes = append(l.Processes, c.Name)
 		}
 	}
-	return l
+	return l, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -52,5 +53,57 @@ func TestCleanupRemovesWhatADeadOwnerLeft(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Error("a kept cluster was removed")
+	}
+}
+
+// A container goes on when its owner was killed: it is removed by its name, and the
+// folder that says the name stays for as long as that fails.
+func TestCleanupRemovesContainers(t *testing.T) {
+	state, bin := t.TempDir(), t.TempDir()
+	t.Setenv("SCALER_STATE_DIR", state)
+	t.Setenv("PATH", bin)
+	left, name := filepath.Join(state, "dashboards", "1"), "scaler-grafana-"+strings.Repeat("a", 26)
+	if err := os.MkdirAll(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said := filepath.Join(bin, "said")
+	for path, content := range map[string]string{
+		filepath.Join(left, "processes.json"):    `{"owner": {"pid": 4194305}}`, // above the largest process id
+		filepath.Join(left, "grafana.container"): name + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	docker := func(lines string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\n"+lines+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cleanup := func(args ...string) (string, error) {
+		var out, stderr strings.Builder
+		err := run(t.Context(), append([]string{"cleanup"}, args...), nil, &out, &stderr)
+		return out.String(), err
+	}
+	docker("echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+	if out, err := cleanup("--dry-run"); err != nil || !strings.Contains(out, "container "+name) {
+		t.Errorf("dry run: %v, %q: want the container", err, out)
+	}
+	if _, err := cleanup(); err == nil || !strings.Contains(err.Error(), "Cannot connect to the Docker daemon") {
+		t.Errorf("without Docker's server: %v", err)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Fatalf("the folder is gone, and the container is not: %v", err)
+	}
+	docker(`echo "$@" >> ` + said)
+	if out, err := cleanup(); err != nil || !strings.Contains(out, "container "+name) {
+		t.Errorf("%v, %q", err, out)
+	}
+	if asked, err := os.ReadFile(said); err != nil || string(asked) != "rm --force "+name+"\n" {
+		t.Errorf("docker was asked %q, %v", asked, err)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("the folder is there still")
 	}
 }

@@ -166,7 +166,7 @@ func (l *Laid) leftOut(cells []namedCell, unknown []*record.Run) {
 		}
 		laid := slices.ContainsFunc(l.Rows, func(b Beside) bool { return b.cell == c.repeats })
 		if len(c.used) > 0 && !laid {
-			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: nothing stands beside %s: no figure measured in them is published of that size and mode",
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: nothing stands beside %s: nothing that was measured is published of that size and mode",
 				many(c.first.Spec.Pods, "pod"), name, many(len(c.used), "run")))
 		}
 	}

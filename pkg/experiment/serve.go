@@ -158,11 +158,14 @@ func (s *serving) makeFolder(context.Context) (undo, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		var container error
 		if s.grafana != nil {
-			container = s.grafana.Stop(ctx)
+			if err := s.grafana.Stop(ctx); err != nil {
+				// Not stopped, the group stays one for a cleanup to find, with the name
+				// of the container in its folder; its processes end with this program.
+				return err
+			}
 		}
-		if err := errors.Join(container, s.group.Stop(ctx)); err != nil {
+		if err := s.group.Stop(ctx); err != nil {
 			return err
 		}
 		return os.RemoveAll(s.group.Dir())

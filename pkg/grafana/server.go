@@ -2,16 +2,15 @@ package grafana
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"scaler.mesh/scaler/dashboards"
@@ -22,12 +21,16 @@ import (
 // Docker may have to fetch the image first.
 const startTimeout = 5 * time.Minute
 
+// removeTimeout bounds the removal of a container.
+const removeTimeout = 30 * time.Second
+
 // StartOptions say what a Grafana is to show, and where.
 type StartOptions struct {
 	// Dir is made and takes its data and what it is provisioned with. Removing
 	// it is left to the caller.
 	Dir string
-	// Group is what it runs in.
+	// Group is what it runs in. Its folder names a container that it runs in, too,
+	// for RemoveContainer.
 	Group *process.Group
 	// Log takes its output; "" discards it.
 	Log string
@@ -68,7 +71,10 @@ func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error)
 	s := &Server{url: "http://" + opts.Address}
 	spec := l.program(settings, opts)
 	if l.image != "" {
-		s.container, s.docker = fmt.Sprintf("scaler-grafana-%d", os.Getpid()), l.path
+		if s.container, err = nameContainer(opts.Group.Dir()); err != nil {
+			return nil, fmt.Errorf("starting Grafana: %w", err)
+		}
+		s.docker = l.path
 		spec = l.container(s.container, settings, opts)
 	}
 	if s.proc, err = opts.Group.Start(spec); err != nil {
@@ -182,17 +188,15 @@ func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
 func (s *Server) Err() error { return s.proc.Err() }
 
 // Stop removes what does not end with the group's processes: a container whose
-// client was killed goes on.
+// client was killed goes on. It is removed however the client ended, within
+// removeTimeout of its own: the client may have taken all the time that ctx had.
+// On error RemoveContainer may be tried later, as long as the group's folder stays.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.container == "" {
 		return nil
 	}
-	if err := s.proc.Stop(ctx); err != nil {
-		return err
-	}
-	out, err := exec.CommandContext(ctx, s.docker, "rm", "--force", s.container).CombinedOutput()
-	if err != nil && !strings.Contains(string(out), "No such container") { // gone already, as it should be
-		return fmt.Errorf("removing container %s: %s", s.container, lastLine(out, err))
-	}
-	return nil
+	stopped := s.proc.Stop(ctx)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	return errors.Join(stopped, removeContainer(limited, s.docker, s.container))
 }

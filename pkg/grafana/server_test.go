@@ -1,6 +1,7 @@
 package grafana
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -139,7 +140,9 @@ var _ = Describe("Start", func() {
 		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", said))
 		server, err := Launcher{path: path, image: "grafana/grafana:1"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
-		name := fmt.Sprintf("scaler-grafana-%d", os.Getpid())
+		name, err := Container(group.Dir())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(name).To(MatchRegexp("^scaler-grafana-[a-z2-7]{26}$"))
 		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(And(
 			HavePrefix("run --rm --name "+name+" --network host --user "),
 			ContainSubstring("--volume "+opts.Dir+":"+opts.Dir+" "),
@@ -149,6 +152,16 @@ var _ = Describe("Start", func() {
 		Expect(server.Stop(ctx)).To(Succeed())
 		Expect(server.Done()).To(BeClosed())
 		Expect(os.ReadFile(said)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+name+"\n")))
+	})
+
+	It("removes its container however its client ended, and out of time", func(ctx SpecContext) {
+		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", said))
+		server, err := Launcher{path: path, image: "grafana/grafana:1"}.Start(ctx, opts)
+		Expect(err).NotTo(HaveOccurred())
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = server.Stop(over)
+		Expect(os.ReadFile(said)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+server.container+"\n")))
 	})
 
 	It("says why a program has ended", func(ctx SpecContext) {

@@ -1,0 +1,75 @@
+package grafana
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// containerFile, in the folder of a group of processes, holds the name of the
+// container that its Grafana runs in. A container is no process of the group, and
+// goes on when Docker's client and this program are killed: the file is there
+// before the client is, for a cleanup to find.
+const containerFile = "grafana.container"
+
+// containerPattern is how containers of ours are called, and nobody else's.
+var containerPattern = regexp.MustCompile(`^scaler-grafana-[a-z2-7]{26}$`)
+
+// nameContainer makes up a name that no other container has, and leaves it in dir.
+func nameContainer(dir string) (string, error) {
+	name := "scaler-grafana-" + strings.ToLower(rand.Text())
+	if err := os.WriteFile(filepath.Join(dir, containerFile), []byte(name+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("naming a container: %w", err)
+	}
+	return name, nil
+}
+
+// Container is the name of the Docker container that a Grafana of the group of
+// processes in dir was given, and which may run still; "" where there was none.
+func Container(dir string) (string, error) {
+	path := filepath.Join(dir, containerFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking for a container: %w", err)
+	}
+	name := strings.TrimSpace(string(data))
+	if name == "" { // killed while it was written, and so before there was a container
+		return "", nil
+	}
+	if !containerPattern.MatchString(name) {
+		return "", fmt.Errorf("reading %s: %q is no container of scaler's", path, name)
+	}
+	return name, nil
+}
+
+// RemoveContainer removes the container that Container names, if there is one. It
+// is called before the group's folder is deleted, which says what it is called.
+func RemoveContainer(ctx context.Context, dir string) error {
+	name, err := Container(dir)
+	if err != nil || name == "" {
+		return err
+	}
+	docker, err := exec.LookPath("docker")
+	if err != nil {
+		return fmt.Errorf("removing container %s: %w", name, err)
+	}
+	return removeContainer(ctx, docker, name)
+}
+
+func removeContainer(ctx context.Context, docker, name string) error {
+	out, err := exec.CommandContext(ctx, docker, "rm", "--force", name).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "No such container") { // gone already, as it should be
+		return fmt.Errorf("removing container %s: %s", name, lastLine(out, err))
+	}
+	return nil
+}
