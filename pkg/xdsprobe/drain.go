@@ -80,6 +80,16 @@ func (st *state) takeGone(c *change) []convergence.Key {
 	return gone
 }
 
+// giveUpDrained is [state.drained], now, under the lock of those who ask what the
+// sidecar holds. The caller holds the stream's mu.
+func (s *Sidecar) giveUpDrained() []step {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	steps := s.state.drained(time.Now())
+	s.held.Store(int64(s.state.bytes))
+	return steps
+}
+
 // scheduleDrained has what drains given up when its time has come. The caller
 // holds mu.
 func (s *stream) scheduleDrained() {
@@ -90,11 +100,7 @@ func (s *stream) scheduleDrained() {
 	s.draining.after(max(0, time.Until(next)), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		c := s.sidecar
-		c.holding.Lock()
-		steps := c.state.drained(time.Now())
-		c.held.Store(int64(c.state.bytes))
-		c.holding.Unlock()
+		steps := s.sidecar.giveUpDrained()
 		s.scheduleDrained()
 		_ = s.send(steps) // an error ends the stream
 	})

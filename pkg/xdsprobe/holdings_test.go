@@ -34,4 +34,14 @@ var _ = Describe("what a sidecar holds", func() {
 		Eventually(sidecar.Holdings).Should(Equal(map[convergence.Type]Holding{convergence.CDS: {1, size(b)}}))
 		Expect(sidecar.ConfigurationBytes()).To(Equal(size(b)))
 	})
+
+	It("is known at once when something was given up", func() {
+		s := New(Config{}, NewStore(), nil)
+		s.state.tables[convergence.RDS] = table{names: []string{"r"}, held: []*Resource{{Key: convergence.Key{Type: convergence.RDS, Name: "r"}, Size: 5}}}
+		s.state.bytes = 5
+		s.held.Store(5)
+		s.giveUpDrained()
+		Expect(s.ConfigurationBytes()).To(BeZero())
+		Expect(s.Held()).To(BeEmpty())
+	})
 })

@@ -51,7 +51,7 @@ func (s *stream) serve() error {
 func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sidecar.state.drained(time.Now()) // what it asks for is asked anew
+	s.sidecar.giveUpDrained() // what it asks for is asked anew
 	steps := s.sidecar.state.open()
 	s.scheduleDrained()
 	steps[0].request.node, steps[0].request.build = s.sidecar.node, s.sidecar.config.Build
