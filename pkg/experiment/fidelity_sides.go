@@ -54,6 +54,7 @@ func (r *fidelityRun) startSimulated(ctx context.Context) (*behind, error) {
 		}
 	}
 	s := xdsprobe.New(probeConfig(identity, xdsprobe.Delta, tokens{r.istiod, pod}, authority, r.keys), xdsprobe.NewStore(), r)
+	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	var failed error
@@ -64,7 +65,7 @@ func (r *fidelityRun) startSimulated(ctx context.Context) (*behind, error) {
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }()
 	return &behind{
-		node: identity.NodeID, before: len(r.tap.Streams(identity.NodeID)),
+		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
 		held: func(context.Context) (map[wiretap.Key]string, error) {
@@ -93,12 +94,13 @@ func (r *fidelityRun) startReal(ctx context.Context) (*behind, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	var failed error
 	go func() { failed = s.Run(life); close(ended) }()
 	return &behind{
-		node: identity.NodeID, before: len(r.tap.Streams(identity.NodeID)),
+		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
 		held: func(ctx context.Context) (map[wiretap.Key]string, error) {

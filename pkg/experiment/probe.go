@@ -190,14 +190,13 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		return nil
 	}
 	var first, last time.Duration
-	for _, at := range reached {
-		d := max(0, at.Sub(since))
+	for i, d := range sortedSince(since, reached) {
 		k.push.Record(d)
 		p.metrics.Push(string(kind), d)
-		if first == 0 || d < first {
+		if i == 0 {
 			first = d
 		}
-		last = max(last, d)
+		last = d
 	}
 	k.push.Lose(int64(len(lost)))
 	if len(lost) == 0 {
@@ -217,6 +216,17 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		"firstSeconds": first.Seconds(), "lastSeconds": last.Seconds(),
 	})
 	return nil
+}
+
+// sortedSince is how long after a moment each was reached, the shortest first.
+// What bears an earlier time was reached at once.
+func sortedSince(since time.Time, reached map[string]time.Time) []time.Duration {
+	var all []time.Duration
+	for _, at := range reached {
+		all = append(all, max(0, at.Sub(since)))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // keep puts what was followed into the record.
