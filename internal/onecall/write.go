@@ -169,6 +169,9 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	defer c.mu.Unlock()
 	o := &c.outgoing
 	err := f.ForeachSetting(func(s http2.Setting) error {
+		if err := s.Valid(); err != nil {
+			return err // before it counts: no frame at all fits into one of 0 bytes
+		}
 		switch s.ID {
 		case http2.SettingInitialWindowSize:
 			o.window += int64(s.Val) - o.initial
@@ -178,7 +181,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 		case http2.SettingHeaderTableSize:
 			o.maxTable = max(1, s.Val)
 		}
-		return s.Valid()
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("reading the server's HTTP/2 settings: %w", err)
