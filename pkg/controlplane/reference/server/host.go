@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 
@@ -64,26 +65,41 @@ func parseHost(text string) (Host, error) {
 func (b *builder) addHost(st *structure, settings Settings, workload string, h Host) {
 	clusters, listeners := set{}, set{}
 	if h.ListenPort > 0 {
-		local := inboundCluster(h.AppPort)
-		local.TypedExtensionProtocolOptions = http2Options(h.HTTP2)
-		b.add(clusters, convergence.CDS, local)
+		b.add(clusters, convergence.CDS, hostLocal(h))
 		b.add(listeners, convergence.LDS, hostInbound(settings, h))
 	}
-	routes := map[uint32]*routev3.RouteConfiguration{}
 	for _, e := range h.Egress {
-		name := "host|" + e.Name
-		b.add(clusters, convergence.CDS, hostCluster(name, e))
-		if routes[e.Port] == nil {
-			routes[e.Port] = &routev3.RouteConfiguration{Name: OutboundListener + ":" + strconv.FormatUint(uint64(e.Port), 10)}
-		}
-		routes[e.Port].VirtualHosts = append(routes[e.Port].VirtualHosts, &routev3.VirtualHost{
-			Name: name, Domains: []string{e.Host, e.Host + ":" + strconv.FormatUint(uint64(e.Port), 10)}, Routes: []*routev3.Route{route("", name)},
-		})
+		b.add(clusters, convergence.CDS, hostCluster(hostName(e), e))
 	}
-	for port, configuration := range routes {
+	for port, configuration := range hostRoutes(h) {
 		b.add(listeners, convergence.LDS, hostOutbound(configuration, h.Address, port))
 	}
 	st.clusters.own[workload], st.listeners.own[workload] = clusters, listeners
+}
+
+func hostName(s HostService) string { return "host|" + s.Name }
+
+// hostLocal is the workload itself, as its own sidecar sees it.
+func hostLocal(h Host) *clusterv3.Cluster {
+	local := inboundCluster(h.AppPort)
+	local.TypedExtensionProtocolOptions = http2Options(h.HTTP2)
+	local.CircuitBreakers = unlimited()
+	return local
+}
+
+// hostRoutes are those of the services that a workload calls, by port.
+func hostRoutes(h Host) map[uint32]*routev3.RouteConfiguration {
+	routes := map[uint32]*routev3.RouteConfiguration{}
+	for _, e := range h.Egress {
+		name, port := hostName(e), strconv.FormatUint(uint64(e.Port), 10)
+		if routes[e.Port] == nil {
+			routes[e.Port] = &routev3.RouteConfiguration{Name: OutboundListener + ":" + port}
+		}
+		routes[e.Port].VirtualHosts = append(routes[e.Port].VirtualHosts, &routev3.VirtualHost{
+			Name: name, Domains: []string{e.Host, e.Host + ":" + port}, Routes: []*routev3.Route{patient(route("", name))},
+		})
+	}
+	return routes
 }
 
 func hostInbound(settings Settings, h Host) *listenerv3.Listener {
@@ -95,7 +111,7 @@ func hostInbound(settings Settings, h Host) *listenerv3.Listener {
 		return &listenerv3.FilterChain{
 			Name:             protocol,
 			FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: protocol},
-			Filters:          []*listenerv3.Filter{inboundManager(h.AppPort, filters)},
+			Filters:          []*listenerv3.Filter{inboundManager(h.AppPort, filters, patient(route("", inboundName(h.AppPort))))},
 		}
 	}
 	secure := chain("tls")
@@ -141,7 +157,25 @@ func hostCluster(name string, s HostService) *clusterv3.Cluster {
 		LoadAssignment:                &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{locality}},
 		TransportSocket:               tlsSocket(&tlsv3.UpstreamTlsContext{CommonTlsContext: tls}),
 		TypedExtensionProtocolOptions: http2Options(s.HTTP2),
+		CircuitBreakers:               unlimited(),
 	}
+}
+
+// unlimited lifts Envoy's own bounds on a cluster (1024 connections, and as many
+// requests that wait or are under way), as Istio does: what many requests pay for
+// is to be measured, not refused.
+func unlimited() *clusterv3.CircuitBreakers {
+	most := wrapperspb.UInt32(math.MaxUint32)
+	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections: most, MaxPendingRequests: most, MaxRequests: most, MaxRetries: most,
+	}}}
+}
+
+// patient has a route wait for its answer as long as the client does, as Istio's
+// do; Envoy's own bound is 15 s.
+func patient(r *routev3.Route) *routev3.Route {
+	r.GetRoute().Timeout = durationpb.New(0)
+	return r
 }
 
 // http2TLS offers HTTP/2 to the peer, and HTTP/1.1.

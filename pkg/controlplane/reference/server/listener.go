@@ -59,7 +59,7 @@ func inboundListener(settings Settings, s Service, callers []string) *listenerv3
 				FilterChainMatch: &listenerv3.FilterChainMatch{
 					DestinationPort: wrapperspb.UInt32(port), TransportProtocol: protocol,
 				},
-				Filters: []*listenerv3.Filter{inboundManager(port, filters)},
+				Filters: []*listenerv3.Filter{inboundManager(port, filters, route("", inboundName(port)))},
 			}
 		}
 		secure := chain("tls")
@@ -75,15 +75,15 @@ func inboundListener(settings Settings, s Service, callers []string) *listenerv3
 	return l
 }
 
-// inboundManager sends every request to the workload.
-func inboundManager(port uint32, filters []*hcmv3.HttpFilter) *listenerv3.Filter {
+// inboundManager sends every request to the workload by one route.
+func inboundManager(port uint32, filters []*hcmv3.HttpFilter, to *routev3.Route) *listenerv3.Filter {
 	name := inboundName(port)
 	return manager(&hcmv3.HttpConnectionManager{
 		StatPrefix: fmt.Sprintf("%s_%d", InboundListener, port),
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: name,
 			VirtualHosts: []*routev3.VirtualHost{{
-				Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route("", name)},
+				Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{to},
 			}},
 		}},
 		HttpFilters:                 filters,
