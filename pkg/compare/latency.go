@@ -7,9 +7,14 @@ import (
 )
 
 // PublishedLatencies are the published latencies of requests at the rates of a
-// run, for laying them beside its rows. They come from other machines and without
-// their spread, so nothing is tested.
-func PublishedLatencies(rates []float64) ([]record.PublishedLatency, error) {
+// run, for laying them beside its rows: of one that sends as they were measured,
+// in an open loop to servers that answer at once and stay. Of any other there are
+// none. They come from other machines and without their spread, so nothing is
+// tested.
+func PublishedLatencies(spec record.LatencySpec) ([]record.PublishedLatency, error) {
+	if spec.Topology == "chain" || spec.KillEverySeconds > 0 {
+		return nil, nil
+	}
 	all, err := readPublished()
 	if err != nil {
 		return nil, err
@@ -18,7 +23,7 @@ func PublishedLatencies(rates []float64) ([]record.PublishedLatency, error) {
 	for _, p := range all {
 		for _, row := range p.Rows {
 			rps, ok := row["rps"].(float64)
-			if !ok || !slices.Contains(rates, rps) {
+			if !ok || !slices.Contains(spec.RPS, rps) {
 				continue
 			}
 			for _, quantile := range []string{"p50", "p90", "p99", "p100"} {

@@ -1,9 +1,13 @@
 package compare
 
-import "testing"
+import (
+	"testing"
+
+	"scaler.mesh/scaler/pkg/record"
+)
 
 func TestPublishedLatencies(t *testing.T) {
-	all, err := PublishedLatencies([]float64{100, 3500, 7})
+	all, err := PublishedLatencies(record.LatencySpec{RPS: []float64{100, 3500, 7}, Topology: "star"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -16,7 +20,13 @@ func TestPublishedLatencies(t *testing.T) {
 	if last := all[4]; last.Quantile != "max" || last.Seconds["istio"] != 0.29714 {
 		t.Errorf("last: %+v", last)
 	}
-	if none, err := PublishedLatencies(nil); err != nil || len(none) != 0 {
-		t.Errorf("of no rate: %v, %v", none, err)
+	for name, spec := range map[string]record.LatencySpec{
+		"no rate":        {Connections: []int{100}, Topology: "pair"},
+		"a chain":        {RPS: []float64{100}, Topology: "chain", WaitSeconds: []float64{0.1}},
+		"killed servers": {RPS: []float64{100}, Topology: "pair", KillEverySeconds: 10},
+	} {
+		if none, err := PublishedLatencies(spec); err != nil || len(none) != 0 {
+			t.Errorf("of %s: %v, %v", name, none, err)
+		}
 	}
 }

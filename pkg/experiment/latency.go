@@ -84,7 +84,7 @@ func Latency(ctx context.Context, spec LatencySpec, progress LatencyProgress) (_
 			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: memoryBytes(), Kernel: kernel(), Scaler: Version()},
 		},
 	}
-	if r.record.Published, err = compare.PublishedLatencies(r.record.Spec.RPS); err != nil {
+	if r.record.Published, err = compare.PublishedLatencies(r.record.Spec); err != nil {
 		return record.LatencyRun{}, err
 	}
 	if r.writer, err = record.CreateLatency(spec.Out, latencyName); err != nil {

@@ -62,6 +62,7 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 				}
 				Expect(row.Added.P50).NotTo(BeNil())
 				Expect(row.Sidecars.Count).To(Equal(2))
+				Expect(row.Sidecars.Workers).To(Equal(2))
 				for _, tier := range row.Sidecars.Tiers {
 					Expect(tier.Cores).To(BeNumerically(">", 0), tier.Tier)
 					Expect(tier.MemoryBytes).To(BeNumerically(">", 10e6), tier.Tier)

@@ -36,6 +36,10 @@ import (
 // through.
 const sidecarPatience = time.Minute
 
+// sidecarWorkers is how many worker threads each Envoy has, whatever the control
+// plane: as many as Istio gives an injected one.
+const sidecarWorkers = 2
+
 // clientTier is the load generator's sidecar.
 const clientTier = "client"
 
@@ -71,7 +75,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	r.mesh = m
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
 	logs := r.writer.LogDir()
-	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs}
+	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs, concurrency: sidecarWorkers}
 	m.place.programs, err = component.Paths(ctx, r.spec.Programs, append(rolloutPrograms(r.spec.ControlPlane), realPrograms(r.spec.ControlPlane)...)...)
 	if err != nil {
 		return nil, err

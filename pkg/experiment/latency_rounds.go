@@ -33,6 +33,7 @@ type latencyRepeat struct {
 	seconds           float64
 	connections       int
 	timeline          []dataplane.Second
+	rounds            int
 	sidecars          []usageSum // by tier
 }
 
@@ -138,6 +139,7 @@ func (r *latencyRun) round(ctx context.Context, cell *latencyCell, t turn) error
 		return err
 	}
 	to := cell.repeats[t.repeat]
+	to.rounds++
 	to.latency.Merge(result.Latency)
 	to.lateness.Merge(result.Lateness)
 	to.requests += result.Requests
@@ -161,7 +163,7 @@ func (r *latencyRun) send(ctx context.Context, cell *latencyCell, t turn, bed *l
 	if cell.connections > 0 {
 		load.Connections = cell.connections
 		requests := r.spec.Requests*(t.round+1)/r.spec.Rounds - r.spec.Requests*t.round/r.spec.Rounds
-		return dataplane.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: max(1, requests)})
+		return dataplane.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: requests})
 	}
 	open := dataplane.OpenLoad{
 		Load: load, Arrivals: dataplane.Arrivals(r.spec.Arrivals), Rate: cell.rps,

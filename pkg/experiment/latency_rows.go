@@ -17,8 +17,7 @@ const (
 	lateSeconds = 200e-6 // at that quantile
 )
 
-// rows computes the record's rows from the cells: of those repeats that every
-// variant has.
+// rows computes the record's rows from the cells.
 func (r *latencyRun) rows() {
 	variants := len(r.spec.Variants)
 	none := slices.Index(r.spec.Variants, VariantNone)
@@ -27,9 +26,11 @@ func (r *latencyRun) rows() {
 		if len(repeats) == 0 {
 			continue // it was interrupted before
 		}
-		row := cell.row(r.spec.Variants[cell.variant], repeats)
+		level := r.cells[i/variants*variants:][:variants]
+		whole := r.whole(level)
+		row := cell.row(r.spec.Variants[cell.variant], repeats, whole)
 		if none >= 0 && cell.variant != none {
-			row.Added = added(row.Repeats, r.cells[i/variants*variants+none].done())
+			row.Added = added(row.Repeats[:whole], level[none].done()[:whole])
 		}
 		if bed := r.bed(cell.variant); bed != nil {
 			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS)
@@ -38,8 +39,21 @@ func (r *latencyRun) rows() {
 			row.Timeline = timeline(repeats)
 		}
 		r.record.Rows = append(r.record.Rows, row)
-		r.doubtRow(len(r.record.Rows)-1, &row)
+		r.doubtRow(len(r.record.Rows)-1, &row, whole)
 	}
+}
+
+// whole is how many repeats all variants of a level did all rounds of: the
+// first so many. A part of one is no repeat like the others.
+func (r *latencyRun) whole(level []*latencyCell) int {
+	for n := range r.spec.Repeats {
+		for _, cell := range level {
+			if cell.repeats[n].rounds < r.spec.Rounds {
+				return n
+			}
+		}
+	}
+	return r.spec.Repeats
 }
 
 func (r *latencyRun) bed(variant int) *latencyBed {
@@ -49,13 +63,13 @@ func (r *latencyRun) bed(variant int) *latencyBed {
 	return r.beds[variant]
 }
 
-// done are the repeats in which anything was measured.
+// done are the repeats of which rounds were done: the first so many.
 func (c *latencyCell) done() []*latencyRepeat {
-	return slices.DeleteFunc(slices.Clone(c.repeats), func(r *latencyRepeat) bool { return r.requests == 0 })
+	return slices.DeleteFunc(slices.Clone(c.repeats), func(r *latencyRepeat) bool { return r.rounds == 0 })
 }
 
-// row pools the repeats of a cell.
-func (c *latencyCell) row(variant string, repeats []*latencyRepeat) record.LatencyRow {
+// row pools the repeats of a cell, of which the first are whole.
+func (c *latencyCell) row(variant string, repeats []*latencyRepeat, whole int) record.LatencyRow {
 	row := record.LatencyRow{RPS: c.rps, Connections: c.connections, Variant: variant}
 	latency, lateness := stats.NewHistogram(), stats.NewHistogram()
 	var seconds float64
@@ -85,7 +99,7 @@ func (c *latencyCell) row(variant string, repeats []*latencyRepeat) record.Laten
 	if seconds > 0 {
 		row.AchievedRPS = float64(answered) / seconds
 	}
-	row.Latency = record.LatencyFigure{Latency: record.Latency(latency.Summary()), Intervals: intervals(row.Repeats)}
+	row.Latency = record.LatencyFigure{Latency: record.Latency(latency.Summary()), Intervals: intervals(row.Repeats[:whole])}
 	if c.rps > 0 {
 		row.Lateness = new(record.Latency(lateness.Summary()))
 		row.Late = late(&row.Latency.Latency, row.Lateness)
@@ -119,7 +133,8 @@ func intervals(repeats []record.LatencyRepeat) *record.Quantiles[record.Interval
 	return &all
 }
 
-// quantiles are one quantile of every repeat; none if any has lost it.
+// quantiles are one quantile of every repeat; none if any has lost it. The
+// maximum is lost with the first request.
 func quantiles(repeats []record.LatencyRepeat, name string) []float64 {
 	var values []float64
 	for i := range repeats {
@@ -134,10 +149,11 @@ func quantiles(repeats []record.LatencyRepeat, name string) []float64 {
 	return values
 }
 
-// added compares the repeats of a variant with those of none, each with its own.
+// added compares the repeats of a variant with those of none, each with its own;
+// there are as many of both.
 func added(repeats []record.LatencyRepeat, none []*latencyRepeat) *record.Quantiles[record.Added] {
 	var all record.Quantiles[record.Added]
-	n := min(len(repeats), len(none)) // one more, where an interrupt came between
+	n := len(repeats)
 	base := make([]record.LatencyRepeat, n)
 	for i := range base {
 		base[i].Latency = record.Latency(none[i].latency.Summary())
@@ -172,7 +188,7 @@ func sidecarsOf(bed *latencyBed, repeats []*latencyRepeat, achieved float64) *re
 	for _, repeat := range repeats {
 		seconds += repeat.seconds
 	}
-	all := &record.LatencySidecars{}
+	all := &record.LatencySidecars{Workers: sidecarWorkers}
 	for i, tier := range bed.sidecars {
 		var sum usageSum
 		for _, repeat := range repeats {
@@ -209,8 +225,11 @@ func timeline(repeats []*latencyRepeat) []record.LatencySecond {
 }
 
 // doubtRow warns about what a row's figures do not mean.
-func (r *latencyRun) doubtRow(index int, row *record.LatencyRow) {
+func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 	about := fmt.Sprintf("rows[%d]", index)
+	if whole < len(row.Repeats) {
+		r.warn(about+".latency", "of %s all variants did all rounds of %d: intervals, and what is added, are of those alone", many(len(row.Repeats), "repeat"), whole)
+	}
 	if len(row.Late) > 0 {
 		r.warn(about+".latency", "the generator was itself late at %s: by more than a tenth of the latency, and %g ms", list(row.Late), lateSeconds*1e3)
 	}

@@ -162,6 +162,14 @@ func (s LatencySpec) validateLoad() error {
 			return fmt.Errorf("parsing --%s %d: want %d to %d", n.flag, n.value, n.low, n.high)
 		}
 	}
+	return s.validateRequests()
+}
+
+// validateRequests is about a closed loop.
+func (s LatencySpec) validateRequests() error {
+	if len(s.Connections) > 0 && s.Requests < s.Rounds {
+		return fmt.Errorf("parsing --requests %d: want %d or more, one for each of --rounds %d", s.Requests, s.Rounds, s.Rounds)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,11 +49,51 @@ func TestLate(t *testing.T) {
 	}
 }
 
+func TestLostRequestsAreNotLate(t *testing.T) {
+	latency := record.Latency{P50: new(1e-3), Max: new(0.1), Lost: 1}
+	if got := late(&latency, &record.Latency{P50: new(0.5e-3), Max: new(0.05)}); !slices.Equal(got, []string{"p50"}) {
+		t.Errorf("late at %v: want p50, as nobody knows the maximum", got)
+	}
+}
+
+// The third repeat was interrupted after one of its two rounds, in which only
+// one of the variants had its second.
+func TestAPartOfARepeatIsNone(t *testing.T) {
+	r := &latencyRun{spec: DefaultLatencySpec()}
+	r.spec.Variants, r.spec.RPS, r.spec.Repeats, r.spec.Rounds = []string{VariantNone, VariantStrict}, []float64{100}, 4, 2
+	r.plan()
+	for repeat, rounds := range [][]int{{2, 2}, {2, 2}, {1, 2}} {
+		for variant, n := range rounds {
+			to := r.cells[variant].repeats[repeat]
+			to.rounds, to.requests = n, int64(n)
+			for range n {
+				to.latency.Record(time.Duration(1+repeat+variant) * time.Millisecond)
+			}
+		}
+	}
+	r.cells[1].repeats[2].latency.Record(time.Hour)
+	r.rows()
+	for _, row := range r.record.Rows {
+		if len(row.Repeats) != 3 || row.Latency.Intervals.Max == nil || row.Latency.Intervals.Max.High > 60 {
+			t.Errorf("%s: %d repeats, intervals %+v: want 3, and intervals of two", row.Variant, len(row.Repeats), row.Latency.Intervals.Max)
+		}
+	}
+	if got := r.record.Rows[1].Added; got == nil || got.Max.Seconds > 0.0011 {
+		t.Errorf("added: %+v, want 1 ms, of two repeats", got)
+	}
+	if w := r.record.Warnings; len(w) != 2 || w[1].About != "rows[1].latency" || !strings.HasPrefix(w[1].Text, "of 3 repeats all variants did all rounds of 2") {
+		t.Errorf("warnings %+v: want what the intervals are of", w)
+	}
+	if got := added(nil, nil); got != nil {
+		t.Errorf("added over no whole repeat: %+v", got)
+	}
+}
+
 func TestAddedIsPairedByRepeat(t *testing.T) {
 	repeat := func(ms int) *latencyRepeat {
 		h := stats.NewHistogram()
 		h.Record(time.Duration(ms) * time.Millisecond)
-		return &latencyRepeat{latency: h, requests: 1}
+		return &latencyRepeat{latency: h}
 	}
 	row := func(ms ...int) (rows []record.LatencyRepeat) {
 		for _, v := range ms {
@@ -71,6 +112,14 @@ func TestAddedIsPairedByRepeat(t *testing.T) {
 	}
 	if got := added(row(12), none[:1]).P50; got.P != nil || got.Interval != nil || got.Significant != nil {
 		t.Errorf("one repeat has a test: %+v", got)
+	}
+	unanswered := row(12, 22, 33)
+	unanswered[1].Latency.Lost = 1
+	if got := added(unanswered, none); got.Max != nil || got.P50 == nil {
+		t.Errorf("the maximum of good answers is compared beside lost ones: %+v", got.Max)
+	}
+	if got := intervals(unanswered); got.Max != nil || got.P50 == nil {
+		t.Errorf("the maximum of good answers has an interval beside lost ones: %+v", got.Max)
 	}
 	lost := row(12, 22, 33)
 	lost[1].Latency.P99 = nil

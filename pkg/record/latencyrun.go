@@ -89,7 +89,8 @@ type LatencyFigure struct {
 	Latency
 	// Intervals hold, with 95 % confidence, the mean over ever more repeats of a
 	// quantile (Student's t); absent for fewer than two repeats, and where a
-	// repeat lost that quantile.
+	// repeat lost that quantile. A repeat counts if every variant did all its
+	// rounds.
 	Intervals *Quantiles[Interval] `json:"intervals,omitempty"`
 }
 
@@ -123,9 +124,15 @@ func (q *Quantiles[T]) At(name string) **T {
 	return nil
 }
 
-// Quantiles are those of a distribution, in seconds.
+// Quantiles are those of a distribution, in seconds. Where observations were
+// lost there is no maximum: Max is then of those that came, which all the lost
+// exceed.
 func (l *Latency) Quantiles() Quantiles[float64] {
-	return Quantiles[float64]{P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max}
+	q := Quantiles[float64]{P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999}
+	if l.Lost == 0 {
+		q.Max = l.Max
+	}
+	return q
 }
 
 // Interval is where a figure lies with 95 % confidence.
@@ -149,6 +156,7 @@ type Added struct {
 // LatencySidecars are what a variant's sidecars needed in its windows.
 type LatencySidecars struct {
 	Count           int              `json:"count"`
+	Workers         int              `json:"workers"`                   // threads of each Envoy that serve requests
 	CoresPer1000RPS *float64         `json:"coresPer1000Rps,omitempty"` // of all together
 	Tiers           []LatencySidecar `json:"tiers"`                     // the load generator's first
 }
