@@ -96,7 +96,7 @@ type Life struct {
 type Crash struct {
 	At         time.Time
 	PID        int
-	CPUSeconds float64 // of the process PID, in all of its life
+	CPUSeconds float64 // of the process PID, in all of its life; 0 of an agent: what is accounted to it holds its Envoy's
 	Ready      bool    // the sidecar was ready in that life
 	Err        error   // with the command and the end of its log
 }
@@ -224,7 +224,10 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 		return nil, p.Stop(stopping)
 	}
 	s.mu.Lock()
-	crash := Crash{At: time.Now(), PID: p.PID(), CPUSeconds: p.ExitCPUSeconds(), Ready: s.isReady, Err: p.Err()}
+	crash := Crash{At: time.Now(), PID: p.PID(), Ready: s.isReady, Err: p.Err()}
+	if s.opts.Agent == "" { // else with that of the Envoy that the agent has waited for (getrusage(2)), which is measured apart
+		crash.CPUSeconds = p.ExitCPUSeconds()
+	}
 	s.isReady = false
 	s.crashes = append(s.crashes, crash)
 	s.mu.Unlock()
