@@ -47,6 +47,7 @@ type realFleet struct {
 	certified bool           // a proxy has its certificate from its start: there is no agent
 	sampler   *recorder.Sampler
 	latencies *latencies                    // of the starts of the rollout's real pods
+	others    *latencies                    // of the starts of those that take the place of others, which are in no figure
 	tracker   *convergence.Tracker          // of the real ones: what is read off an Envoy now and then is no time of a push
 	scopes    map[string]*convergence.Scope // by service name
 	quiet     func() bool
@@ -61,9 +62,13 @@ type realFleet struct {
 type realPod struct {
 	id, name, service string
 	sidecar           *sidecar.Sidecar
+	starts            *latencies // where its start is recorded
+
+	telling sync.Mutex // held while what it holds is told; taken before fleet.mu
+	crashes int        // so far. Guarded by telling.
 
 	mu   sync.Mutex
-	held sidecar.Configuration // as last read
+	held sidecar.Configuration // as last read, nothing since a crash
 }
 
 // envoyName and agentName are the components that a sidecar's processes are
@@ -85,6 +90,7 @@ func (r *rolloutRun) newRealFleet() *realFleet {
 		certified: r.programs[component.PilotAgent] == "",
 		sampler:   r.sampler,
 		latencies: newLatencies(),
+		others:    newLatencies(),
 		tracker:   convergence.New(),
 		scopes:    map[string]*convergence.Scope{},
 		quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
@@ -149,7 +155,13 @@ func (f *fleet) takes(p *pod) bool {
 
 // startReal starts the real sidecar of a pod. The caller holds mu.
 func (f *fleet) startReal(ctx context.Context, p *pod, object *corev1.Pod) {
-	real := &realPod{id: p.id, name: p.name, service: p.service}
+	real := &realPod{id: p.id, name: p.name, service: p.service, starts: f.real.latencies}
+	if p.in != f.latencies {
+		real.starts = f.real.others
+	}
+	if p.in == f.apart.latencies {
+		f.apart.real++
+	}
 	p.real = real
 	f.real.all = append(f.real.all, real)
 	f.real.tracker.Add(p.id, f.real.scopes[object.Labels[kwok.ServiceLabel]])
@@ -214,7 +226,7 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			var isFirst bool
 			f.at(p.id, func(p *pod) { isFirst = err == nil && first(&p.times.Token, time.Now()) })
 			if isFirst {
-				f.real.latencies.token.Record(time.Since(asked))
+				real.starts.token.Record(time.Since(asked))
 			}
 			return token, err
 		}
@@ -234,6 +246,7 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			name = real.agentName()
 		}
 		f.real.sampler.Ended(name, crash.PID, crash.CPUSeconds)
+		f.real.crashed(real, crash.At)
 		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, lastLine(crash.Err)))
 		f.real.warn("sidecars.real", "the sidecar of pod %s ended and was started again: %v", p.id, crash.Err)
 		f.event("realSidecarEnded", map[string]any{"pod": p.id, "error": fmt.Sprint(crash.Err)})
@@ -269,7 +282,7 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 		dumped        time.Time
 		refusing      time.Time // since when
 		seen          int64
-		held          = map[convergence.Key]bool{}
+		settled       bool // what was last read lacks nothing that comes without more bytes
 		readCompletes bool
 	)
 	for {
@@ -278,7 +291,8 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 			return
 		case <-tick.C:
 		}
-		if readCompletes && refusing.IsZero() && f.real.quiet() {
+		current := real.sidecar.Life()
+		if readCompletes && current.Number == life && refusing.IsZero() && f.real.quiet() {
 			continue
 		}
 		now := time.Now()
@@ -286,9 +300,9 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 		if err != nil || len(stats) == 0 {
 			continue // it does not run yet, or not now
 		}
-		if current := real.sidecar.Life().Number; current != life {
-			life, bytes, seen, refusing = current, 0, 0, time.Time{}
-			f.real.measure(real, real.sidecar.Life())
+		if current.Number != life {
+			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
+			f.real.measure(real, current)
 		}
 		var total int64
 		for _, n := range stats {
@@ -297,16 +311,22 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 		if total > seen {
 			seen, changed = total, now
 		}
-		readCompletes = total == bytes
+		readCompletes = total == bytes && settled
 		if readCompletes && refusing.IsZero() || now.Sub(dumped) < dumpEvery || total == 0 {
 			continue
 		}
+		crashes := real.crashedSoFar()
 		configuration, err := real.sidecar.Configuration(ctx)
 		if err != nil {
 			continue
 		}
+		at := changed
+		if total == bytes {
+			at = now // its certificate came another way, and what waited for it
+		}
 		bytes, dumped = total, now
-		f.takeReal(p, real, configuration, held, changed)
+		settled = !configuration.Warming && (f.real.certified || !configuration.Certificate.IsZero())
+		f.takeReal(p, real, reading{configuration, changed, at, crashes})
 		if len(configuration.Refused) == 0 {
 			refusing = time.Time{}
 			continue
@@ -324,68 +344,10 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 	}
 }
 
-// takeReal tells what an Envoy holds, which it has acknowledged, to those who
-// compare; at is when it was last seen to receive something.
-func (f *fleet) takeReal(p *pod, real *realPod, c sidecar.Configuration, held map[convergence.Key]bool, at time.Time) {
-	real.mu.Lock()
-	real.held = c
-	real.mu.Unlock()
-	var firstTime, certified bool
-	var started time.Time
-	f.at(p.id, func(p *pod) {
-		started = p.times.Dialed
-		first(&p.times.Connected, at)
-		firstTime = !c.First.IsZero() && first(&p.times.Answered, c.First)
-		certificate := c.Certificate
-		if f.real.certified {
-			certificate = started
-		}
-		certified = !certificate.IsZero() && first(&p.times.Certified, certificate)
-		p.line.whole, p.line.heard = true, at
-	})
-	update := convergence.Update{ReceivedAt: at, AckedAt: at, Set: c.Held}
-	now := map[convergence.Key]bool{}
-	for _, r := range c.Held {
-		now[r.Key] = true
-	}
-	for key := range held {
-		if !now[key] {
-			update.Removed = append(update.Removed, key)
-			delete(held, key)
-		}
-	}
-	for key := range now {
-		held[key] = true
-	}
-	f.real.tracker.Update(p.id, update)
-	if firstTime {
-		f.real.latencies.firstConfiguration.Record(max(0, c.First.Sub(started)))
-	}
-	if certified {
-		if !f.real.certified {
-			f.real.latencies.certificate.Record(max(0, c.Certificate.Sub(started)))
-		}
-		f.real.tracker.Certified(p.id, at)
-		f.reportWhenDone(p.id)
-	}
-	f.notify()
-}
-
-// keys are what the Envoy held when it was last read.
-func (p *realPod) keys() map[convergence.Key]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	keys := map[convergence.Key]bool{}
-	for _, r := range p.held.Held {
-		keys[r.Key] = true
-	}
-	return keys
-}
-
 // startsIn are where a pod's sidecar's start is recorded.
 func (f *fleet) startsIn(p *pod) *latencies {
 	if p.real != nil {
-		return f.real.latencies
+		return p.real.starts
 	}
 	return p.in
 }

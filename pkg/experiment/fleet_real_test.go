@@ -3,9 +3,12 @@ package experiment
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/sidecar"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -44,4 +47,36 @@ func TestLastLine(t *testing.T) {
 			t.Errorf("lastLine(%q) is %q, want %q", text, got, want)
 		}
 	}
+}
+
+// What a sidecar held is gone with it, and what was read before does not come
+// back.
+func TestCrashed(t *testing.T) {
+	f := bareFleet(1)
+	f.real = &realFleet{tracker: convergence.New(), latencies: newLatencies()}
+	p := f.pods["ns/pod-00"]
+	real := &realPod{id: p.id, starts: f.real.latencies}
+	p.real = real
+	key := convergence.Key{Type: convergence.CDS, Name: "a"}
+	f.real.tracker.Add(p.id, f.real.tracker.Scope([]convergence.Want{{Key: key}}))
+	now := time.Now()
+	f.real.tracker.FirstRequest(p.id, now)
+	whole := sidecar.Configuration{Held: []convergence.Resource{{Key: key, Content: &convergence.Content{}}}, First: now, Certificate: now}
+	take := func(crashes int) {
+		f.takeReal(p, real, reading{whole, now, now, crashes})
+	}
+	converged := func(want bool, why string) {
+		t.Helper()
+		if _, got := f.real.tracker.Converged(); got != want {
+			t.Errorf("%s: converged is %t", why, got)
+		}
+	}
+	take(0)
+	converged(true, "at first")
+	f.real.crashed(real, now)
+	converged(false, "crashed")
+	take(0)
+	converged(false, "read before the crash")
+	take(real.crashedSoFar())
+	converged(true, "read anew")
 }

@@ -67,9 +67,9 @@ func (l *latencies) lose(pods, real int) {
 	l.loseStarts(pods - real)
 }
 
-// loseStarts is lose for pods that nobody asked for one by one.
+// loseStarts is lose for the starts of simulated sidecars.
 func (l *latencies) loseStarts(pods int) {
-	loseIn(pods, l.podReady, l.certificate, l.token, l.connectTotal, l.firstConfiguration, l.completeConfiguration)
+	loseIn(pods, l.certificate, l.token, l.connectTotal, l.firstConfiguration, l.completeConfiguration)
 }
 
 func loseIn(pods int, distributions ...*stats.Histogram) {

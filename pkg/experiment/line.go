@@ -9,6 +9,7 @@ type apart struct {
 	number    int
 	latencies *latencies
 	pods      int // created in place of others
+	real      int // of those, the ones with a real sidecar: its start is no figure
 	returned  int // sidecars that came back
 	renewed   int // pods of an apart before this one must have been replaced for the mesh to have converged
 }
@@ -34,7 +35,8 @@ func (f *fleet) closeApart(a *apart) (replaced, returned int) {
 	}
 	a.latencies.reconnect.Lose(int64(away))
 	if a.pods > 0 {
-		a.latencies.loseStarts(a.pods)
+		loseIn(a.pods, a.latencies.podReady)
+		a.latencies.loseStarts(a.pods - a.real)
 	}
 	return a.pods, a.returned
 }

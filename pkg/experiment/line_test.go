@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/stats"
 )
 
 // bareFleet is a fleet of so many pods, connected, without anything that serves
@@ -72,6 +73,34 @@ func TestSidecarsThatComeBack(t *testing.T) {
 	}
 	if s := f.latencies.reconnect.Summary(); s.Count != 1 {
 		t.Errorf("the run's own has %d", s.Count)
+	}
+}
+
+// The start of a real sidecar that took another's place is in no figure, so that
+// it is not lost either; its pod's readiness is as any other's.
+func TestLostStarts(t *testing.T) {
+	f := bareFleet(0)
+	apart := f.setApart(newLatencies())
+	apart.pods, apart.real = 3, 1
+	apart.latencies.podReady.Record(time.Second)
+	apart.latencies.completeConfiguration.Record(time.Second)
+	f.closeApart(apart)
+	for name, c := range map[string]struct {
+		h    *stats.Histogram
+		lost int64
+	}{
+		"podReady":              {apart.latencies.podReady, 2},
+		"certificate":           {apart.latencies.certificate, 2},
+		"completeConfiguration": {apart.latencies.completeConfiguration, 1},
+	} {
+		if s := c.h.Summary(); s.Lost != c.lost {
+			t.Errorf("%s lost %d, want %d", name, s.Lost, c.lost)
+		}
+	}
+	l := newLatencies()
+	l.lose(10, 2)
+	if s := l.podReady.Summary(); s.Lost != 10 {
+		t.Errorf("of a rollout of 10 pods %d were lost", s.Lost)
 	}
 }
 

@@ -23,6 +23,10 @@ type Configuration struct {
 	// convergence cares. Clusters and listeners that are still warming are not
 	// among them.
 	Held []convergence.Resource
+	// Warming says that there is a listener, or a new version of one, that waits for
+	// something before it is used: routes, or the certificate, which comes over
+	// another connection than the listener.
+	Warming bool
 	// Refused are the resources whose last version Envoy did not take.
 	Refused []Refusal
 	// First is when Envoy took the first of the clusters, listeners and routes
@@ -136,7 +140,8 @@ type dump struct {
 				Listener listener  `json:"listener"`
 				Updated  time.Time `json:"last_updated"`
 			} `json:"active_state"`
-			Error *refused `json:"error_state"`
+			Warming *struct{} `json:"warming_state"`
+			Error   *refused  `json:"error_state"`
 		} `json:"dynamic_listeners"`
 		DynamicRoutes []struct {
 			Route struct {
@@ -219,6 +224,7 @@ func ParseDump(text []byte) (Configuration, error) {
 				content = &convergence.Content{Members: each.Active.Listener.members()}
 				taken(each.Active.Updated)
 			}
+			c.Warming = c.Warming || each.Warming != nil
 			take(convergence.LDS, each.Name, each.Error, content)
 		}
 		for _, each := range config.DynamicRoutes {

@@ -34,6 +34,7 @@ const dumped = `{"configs": [
        "filters": [{"typed_config": {"http_filters": [{"typed_config": {
          "rules": {"policies": {"allow-a": {}}}, "shadow_rules": {"policies": {"dry": {}}}}}]}}]},
       {"filter_chain_match": {"destination_port": 9090}}]}, "last_updated": "2026-11-21T12:00:03Z"}},
+   {"name": "0.0.0.0_81", "warming_state": {"listener": {"name": "0.0.0.0_81"}}},
    {"name": "0.0.0.0_80", "error_state": {"details": "cannot bind"}}]},
  {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
   "dynamic_route_configs": [{"route_config": {"name": "80", "virtual_hosts": [{"domains": ["b", "a"]}]}}]},
@@ -69,6 +70,7 @@ func TestParseDump(t *testing.T) {
 			}}),
 			resource(convergence.RDS, "80", convergence.Content{Members: []string{"a", "b"}}),
 		},
+		Warming:     true,
 		Refused:     []Refusal{{"LDS 0.0.0.0_80", "cannot bind"}},
 		First:       at("2026-11-21T12:00:01.250Z"),
 		Certificate: at("2026-11-21T12:00:01Z"),
