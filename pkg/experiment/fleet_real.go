@@ -139,14 +139,15 @@ func realQuota(services []topology.Service, n int) map[string]int {
 }
 
 // takes reports whether a pod is to have a real sidecar: its service has fewer
-// than it should have. The caller holds mu.
+// than it should have, not counting those that others are to take the place of.
+// The caller holds mu.
 func (f *fleet) takes(p *pod) bool {
 	if f.real == nil {
 		return false
 	}
 	there := 0
 	for _, other := range f.pods {
-		if other.real != nil && !other.gone && other.service == p.service {
+		if other.real != nil && !other.gone && other.number >= f.apart.renewed && other.service == p.service {
 			there++
 		}
 	}

@@ -80,3 +80,23 @@ func TestCrashed(t *testing.T) {
 	take(real.crashedSoFar())
 	converged(true, "read anew")
 }
+
+// A real sidecar that is about to be replaced does not keep what takes its place
+// from being real.
+func TestTakes(t *testing.T) {
+	f := bareFleet(2)
+	f.real = &realFleet{quota: map[string]int{"": 1}}
+	old, other := f.pods["ns/pod-00"], f.pods["ns/pod-01"]
+	if !f.takes(other) {
+		t.Error("none is real, and another one is not to be")
+	}
+	old.real = &realPod{}
+	if f.takes(other) {
+		t.Error("a second one is to be real")
+	}
+	f.setApart(newLatencies())
+	f.renew()
+	if next := (&pod{number: f.apart.number}); !f.takes(next) {
+		t.Error("what replaces the real one is not to be real")
+	}
+}
