@@ -174,19 +174,6 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 	}
 }
 
-// No frame at all fits into one of 0 bytes: who takes that for its size never
-// comes to the end of a message.
-func TestInvalidSettings(t *testing.T) {
-	c, p := meet(t, Options{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
-	p.check(p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 0}))
-	if b, err := c.Receive(); status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "settings") {
-		t.Errorf("got %v, %v", b, err)
-	}
-	if err := c.Send(make([]byte, 20)); err != nil || c.outgoing.maxFrame != minMaxFrame {
-		t.Errorf("sending in frames of %d bytes: %v", c.outgoing.maxFrame, err)
-	}
-}
-
 func TestWindowsAreOpened(t *testing.T) {
 	c, p := meet(t, Options{})
 	p.accept()

@@ -17,6 +17,10 @@ import (
 // maxMessage is the largest message that is taken.
 const maxMessage = 1 << 30
 
+// believed is how much memory a message's announcement alone is given: more only
+// comes with its bytes.
+const believed = 1 << 20
+
 // incoming is where in the stream of messages and frames the next byte is.
 type incoming struct {
 	frame   int  // bytes left of the DATA frame's messages
@@ -25,7 +29,8 @@ type incoming struct {
 
 	prefix [5]byte
 	have   int     // of the prefix, then of the message
-	body   *[]byte // nil while the prefix is read
+	size   int     // of the message
+	body   *[]byte // nil while the prefix is read; grows to size
 }
 
 // Receive returns the next message, which the caller frees before it receives
@@ -223,14 +228,25 @@ func (c *Conn) message() (mem.Buffer, error) {
 			return nil, status.Errorf(codes.ResourceExhausted, "receiving a message of %d bytes: want %d at most", size, maxMessage)
 		}
 		c.take(int(size))
-		in.have, in.body = 0, messages.Get(int(size))
+		in.have, in.size, in.body = 0, int(size), messages.Get(min(int(size), believed))
 	}
-	if in.have < len(*in.body) {
+	if in.have < in.size {
+		if in.have == len(*in.body) {
+			in.grow()
+		}
 		return nil, nil
 	}
 	body := in.body
 	in.have, in.body = 0, nil
 	return mem.NewBuffer(body, messages), nil
+}
+
+// grow makes the body of a message twice as large, or as large as it is to be.
+func (in *incoming) grow() {
+	small := in.body
+	in.body = messages.Get(min(in.size, 2*len(*small)))
+	copy(*in.body, *small)
+	messages.Put(small)
 }
 
 // messages lends the buffers of messages. What is lent is not cleared.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ func (c *Conn) write(frames func(b []byte) []byte) error {
 	b := frames((*lent)[:0])
 	var err error
 	if len(b) > 0 {
-		_, err = c.conn.Write(b)
+		err = c.writeInTime(b)
 	}
 	if *lent = b; cap(b) <= maxKept {
 		writes.Put(lent)
@@ -53,6 +54,29 @@ func (c *Conn) write(frames func(b []byte) []byte) error {
 		return fmt.Errorf("writing: %w", c.cause(err))
 	}
 	return nil
+}
+
+// writeInTime writes. With a keepalive the server has pingTimeout to take it, as by
+// grpc-go's TCP_USER_TIMEOUT (gRFC A18): who waits for that holds mu, and no ping
+// could tell that the server is gone.
+func (c *Conn) writeInTime(b []byte) error {
+	if c.options.Keepalive > 0 {
+		c.writeUntil(time.Now().Add(pingTimeout))
+		defer c.writeUntil(time.Time{})
+	}
+	_, err := c.conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.abort(status.Error(codes.Unavailable, "the server did not take what was sent")) // for who receives, too
+	}
+	return err
+}
+
+// writeUntil sets the deadline of writing, unless everything was aborted.
+func (c *Conn) writeUntil(deadline time.Time) {
+	_ = c.conn.SetWriteDeadline(deadline)
+	if c.cut.Load() != nil { // perhaps just before
+		_ = c.conn.SetWriteDeadline(time.Now())
+	}
 }
 
 // Send sends messages, together. It does not wait for the server to grant them:
