@@ -151,6 +151,7 @@ func (c *fidelityComparison) change(ctx context.Context) (undo, error) {
 	plan := planMeshChanges(c.mesh, c.observed, c.spec.Changes, c.spec.Seed)
 	changer := newMeshChanger(c.fidelityRun)
 	var past, now said
+	deferred := 0 // changes that are compared together with the next one
 	if err := c.saySince(&said{}, &past); err != nil {
 		return nil, err
 	}
@@ -169,12 +170,13 @@ func (c *fidelityComparison) change(ctx context.Context) (undo, error) {
 		}
 		c.result.Changes.Compared++
 		if now.late() && n < len(plan)-1 {
-			c.result.Changes.Same++ // so far; what is left is compared with what follows
+			deferred++
 			continue
 		}
 		if c.compareSaid(string(one.kind), now) {
-			c.result.Changes.Same++
+			c.result.Changes.Same += 1 + deferred
 		}
+		deferred = 0
 		past = now.after(past)
 	}
 	return changer.restore, c.awaitQuiet(ctx, fidelitySettled)

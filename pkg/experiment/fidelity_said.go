@@ -45,10 +45,33 @@ func (s *said) excuse() string {
 	if same && slices.Equal(slices.DeleteFunc(slices.Clone(a), givesUp), slices.DeleteFunc(slices.Clone(b), givesUp)) {
 		return drainedApart
 	}
-	if !slices.Equal(s.responses[realSide], s.responses[simulated]) && slices.Equal(subscriptions(a), subscriptions(b)) {
+	if !slices.Equal(s.responses[realSide], s.responses[simulated]) && slices.Equal(subscriptions(a), subscriptions(b)) && s.answered() {
 		return toldApart
 	}
 	return ""
+}
+
+// answered reports whether each has acknowledged or refused as many responses as it
+// had, and both have refused the same: it is no excuse for silence, or for a
+// refusal, that the other was told other things.
+func (s *said) answered() bool {
+	var refused [2][]string
+	for side, requests := range s.requests {
+		answers := 0
+		for _, r := range requests {
+			nack := strings.Contains(r, " nack")
+			if nack {
+				refused[side] = append(refused[side], r)
+			}
+			if nack || strings.Contains(r, " ack") {
+				answers++
+			}
+		}
+		if answers != len(s.responses[side]) {
+			return false
+		}
+	}
+	return slices.Equal(sorted(refused[realSide]), sorted(refused[simulated]))
 }
 
 // givesUp reports whether a request does nothing but give up names that

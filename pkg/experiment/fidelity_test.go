@@ -157,6 +157,8 @@ func TestSaid(t *testing.T) {
 		"the end of a draining": {"RDS -r;EDS ack a", "EDS ack a;RDS -r", "EDS a", "EDS a", false, drainedApart},
 		"no draining at all":    {"EDS ack a;LDS ack", "EDS ack a;RDS -r", "EDS a", "EDS a", false, ""},
 		"another order told":    {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, toldApart},
+		"silence":               {"CDS ack a;RDS ack r", "RDS ack r", "CDS a;RDS r", "RDS r;CDS a", false, ""},
+		"a refusal":             {"CDS ack a;RDS ack r", "RDS nack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, ""},
 		"the same told":         {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "CDS a;RDS r", false, ""},
 		"others asked for":      {"EDS +a;CDS ack a", "CDS ack a;EDS +b", "CDS a", "CDS a;EDS b", false, ""},
 	} {
