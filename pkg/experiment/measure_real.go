@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"errors"
+
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
@@ -36,13 +38,13 @@ func (r *rolloutRun) measureReal() error {
 				continue
 			}
 			*each.Proxy.At(w.name) = usageOf(proxy)
-			addUsage(real.At(w.name), proxy)
+			addUsage(real.At(w.name), proxy, w)
 			if agent, ok := r.usedBy(p.agentName(), w); ok {
 				if each.Agent == nil {
 					each.Agent = &record.ByPhase[*record.Usage]{}
 				}
 				*each.Agent.At(w.name) = usageOf(agent)
-				addUsage(real.At(w.name), agent)
+				addUsage(real.At(w.name), agent, w)
 			}
 		}
 		real.Each = append(real.Each, each)
@@ -57,12 +59,16 @@ func (r *rolloutRun) measureReal() error {
 // it.
 func (r *rolloutRun) usedBy(name string, w window) (recorder.Usage, bool) {
 	u, err := r.sampler.Figures(name, w.begin, w.end)
+	if err != nil && !errors.Is(err, recorder.ErrNotWatched) {
+		r.warn("sidecars.real", "in %s %s is not measured: %v", w.name, name, err)
+	}
 	return u, err == nil && u.MemoryPeak > 0
 }
 
-// addUsage adds what one program needed to what all did. A sum of means is the
-// mean of the sum; of peaks, which need not come together, it is a bound.
-func addUsage(to **record.Usage, u recorder.Usage) {
+// addUsage adds what one program needed in a window to what all did. A sum of means
+// over all of the window is the mean of the sum; of peaks, which need not come
+// together, it is a bound.
+func addUsage(to **record.Usage, u recorder.Usage, w window) {
 	if *to == nil {
 		*to = &record.Usage{
 			Cores: &record.Level{Mean: new(float64), Peak: new(float64)}, CPUSeconds: new(float64),
@@ -73,7 +79,7 @@ func addUsage(to **record.Usage, u recorder.Usage) {
 	*t.Cores.Mean += u.CoresMean
 	*t.Cores.Peak += u.CoresPeak
 	*t.CPUSeconds += u.CPUSeconds
-	*t.MemoryBytes.Mean += u.MemoryMean
+	*t.MemoryBytes.Mean += u.MemoryMean * u.Ran / w.end.Sub(w.begin).Seconds() // it held none before and after
 	*t.MemoryBytes.Peak += u.MemoryPeak
 	*t.MemoryBytes.End += u.MemoryEnd
 	*t.Restarts += u.Restarts

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -27,6 +28,8 @@ type Usage struct {
 	// MemoryMean is resident memory in bytes, weighted by time, over the time
 	// in which the component ran.
 	MemoryMean float64
+	// Ran is for how much of the window the component ran, in seconds.
+	Ran float64
 	// MemoryPeak is the greatest resident memory in bytes: of the readings, and
 	// of the kernel's high-water mark wherever it rose between two of them.
 	MemoryPeak float64
@@ -51,6 +54,9 @@ type Usage struct {
 	// [Recorder.Heap]; the Sampler leaves it nil.
 	Heap *Heap
 }
+
+// ErrNotWatched says that a component has had no process that was watched.
+var ErrNotWatched = errors.New("no process was watched")
 
 // reading is what one look at a process gave. Counters are since its start.
 type reading struct {
@@ -139,7 +145,7 @@ func usage(lives []life, from, to time.Time) (Usage, error) {
 			u.MemoryEnd = residentAt(points, to)
 		}
 	}
-	u.CoresMean = u.CPUSeconds / length
+	u.CoresMean, u.Ran = u.CPUSeconds/length, alive
 	u.CoresPeak = max(u.CoresMean, peakCores(series, edges, from, to))
 	if alive > 0 {
 		u.MemoryMean = memory / alive
@@ -156,7 +162,7 @@ func covered(lives []life, from, to time.Time) error {
 		return fmt.Errorf("window ends at %s, not after its start %s", clock(to), clock(from))
 	}
 	if len(lives) == 0 {
-		return fmt.Errorf("no process was watched")
+		return ErrNotWatched
 	}
 	first, last := lives[0], lives[len(lives)-1]
 	if at := first.readings[0].at; first.started.Before(from) && at.After(from) {
