@@ -88,7 +88,8 @@ func (r *fidelityRun) startReal(ctx context.Context) (*behind, error) {
 	r.nodes[realSide] = identity.NodeID
 	place := realPlace{
 		adapter: r.istiod, programs: r.programs, group: r.cluster.Group(),
-		dir: filepath.Join(r.dir, "sidecars"), logs: r.logDir(), discovery: r.tap.Address(), concurrency: 1,
+		// Where `scaler cleanup` looks: there are tokens in it.
+		dir: filepath.Join(r.cluster.Group().Dir(), "sidecars"), logs: r.logDir(), discovery: r.tap.Address(), concurrency: 1,
 	}
 	s, err := place.pod(ctx, pod, nil)
 	if err != nil {
