@@ -1,6 +1,8 @@
 package xdsprobe
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -212,13 +214,12 @@ var _ = Describe("a conversation", func() {
 	}, Entry("delta", Delta), Entry("state of the world", SotW))
 })
 
-// drain forgets the requests so far.
+// drain forgets the requests of begin, the last of which acknowledges the routes.
 func drain(t *talk) {
-	for {
-		select {
-		case <-t.requests:
-		default:
-			return
-		}
+	GinkgoHelper()
+	var got string
+	for !strings.HasPrefix(got, "RDS") || !strings.HasSuffix(got, "nonce=4") {
+		Eventually(t.requests).Should(Receive(&got))
 	}
+	Consistently(t.requests, "5ms").ShouldNot(Receive())
 }
