@@ -158,6 +158,8 @@ var _ = Describe("Start", func() {
 		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", said))
 		server, err := Launcher{path: path, image: "grafana/grafana:1"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
+		// The stand-in serves already; Docker's client may not have come to run yet.
+		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(HavePrefix("run --rm "))
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_ = server.Stop(over)
