@@ -193,11 +193,11 @@ func (st *state) apply(t convergence.Type, resources []*Resource, r *response, c
 	table := &st.tables[t]
 	if t == convergence.CDS || t == convergence.LDS {
 		if st.variant == SotW { // the whole truth: what it doesn't name is gone
-			table.drop(func(r *Resource) bool { _, ok := find(resources, r.Name); return !ok }, c)
+			table.keep(resources, c)
 		}
 	} else {
 		// What was not asked for, or not any more, is ignored.
-		resources = slices.DeleteFunc(resources, func(r *Resource) bool { return !contains(table.names, r.Name) })
+		resources = table.asked(resources)
 	}
 	if len(r.removed) > 0 {
 		table.drop(func(held *Resource) bool { return contains(r.removed, held.Name) }, c)

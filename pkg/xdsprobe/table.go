@@ -39,6 +39,16 @@ func find(resources []*Resource, name string) (int, bool) {
 	})
 }
 
+// seek is find for names that come in order, for which the search goes on at index
+// from. Nearly always what comes is what is held, and the first look finds it.
+func seek(resources []*Resource, from int, name string) (int, bool) {
+	if from < len(resources) && resources[from].Name == name {
+		return from, true
+	}
+	i, ok := find(resources[from:], name)
+	return from + i, ok
+}
+
 // change is what a response did to one or more tables.
 type change struct {
 	set   []convergence.Resource
@@ -74,8 +84,10 @@ func (c *change) empty() bool { return len(c.set)+len(c.gone) == 0 }
 // put holds resources, which are sorted by name and each named once.
 func (t *table) put(resources []*Resource, c *change) {
 	var fresh []*Resource
+	next := 0
 	for _, r := range resources {
-		i, ok := find(t.held, r.Name)
+		i, ok := seek(t.held, next, r.Name)
+		next = i
 		if !ok {
 			c.add(nil, r)
 			fresh = append(fresh, r)
@@ -83,6 +95,7 @@ func (t *table) put(resources []*Resource, c *change) {
 		}
 		c.add(t.held[i], r)
 		t.held[i] = r
+		next++
 	}
 	if len(fresh) == 0 {
 		return
@@ -94,6 +107,34 @@ func (t *table) put(resources []*Resource, c *change) {
 	t.absent = slices.DeleteFunc(t.absent, func(name string) bool {
 		_, ok := find(fresh, name)
 		return ok
+	})
+}
+
+// keep holds no resources but those of these names, which are sorted by name.
+func (t *table) keep(resources []*Resource, c *change) {
+	next := 0
+	t.drop(func(held *Resource) bool {
+		i, ok := seek(resources, next, held.Name)
+		next = i
+		if ok {
+			next++
+		}
+		return !ok
+	}, c)
+}
+
+// asked returns those of resources, which are sorted by name, that are asked for by
+// name. It reuses the slice.
+func (t *table) asked(resources []*Resource) []*Resource {
+	rest := t.names
+	return slices.DeleteFunc(resources, func(r *Resource) bool {
+		if len(rest) > 0 && rest[0] == r.Name { // nearly always
+			rest = rest[1:]
+			return false
+		}
+		i, ok := slices.BinarySearch(rest, r.Name)
+		rest = rest[i:]
+		return !ok
 	})
 }
 
