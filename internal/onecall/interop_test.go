@@ -197,3 +197,51 @@ func selfSigned(t *testing.T) (*tls.Certificate, *x509.CertPool) {
 	roots.AddCert(root)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
+
+// TestCallsInTurn makes calls of all ends on one connection.
+func TestCallsInTurn(t *testing.T) {
+	for _, secured := range []bool{false, true} {
+		c, err := Dial(t.Context(), serve(t, secured))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		md := metadata.Pairs("x-grpc-test-echo-initial", "again", "x-grpc-test-echo-trailing-bin", "\x01\x02")
+		for i := range 100 {
+			request := &testgrpc.SimpleRequest{ResponseSize: 100_000, Payload: &testgrpc.Payload{Body: make([]byte, 80_000)}}
+			want := codes.OK
+			if i%3 == 1 {
+				want = codes.Code(2 + i%10)
+				request.ResponseStatus = &testgrpc.EchoStatus{Code: int32(want), Message: "as asked"}
+			}
+			message, err := proto.Marshal(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.Open("/grpc.testing.TestService/UnaryCall", md), c.Send(message), c.CloseSend()); err != nil {
+				t.Fatal(err)
+			}
+			b, err := c.Receive()
+			if want == codes.OK {
+				if err != nil {
+					t.Fatalf("call %d: %v", i, err)
+				}
+				var response testgrpc.SimpleResponse
+				if err := proto.Unmarshal(b.ReadOnlyData(), &response); err != nil || len(response.GetPayload().GetBody()) != 100_000 {
+					t.Fatalf("call %d: %d bytes, %v", i, len(response.GetPayload().GetBody()), err)
+				}
+				b.Free()
+				if _, err = c.Receive(); errors.Is(err, io.EOF) {
+					err = nil
+				}
+			}
+			if status.Code(err) != want || !c.Answered() {
+				t.Fatalf("call %d: got %v, answered %v; want %v", i, err, c.Answered(), want)
+			}
+			if got := c.Trailer().Get("x-grpc-test-echo-trailing-bin"); len(got) != 1 || got[0] != "\x01\x02" {
+				t.Fatalf("call %d: trailer %q", i, got)
+			}
+			c.Again()
+		}
+	}
+}

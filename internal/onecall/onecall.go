@@ -1,13 +1,13 @@
-// Package onecall is a gRPC client for one call on a connection of its own, of
-// which a process holds thousands: nearly all the time each waits for the next
-// message, and then it costs a goroutine and a few kB, but no buffers. Everything
+// Package onecall is a gRPC client for one call at a time on a connection of its
+// own, of which a process holds thousands: nearly all the time each waits for the
+// next message, and then it costs a goroutine and a few kB, but no buffers. Everything
 // happens on the goroutine that receives; only what others send, pings and the end
 // of the context come from elsewhere.
 //
 // It speaks gRPC over HTTP/2 as https://github.com/grpc/grpc describes it in
 // doc/PROTOCOL-HTTP2.md, with frames and header compression by golang.org/x/net,
 // and is tested with gRPC's interoperability cases. Left out: name resolution,
-// balancing, retries, compression, proxies; and more than one call.
+// balancing, retries, compression, proxies; and calls side by side.
 package onecall
 
 import (
@@ -40,7 +40,7 @@ const (
 
 	defaultWindow = 65535 // RFC 9113, 6.9.2
 	headerTable   = 4096  // RFC 9113, 6.5.2
-	streamID      = 1     // of the only stream
+	firstStream   = 1     // a client's streams have odd numbers (RFC 9113, 5.1.1)
 
 	// maxHeaderList is what grpc-go's client takes.
 	maxHeaderList = 16 << 20
@@ -54,7 +54,7 @@ type Options struct {
 	Keepalive time.Duration // HTTP/2 pings on an idle connection; 0 means none
 }
 
-// Conn is a connection with at most one call on it.
+// Conn is a connection with at most one call on it at a time.
 type Conn struct {
 	// fixed after Dial
 	ctx     context.Context // of the call
@@ -71,6 +71,8 @@ type Conn struct {
 	over     error // how the call ended, io.EOF for OK
 	answered bool  // by a status of the server's
 	taken    int64 // of the budget, for a message
+
+	stream atomic.Uint32 // of the call, or of the next one
 
 	read atomic.Int64 // when the last frame came, since begun
 	cut  atomic.Pointer[error]
@@ -95,6 +97,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{ctx: ctx, conn: conn, options: o}
+	c.stream.Store(firstStream)
 	if err := c.handshake(connecting); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -203,6 +206,25 @@ func (c *Conn) Open(method string, md metadata.MD) error {
 	return c.writeHeaders(fields)
 }
 
+// Again makes way for another call once the server has answered the last one: Open
+// begins it, and the connection is served by Receive meanwhile. It is for who
+// receives.
+func (c *Conn) Again() {
+	c.header, c.trailer, c.over, c.answered = nil, nil, nil, false
+	c.incoming = incoming{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := &c.outgoing
+	if o.opened && !o.closed {
+		// The server did not wait for all that was to be said. What cannot be sent
+		// is found out by reading.
+		_ = c.write(func(b []byte) []byte { return c.appendCancel(b) })
+	}
+	o.opened, o.closing, o.closed, o.pending = false, false, false, nil
+	o.window = o.initial
+	c.stream.Add(2)
+}
+
 // Header returns what the server sent before its first message, as of the last
 // return of Receive; nil before.
 func (c *Conn) Header() metadata.MD { return c.header }
@@ -239,8 +261,7 @@ func (c *Conn) Close() error {
 	c.ping.stop()
 	if c.over == nil && c.outgoing.opened {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(goodbye))
-		b := appendFrame(nil, http2.FrameRSTStream, 0, streamID, 4)
-		_, _ = c.conn.Write(appendUint32(b, uint32(http2.ErrCodeCancel)))
+		_, _ = c.conn.Write(c.appendCancel(nil))
 	}
 	c.giveBack()
 	c.in.release()

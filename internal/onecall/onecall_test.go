@@ -358,3 +358,45 @@ func TestRecordsAreReadOneByOne(t *testing.T) {
 		}
 	}
 }
+
+func TestBetweenCalls(t *testing.T) {
+	c, p := meet(t, Options{}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 3})
+	if err := c.Send([]byte("longer than the window")); err != nil {
+		t.Fatal(err)
+	}
+	p.headers(true, ":status", "200", "content-type", "application/grpc", "grpc-status", "0")
+	if _, err := c.Receive(); !errors.Is(err, io.EOF) {
+		t.Fatalf("got %v, want EOF", err)
+	}
+	c.Again()
+	if reset := until[*http2.RSTStreamFrame](p); reset.StreamID != 1 || reset.ErrCode != http2.ErrCodeCancel {
+		t.Fatalf("got %v", reset)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Receive()
+		ended <- err
+	}()
+	p.check(p.WriteRSTStream(1, http2.ErrCodeNo)) // of the call that is over
+	p.check(p.WriteWindowUpdate(1, 1000))
+	p.check(p.WritePing(false, [8]byte{7}))
+	if ping := until[*http2.PingFrame](p); !ping.IsAck() || ping.Data[0] != 7 {
+		t.Fatalf("got %v", ping)
+	}
+	if err := c.Open("/a.B/D", nil); err != nil {
+		t.Fatal(err)
+	}
+	if headers := until[*http2.MetaHeadersFrame](p); headers.StreamID != 3 {
+		t.Fatalf("got stream %d", headers.StreamID)
+	}
+	if err := c.Send([]byte("also longer than the window")); err != nil {
+		t.Fatal(err)
+	}
+	if data := until[*http2.DataFrame](p); data.StreamID != 3 || len(data.Data()) != 3 {
+		t.Fatalf("got %d bytes on stream %d, want 3", len(data.Data()), data.StreamID)
+	}
+	p.check(p.WriteGoAway(1, http2.ErrCodeNo, nil))
+	if err := <-ended; status.Code(err) != codes.Unavailable || c.Answered() {
+		t.Fatalf("got %v, want %v", err, codes.Unavailable)
+	}
+}

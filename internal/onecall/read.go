@@ -115,7 +115,7 @@ func (c *Conn) next() (mem.Buffer, error) {
 func (c *Conn) frame(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
-		if f.StreamID == streamID {
+		if f.StreamID == c.stream.Load() {
 			return c.headers(f)
 		}
 	case *http2.SettingsFrame:
@@ -131,11 +131,11 @@ func (c *Conn) frame(frame http2.Frame) error {
 			})
 		}
 	case *http2.RSTStreamFrame:
-		if f.StreamID == streamID {
+		if f.StreamID == c.stream.Load() {
 			return c.reset(f.ErrCode)
 		}
 	case *http2.GoAwayFrame: // a call that the server has seen goes on
-		if f.LastStreamID < streamID {
+		if f.LastStreamID < c.stream.Load() {
 			return status.Errorf(codes.Unavailable, "the server went away: %v %s", f.ErrCode, f.DebugData())
 		}
 	case *http2.PushPromiseFrame:
@@ -177,7 +177,7 @@ func (c *Conn) data(head http2.FrameHeader) error {
 			return fmt.Errorf("%w: more padding than frame", errProtocol)
 		}
 	}
-	if head.StreamID != streamID || c.header == nil {
+	if head.StreamID != c.stream.Load() || c.header == nil {
 		return fmt.Errorf("%w: data on stream %d before its headers", errProtocol, head.StreamID)
 	}
 	in.frame, in.padding, in.last = length-padding, padding, head.Flags.Has(http2.FlagDataEndStream)

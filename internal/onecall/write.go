@@ -114,23 +114,24 @@ func (c *Conn) flush(messages ...[]byte) error {
 	o := &c.outgoing
 	return c.write(func(b []byte) []byte {
 		b = c.grant(b, c.options.Window/16)
-		b = o.appendPending(b)
+		stream := c.stream.Load()
+		b = o.appendPending(b, stream)
 		for _, m := range messages {
-			b = o.appendMessage(b, m)
+			b = o.appendMessage(b, stream, m)
 		}
 		if o.closing && !o.closed && len(o.pending) == 0 {
 			o.closed = true
-			b = appendFrame(b, http2.FrameData, http2.FlagDataEndStream, streamID, 0)
+			b = appendFrame(b, http2.FrameData, http2.FlagDataEndStream, c.stream.Load(), 0)
 		}
 		return b
 	})
 }
 
 // appendPending adds what is pending as far as the windows allow.
-func (o *outgoing) appendPending(b []byte) []byte {
+func (o *outgoing) appendPending(b []byte, stream uint32) []byte {
 	for len(o.pending) > 0 && min(o.window, o.connWindow) > 0 {
 		n := min(o.window, o.connWindow, int64(o.maxFrame), int64(len(o.pending)))
-		b = o.appendData(b, o.pending[:n], nil)
+		b = o.appendData(b, stream, o.pending[:n], nil)
 		o.pending = o.pending[n:]
 	}
 	if len(o.pending) == 0 {
@@ -140,22 +141,22 @@ func (o *outgoing) appendPending(b []byte) []byte {
 }
 
 // appendMessage adds a message, or makes it pending.
-func (o *outgoing) appendMessage(b, message []byte) []byte {
+func (o *outgoing) appendMessage(b []byte, stream uint32, message []byte) []byte {
 	var prefix [5]byte
 	binary.BigEndian.PutUint32(prefix[1:], uint32(len(message)))
 	if len(o.pending) == 0 && int64(len(prefix)+len(message)) <= min(o.window, o.connWindow, int64(o.maxFrame)) {
-		return o.appendData(b, prefix[:], message)
+		return o.appendData(b, stream, prefix[:], message)
 	}
 	o.pending = append(append(o.pending, prefix[:]...), message...)
-	return o.appendPending(b)
+	return o.appendPending(b, stream)
 }
 
 // appendData adds a DATA frame of two parts.
-func (o *outgoing) appendData(b, first, second []byte) []byte {
+func (o *outgoing) appendData(b []byte, stream uint32, first, second []byte) []byte {
 	n := len(first) + len(second)
 	o.window -= int64(n)
 	o.connWindow -= int64(n)
-	b = appendFrame(b, http2.FrameData, 0, streamID, n)
+	b = appendFrame(b, http2.FrameData, 0, stream, n)
 	return append(append(b, first...), second...)
 }
 
@@ -167,7 +168,7 @@ func (c *Conn) grant(b []byte, least int32) []byte {
 		return b
 	}
 	c.outgoing.received = 0
-	return appendWindowUpdate(appendWindowUpdate(b, 0, n), streamID, n)
+	return appendWindowUpdate(appendWindowUpdate(b, 0, n), c.stream.Load(), n)
 }
 
 // granted takes the increment of a window.
@@ -178,7 +179,7 @@ func (c *Conn) granted(stream uint32, n uint32) error {
 	switch stream {
 	case 0:
 		o.connWindow += int64(n)
-	case streamID:
+	case c.stream.Load():
 		o.window += int64(n)
 	}
 	if len(o.pending) == 0 {
@@ -217,7 +218,9 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	return c.flush()
 }
 
-// writeHeaders opens the stream. The caller holds mu.
+// writeHeaders opens the stream. The caller holds mu. Its encoder begins with an
+// empty table, which a later call's may although the server's table is not: entries
+// count from the newest, and the oldest go first (RFC 7541, 2.3.3 and 4.4).
 func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
 	o := &c.outgoing
 	var block bytes.Buffer
@@ -231,6 +234,7 @@ func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
 		}
 	}
 	o.opened = true
+	stream := c.stream.Load()
 	return c.write(func(b []byte) []byte {
 		kind := http2.FrameHeaders
 		for rest := block.Bytes(); kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
@@ -240,7 +244,7 @@ func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
 			if len(rest) == 0 {
 				flags = http2.FlagHeadersEndHeaders // and FlagContinuationEndHeaders
 			}
-			b = append(appendFrame(b, kind, flags, streamID, len(part)), part...)
+			b = append(appendFrame(b, kind, flags, stream, len(part)), part...)
 		}
 		return b
 	})
@@ -250,6 +254,11 @@ func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, stream uint32, length int) []byte {
 	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
 	return appendUint32(b, stream)
+}
+
+// appendCancel adds the frame that cancels the call.
+func (c *Conn) appendCancel(b []byte) []byte {
+	return appendUint32(appendFrame(b, http2.FrameRSTStream, 0, c.stream.Load(), 4), uint32(http2.ErrCodeCancel))
 }
 
 func appendUint32(b []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(b, v) }

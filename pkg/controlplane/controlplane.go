@@ -99,7 +99,8 @@ type Probes interface {
 // of its own that stays open until Close.
 type Issuer interface {
 	// Issue sends one request; it does not retry. Issued.Sent is taken when the
-	// connection is up: dialling is not the authority's time.
+	// connection is up: dialling is not the authority's time. With an error it says
+	// whether the request was sent: it is zero if not.
 	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
 	Close() error
 }

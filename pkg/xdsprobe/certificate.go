@@ -99,8 +99,10 @@ func (c *certificate) obtain(ctx context.Context, event *Certificate) (time.Dura
 		return 0, err
 	}
 	called := time.Now()
-	s.store.counters.CertificateRequests.Add(1)
 	issued, err := s.config.Issuer.Issue(ctx, token, c.pending.csrPEM)
+	if !issued.Sent.IsZero() {
+		s.store.counters.CertificateRequests.Add(1)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("requesting a certificate: %w", err)
 	}

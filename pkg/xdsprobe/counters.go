@@ -26,6 +26,6 @@ type Counters struct {
 	Nacks     atomic.Int64
 	Wasted    atomic.Int64 // responses of which every resource was held already
 
-	CertificateRequests atomic.Int64
+	CertificateRequests atomic.Int64 // sent, and over
 	Certificates        atomic.Int64 // received and verified
 }

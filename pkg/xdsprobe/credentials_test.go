@@ -79,7 +79,7 @@ func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (Issue
 	if len(a.fails) > 0 {
 		err := a.fails[0]
 		a.fails = a.fails[1:]
-		return Issued{}, err
+		return Issued{Sent: sent}, err
 	}
 	block, _ := pem.Decode(csrPEM)
 	csr := must(x509.ParseCertificateRequest(block.Bytes))

@@ -84,7 +84,8 @@ type Issued struct {
 }
 
 // Issuer sends a certificate signing request once; a sidecar does the retries.
-// Errors that carry a gRPC status are told apart by it.
+// Errors that carry a gRPC status are told apart by it; with an error Issued.Sent
+// says whether the request was sent.
 type Issuer interface {
 	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
 }

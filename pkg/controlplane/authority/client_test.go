@@ -1,0 +1,240 @@
+package authority
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	securityv1 "istio.io/api/security/v1alpha1"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// service is a certificate authority that notes what it is asked and from where.
+type service struct {
+	securityv1.UnimplementedIstioCertificateServiceServer
+	answer func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error)
+
+	address string
+	root    []byte
+	open    *listener
+
+	mu      sync.Mutex
+	peers   []string
+	headers metadata.MD // of the last request
+	asked   *securityv1.IstioCertificateRequest
+}
+
+func (s *service) CreateCertificate(ctx context.Context, r *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+	from, _ := peer.FromContext(ctx)
+	s.mu.Lock()
+	s.peers = append(s.peers, from.Addr.String())
+	s.headers, _ = metadata.FromIncomingContext(ctx)
+	s.asked = r
+	s.mu.Unlock()
+	return s.answer(ctx, r)
+}
+
+// listener keeps what it accepts, so that it can be cut off.
+type listener struct {
+	net.Listener
+	mu       sync.Mutex
+	accepted []net.Conn
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.accepted = append(l.accepted, conn)
+	}
+	return conn, err
+}
+
+func (l *listener) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.accepted {
+		_ = conn.Close()
+	}
+}
+
+// connections are the different connections over which requests came.
+func (s *service) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(slices.Compact(slices.Clone(s.peers)))
+}
+
+// serve starts an authority that signs everything.
+func serve(t *testing.T, options ...grpc.ServerOption) *service {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	g.Expect(err).NotTo(HaveOccurred())
+	bound, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	s := &service{
+		open:    &listener{Listener: bound},
+		address: bound.Addr().String(),
+		root:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		answer: func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+			return &securityv1.IstioCertificateResponse{CertChain: []string{"leaf", "root"}}, nil
+		},
+	}
+	secured := credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	server := grpc.NewServer(append(options, grpc.Creds(secured))...)
+	securityv1.RegisterIstioCertificateServiceServer(server, s)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(s.open) }()
+	t.Cleanup(func() {
+		server.Stop()
+		g.Expect(<-done).To(Succeed())
+	})
+	return s
+}
+
+func (s *service) client(t *testing.T) *Client {
+	t.Helper()
+	c, err := New(controlplane.Sidecar{
+		Address: s.address, ServerName: "authority", RootPEM: s.root,
+		Headers: map[string]string{"ClusterID": "one"}, CertificateLifetime: time.Hour,
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestIssueOverOneConnection(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	c := s.client(t)
+	for range 3 {
+		before := time.Now()
+		issued, err := c.Issue(t.Context(), "secret", []byte("csr"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(issued.Chain).To(Equal([][]byte{[]byte("leaf"), []byte("root")}))
+		g.Expect(issued.Sent).To(BeTemporally(">=", before))
+		g.Expect(issued.Received).To(And(BeTemporally(">", issued.Sent), BeTemporally("<=", time.Now())))
+	}
+	g.Expect(s.peers).To(HaveLen(3))
+	g.Expect(s.connections()).To(Equal(1))
+	g.Expect(s.headers.Get("authorization")).To(Equal([]string{"Bearer secret"}))
+	g.Expect(s.headers.Get("clusterid")).To(Equal([]string{"one"}))
+	g.Expect(s.asked.GetCsr()).To(Equal("csr"))
+	g.Expect(s.asked.GetValidityDuration()).To(BeEquivalentTo(3600))
+}
+
+func TestFailureEndsTheConnection(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	c := s.client(t)
+	signing := s.answer
+	s.answer = func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+		return nil, status.Error(codes.Unauthenticated, "who are you")
+	}
+	issued, err := c.Issue(t.Context(), "", nil)
+	g.Expect(status.Code(err)).To(Equal(codes.Unauthenticated))
+	g.Expect(err).To(MatchError(ContainSubstring("who are you")))
+	g.Expect(issued.Sent).NotTo(BeZero(), "it was sent")
+	s.answer = signing
+	_, err = c.Issue(t.Context(), "", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.connections()).To(Equal(2))
+}
+
+func TestConnectionThatEndedIsReplaced(t *testing.T) {
+	g := NewWithT(t)
+	first := serve(t)
+	c := first.client(t)
+	_, err := c.Issue(t.Context(), "", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	first.open.cut()
+	g.Eventually(c.link.over).Should(BeTrue())
+	_, err = c.Issue(t.Context(), "", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(first.connections()).To(Equal(2))
+}
+
+func TestIssueEndsWithItsContext(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	c := s.client(t)
+	asked := make(chan struct{})
+	s.answer = func(ctx context.Context, _ *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-asked
+		cancel()
+	}()
+	issued, err := c.Issue(ctx, "", nil)
+	g.Expect(err).To(MatchError(context.Canceled))
+	g.Expect(issued.Sent).NotTo(BeZero())
+}
+
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	c := s.client(t)
+	asked := make(chan struct{})
+	s.answer = func(ctx context.Context, _ *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	go func() {
+		<-asked
+		_ = c.Close()
+	}()
+	_, err := c.Issue(t.Context(), "", nil)
+	g.Expect(err).To(HaveOccurred())
+}
+
+func TestNobodyListens(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(listener.Close()).To(Succeed())
+	s.address = listener.Addr().String()
+	issued, err := s.client(t).Issue(t.Context(), "", nil)
+	g.Expect(status.Code(err)).To(Equal(codes.Unavailable))
+	g.Expect(issued.Sent).To(BeZero(), "nothing was sent")
+}
+
+func TestRootsWithoutCertificate(t *testing.T) {
+	_, err := New(controlplane.Sidecar{RootPEM: []byte("none")})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no certificate in it")))
+}
