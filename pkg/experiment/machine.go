@@ -67,6 +67,25 @@ func Requirements(ctx context.Context, programs component.Options, controlPlane 
 	return req, nil
 }
 
+// SidecarPrograms are the programs of real sidecars of a control plane's mesh.
+func SidecarPrograms(ctx context.Context, programs component.Options, controlPlane string) ([]doctor.Program, error) {
+	var all []doctor.Program
+	for _, name := range realPrograms(controlPlane) {
+		st, err := component.Find(ctx, programs, name)
+		if err != nil {
+			return nil, err
+		}
+		p := doctor.Program{Name: name, Path: st.Path, Problem: st.Problem, Pip: st.Source == component.SourcePip}
+		if p.Pip {
+			if err := component.CheckPip(ctx); err != nil {
+				p.Problem = "is not there and cannot be installed: " + firstLine(err)
+			}
+		}
+		all = append(all, p)
+	}
+	return all, ctx.Err()
+}
+
 // goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
 func goCache() string {
 	if dir := os.Getenv("GOCACHE"); dir != "" {
@@ -94,6 +113,11 @@ func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) er
 		return err
 	}
 	req.Dirs[0].Bytes = records
+	if req.RealSidecars = largest.RealSidecars > 0; req.RealSidecars {
+		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, largest.ControlPlane); err != nil {
+			return err
+		}
+	}
 	results := doctor.Check(ctx, req)
 	for _, result := range results {
 		if result.Status == doctor.Warning {
