@@ -29,12 +29,16 @@ type Client struct {
 	headers  metadata.MD
 	lifetime time.Duration
 
-	ctx   context.Context // of all connections
-	close context.CancelFunc
-
 	mu   sync.Mutex // held while a request is under way
 	link *link      // nil when there is no connection
+
+	ending sync.Mutex         // never held for long
+	closed bool               // guarded by ending, as is cut
+	cut    context.CancelFunc // ends the newest connection; nil before the first
 }
+
+// errClosed is the error of requests after Close.
+var errClosed = status.Error(codes.Canceled, "the client of the certificate authority is closed")
 
 var _ controlplane.Issuer = (*Client)(nil)
 
@@ -53,7 +57,6 @@ func New(s controlplane.Sidecar) (*Client, error) {
 	for k, v := range s.Headers {
 		c.headers.Set(k, v)
 	}
-	c.ctx, c.close = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -129,7 +132,12 @@ func (c *Client) ask(ctx context.Context, token string, request []byte) (issued 
 
 // Close ends the connection.
 func (c *Client) Close() error {
-	c.close()
+	c.ending.Lock()
+	c.closed = true
+	if c.cut != nil {
+		c.cut()
+	}
+	c.ending.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.link != nil {
@@ -158,7 +166,15 @@ type answer struct {
 
 // connect makes a connection that outlives ctx.
 func (c *Client) connect(ctx context.Context) (*link, error) {
-	living, cut := context.WithCancel(c.ctx)
+	living, cut := context.WithCancel(context.WithoutCancel(ctx))
+	c.ending.Lock()
+	closed := c.closed
+	c.cut = cut
+	c.ending.Unlock()
+	if closed {
+		cut()
+		return nil, errClosed
+	}
 	defer context.AfterFunc(ctx, cut)()
 	conn, err := onecall.Dial(living, c.options)
 	if err != nil {

@@ -220,6 +220,8 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}()
 	_, err := c.Issue(t.Context(), "", nil)
 	g.Expect(err).To(HaveOccurred())
+	_, err = c.Issue(t.Context(), "", nil)
+	g.Expect(err).To(MatchError(errClosed))
 }
 
 func TestNobodyListens(t *testing.T) {
