@@ -20,8 +20,15 @@ type board struct {
 // row is a headline with panels under it.
 type row struct {
 	title  string
+	width  uint32 // of each panel
 	panels []panel
 }
+
+// thirds is a row of panels three abreast.
+func thirds(title string, panels ...panel) row { return row{title, fullWidth / 3, panels} }
+
+// halves is a row of panels two abreast.
+func halves(title string, panels ...panel) row { return row{title, fullWidth / 2, panels} }
 
 // tag is on all of scaler's dashboards, and on nobody else's.
 const tag = "scaler"
@@ -52,7 +59,7 @@ func (b board) JSON() ([]byte, error) {
 	for _, r := range b.rows {
 		builder.WithRow(dashboard.NewRowBuilder(r.title).Id(next()))
 		for _, p := range r.panels {
-			builder.WithPanel(p.builder(next()))
+			builder.WithPanel(p.draw(p, next(), r.width))
 		}
 	}
 	built, err := builder.Build()
@@ -75,7 +82,7 @@ func encode(built dashboard.Dashboard) ([]byte, error) {
 	list := document["annotations"].(map[string]any)["list"].([]any)
 	for i, a := range annotations {
 		entry := list[i].(map[string]any)
-		entry["step"], entry["titleFormat"], entry["textFormat"], entry["tagKeys"] = a.step, a.title, a.text, a.tags
+		entry["step"], entry["titleFormat"], entry["textFormat"], entry["tagKeys"] = annotationStep, a.title, a.text, a.tags
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -119,22 +126,26 @@ func variables() []cog.Builder[dashboard.VariableModel] {
 
 // annotation marks times on every panel.
 type annotation struct {
-	name, expr        string
+	name              string
+	expr              promql
 	on                bool
 	title, text, tags string
-	step              string // else Grafana asks for one value a minute, and phases are shorter
 	color             string
 }
 
+// annotationStep is how often there may be one: by itself Grafana asks for a value
+// a minute, and phases are shorter.
+const annotationStep = "1s"
+
 var annotations = []annotation{
 	{
-		name: "Phases", on: true, color: "blue", step: "1s",
-		expr:  `scaler_phase_info{` + chosen + `,phase=~"$phase",phase!="none"}`,
+		name: "Phases", on: true, color: "blue",
+		expr:  metric("scaler_phase_info", byPhase, `phase!="none"`),
 		title: "{{phase}}", text: "{{run}}", tags: "run,mode,phase",
 	},
 	{
-		name: "Runs", color: "purple", step: "1s",
-		expr:  `max by (run, mode, control_plane, pods, mtls, scope, authz) (scaler_run_info{` + chosen + `})`,
+		name: "Runs", color: "purple",
+		expr:  aggregate("max", metric("scaler_run_info"), "control_plane", "pods", "mtls", "scope", "authz").expr,
 		title: "{{run}}", text: "{{control_plane}}, {{pods}} pods, mTLS {{mtls}}, scope {{scope}}, authorization {{authz}}", tags: "run,mode",
 	},
 }
@@ -143,6 +154,6 @@ func (a annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().
 		Name(a.name).Enable(a.on).IconColor(a.color).
 		Datasource(source).
-		Expr(a.expr).
-		Target(prometheus.NewDataqueryBuilder().Expr(a.expr).Interval(a.step).RefId("Annotation"))
+		Expr(string(a.expr)).
+		Target(prometheus.NewDataqueryBuilder().Expr(string(a.expr)).Interval(annotationStep).RefId("Annotation"))
 }

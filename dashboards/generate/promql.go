@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// promql is an expression of Prometheus's query language, or a part of one.
+type promql string
+
+// chosen are the label matchers for what the reader has chosen.
+const chosen = `run=~"$run",mode=~"$mode"`
+
+// metrics select a metric by its name, and by matchers more, within what the
+// reader has chosen.
+type metrics func(name string, matchers ...string) promql
+
+// of are the metrics that have these matchers in common.
+func of(matchers ...string) metrics {
+	return func(name string, more ...string) promql {
+		return promql(name + "{" + strings.Join(slices.Concat([]string{chosen}, matchers, more), ",") + "}")
+	}
+}
+
+var (
+	metric  = of()                              // anybody's
+	own     = of(`job=~"$control_plane"`)       // the control plane's, as it tells
+	process = of(`component=~"$control_plane"`) // the control plane's, as seen from outside
+)
+
+// byPhase is the matcher for the phases that the reader has chosen, and inPhase
+// is 1 in them.
+const byPhase = `phase=~"$phase"`
+
+var inPhase = metric("scaler_phase_info", byPhase)
+
+// last is the last value over the chosen time, for tables.
+func last(selected promql) promql { return "last_over_time(" + selected + "[$__range])" }
+
+// query is one question of a panel.
+type query struct {
+	expr promql
+	by   []string // labels beside run and mode that tell its results apart
+	name string   // tells them from those of the panel's other queries; of a table, the column
+}
+
+// as is the query with a name.
+func (q query) as(name string) query {
+	q.name = name
+	return q
+}
+
+// legend is what its lines are called.
+func (q query) legend() string {
+	words := []string{"{{run}}"}
+	for _, label := range q.by {
+		words = append(words, "{{"+label+"}}")
+	}
+	if q.name != "" {
+		words = append(words, q.name)
+	}
+	return strings.Join(words, " ")
+}
+
+// phased leaves of an expression what lies in the phases that the reader has chosen.
+func phased(expr promql) promql { return "(" + expr + ") and on (run, mode) " + inPhase }
+
+// aggregate lays series together, but for these labels beside run and mode.
+func aggregate(operator string, expr promql, by ...string) query {
+	labels := strings.Join(append([]string{"run", "mode"}, by...), ", ")
+	return query{expr: promql(fmt.Sprintf("%s by (%s) (%s)", operator, labels, expr)), by: by}
+}
+
+// sum adds gauges up.
+func sum(selected promql, by ...string) query { return aggregate("sum", selected, by...) }
+
+// rate adds up what counters count per second.
+func rate(counters promql, by ...string) query {
+	return sum("rate("+counters+"[$__rate_interval])", by...)
+}
+
+// combine is a with an operator and b.
+func combine(a query, operator promql, b query) query {
+	a.expr += " " + operator + " " + b.expr
+	return a
+}
+
+// ratio is a by b; where b is 0 there is none.
+func ratio(a, b query) query {
+	b.expr = "(" + b.expr + " > 0)"
+	return combine(a, "/", b)
+}
+
+// mean is the mean of what a histogram or summary counts, from its sum and its
+// count; where nothing was counted there is none.
+func mean(from metrics, name string, by ...string) query {
+	return ratio(rate(from(name+"_sum"), by...), rate(from(name+"_count"), by...))
+}
+
+// quantile is a quantile of native histograms that were added up.
+func quantile(q float64, histograms query) query {
+	histograms.expr = promql(fmt.Sprintf("histogram_quantile(%g, %s)", q, histograms.expr))
+	return histograms
+}
+
+// quantiles are three quantiles of one of scaler's native histograms.
+func quantiles(name string) []query {
+	var all []query
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		all = append(all, quantile(q, rate(metric(name))).as(percentile(q)))
+	}
+	return all
+}
+
+// percentile is what a quantile is called: p50.
+func percentile(q float64) string { return fmt.Sprintf("p%g", 100*q) }
