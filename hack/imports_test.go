@@ -13,7 +13,7 @@ import (
 var floors = [][]string{
 	{ // ground
 		"docs", "internal/doctor", "internal/onecall", "internal/process", "kwok", "dashboards",
-		"pkg/convergence", "pkg/record", "pkg/stats", "pkg/topology",
+		"pkg/convergence", "pkg/output", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
 		"pkg/component", "pkg/cluster", "pkg/controlplane", "pkg/rollout", "pkg/observe", "pkg/xdsprobe",
@@ -61,7 +61,7 @@ var strangers = []struct {
 		"simulated sidecars need neither Kubernetes nor one particular mesh",
 	},
 	{
-		[]string{"pkg/topology", "pkg/convergence", "internal/process", "internal/doctor"},
+		[]string{"pkg/topology", "pkg/convergence", "pkg/output", "internal/process", "internal/doctor"},
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
 		"the ground speaks plain types",
 	},

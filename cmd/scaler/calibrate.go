@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
 )
 
@@ -70,14 +71,14 @@ in a way that is not known and explained.`,
 	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder of ready programs ($SCALER_BIN_DIR)")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, json, yaml or markdown")
-	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": report.Formats} {
+	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
 }
 
 func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	if o.fidelity {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/compare"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -63,7 +64,7 @@ the bound that noise explains is said, and does not fail.`,
 	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
 	f.StringVar(&o.published, "published", "", "lay published figures of this `NAME` beside those of one folder or two, and test nothing")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(compare.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	if names, err := compare.Published(); err == nil {
 		_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -75,7 +76,7 @@ the bound that noise explains is said, and does not fail.`,
 var errBound = errors.New("bounds missed")
 
 func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := parseOutput(o.output, compare.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("published") {

@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
 )
 
@@ -77,7 +78,7 @@ tested. docs/definitions.md says what each figure means.`,
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
-		"output": report.Formats, "preset": {experiment.StagesPreset},
+		"output": output.Formats, "preset": {experiment.StagesPreset},
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
 		"topology":      {experiment.PairTopology, experiment.StarTopology, experiment.ChainTopology},
 		"variants":      {experiment.VariantNone, experiment.VariantPermissive, experiment.VariantStrict},
@@ -90,7 +91,7 @@ tested. docs/definitions.md says what each figure means.`,
 
 // parse makes the spec of the flags.
 func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	if o.spec.RPS, err = experiment.ParseRates(o.rps); err != nil {

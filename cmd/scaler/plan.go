@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/capacity"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -59,7 +60,7 @@ times the largest; otherwise it says what to run, and refuses without --force.`,
 	f.BoolVar(&o.Validate, "validate", false, "leave the largest size out, forecast it and lay what was measured beside")
 	f.BoolVar(&o.Force, "force", false, "forecast from too little, or too far")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(capacity.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -97,7 +98,7 @@ var errNotMet = errors.New("no permitted control plane does it in that time and 
 
 // parse checks the flags, and parses those that are text.
 func (o *planOptions) parse(cmd *cobra.Command) error {
-	if err := parseOutput(o.output, capacity.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	given := cmd.Flags().Changed

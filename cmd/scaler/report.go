@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 )
@@ -60,8 +61,8 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	if err != nil {
 		return badFolder(err)
 	}
-	if len(latencies) > 0 && !slices.Contains(report.Formats, o.output) {
-		return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, strings.Join(report.Formats, ", "), latencies[0].Dir)
+	if len(latencies) > 0 && !slices.Contains(output.Formats, o.output) {
+		return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, strings.Join(output.Formats, ", "), latencies[0].Dir)
 	}
 	return report.PrintAll(s.out, o.output, runs, latencies)
 }

@@ -13,6 +13,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 	"scaler.mesh/scaler/pkg/topology"
@@ -93,7 +94,7 @@ The first run builds the programs it needs, which takes a while; see
 		"authz":    {"none", "declared"},
 		"topology": {topology.Star, topology.Layers, topology.Random},
 		"xds":      {"delta", "sotw"},
-		"output":   report.Formats,
+		"output":   output.Formats,
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -126,7 +127,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 
 // complete checks every flag before anything is started.
 func (o *rolloutOptions) complete(cmd *cobra.Command) error {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	for _, name := range []string{"services", "namespaces", "fanout"} {

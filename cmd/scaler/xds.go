@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
 )
 
@@ -62,14 +63,14 @@ port is 15010.`,
 	f.StringVar(&o.spec.Namespace, "namespace", o.spec.Namespace, "{{.Namespace}} of the templates")
 	f.StringVar(&o.spec.MetricsAddress, "metrics-address", "", "`HOST:PORT` that serves scaler's own metrics under /metrics; port 0 takes a free one (default none)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
-	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": report.Formats} {
+	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
 }
 
 func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
 	if err := o.spec.Validate(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -58,15 +59,15 @@ func (m mesh) times() []Limit {
 	}
 	if l := m.limits; l != nil {
 		if rate := l.StreamsPerSecond.At(m.processors); rate > 0 {
-			all = append(all, Limit{Limiter, (m.pods - 1) / (rate * replicas), fmt.Sprintf("%s x %.3g new streams a second", many(m.replicas, "replica"), rate)})
+			all = append(all, Limit{Limiter, (m.pods - 1) / (rate * replicas), fmt.Sprintf("%s x %.3g new streams a second", output.Many(m.replicas, "replica"), rate)})
 		}
 		if rate := l.TokenReviewsPerSecond; rate > 0 {
 			wanted := m.pods*l.TokenReviewsPerSidecar - l.TokenReviewsBurst*replicas
 			all = append(all, Limit{TokenReview, max(0, wanted) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %.3g for each sidecar",
-				many(m.replicas, "replica"), rate, l.TokenReviewsBurst, l.TokenReviewsPerSidecar)})
+				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, l.TokenReviewsPerSidecar)})
 		}
 		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
-			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", many(m.replicas, "replica"), pushes)})
+			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", output.Many(m.replicas, "replica"), pushes)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Seconds, a.Seconds) })
@@ -144,7 +145,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	}
 	chosen := quiet
 	const doubt = "saturated while rolling out, or not known not to be: times are the machine's as much as the control plane's"
-	switch busy := many(len(all)-len(quiet), "run"); {
+	switch busy := output.Many(len(all)-len(quiet), "run"); {
 	case len(quiet) == len(all):
 	case len(sizes) < sizesNeeded:
 		chosen = all
@@ -153,7 +154,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 		s.doubt(rolloutTime, "%s of %d not used: %s", busy, len(all), doubt)
 	}
 	if n := len(s.runs) - len(all); n > 0 {
-		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", many(n, "run"), len(s.runs))
+		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
 	}
 	var x [][]float64
 	var y []float64
@@ -211,11 +212,4 @@ func rolloutSeconds(r *record.Run) *float64 {
 // duration is seconds for reading and for flags.
 func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
-}
-
-func many(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

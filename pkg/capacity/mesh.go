@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -80,7 +81,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		used, seen, bases = append(used, r), append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
 	}
 	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
-		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", many(skipped, "run"), len(chosen))
+		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
 	}
 	sizes := sizesOf(used)
 	if len(sizes) < 2 {
@@ -108,9 +109,9 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case !made.bounded:
 		s.doubt(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
 	case model.astray:
-		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", many(len(sizes), "size"), many(len(used), "run"))
+		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(len(sizes), "size"), output.Many(len(used), "run"))
 	case model.freedom <= 1 && model.within > 0:
-		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", many(len(sizes), "size"), many(len(model.terms), "term"))
+		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(len(sizes), "size"), output.Many(len(model.terms), "term"))
 	}
 	return made, nil
 }
@@ -131,7 +132,7 @@ func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) 
 			good = append(good, r)
 		}
 	}
-	worse := many(len(all)-len(good), "run")
+	worse := output.Many(len(all)-len(good), "run")
 	switch {
 	case len(good) == len(all):
 		return s.runs, true

@@ -1,75 +1,45 @@
 package capacity
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
-	"text/tabwriter"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/pkg/output"
 )
 
-// Formats are what Print takes, the default first.
-var Formats = []string{"table", "json", "yaml", "markdown"}
-
-// Print writes a plan in one of Formats.
+// Print writes a plan in one of output.Formats.
 func Print(w io.Writer, format string, p *Plan) error {
-	switch format {
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(p); err != nil {
-			return fmt.Errorf("writing the plan as JSON: %w", err)
-		}
-		return nil
-	case "yaml":
-		text, err := yaml.Marshal(p)
-		if err != nil {
-			return fmt.Errorf("writing the plan as YAML: %w", err)
-		}
-		_, err = w.Write(text)
-		return err
-	case "table", "markdown":
-		text, err := p.text(format == "markdown")
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(w, text)
-		return err
-	default:
-		return fmt.Errorf("printing a plan as %q: want one of %s", format, strings.Join(Formats, ", "))
-	}
-}
-
-// text is the plan for reading.
-func (p *Plan) text(markdown bool) (string, error) {
 	request, err := p.Request.manifest()
 	if err != nil {
-		return "", err
+		return err
 	}
+	return output.Print(w, format, "a plan", p, func(markdown bool) string { return p.text(request, markdown) })
+}
+
+// text is the plan for reading, the request as its manifest among it.
+func (p *Plan) text(request string, markdown bool) string {
 	var b strings.Builder
 	k := p.Target.Knobs
 	title := fmt.Sprintf("%d pods, %s, mtls %s, scope %s, authz %s (mode %s), on %s %s",
-		p.Target.Pods, many(p.Target.Services, "service"), k.MTLS, k.Scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
-	figures := [][]string{{"figure", "forecast", "low", "high", "grows as"}}
+		p.Target.Pods, output.Many(p.Target.Services, "service"), k.MTLS, k.Scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+	figures := output.Table{Head: []string{"figure", "forecast", "low", "high", "grows as"}}
 	if p.validated() {
-		figures[0] = append(figures[0], "measured", "error")
+		figures.Head = append(figures.Head, "measured", "error")
 	}
 	for _, f := range p.Figures {
 		line := []string{f.Name, amount(f.Unit, &f.Forecast), amount(f.Unit, f.Low), amount(f.Unit, f.High), f.model()}
 		if p.validated() {
 			line = append(line, amount(f.Unit, f.Measured), percent(f.Error))
 		}
-		figures = append(figures, line)
+		figures.Add(line...)
 	}
-	limits := [][]string{{"limit", "takes at least", "because"}}
+	limits := output.Table{Head: []string{"limit", "takes at least", "because"}}
 	for _, l := range p.Limits {
-		limits = append(limits, []string{l.Name, amount(secondsUnit, &l.Seconds), l.Rule})
+		limits.Add(l.Name, amount(secondsUnit, &l.Seconds), l.Rule)
 	}
 	heading, fence := "", ""
 	if markdown {
@@ -88,12 +58,12 @@ func (p *Plan) text(markdown bool) (string, error) {
 			b.WriteString("\n")
 		}
 		if markdown {
-			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, escaped(d.Text))
+			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, shown(d.Text, true))
 		} else {
-			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, plain(d.Text))
+			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, shown(d.Text, false))
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 func (p *Plan) validated() bool {
@@ -109,7 +79,7 @@ func (p *Plan) validated() bool {
 func (p *Plan) runs() string {
 	var parts []string
 	for _, s := range p.Runs {
-		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, many(s.Runs, "run")))
+		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, output.Many(s.Runs, "run")))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -144,7 +114,7 @@ func (f Figure) model() string {
 // sentence is the request in words.
 func (r Request) sentence() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Ask for %s", many(r.Replicas, "replica"))
+	fmt.Fprintf(&b, "Ask for %s", output.Many(r.Replicas, "replica"))
 	if t := r.RolloutSeconds; t != nil {
 		fmt.Fprintf(&b, "; the rollout then takes %s", amount(secondsUnit, &t.Forecast))
 		if t.High != nil {
@@ -171,33 +141,13 @@ func (r Request) manifest() (string, error) {
 	return string(text), nil
 }
 
-// grid is a table, its first row the head.
-func grid(rows [][]string, markdown bool) string {
-	var b strings.Builder
-	for _, row := range rows {
-		for i := range row {
-			row[i] = shown(row[i], markdown)
-		}
-	}
+// grid is a table in which figures, too, align left: words stand among them.
+func grid(t output.Table, markdown bool) string {
+	t.Left = len(t.Head) - 1
 	if markdown {
-		for i, row := range rows {
-			b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-			if i == 0 {
-				b.WriteString(strings.Repeat("| --- ", len(row)) + "|\n")
-			}
-		}
-		return b.String()
+		return output.EscapedTildes(t.Markdown())
 	}
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	for i, row := range rows {
-		line := strings.Join(row, "\t")
-		if i == 0 {
-			line = strings.ToUpper(line)
-		}
-		fmt.Fprintln(w, line)
-	}
-	w.Flush() // to memory: cannot fail
-	return b.String()
+	return t.Text()
 }
 
 // amount prints a figure of a unit with three digits; "-" for none.
@@ -239,37 +189,12 @@ func percent(v *float64) string {
 }
 
 // digits prints three digits and no exponent.
-func digits(v float64) string {
-	decimals := 2
-	switch a := math.Abs(v); {
-	case a >= 99.95:
-		decimals = 0
-	case a >= 9.995:
-		decimals = 1
-	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
-}
+func digits(v float64) string { return output.Digits(v, 2) }
 
-// shown is s, which may be a record's, in a table or in Markdown.
+// shown is s, which may be a record's, in Markdown or for a terminal.
 func shown(s string, markdown bool) string {
 	if markdown {
-		return escaped(s)
+		return output.EscapedTildes(output.Escaped(s))
 	}
-	return plain(s)
+	return output.Plain(s)
 }
-
-// plain is s on one line, with nothing in it that a terminal would obey.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-var markdownEscapes = strings.NewReplacer(
-	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`, "~", `\~`)
-
-// escaped is s as Markdown shows it unchanged.
-func escaped(s string) string { return markdownEscapes.Replace(plain(s)) }

@@ -3,6 +3,7 @@ package capacity
 import (
 	"slices"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -32,9 +33,9 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	case len(upper.sizes()) >= sizesNeeded && len(lacks(upper.sizes(), target)) > len(lacks(s.sizes(), target)):
 		s.doubt("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller ones are used all the same, though they cost less than a line to larger ones has it", rest[0].Spec.Pods)
 	case len(upper.sizes()) < sizesNeeded:
-		s.doubt("runs", "pushes queued at %s of %d only: smaller ones are used all the same, though they cost less than a line to larger ones has it", many(len(upper.sizes()), "size"), len(queued))
+		s.doubt("runs", "pushes queued at %s of %d only: smaller ones are used all the same, though they cost less than a line to larger ones has it", output.Many(len(upper.sizes()), "size"), len(queued))
 	default:
-		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", many(left, "size"), rest[0].Spec.Pods)
+		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", output.Many(left, "size"), rest[0].Spec.Pods)
 		s.runs = rest
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -42,26 +43,26 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	mode := o.Mode
 	switch {
 	case len(s.runs) == 0:
-		return s, fmt.Errorf("planning from %s: none of them completed undisturbed: %s", many(len(runs), "run"), advice(nil, o))
+		return s, fmt.Errorf("planning from %s: none of them completed undisturbed: %s", output.Many(len(runs), "run"), advice(nil, o))
 	case mode != "" && !modes[mode]:
-		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
+		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, output.Plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
 	case mode == "" && modes["permissive"]:
 		mode = "permissive"
 	case mode == "" && len(modes) > 1:
-		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
+		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, output.Plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
 	case mode == "":
 		mode = modeOf(s.runs[0])
 	}
 	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return modeOf(r) != mode })
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return cmp.Compare(a.Spec.Pods, b.Spec.Pods) })
 	for _, why := range slices.Sorted(maps.Keys(left)) {
-		s.doubt("runs", "left out %s of %d: %s", many(left[why], "run"), len(runs), why)
+		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
 	if scalers := texts(s.runs, func(r *record.Run) string { return r.Environment.Scaler }); len(scalers) > 1 {
 		s.doubt("runs", "made by several versions of scaler (%s), whose sidecars may ask for different things", strings.Join(scalers, ", "))
 	}
 	if difference := s.difference(); difference != "" && !o.Force {
-		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", many(len(s.runs), "run"), difference)
+		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", output.Many(len(s.runs), "run"), difference)
 	} else if difference != "" {
 		s.doubt("runs", "taken as alike, though they differ in %s", difference)
 	}
@@ -142,7 +143,7 @@ var axes = []struct {
 func (s *sample) difference() string {
 	for _, axis := range axes {
 		if seen := texts(s.runs, axis.of); len(seen) > 1 {
-			return fmt.Sprintf("%s (%s)", axis.name, plain(strings.Join(seen, "; ")))
+			return fmt.Sprintf("%s (%s)", axis.name, output.Plain(strings.Join(seen, "; ")))
 		}
 	}
 	return ""
@@ -222,9 +223,9 @@ func lacks(sizes []Size, pods int) (all []string) {
 
 func were(n int, noun string) string {
 	if n == 1 {
-		return many(n, noun) + " was"
+		return output.Many(n, noun) + " was"
 	}
-	return many(n, noun) + " were"
+	return output.Many(n, noun) + " were"
 }
 
 // advice is the command that would give the runs that are needed. Half of the
@@ -247,5 +248,5 @@ func advice(s *sample, o Options) string {
 		size := max(10*eighths, (o.Pods*eighths/8+9)/10*10)
 		sizes = append(sizes, fmt.Sprint(size))
 	}
-	return plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 3 --probes 0'", strings.Join(sizes, ","), knobs, burst))
+	return output.Plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 3 --probes 0'", strings.Join(sizes, ","), knobs, burst))
 }

@@ -1,53 +1,27 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/stats"
 )
-
-// Formats are what Print takes, the default first.
-var Formats = []string{"table", "json", "yaml", "markdown"}
 
 // Printable is what Print prints: a *Result or a *Laid.
 type Printable interface {
 	sheet() sheet
 }
 
-// Print writes a comparison in one of Formats.
+// Print writes a comparison in one of output.Formats.
 func Print(w io.Writer, format string, p Printable) error {
-	switch format {
-	case "table":
-		return write(w, p.sheet().text())
-	case "markdown":
-		return write(w, p.sheet().markdown())
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(p); err != nil {
-			return fmt.Errorf("writing a comparison as JSON: %w", err)
+	return output.Print(w, format, "a comparison", p, func(markdown bool) string {
+		if markdown {
+			return p.sheet().markdown()
 		}
-		return nil
-	case "yaml":
-		text, err := yaml.Marshal(p)
-		if err != nil {
-			return fmt.Errorf("writing a comparison as YAML: %w", err)
-		}
-		return write(w, string(text))
-	default:
-		return fmt.Errorf("printing a comparison as %q: want one of %s", format, strings.Join(Formats, ", "))
-	}
-}
-
-func write(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text)
-	return err
+		return p.sheet().text()
+	})
 }
 
 // sheet is the comparison as it is read: what differs first, then what cannot be
@@ -76,7 +50,7 @@ func (r *Result) sheet() sheet {
 			if len(r.Cells) > 1 {
 				where = w.Cell + ", "
 			}
-			notes.lines = append(notes.lines, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, many(w.A, "run"), w.B, w.Text))
+			notes.lines = append(notes.lines, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, output.Many(w.A, "run"), w.B, w.Text))
 		}
 		s.parts = append(s.parts, notes)
 		notes = part{title: "How to read it", lines: lines}
@@ -102,18 +76,18 @@ func (r *Result) headline() string {
 	case r.Tests == 0:
 		return "B against A: nothing that could be tested"
 	case told == 0:
-		return fmt.Sprintf("B against A: none of %s can be told apart", many(r.Tests, "figure"))
+		return fmt.Sprintf("B against A: none of %s can be told apart", output.Many(r.Tests, "figure"))
 	default:
-		return fmt.Sprintf("B against A: of %s, %d can be told apart", many(r.Tests, "figure"), told)
+		return fmt.Sprintf("B against A: of %s, %d can be told apart", output.Many(r.Tests, "figure"), told)
 	}
 }
 
 func (r *Result) boundsPart() part {
-	t := table{head: []string{"bound", "cell", "outcome", "why", "p"}, left: 3}
+	t := output.Table{Head: []string{"bound", "cell", "outcome", "why", "p"}, Left: 3}
 	for _, j := range r.Bounds {
-		t.add(j.Bound, j.Cell, string(j.Outcome), j.Why, pText(j.P))
+		t.Add(j.Bound, j.Cell, string(j.Outcome), j.Why, pText(j.P))
 	}
-	return part{title: "Bounds", tables: []table{t}}
+	return part{title: "Bounds", tables: []output.Table{t}}
 }
 
 // part shows one cell.
@@ -127,8 +101,8 @@ func (c *Cell) part() part {
 		p.lines = append(p.lines, fmt.Sprintf("NOT COMPARABLE: %s %s in A, %s in B", d.What, d.A, d.B))
 	}
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
-	differ := table{head: append([]string{"differs"}, columns...)}
-	alike := table{head: append([]string{"cannot be told apart"}, columns...)}
+	differ := output.Table{Head: append([]string{"differs"}, columns...)}
+	alike := output.Table{Head: append([]string{"cannot be told apart"}, columns...)}
 	var same, onlyA, onlyB, lost []string
 	for i := range c.Figures {
 		f := &c.Figures[i]
@@ -144,13 +118,13 @@ func (c *Cell) part() part {
 		case WithLoss:
 			lost = append(lost, fmt.Sprintf("%s%s %s, %s", f.Name, f.marks(), f.A.text(f.Unit), f.B.text(f.Unit)))
 		case Higher, Lower:
-			differ.add(f.row(len(c.A.Used), len(c.B.Used))...)
+			differ.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		default:
-			alike.add(f.row(len(c.A.Used), len(c.B.Used))...)
+			alike.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		}
 	}
-	for _, t := range []table{differ, alike} {
-		if len(t.rows) > 0 {
+	for _, t := range []output.Table{differ, alike} {
+		if len(t.Rows) > 0 {
 			p.tables = append(p.tables, t)
 		}
 	}
@@ -184,12 +158,4 @@ func (f *Figure) marks() string {
 		return ""
 	}
 	return " " + strings.ReplaceAll(fmt.Sprint(f.Warnings), " ", ",")
-}
-
-// many prints a count with its noun.
-func many(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

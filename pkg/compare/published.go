@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"sigs.k8s.io/yaml"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -162,12 +163,12 @@ func (l *Laid) leftOut(cells []namedCell, unknown []*record.Run) {
 		name := c.name()
 		if n := len(c.unused); n > 0 {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and stand beside nothing (%s)",
-				many(c.first.Spec.Pods, "pod"), name, n, many(n+len(c.used), "run"), unusedText(c.unused)))
+				output.Many(c.first.Spec.Pods, "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
 		}
 		laid := slices.ContainsFunc(l.Rows, func(b Beside) bool { return b.cell == c.repeats })
 		if len(c.used) > 0 && !laid {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: nothing stands beside %s: nothing that was measured is published of that size and mode",
-				many(c.first.Spec.Pods, "pod"), name, many(len(c.used), "run")))
+				output.Many(c.first.Spec.Pods, "pod"), name, output.Many(len(c.used), "run")))
 		}
 	}
 	for _, run := range unknown {
@@ -199,7 +200,7 @@ func (l *Laid) describe(p published, cells []namedCell) {
 		}
 		env, spec := c.first.Environment, c.first.Spec
 		text := fmt.Sprintf("ours: %s %s on %s and %s, kernel %s, a cluster of fake nodes with simulated sidecars; steady %s",
-			env.ControlPlane.Name, env.ControlPlane.Version, many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, secondsText(spec.SteadySeconds))
+			env.ControlPlane.Name, env.ControlPlane.Version, output.Many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, secondsText(spec.SteadySeconds))
 		if !slices.Contains(ours, text) {
 			ours = append(ours, text)
 		}
@@ -336,18 +337,18 @@ func publishedText(key string, value any) string {
 
 func (l *Laid) sheet() sheet {
 	s := sheet{title: "ours beside " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
-	t := table{head: []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}, left: 3}
+	t := output.Table{Head: []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}, Left: 3}
 	for _, b := range l.Rows {
 		mean, ratio := "-", "-"
 		if b.Mean != nil {
-			mean = b.Mean.text(b.Unit) + ", " + many(b.Mean.N, "run")
+			mean = b.Mean.text(b.Unit) + ", " + output.Many(b.Mean.N, "run")
 		}
 		if b.Ratio != nil {
 			ratio = digits(*b.Ratio)
 		}
-		t.add(b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio)
+		t.Add(b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio)
 	}
-	figures := part{title: "Figures", tables: []table{t}}
+	figures := part{title: "Figures", tables: []output.Table{t}}
 	for _, statement := range l.Statements {
 		figures.after = append(figures.after, "the source says: "+statement)
 	}

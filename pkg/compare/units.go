@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // print prints a figure, scaled for reading, with three digits.
@@ -45,18 +47,10 @@ func scaled(v float64, up, down []string) string {
 // digits prints v with three digits that say something and no exponent; whole
 // numbers without a point.
 func digits(v float64) string {
-	decimals := 4
-	switch a := math.Abs(v); {
-	case a >= 99.95 || v == math.Trunc(v):
-		decimals = 0
-	case a >= 9.995:
-		decimals = 1
-	case a >= 0.9995:
-		decimals = 2
-	case a >= 0.09995:
-		decimals = 3
+	if v == math.Trunc(v) {
+		return output.Digits(v, 0)
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	return output.Digits(v, 4)
 }
 
 // signed prints a difference: of a ratio in percent, else in the unit.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -104,7 +105,7 @@ func (r *latencyRun) measure(ctx context.Context) (undo, error) {
 		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
-			r.say("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), many(r.spec.Rounds, "round"))
+			r.say("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
 		}
 		if r.progress.Status != nil {
 			r.progress.Status(i, len(all))
@@ -119,16 +120,9 @@ func (r *latencyRun) measure(ctx context.Context) (undo, error) {
 
 func (c *latencyCell) load() string {
 	if c.connections > 0 {
-		return many(c.connections, "connection")
+		return output.Many(c.connections, "connection")
 	}
 	return strconv.FormatFloat(c.rps, 'f', -1, 64) + " RPS"
-}
-
-func many(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // round does one round and adds it to its cell.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -228,7 +229,7 @@ func timeline(repeats []*latencyRepeat) []record.LatencySecond {
 func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 	about := fmt.Sprintf("rows[%d]", index)
 	if whole < len(row.Repeats) {
-		r.warn(about+".latency", "of %s all variants did all rounds of %d: intervals, and what is added, are of those alone", many(len(row.Repeats), "repeat"), whole)
+		r.warn(about+".latency", "of %s all variants did all rounds of %d: intervals, and what is added, are of those alone", output.Many(len(row.Repeats), "repeat"), whole)
 	}
 	if len(row.Late) > 0 {
 		r.warn(about+".latency", "the generator was itself late at %s: by more than a tenth of the latency, and %g ms", list(row.Late), lateSeconds*1e3)

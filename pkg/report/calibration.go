@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"io"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PrintCalibration writes a calibration in one of Formats.
+// PrintCalibration writes a calibration in one of output.Formats.
 func PrintCalibration(w io.Writer, format string, c *record.Calibration) error {
-	return printObject(w, format, c, func() document { return calibrationDocument(c) })
+	return output.Print(w, format, "a calibration", c, func(markdown bool) string { return calibrationDocument(c).as(markdown) })
 }
 
 func calibrationDocument(c *record.Calibration) document {
 	d := document{
 		title: "calibration",
 		facts: []fact{
-			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(c.Machine.CPUModel), many(c.Machine.CPUs, "CPU"), c.Machine.Kernel)},
+			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(c.Machine.CPUModel), output.Many(c.Machine.CPUs, "CPU"), c.Machine.Kernel)},
 			{"scaler", c.Scaler},
 		},
 	}
@@ -27,15 +28,15 @@ func calibrationDocument(c *record.Calibration) document {
 }
 
 // pointTables show one point: what arrived when, and what that took.
-func pointTables(p *record.CalibrationPoint) []table {
+func pointTables(p *record.CalibrationPoint) []output.Table {
 	name := fmt.Sprintf("%d sidecars, %s", p.Sidecars, p.XDS)
 	if p.DelaySeconds > 0 || p.Drop > 0 {
 		name += fmt.Sprintf(", pushes delayed %s, %s dropped", seconds(&p.DelaySeconds), percent(&p.Drop))
 	}
-	latencies := table{head: []string{name, "count", "lost", "p50", "p90", "p99", "max"}}
+	latencies := output.Table{Head: []string{name, "count", "lost", "p50", "p90", "p99", "max"}}
 	for _, row := range latencyRows(&p.Latencies) {
 		if l := row.value; l != nil {
-			latencies.add(row.name, count(&l.Count), count(&l.Lost), quantile(l, l.P50), quantile(l, l.P90), quantile(l, l.P99), seconds(l.Max))
+			latencies.Add(row.name, count(&l.Count), count(&l.Lost), quantile(l, l.P50), quantile(l, l.P90), quantile(l, l.P99), seconds(l.Max))
 		}
 	}
 	i := &p.Instrument
@@ -43,13 +44,13 @@ func pointTables(p *record.CalibrationPoint) []table {
 	if lag == nil {
 		lag = &record.Latency{}
 	}
-	cost := table{head: []string{"cost", "cores, held", "memory per sidecar", "configuration", "CPU per push, scaler", "control plane", "fan-out's share", "lag p99", "arrival"}}
-	cost.add(name, number(i.Cores), bytes(i.BytesPerSidecar), bytes(&p.ConfigurationBytes),
+	cost := output.Table{Head: []string{"cost", "cores, held", "memory per sidecar", "configuration", "CPU per push, scaler", "control plane", "fan-out's share", "lag p99", "arrival"}}
+	cost.Add(name, number(i.Cores), bytes(i.BytesPerSidecar), bytes(&p.ConfigurationBytes),
 		seconds(&p.FanOut.InstrumentSeconds), seconds(&p.FanOut.ControlPlaneSeconds), percent(&p.FanOut.Share), seconds(lag.P99), seconds(&p.ArrivalSeconds))
-	tables := []table{latencies, cost}
+	tables := []output.Table{latencies, cost}
 	if p.Dropped != nil {
-		dropped := table{head: []string{"faults", "pushes dropped"}}
-		dropped.add("as the control plane counts", count(p.Dropped))
+		dropped := output.Table{Head: []string{"faults", "pushes dropped"}}
+		dropped.Add("as the control plane counts", count(p.Dropped))
 		tables = append(tables, dropped)
 	}
 	return tables

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -141,7 +142,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 		}
 		return " as in " + g.runs[0].Name
 	}
-	slopes := table{head: []string{"one more pod (95% interval)"}}
+	slopes := output.Table{Head: []string{"one more pod (95% interval)"}}
 	var columns []alike
 	for _, g := range group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") }) {
 		with := knobsText(g.runs[0].Environment.Knobs, "") + name(g)
@@ -150,7 +151,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 			continue
 		}
 		columns = append(columns, g)
-		slopes.head = append(slopes.head, fmt.Sprintf("%s; %s pods", with, joined(g.sizes())))
+		slopes.Head = append(slopes.Head, fmt.Sprintf("%s; %s pods", with, joined(g.sizes())))
 	}
 	if len(columns) == 0 {
 		return
@@ -165,7 +166,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 			}
 			cells = append(cells, interval(fit.Terms[1], 1, figure.print)+doubts.markAll(g.runs, figure.path))
 		}
-		slopes.add(cells...)
+		slopes.Add(cells...)
 	}
 	d.tables = append(d.tables, slopes)
 	for _, g := range places {
@@ -226,9 +227,9 @@ func (d *document) apart(g alike, name string, doubts *doubts) {
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
 	} {
-		t := table{head: []string{"told apart" + name + " (95% interval)"}}
+		t := output.Table{Head: []string{"told apart" + name + " (95% interval)"}}
 		for _, one := range terms {
-			t.head = append(t.head, "one more "+one.name)
+			t.Head = append(t.Head, "one more "+one.name)
 		}
 		for _, figure := range costFigures {
 			fit, err := g.fit(figure, terms)
@@ -239,9 +240,9 @@ func (d *document) apart(g alike, name string, doubts *doubts) {
 			for i, one := range terms {
 				cells = append(cells, interval(fit.Terms[i+1], one.scale, figure.print))
 			}
-			t.add(cells...)
+			t.Add(cells...)
 		}
-		if len(t.rows) > 0 {
+		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -160,7 +161,7 @@ func (f *flat) takeNamed(d *json.Decoder, path string, seen map[string]int) erro
 
 // words are text that no spreadsheet takes for a formula.
 func words(s string) string {
-	s = plain(s)
+	s = output.Plain(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}

@@ -3,19 +3,20 @@ package report
 import (
 	"fmt"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // faults has a row for each fault: what came of it, and what it cost.
-func (r *runReport) faults() table {
-	t := table{head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, left: 1}
+func (r *runReport) faults() output.Table {
+	t := output.Table{Head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, Left: 1}
 	for i, f := range r.run.Faults {
 		path := fmt.Sprintf("faults.%d", i)
 		usage := f.ControlPlane
 		if usage == nil {
 			usage = &record.Usage{}
 		}
-		t.add(f.Name+r.mark(path, ""), string(f.Phase),
+		t.Add(f.Name+r.mark(path, ""), string(f.Phase),
 			seconds(f.LastedSeconds)+r.mark(path+".lastedSeconds", path),
 			seconds(f.Seconds)+r.mark(path+".seconds", path),
 			count(f.Reconnected)+r.mark(path+".reconnected", path),
@@ -30,8 +31,8 @@ func (r *runReport) faults() table {
 }
 
 // churn has what replacing pods made of the new ones' starts.
-func (r *runReport) churn() table {
-	t := table{head: []string{"churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost"}}
+func (r *runReport) churn() output.Table {
+	t := output.Table{Head: []string{"churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost"}}
 	c := r.run.Churn
 	if c == nil {
 		return t
@@ -43,7 +44,7 @@ func (r *runReport) churn() table {
 		return l
 	}
 	ready, certificate, complete := latency(c.Latencies.PodReady), latency(c.Latencies.Certificate), latency(c.Latencies.CompleteConfiguration)
-	t.add("pods replaced"+r.mark("churn", ""),
+	t.Add("pods replaced"+r.mark("churn", ""),
 		number(c.OfferedPerSecond), number(c.AchievedPerSecond)+r.mark("churn.achievedPerSecond", "churn"),
 		count(c.Replaced)+r.mark("churn.replaced", "churn"),
 		seconds(c.Seconds)+r.mark("churn.seconds", "churn"),

@@ -6,42 +6,43 @@ import (
 	"maps"
 	"slices"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PrintFidelity writes a comparison with a real sidecar in one of Formats.
+// PrintFidelity writes a comparison with a real sidecar in one of output.Formats.
 func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
-	return printObject(w, format, f, func() document { return fidelityDocument(f) })
+	return output.Print(w, format, "a comparison with a real sidecar", f, func(markdown bool) string { return fidelityDocument(f).as(markdown) })
 }
 
 func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated sidecar beside a real one",
 		facts: []fact{
-			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(f.Machine.CPUModel), many(f.Machine.CPUs, "CPU"), f.Machine.Kernel)},
+			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(f.Machine.CPUModel), output.Many(f.Machine.CPUs, "CPU"), f.Machine.Kernel)},
 			{"scaler", f.Scaler},
 			{"control plane", f.ControlPlane},
 			{"Envoy", f.Envoy},
 		},
 	}
-	same := table{head: []string{"knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike"}}
-	times := table{head: []string{"knobs", "", "first configuration", "complete", "of that waiting for istiod"}, left: 1}
+	same := output.Table{Head: []string{"knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike"}}
+	times := output.Table{Head: []string{"knobs", "", "first configuration", "complete", "of that waiting for istiod"}, Left: 1}
 	for i := range f.Cases {
 		c := &f.Cases[i]
-		same.add(c.Name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
+		same.Add(c.Name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
 		for _, side := range []struct {
 			name string
 			of   record.StartTimes
 		}{{"real", c.Real}, {"simulated", c.Simulated}} {
-			times.add(c.Name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
+			times.Add(c.Name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
 		}
 	}
 	d.tables = append(d.tables, same, times)
-	differences := table{head: []string{"difference", "real", "simulated", "explained"}, left: 3}
+	differences := output.Table{Head: []string{"difference", "real", "simulated", "explained"}, Left: 3}
 	for _, row := range differenceRows(f) {
-		differences.add(row...)
+		differences.Add(row...)
 	}
-	if len(differences.rows) > 0 {
+	if len(differences.Rows) > 0 {
 		d.tables = append(d.tables, differences)
 	}
 	return d

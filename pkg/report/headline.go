@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -41,13 +42,13 @@ func incomplete(runs []record.Run) []string {
 	var names []string
 	for i := range runs {
 		if runs[i].Status != record.StatusCompleted {
-			names = append(names, fmt.Sprintf("%s (%s, %s)", orAbsent(runs[i].Name), many(runs[i].Spec.Pods, "pod"), orAbsent(string(runs[i].Status))))
+			names = append(names, fmt.Sprintf("%s (%s, %s)", orAbsent(runs[i].Name), output.Many(runs[i].Spec.Pods, "pod"), orAbsent(string(runs[i].Status))))
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), many(len(runs), "run"), strings.Join(names, ", "))}
+	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), output.Many(len(runs), "run"), strings.Join(names, ", "))}
 }
 
 // settings are completed runs that differ in nothing but size and repeat.
@@ -73,7 +74,7 @@ func headline(runs []*record.Run, d *doubts) string {
 		return rangeText(runs, value, print) + d.markAll(runs, path)
 	}
 	control := orAbsent(r.Environment.ControlPlane.Name)
-	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", many(r.Spec.Pods, "pod"),
+	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", output.Many(r.Spec.Pods, "pod"),
 		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), number), control)
 	text += fmt.Sprintf(" (converged after %s) and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
 		figure("phases.rollout", rolloutSeconds, seconds),

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/docs"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report/chart"
 )
@@ -85,12 +86,12 @@ func HTML(w io.Writer, runs []record.Run) error {
 	if err != nil {
 		return fmt.Errorf("writing runs as HTML: %w", err)
 	}
-	p := page{Title: many(len(runs), "run"), Style: template.CSS(pageStyle), Definitions: definitions}
+	p := page{Title: output.Many(len(runs), "run"), Style: template.CSS(pageStyle), Definitions: definitions}
 	if len(runs) == 1 {
 		p.Title = runDocument(&runs[0]).title
 	}
 	for _, line := range headlines(runs, &d) {
-		p.Headlines = append(p.Headlines, d.pieces(plain(line)))
+		p.Headlines = append(p.Headlines, d.pieces(output.Plain(line)))
 	}
 	draw := &drawer{}
 	if len(runs) > 1 {
@@ -170,26 +171,26 @@ func (d *doubts) links(marks string) []chart.Link {
 func (d *doubts) facts(facts []fact) []told {
 	var cut []told
 	for _, f := range facts {
-		cut = append(cut, told{f.name, d.pieces(plain(f.value))})
+		cut = append(cut, told{f.name, d.pieces(output.Plain(f.value))})
 	}
 	return cut
 }
 
 // grids are tables of a document, without those that have no rows.
-func (d *doubts) grids(tables ...table) []grid {
+func (d *doubts) grids(tables ...output.Table) []grid {
 	var grids []grid
 	for _, t := range tables {
-		if len(t.rows) == 0 {
+		if len(t.Rows) == 0 {
 			continue
 		}
-		g := grid{Left: t.left, Name: markPattern.ReplaceAllString(plain(t.head[0]), "")}
-		for _, cell := range t.head {
-			g.Head = append(g.Head, d.pieces(plain(cell)))
+		g := grid{Left: t.Left, Name: markPattern.ReplaceAllString(output.Plain(t.Head[0]), "")}
+		for _, cell := range t.Head {
+			g.Head = append(g.Head, d.pieces(output.Plain(cell)))
 		}
-		for _, row := range t.rows {
+		for _, row := range t.Rows {
 			var cells [][]piece
 			for _, cell := range row {
-				cells = append(cells, d.pieces(plain(cell)))
+				cells = append(cells, d.pieces(output.Plain(cell)))
 			}
 			g.Rows = append(g.Rows, cells)
 		}

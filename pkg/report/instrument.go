@@ -1,10 +1,13 @@
 package report
 
-import "scaler.mesh/scaler/pkg/record"
+import (
+	"scaler.mesh/scaler/pkg/output"
+	"scaler.mesh/scaler/pkg/record"
+)
 
 // instrument has what scaler itself needed, and how little that may be.
-func (r *runReport) instrument() table {
-	t := table{head: []string{"instrument", "cores", "memory, peak", "memory per sidecar", "open files", "lag p99", "lag max"}}
+func (r *runReport) instrument() output.Table {
+	t := output.Table{Head: []string{"instrument", "cores", "memory, peak", "memory per sidecar", "open files", "lag p99", "lag max"}}
 	i := r.run.Instrument
 	if i == nil {
 		return t
@@ -14,7 +17,7 @@ func (r *runReport) instrument() table {
 		lag = &record.Latency{}
 	}
 	within := "instrument"
-	t.add("scaler itself"+r.mark(within, ""),
+	t.Add("scaler itself"+r.mark(within, ""),
 		number(i.Cores)+r.mark("instrument.cores", within),
 		bytes(i.MemoryBytes)+r.mark("instrument.memoryBytes", within),
 		bytes(i.BytesPerSidecar)+r.mark("instrument.bytesPerSidecar", within),
@@ -22,7 +25,7 @@ func (r *runReport) instrument() table {
 		seconds(lag.P99)+r.mark("instrument.lag.p99", within),
 		seconds(lag.Max)+r.mark("instrument.lag.max", within))
 	if floor := r.run.Instrument.Floor; len(floor) > 0 {
-		t.add("its floor"+r.mark("instrument.floor", within), floorAt(floor, "instrument.cores", number), absent,
+		t.Add("its floor"+r.mark("instrument.floor", within), floorAt(floor, "instrument.cores", number), absent,
 			floorAt(floor, "instrument.bytesPerSidecar", bytes), absent, absent, absent)
 	}
 	return t
@@ -30,8 +33,8 @@ func (r *runReport) instrument() table {
 
 // floor lays what latencies would read against a control plane that costs
 // nothing beside what they read.
-func (r *runReport) floor() table {
-	t := table{head: []string{"instrument's floor", "p50", "p99", "measured p50", "p99"}}
+func (r *runReport) floor() output.Table {
+	t := output.Table{Head: []string{"instrument's floor", "p50", "p99", "measured p50", "p99"}}
 	if r.run.Instrument == nil {
 		return t
 	}
@@ -45,7 +48,7 @@ func (r *runReport) floor() table {
 		if measured == nil {
 			measured = &record.Latency{}
 		}
-		t.add(row.name, p50, p99, quantile(measured, measured.P50), quantile(measured, measured.P99))
+		t.Add(row.name, p50, p99, quantile(measured, measured.P50), quantile(measured, measured.P99))
 	}
 	return t
 }

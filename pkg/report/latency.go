@@ -1,6 +1,9 @@
 package report
 
-import "scaler.mesh/scaler/pkg/record"
+import (
+	"scaler.mesh/scaler/pkg/output"
+	"scaler.mesh/scaler/pkg/record"
+)
 
 // latencyRow is one distribution of a run.
 type latencyRow struct {
@@ -53,14 +56,14 @@ func certificateRows(c *record.Certificates) []latencyRow {
 	return rows
 }
 
-func (r *runReport) latencies() table { return r.latencyTable(true) }
+func (r *runReport) latencies() output.Table { return r.latencyTable(true) }
 
 // explained says how much of the pushes the control plane's own times explain.
-func (r *runReport) explained() table {
-	t := table{head: []string{"own metrics", "stages of a push, mean", "followed pushes, mean", "share"}}
+func (r *runReport) explained() output.Table {
+	t := output.Table{Head: []string{"own metrics", "stages of a push, mean", "followed pushes, mean", "share"}}
 	if e := r.run.Latencies.Explained; e != nil {
 		mark := func(name string) string { return r.mark("latencies.explained."+name, "latencies.explained") }
-		t.add(orAbsent(r.run.Environment.ControlPlane.Name)+r.mark("latencies.explained", "latencies"),
+		t.Add(orAbsent(r.run.Environment.ControlPlane.Name)+r.mark("latencies.explained", "latencies"),
 			seconds(&e.OwnSeconds)+mark("ownSeconds"), seconds(&e.PushSeconds)+mark("pushSeconds"), percent(&e.Share)+mark("share"))
 	}
 	return t
@@ -68,20 +71,20 @@ func (r *runReport) explained() table {
 
 // latencyTable shows the distributions that were measured and, if missing, also
 // those that every rollout should have.
-func (r *runReport) latencyTable(missing bool) table {
-	t := table{head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
+func (r *runReport) latencyTable(missing bool) output.Table {
+	t := output.Table{Head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
 	for _, row := range append(latencyRows(&r.run.Latencies), certificateRows(r.run.Certificates)...) {
 		l := row.value
 		if l == nil {
 			if row.always && missing {
-				t.add(row.name+r.mark(row.path, "latencies"), absent, absent, absent, absent, absent, absent)
+				t.Add(row.name+r.mark(row.path, "latencies"), absent, absent, absent, absent, absent, absent)
 			}
 			continue
 		}
 		figure := func(v *float64, name string) string {
 			return quantile(l, v) + r.mark(row.path+"."+name, row.path)
 		}
-		t.add(row.name+r.mark(row.path, "latencies"), count(&l.Count),
+		t.Add(row.name+r.mark(row.path, "latencies"), count(&l.Count),
 			count(&l.Lost)+r.mark(row.path+".lost", row.path),
 			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), seconds(l.Max)+r.mark(row.path+".max", row.path))
 	}

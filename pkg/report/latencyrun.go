@@ -7,16 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PrintLatency writes what `scaler latency` found in one of Formats.
+// PrintLatency writes what `scaler latency` found in one of output.Formats.
 func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
-	return printObject(w, format, run, func() document { return latencyDocument(run) })
+	return output.Print(w, format, "a latency run", run, func(markdown bool) string { return latencyDocument(run).as(markdown) })
 }
 
 // PrintAll writes runs as Print does, and the latency runs after them. Where
-// there are latency runs, format is one of Formats.
+// there are latency runs, format is one of
+// output.Formats.
 func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.LatencyRun) error {
 	if len(latencies) == 0 {
 		return Print(w, format, runs)
@@ -25,34 +27,24 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 	for _, run := range sorted(runs) {
 		items = append(items, run)
 	}
-	if len(runs) > 0 && (format == "table" || format == "markdown") {
-		if err := Print(w, format, runs); err != nil {
-			return err
-		}
-	}
-	for i := range latencies {
-		if format != "table" && format != "markdown" {
-			items = append(items, latencies[i])
-			continue
-		}
-		if i > 0 || len(runs) > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
-		}
-		if err := PrintLatency(w, format, &latencies[i]); err != nil {
-			return err
-		}
-	}
-	if format == "table" || format == "markdown" {
-		return nil
+	for _, l := range latencies {
+		items = append(items, l)
 	}
 	list := struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 		Items      []any  `json:"items"`
 	}{record.APIVersion, record.ListKind, items}
-	return printObject(w, format, list, nil)
+	return output.Print(w, format, "runs", list, func(markdown bool) string {
+		var parts []string
+		if len(runs) > 0 {
+			parts = append(parts, build(sorted(runs)).as(markdown))
+		}
+		for i := range latencies {
+			parts = append(parts, latencyDocument(&latencies[i]).as(markdown))
+		}
+		return strings.Join(parts, "\n")
+	})
 }
 
 func latencyDocument(l *record.LatencyRun) document {
@@ -69,7 +61,7 @@ func latencyDocument(l *record.LatencyRun) document {
 		facts: []fact{
 			{"load", loadText(l.Spec)},
 			{"way", wayText(l.Spec)},
-			{"rounds", fmt.Sprintf("%s of each variant in turn, %s", many(l.Spec.Rounds, "round"), many(l.Spec.Repeats, "repeat"))},
+			{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
 			{"machine", machineText(l.Environment)},
 			{"started", r.startedText()},
 		},
@@ -78,8 +70,8 @@ func latencyDocument(l *record.LatencyRun) document {
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
 		d.facts = append(d.facts, fact{"control plane", controlPlaneText(cp)})
 	}
-	for _, t := range []table{r.requests(l), addedTable(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
-		if len(t.rows) > 0 {
+	for _, t := range []output.Table{r.requests(l), addedTable(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
+		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
 	}
@@ -106,7 +98,7 @@ func wayText(s record.LatencySpec) string {
 		}
 		return fmt.Sprintf("chain that waits %s, %d of each", strings.Join(waits, ", "), s.Replicas)
 	case s.Topology == "star":
-		return fmt.Sprintf("star of %s", many(s.Replicas, "server"))
+		return fmt.Sprintf("star of %s", output.Many(s.Replicas, "server"))
 	default:
 		return "a client and a server"
 	}
@@ -115,14 +107,14 @@ func wayText(s record.LatencySpec) string {
 // offered names a row's load.
 func offered(row *record.LatencyRow) string {
 	if row.Connections > 0 {
-		return many(row.Connections, "connection")
+		return output.Many(row.Connections, "connection")
 	}
 	return threeDigits(row.RPS) + " RPS"
 }
 
 // requests shows latency and what became of the requests.
-func (r *runReport) requests(l *record.LatencyRun) table {
-	t := table{left: 1, head: []string{"load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99"}}
+func (r *runReport) requests(l *record.LatencyRun) output.Table {
+	t := output.Table{Left: 1, Head: []string{"load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		about := fmt.Sprintf("rows[%d]", i)
@@ -141,7 +133,7 @@ func (r *runReport) requests(l *record.LatencyRun) table {
 		} else {
 			cells = append(cells, absent, absent)
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
@@ -157,8 +149,8 @@ func intervalText(i *record.Interval) string {
 
 // addedTable shows what each variant has over none; a difference that repeats
 // cannot tell from none prints as ~.
-func addedTable(l *record.LatencyRun) table {
-	t := table{left: 1, head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
+func addedTable(l *record.LatencyRun) output.Table {
+	t := output.Table{Left: 1, Head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Added == nil {
@@ -168,7 +160,7 @@ func addedTable(l *record.LatencyRun) table {
 		for _, name := range record.QuantileNames {
 			cells = append(cells, addedText(*row.Added.At(name)))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
@@ -187,8 +179,8 @@ func addedText(a *record.Added) string {
 }
 
 // publishedTable lays what others have published beside ours of the same rate.
-func publishedTable(l *record.LatencyRun) table {
-	t := table{left: 3, head: []string{"published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none"}}
+func publishedTable(l *record.LatencyRun) output.Table {
+	t := output.Table{Left: 3, Head: []string{"published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none"}}
 	for _, p := range l.Published {
 		for _, what := range slices.Sorted(maps.Keys(p.Seconds)) {
 			of := "none"
@@ -210,15 +202,15 @@ func publishedTable(l *record.LatencyRun) table {
 				if row.Added != nil {
 					added = addedText(*row.Added.At(p.Quantile))
 				}
-				t.add(p.Name, offered(row), p.Quantile, what, seconds(&theirs), over, row.Variant, quantile(&row.Latency.Latency, *all.At(p.Quantile)), added)
+				t.Add(p.Name, offered(row), p.Quantile, what, seconds(&theirs), over, row.Variant, quantile(&row.Latency.Latency, *all.At(p.Quantile)), added)
 			}
 		}
 	}
 	return t
 }
 
-func sidecarTable(l *record.LatencyRun) table {
-	t := table{left: 2, head: []string{"sidecars", "variant", "tier", "count", "cores of each", "memory of each", "cores per 1000 RPS, all"}}
+func sidecarTable(l *record.LatencyRun) output.Table {
+	t := output.Table{Left: 2, Head: []string{"sidecars", "variant", "tier", "count", "cores of each", "memory of each", "cores per 1000 RPS, all"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Sidecars == nil {
@@ -229,20 +221,20 @@ func sidecarTable(l *record.LatencyRun) table {
 			if n == 0 {
 				total = number(row.Sidecars.CoresPer1000RPS)
 			}
-			t.add(offered(row), row.Variant, tier.Tier, count(&tier.Count), number(&tier.Cores), bytes(&tier.MemoryBytes), total)
+			t.Add(offered(row), row.Variant, tier.Tier, count(&tier.Count), number(&tier.Cores), bytes(&tier.MemoryBytes), total)
 		}
 	}
 	return t
 }
 
 // timelineTable shows the seconds in which anything failed.
-func timelineTable(l *record.LatencyRun) table {
-	t := table{left: 1, head: []string{"errors over time", "variant", "repeat", "second", "requests", "errors", "not sent"}}
+func timelineTable(l *record.LatencyRun) output.Table {
+	t := output.Table{Left: 1, Head: []string{"errors over time", "variant", "repeat", "second", "requests", "errors", "not sent"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		for _, s := range row.Timeline {
 			if s.Errors+s.NotSent > 0 {
-				t.add(offered(row), row.Variant, count(&s.Repeat), count(&s.Second), count(&s.Requests), count(&s.Errors), count(&s.NotSent))
+				t.Add(offered(row), row.Variant, count(&s.Repeat), count(&s.Second), count(&s.Requests), count(&s.Errors), count(&s.NotSent))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report/chart"
 )
@@ -132,7 +133,7 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 	}
 	text := strings.Join(parts, "; ") + "."
 	if n := runs - completed; n > 0 {
-		text += fmt.Sprintf(" Without %s that did not complete.", many(n, "run"))
+		text += fmt.Sprintf(" Without %s that did not complete.", output.Many(n, "run"))
 	}
 	if slices.ContainsFunc(groups, func(g alike) bool { return len(g.runs) > len(g.sizes()) }) {
 		text += " A bar is the mean of repeats, its line from the least to the greatest."

@@ -3,6 +3,7 @@ package report
 import (
 	"strconv"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -55,9 +56,9 @@ func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, o
 // much more with the permissive mode's knobs than with the strict one's at the
 // same size.
 func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
-	t := table{head: []string{"one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"}, left: 3}
+	t := output.Table{Head: []string{"one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"}, Left: 3}
 	for _, c := range realColumns {
-		t.head = append(t.head, c.head)
+		t.Head = append(t.Head, c.head)
 	}
 	steady := map[string]map[[2]int][]float64{"permissive": {}, "strict": {}} // Envoy's memory by mode and size
 	var sizes [][2]int
@@ -72,7 +73,7 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 		for _, c := range realColumns {
 			cells = append(cells, c.print(perSidecar(real, c.phase, c.agent, c.of))+doubts.mark(run, "sidecars.real."+c.path, "sidecars.real"))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
 		if byMode := steady[run.Spec.Mode]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
 			size := [2]int{run.Spec.Pods, run.Spec.Services}
@@ -82,18 +83,18 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 			byMode[size] = append(byMode[size], *memory)
 		}
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		return
 	}
 	d.tables = append(d.tables, t)
-	modes := table{head: []string{"Envoy memory steady, by mode", "permissive", "strict", "permissive / strict"}}
+	modes := output.Table{Head: []string{"Envoy memory steady, by mode", "permissive", "strict", "permissive / strict"}}
 	for _, size := range sizes {
 		permissive, strict := mean(steady["permissive"][size]), mean(steady["strict"][size])
 		if permissive != nil && strict != nil {
-			modes.add(many(size[0], "pod")+", "+many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
+			modes.Add(output.Many(size[0], "pod")+", "+output.Many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
 		}
 	}
-	if len(modes.rows) > 0 {
+	if len(modes.Rows) > 0 {
 		d.tables = append(d.tables, modes)
 	}
 }

@@ -12,78 +12,30 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Formats are those in which everything can be printed, the default first.
-var Formats = []string{"table", "json", "yaml", "markdown"}
-
 // RunFormats are what Print takes, the default first.
-var RunFormats = append(slices.Clone(Formats), "html", "csv")
+var RunFormats = append(slices.Clone(output.Formats), "html", "csv")
 
-// Print writes runs in one of RunFormats.
+// Print writes runs in one of RunFormats; as JSON and YAML they are a record.RunList.
 func Print(w io.Writer, format string, runs []record.Run) error {
-	switch format {
-	case "table":
-		return Table(w, runs)
-	case "json":
-		return JSON(w, runs)
-	case "yaml":
-		return YAML(w, runs)
-	case "markdown":
-		return Markdown(w, runs)
-	case "html":
+	switch {
+	case format == "html":
 		return HTML(w, runs)
-	case "csv":
+	case format == "csv":
 		return CSV(w, runs)
-	default:
+	case !slices.Contains(RunFormats, format):
 		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(RunFormats, ", "))
 	}
-}
-
-// Table writes runs as aligned text.
-func Table(w io.Writer, runs []record.Run) error {
-	_, err := io.WriteString(w, build(sorted(runs)).text())
-	return err
-}
-
-// Markdown writes what Table writes as Markdown.
-func Markdown(w io.Writer, runs []record.Run) error {
-	_, err := io.WriteString(w, build(sorted(runs)).markdown())
-	return err
-}
-
-// JSON writes runs as a record.RunList.
-func JSON(w io.Writer, runs []record.Run) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(list(runs)); err != nil {
-		return fmt.Errorf("writing runs as JSON: %w", err)
-	}
-	return nil
-}
-
-// YAML writes what JSON writes as YAML.
-func YAML(w io.Writer, runs []record.Run) error {
-	text, err := yaml.Marshal(list(runs))
-	if err != nil {
-		return fmt.Errorf("writing runs as YAML: %w", err)
-	}
-	_, err = w.Write(text)
-	return err
-}
-
-func list(runs []record.Run) record.RunList {
-	return record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
+	list := record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
+	return output.Print(w, format, "runs", list, func(markdown bool) string { return build(list.Items).as(markdown) })
 }
 
 // sorted returns runs in the order of every report, however they were found:
@@ -108,7 +60,7 @@ func sorted(runs []record.Run) []record.Run {
 	return s
 }
 
-// build makes the document that both Table and Markdown print.
+// build makes the document of runs that are sorted.
 func build(runs []record.Run) document {
 	switch len(runs) {
 	case 0:

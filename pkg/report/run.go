@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -24,11 +25,11 @@ func runDocument(run *record.Run) document {
 		facts:    r.facts(),
 		warnings: r.doubts.lines(false),
 	}
-	for _, t := range []table{
+	for _, t := range []output.Table{
 		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.explained(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
-		if len(t.rows) > 0 {
+		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
 	}
@@ -40,8 +41,8 @@ func (r *runReport) mark(path, within string) string { return r.doubts.mark(r.ru
 
 func (r *runReport) facts() []fact {
 	spec, env := r.run.Spec, r.run.Environment
-	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", many(spec.Pods, "pod"), many(spec.Services, "service"),
-		many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
+	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(spec.Pods, "pod"), output.Many(spec.Services, "service"),
+		output.Many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
 	facts := []fact{
 		{"control plane", controlPlaneText(env.ControlPlane)},
 		{"knobs", knobsText(env.Knobs, spec.Mode)},
@@ -66,13 +67,13 @@ func (r *runReport) facts() []fact {
 func controlPlaneText(c record.ControlPlaneSource) string {
 	parts := []string{strings.TrimSpace(orAbsent(c.Name) + " " + c.Version)}
 	if c.Replicas > 0 {
-		parts = append(parts, many(c.Replicas, "replica"))
+		parts = append(parts, output.Many(c.Replicas, "replica"))
 	}
 	if c.GOMAXPROCS > 0 {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
 	}
 	if len(c.CPUs) > 0 {
-		parts = append(parts, fmt.Sprintf("bound to %s", many(len(c.CPUs), "processor")))
+		parts = append(parts, fmt.Sprintf("bound to %s", output.Many(len(c.CPUs), "processor")))
 	}
 	if c.MemoryLimitBytes > 0 {
 		limit := fmt.Sprintf("told of a memory limit of %d MiB", c.MemoryLimitBytes>>20)
@@ -133,7 +134,7 @@ func (r *runReport) arrivalText() string {
 func machineText(env record.Environment) string {
 	var parts []string
 	if env.CPUs > 0 {
-		parts = append(parts, many(env.CPUs, "CPU"))
+		parts = append(parts, output.Many(env.CPUs, "CPU"))
 	}
 	if env.MemoryBytes > 0 {
 		parts = append(parts, bytes(new(float64(env.MemoryBytes))))
@@ -159,22 +160,22 @@ func (r *runReport) startedText() string {
 	return text + ", " + seconds(new(r.run.Finished.Sub(r.run.Started).Seconds())) + " in all"
 }
 
-func (r *runReport) phases() table {
-	t := table{head: []string{"phase", "ended by", "length"}, left: 1}
+func (r *runReport) phases() output.Table {
+	t := output.Table{Head: []string{"phase", "ended by", "length"}, Left: 1}
 	for _, p := range r.run.Phases {
-		t.add(string(p.Name)+r.mark("phases."+string(p.Name), ""), orAbsent(string(p.EndedBy)), seconds(p.Seconds))
+		t.Add(string(p.Name)+r.mark("phases."+string(p.Name), ""), orAbsent(string(p.EndedBy)), seconds(p.Seconds))
 	}
 	return t
 }
 
-func (r *runReport) pods() table {
-	t := table{head: []string{"pods", "requested", "created", "ready", "connected", "complete", "converged"}}
+func (r *runReport) pods() output.Table {
+	t := output.Table{Head: []string{"pods", "requested", "created", "ready", "connected", "complete", "converged"}}
 	p := r.run.Pods
 	if p == nil {
 		p = &record.Pods{Requested: r.run.Spec.Pods}
 	}
 	within := "pods"
-	t.add("at end of rollout"+r.mark(within, ""),
+	t.Add("at end of rollout"+r.mark(within, ""),
 		count(&p.Requested)+r.mark("pods.requested", within),
 		count(p.Created)+r.mark("pods.created", within),
 		count(p.Ready)+r.mark("pods.ready", within),
@@ -184,8 +185,8 @@ func (r *runReport) pods() table {
 	return t
 }
 
-func (r *runReport) xds() table {
-	t := table{head: []string{"xds", "responses", "bytes"}}
+func (r *runReport) xds() output.Table {
+	t := output.Table{Head: []string{"xds", "responses", "bytes"}}
 	x := r.run.XDS
 	if x == nil {
 		return t
@@ -198,7 +199,7 @@ func (r *runReport) xds() table {
 		types[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		t.add(name, entry(x.Responses, name, func(n int64) string { return count(&n) })+r.mark("xds.responses."+name, ""),
+		t.Add(name, entry(x.Responses, name, func(n int64) string { return count(&n) })+r.mark("xds.responses."+name, ""),
 			entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })+r.mark("xds.bytes."+name, ""))
 	}
 	return t
@@ -213,8 +214,8 @@ func entry[T any](m map[string]T, name string, print func(T) string) string {
 	return print(v)
 }
 
-func (r *runReport) streams() table {
-	t := table{head: []string{"streams", "attempts", "refusals", "reconnects", "acks", "nacks", "wasted", "configuration mean", "max"}}
+func (r *runReport) streams() output.Table {
+	t := output.Table{Head: []string{"streams", "attempts", "refusals", "reconnects", "acks", "nacks", "wasted", "configuration mean", "max"}}
 	x := r.run.XDS
 	if x == nil {
 		return t
@@ -224,7 +225,7 @@ func (r *runReport) streams() table {
 		size = &record.ConfigurationBytes{}
 	}
 	within := "xds"
-	t.add("all sidecars"+r.mark(within, ""),
+	t.Add("all sidecars"+r.mark(within, ""),
 		count(x.Attempts)+r.mark("xds.attempts", within),
 		count(x.Refusals)+r.mark("xds.refusals", within),
 		count(x.Reconnects)+r.mark("xds.reconnects", within),
@@ -236,14 +237,14 @@ func (r *runReport) streams() table {
 	return t
 }
 
-func (r *runReport) certificates() table {
-	t := table{head: []string{"certificates", "issued", "failed", "attempts", "per second"}}
+func (r *runReport) certificates() output.Table {
+	t := output.Table{Head: []string{"certificates", "issued", "failed", "attempts", "per second"}}
 	c := r.run.Certificates
 	if c == nil {
 		return t
 	}
 	within := "certificates"
-	t.add("all sidecars"+r.mark(within, ""),
+	t.Add("all sidecars"+r.mark(within, ""),
 		count(c.Issued)+r.mark("certificates.issued", within),
 		count(c.Failed)+r.mark("certificates.failed", within),
 		count(c.Attempts)+r.mark("certificates.attempts", within),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -17,26 +18,26 @@ type part struct {
 	defined     string   // heading of the definitions
 	about       []string // paths
 	charts      []template.HTML
-	tables      []table
+	tables      []output.Table
 }
 
 // section is all of one run.
 func (r *runReport) section(id string, draw *drawer) section {
 	lines := r.timeLines(id, draw)
 	parts := []part{
-		{name: "rollout", title: "Phases and pods", defined: "pods", about: []string{"phases", "pods", "arrival"}, tables: []table{r.phases(), r.pods()}},
+		{name: "rollout", title: "Phases and pods", defined: "pods", about: []string{"phases", "pods", "arrival"}, tables: []output.Table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need", about: []string{"controlPlane", "cluster", "sidecars"},
-			charts: r.needCharts(id, draw), tables: []table{r.controlPlane(), r.cluster(), r.realSidecars()}},
+			charts: r.needCharts(id, draw), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: lines},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration", about: []string{"latencies"},
-			charts: r.curves(id, draw), tables: []table{r.latencies(), r.explained()}},
+			charts: r.curves(id, draw), tables: []output.Table{r.latencies(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: r.starts(id, draw)},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration", about: []string{"xds"},
-			charts: r.xdsCharts(id, draw), tables: []table{r.xds(), r.streams()}},
-		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", about: []string{"certificates"}, tables: []table{r.certificates()}},
-		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", about: []string{"churn", "faults"}, tables: []table{r.churn(), r.faults()}},
+			charts: r.xdsCharts(id, draw), tables: []output.Table{r.xds(), r.streams()}},
+		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", about: []string{"certificates"}, tables: []output.Table{r.certificates()}},
+		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", about: []string{"churn", "faults"}, tables: []output.Table{r.churn(), r.faults()}},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", about: []string{"own"}, tables: r.own()},
-		{name: "instrument", title: "The instrument", defined: "the-instrument", about: []string{"instrument"}, tables: []table{r.instrument(), r.floor()}},
+		{name: "instrument", title: "The instrument", defined: "the-instrument", about: []string{"instrument"}, tables: []output.Table{r.instrument(), r.floor()}},
 	}
 	s := section{ID: id, Title: fmt.Sprintf("%s: %s", orAbsent(r.run.Name), orAbsent(string(r.run.Status))), Facts: r.doubts.facts(r.facts())}
 	done := map[int]bool{}
@@ -102,12 +103,12 @@ func certificatesOf(r *record.Run) *record.Certificates {
 }
 
 // own has the control plane's own metrics by phase, and its counts beside ours.
-func (r *runReport) own() []table {
+func (r *runReport) own() []output.Table {
 	if r.run.Own == nil {
 		return nil
 	}
 	names, last := map[string]bool{}, map[string]float64{}
-	byPhase := table{head: []string{"its own" + r.mark("own", "")}}
+	byPhase := output.Table{Head: []string{"its own" + r.mark("own", "")}}
 	var phases []map[string]float64
 	for _, p := range phasesShown {
 		metrics := *r.run.Own.At(p.name)
@@ -115,7 +116,7 @@ func (r *runReport) own() []table {
 			continue
 		}
 		phases = append(phases, metrics)
-		byPhase.head = append(byPhase.head, string(p.name)+r.mark("own."+string(p.name), "own"))
+		byPhase.Head = append(byPhase.Head, string(p.name)+r.mark("own."+string(p.name), "own"))
 		for name, v := range metrics {
 			names[name], last[name] = true, v
 		}
@@ -128,15 +129,15 @@ func (r *runReport) own() []table {
 		for _, metrics := range phases {
 			cells = append(cells, entry(metrics, name, func(v float64) string { return ownText(name, v) }))
 		}
-		byPhase.add(cells...)
+		byPhase.Add(cells...)
 	}
-	beside := table{head: []string{"counts", "its own", "ours", "difference"}}
+	beside := output.Table{Head: []string{"counts", "its own", "ours", "difference"}}
 	add := func(own, ours string, v *int64) {
 		theirs, ok := last[own]
 		if !ok || v == nil {
 			return
 		}
-		beside.add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
+		beside.Add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
 	}
 	for _, c := range counterparts {
 		add(c.own, c.ours, c.value(r.run))
@@ -146,7 +147,7 @@ func (r *runReport) own() []table {
 			add("totalResponses"+kind, "xds.responses."+kind, new(r.run.XDS.Responses[kind]))
 		}
 	}
-	return []table{byPhase, beside}
+	return []output.Table{byPhase, beside}
 }
 
 // ownText prints one of the control plane's metrics, whose name ends in its unit.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report/chart"
 )
@@ -75,13 +76,13 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 // starts, it is not known that they did not become ready.
 func (r *runReport) ofPods(n int, err error) string {
 	if r.run.Pods == nil || r.run.Pods.Requested <= n {
-		return many(n, "pod")
+		return output.Many(n, "pod")
 	}
 	others := "never became ready"
 	if err != nil {
 		others = "are not on record"
 	}
-	return fmt.Sprintf("%d of %s; %d %s", n, many(r.run.Pods.Requested, "pod"), r.run.Pods.Requested-n, others)
+	return fmt.Sprintf("%d of %s; %d %s", n, output.Many(r.run.Pods.Requested, "pod"), r.run.Pods.Requested-n, others)
 }
 
 func readyAfter(p record.PodStartup) time.Duration { return p.Times.Ready.Sub(p.Times.Seen) }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -147,7 +148,7 @@ func summaryDocument(runs []record.Run) document {
 	for i := range runs {
 		d.number(&runs[i])
 	}
-	doc := document{title: many(len(runs), "run"), warnings: d.lines(true)}
+	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
 		if value, same := common(runs, a); same && value != "" {
@@ -177,25 +178,25 @@ func common(runs []record.Run, a axis) (value string, same bool) {
 	return value, true
 }
 
-func differenceTable(runs []record.Run, differing []axis) table {
-	t := table{head: []string{"run"}, left: len(differing)}
+func differenceTable(runs []record.Run, differing []axis) output.Table {
+	t := output.Table{Head: []string{"run"}, Left: len(differing)}
 	for _, a := range differing {
-		t.head = append(t.head, a.name)
+		t.Head = append(t.Head, a.name)
 	}
 	for i := range runs {
 		cells := []string{orAbsent(runs[i].Name)}
 		for _, a := range differing {
 			cells = append(cells, orAbsent(a.value(&runs[i])))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
 
-func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
-	t := table{head: []string{"run", "status", "mtls", "scope", "authz", "pods", "services"}, left: 4}
+func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) output.Table {
+	t := output.Table{Head: []string{"run", "status", "mtls", "scope", "authz", "pods", "services"}, Left: 4}
 	for _, c := range columns {
-		t.head = append(t.head, c.head)
+		t.Head = append(t.Head, c.head)
 	}
 	for i := range runs {
 		run := &runs[i]
@@ -207,7 +208,7 @@ func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 		for _, c := range columns {
 			cells = append(cells, c.print(run)+d.mark(run, c.path, ""))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }

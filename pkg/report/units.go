@@ -1,9 +1,10 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
+
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // absent is what a figure that was not measured prints as.
@@ -78,16 +79,10 @@ func tally(v *float64) string {
 // below 1 it prints three decimals, as nobody reads a thousandth of a core
 // more exactly.
 func threeDigits(v float64) string {
-	decimals := 3
-	switch a := math.Abs(v); {
-	case a == 0 || a >= 99.95:
-		decimals = 0
-	case a >= 9.995:
-		decimals = 1
-	case a >= 0.9995:
-		decimals = 2
+	if v == 0 {
+		return output.Digits(v, 0)
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	return output.Digits(v, 3)
 }
 
 // orAbsent prints words that may be unknown.
@@ -96,12 +91,4 @@ func orAbsent(s string) string {
 		return absent
 	}
 	return s
-}
-
-// many prints a count with its noun, as in "1 service", "20 services".
-func many(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -54,13 +55,13 @@ func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *reco
 }
 
 // usageTable has a row for each figure and a column for each phase.
-func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) table {
-	t := table{head: []string{title + r.mark(path, "")}}
+func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) output.Table {
+	t := output.Table{Head: []string{title + r.mark(path, "")}}
 	var phases []record.PhaseName
 	for _, p := range phasesShown {
 		if p.always || *usage(figures, p.name) != (record.Usage{}) {
 			phases = append(phases, p.name)
-			t.head = append(t.head, string(p.name)+r.mark(path+"."+string(p.name), path))
+			t.Head = append(t.Head, string(p.name)+r.mark(path+"."+string(p.name), path))
 		}
 	}
 	for _, row := range usageRows {
@@ -69,21 +70,21 @@ func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*reco
 			within := path + "." + string(phase)
 			cells = append(cells, row.print(usage(figures, phase))+r.mark(within+"."+row.path, within))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }
 
-func (r *runReport) controlPlane() table {
+func (r *runReport) controlPlane() output.Table {
 	return r.usageTable("control plane", "controlPlane", r.run.ControlPlane)
 }
 
-func (r *runReport) realSidecars() table {
+func (r *runReport) realSidecars() output.Table {
 	if r.run.Sidecars == nil || r.run.Sidecars.Real == nil {
-		return table{}
+		return output.Table{}
 	}
 	real := r.run.Sidecars.Real
-	return r.usageTable(many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
+	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
 }
 
 // clusterColumn is one figure shown of each of the cluster's programs.
@@ -103,10 +104,10 @@ var clusterColumns = []clusterColumn{
 	{"saturation rollout", record.PhaseRollout, "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
 }
 
-func (r *runReport) cluster() table {
-	t := table{head: []string{"cluster" + r.mark("cluster", "")}}
+func (r *runReport) cluster() output.Table {
+	t := output.Table{Head: []string{"cluster" + r.mark("cluster", "")}}
 	for _, c := range clusterColumns {
-		t.head = append(t.head, c.head)
+		t.Head = append(t.Head, c.head)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.run.Cluster)) {
 		figures, path := r.run.Cluster[name], "cluster."+name
@@ -114,7 +115,7 @@ func (r *runReport) cluster() table {
 		for _, c := range clusterColumns {
 			cells = append(cells, c.print(usage(&figures, c.phase))+r.mark(path+"."+string(c.phase)+"."+c.path, path))
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }

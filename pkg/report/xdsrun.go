@@ -1,43 +1,16 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PrintXDS writes what `scaler xds` found in one of Formats.
+// PrintXDS writes what `scaler xds` found in one of output.Formats.
 func PrintXDS(w io.Writer, format string, run *record.XDSRun) error {
-	return printObject(w, format, run, func() document { return xdsDocument(run) })
-}
-
-// printObject writes one object in one of Formats; the document is made only
-// for those that need it.
-func printObject(w io.Writer, format string, object any, document func() document) (err error) {
-	switch format {
-	case "table":
-		_, err = io.WriteString(w, document().text())
-	case "markdown":
-		_, err = io.WriteString(w, document().markdown())
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(object)
-	case "yaml":
-		var text []byte
-		if text, err = yaml.Marshal(object); err == nil {
-			_, err = w.Write(text)
-		}
-	default:
-		return fmt.Errorf("printing as %q: want one of %s", format, strings.Join(Formats, ", "))
-	}
-	return err
+	return output.Print(w, format, "an xds run", run, func(markdown bool) string { return xdsDocument(run).as(markdown) })
 }
 
 // xdsDocument shows an XDSRun with the tables of a run, as far as it has them.
@@ -64,11 +37,11 @@ func xdsDocument(x *record.XDSRun) document {
 		},
 		warnings: r.doubts.lines(false),
 	}
-	sidecars := table{head: []string{"sidecars", "requested", "connected", "answered", "complete"}}
+	sidecars := output.Table{Head: []string{"sidecars", "requested", "connected", "answered", "complete"}}
 	s := x.Sidecars
-	sidecars.add("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered), count(&s.Complete)+r.mark("sidecars.complete", ""))
-	for _, t := range []table{sidecars, r.latencyTable(false), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
-		if len(t.rows) > 0 {
+	sidecars.Add("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered), count(&s.Complete)+r.mark("sidecars.complete", ""))
+	for _, t := range []output.Table{sidecars, r.latencyTable(false), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
+		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
 	}
@@ -76,14 +49,14 @@ func xdsDocument(x *record.XDSRun) document {
 }
 
 // windowTable shows what scaler itself needed in each window.
-func windowTable(windows []record.XDSWindow) table {
-	t := table{head: []string{"scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response"}}
+func windowTable(windows []record.XDSWindow) output.Table {
+	t := output.Table{Head: []string{"scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response"}}
 	for _, w := range windows {
 		u := w.Usage
 		if u == nil {
 			u = &record.Usage{}
 		}
-		t.add(w.Name, seconds(&w.Seconds), number(level(u.Cores).Mean), seconds(u.CPUSeconds),
+		t.Add(w.Name, seconds(&w.Seconds), number(level(u.Cores).Mean), seconds(u.CPUSeconds),
 			bytes(level(u.MemoryBytes).Peak), bytes(level(u.MemoryBytes).End),
 			count(&w.Responses), bytes(new(float64(w.Bytes))), seconds(w.CPUSecondsPerResponse))
 	}

@@ -1,0 +1,57 @@
+// Package output writes what commands print with -o: objects as JSON and YAML for
+// programs, and for people text, that is tables aligned for a terminal or as
+// Markdown, numbers with three digits, and words that are harmless wherever they
+// came from. What stands in a document, in which order and in which unit, it
+// leaves to those who have something to say.
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Formats are those in which everything can be printed, the default first.
+var Formats = []string{"table", "json", "yaml", "markdown"}
+
+// Print writes an object in one of Formats. Text gives what it reads as, in Markdown
+// or for a terminal; it is called for these formats alone. Errors call the object
+// what, as in "a plan".
+func Print(w io.Writer, format, what string, object any, text func(markdown bool) string) error {
+	var written string
+	var err error
+	switch format {
+	case "table", "markdown":
+		written = text(format == "markdown")
+	case "json":
+		written, err = asJSON(object)
+	case "yaml":
+		written, err = asYAML(object)
+	default:
+		return fmt.Errorf("printing %s as %q: want one of %s", what, format, strings.Join(Formats, ", "))
+	}
+	if err == nil {
+		_, err = io.WriteString(w, written)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s as %s: %w", what, format, err)
+	}
+	return nil
+}
+
+func asJSON(object any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(object)
+	return b.String(), err
+}
+
+func asYAML(object any) (string, error) {
+	text, err := yaml.Marshal(object)
+	return string(text), err
+}

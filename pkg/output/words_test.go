@@ -1,0 +1,52 @@
+package output
+
+import (
+	"math"
+	"testing"
+)
+
+func TestPlainAndEscaped(t *testing.T) {
+	for _, tt := range []struct{ s, plain, escaped string }{
+		{"", "", ""},
+		{"istiod-strict-200", "istiod-strict-200", "istiod-strict-200"},
+		{"a\nb\tc\x1b[31m\u202e", "a b c [31m ", `a b c \[31m `},
+		{`\|*_<>`, `\|*_<>`, `\\\|\*\_&lt;>`},
+		{"`x` [y](z)", "`x` [y](z)", "\\`x\\` \\[y\\](z)"},
+		{"12.3µs ~", "12.3µs ~", "12.3µs ~"},
+	} {
+		if got := Plain(tt.s); got != tt.plain {
+			t.Errorf("Plain(%q) = %q, want %q", tt.s, got, tt.plain)
+		}
+		if got := Escaped(tt.s); got != tt.escaped {
+			t.Errorf("Escaped(%q) = %q, want %q", tt.s, got, tt.escaped)
+		}
+	}
+	if got, want := EscapedTildes(`~a~ \|`), `\~a\~ \|`; got != want {
+		t.Errorf("EscapedTildes = %q, want %q", got, want)
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for _, tt := range []struct {
+		v        float64
+		decimals int
+		want     string
+	}{
+		{0, 4, "0.0000"}, {0, 0, "0"}, {0.00999, 4, "0.0100"}, {0.0999, 4, "0.0999"}, {0.09996, 4, "0.100"}, {0.0123, 3, "0.012"},
+		{0.9994, 4, "0.999"}, {0.9996, 4, "1.00"}, {1.525, 4, "1.52"}, {1.525, 1, "1.5"}, {9.994, 4, "9.99"}, {9.996, 4, "10.0"},
+		{79.64, 4, "79.6"}, {99.94, 2, "99.9"}, {99.96, 2, "100"}, {12345.6, 4, "12346"}, {1e21, 4, "1000000000000000000000"},
+		{-0.5, 2, "-0.50"}, {-99.96, 2, "-100"}, {math.Inf(1), 4, "+Inf"}, {math.NaN(), 4, "NaN"},
+	} {
+		if got := Digits(tt.v, tt.decimals); got != tt.want {
+			t.Errorf("Digits(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
+		}
+	}
+}
+
+func TestMany(t *testing.T) {
+	for n, want := range map[int]string{0: "0 pods", 1: "1 pod", 2: "2 pods", 1600: "1600 pods"} {
+		if got := Many(n, "pod"); got != want {
+			t.Errorf("Many(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
