@@ -166,7 +166,8 @@ func drainOf(metadata map[string]any) time.Duration {
 }
 
 // envoyNode is what an Envoy says of itself in its first request, beside what is
-// its workload's: that of version 1.40.0, as it was sent by Istio's agent.
+// its workload's: that of version 1.40.0, as it is sent by Istio's agent.
+// hack/update-proxy.sh writes it.
 //
 //go:embed proxy/envoy.json
 var envoyNode []byte
