@@ -113,6 +113,7 @@ type Description struct {
 	MaxProcs int               // GOMAXPROCS
 	Settings map[string]string // that differ from, or matter beside, its stock ones
 	Limits   *record.Limits    // that this version holds itself to, so set; nil = none is known
+	Retries  int               // how often a sidecar tries again to connect to its application before it answers for it
 }
 
 // Metrics are a control plane's own.

@@ -44,6 +44,8 @@ type latencyRun struct {
 	own    []recorder.Usage // scaler's, in each window
 	rounds int              // that are done
 
+	retries int // controlplane.Description's; 0 without a mesh
+
 	record record.LatencyRun
 }
 

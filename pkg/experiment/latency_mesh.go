@@ -126,6 +126,7 @@ func (m *latencyMesh) startControlPlane(ctx context.Context, config *rest.Config
 		return nil, err
 	}
 	d := adapter.Describe()
+	m.run.retries = d.Retries
 	env := &m.run.record.Environment
 	env.Kubernetes, env.Kwok = component.Version(component.KubeAPIServer), component.Version(component.Kwok)
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}

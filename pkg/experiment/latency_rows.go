@@ -237,6 +237,9 @@ func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 	if row.NotSent > 0 {
 		r.warn(about+".latency", "%d of %d requests were not sent: %d were under way already, which is the bound (--max-connections)", row.NotSent, row.Requests, r.spec.MaxConnections)
 	}
+	if r.spec.KillEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
+		r.warn(about, "not every request that met no server is an error: the server's sidecar tries up to %d times more, within 0.1 s, as %s has it do; what then succeeds is a late answer here and an error without a mesh", r.retries, r.spec.ControlPlane)
+	}
 	if row.Errors > 0 && r.spec.KillEvery == 0 {
 		r.warn(about+".latency", "%d of %d requests failed (%s): they count as slower than all that were answered", row.Errors, row.Requests, kindsText(row.ErrorKinds))
 	}

@@ -128,6 +128,37 @@ func TestAddedIsPairedByRepeat(t *testing.T) {
 	}
 }
 
+// What a sidecar tries again is no error there, and one without a mesh.
+func TestRetriesAreSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		kill    time.Duration
+		retries int
+		want    []string // what warnings are about
+	}{
+		"istiod":           {time.Second, 2, []string{"rows[1]", "rows[2]"}},
+		"reference":        {time.Second, 0, nil},
+		"nobody is killed": {0, 2, nil},
+	} {
+		r := &latencyRun{spec: DefaultLatencySpec(), retries: c.retries}
+		r.spec.RPS, r.spec.Rounds, r.spec.KillEvery = []float64{100}, 1, c.kill
+		r.plan()
+		for _, cell := range r.cells {
+			cell.repeats[0].rounds = 1
+		}
+		r.rows()
+		var got []string
+		for _, w := range r.record.Warnings {
+			got = append(got, w.About)
+			if !strings.Contains(w.Text, "up to 2 times more") || !strings.Contains(w.Text, "as istiod has it do") {
+				t.Errorf("%s: %q", name, w.Text)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: warnings about %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 var _ = Describe("latency without a mesh", func() {
 	var spec LatencySpec
 	BeforeEach(func() {

@@ -13,6 +13,12 @@ const (
 	hostServiceLabel  = "scaler.mesh/host-service"  // that a workload of this host is part of
 	hostWorkloadLabel = "scaler.mesh/host-workload" // its name
 	httpPort          = "http"
+
+	// inboundRetries are those of the routes to a sidecar's own application, on what
+	// failed before a request was sent (BuildDefaultHTTPInboundRoute of istiod's
+	// pilot/pkg/networking/core/route). Outbound routes retry as often, but no
+	// answer by its status code: a sidecar's 503 comes through.
+	inboundRetries = 2
 )
 
 // hostLabels are those of a workload of this host: its WorkloadEntry's and, as

@@ -147,6 +147,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	return controlplane.Description{
 		Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
 		Settings: placing.Settings(settings), Limits: Limits(placing.Env),
+		Retries: inboundRetries,
 	}
 }
 
