@@ -40,13 +40,9 @@ func pointTables(p *record.CalibrationPoint) []output.Table {
 		}
 	}
 	i := &p.Instrument
-	lag := i.Lag
-	if lag == nil {
-		lag = &record.Latency{}
-	}
 	cost := output.Table{Head: []string{"cost", "cores, held", "memory per sidecar", "configuration", "CPU per push, scaler", "control plane", "fan-out's share", "lag p99", "arrival"}}
 	cost.Add(name, number(i.Cores), bytes(i.BytesPerSidecar), bytes(&p.ConfigurationBytes),
-		seconds(&p.FanOut.InstrumentSeconds), seconds(&p.FanOut.ControlPlaneSeconds), percent(&p.FanOut.Share), seconds(lag.P99), seconds(&p.ArrivalSeconds))
+		seconds(&p.FanOut.InstrumentSeconds), seconds(&p.FanOut.ControlPlaneSeconds), percent(&p.FanOut.Share), seconds(orEmpty(i.Lag).P99), seconds(&p.ArrivalSeconds))
 	tables := []output.Table{latencies, cost}
 	if p.Dropped != nil {
 		dropped := output.Table{Head: []string{"faults", "pushes dropped"}}

@@ -33,13 +33,13 @@ type costFigure struct {
 }
 
 var costFigures = []costFigure{
-	{"memory, peak of rollout", "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes, false},
-	{"memory, mean of steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes, false},
-	{"live heap, end of rollout", "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End }), bytes, false},
-	{"live heap, mean of steady", "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes, false},
+	{"memory, peak of rollout", "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes, false},
+	{"memory, mean of steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes, false},
+	{"live heap, end of rollout", "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End }), bytes, false},
+	{"live heap, mean of steady", "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), bytes, false},
 	{"CPU time of rollout", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
-	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
-	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), millicores, false},
+	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
+	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
 	{"rollout time", "phases.rollout", rolloutSeconds, seconds, false},
 	{"configuration of a sidecar", "xds.configurationBytes.mean", configurationMean, fewBytes, true},
 }
@@ -57,10 +57,7 @@ func rolloutSeconds(r *record.Run) *float64 {
 }
 
 func configurationMean(r *record.Run) *float64 {
-	if r.XDS == nil || r.XDS.ConfigurationBytes == nil {
-		return nil
-	}
-	return r.XDS.ConfigurationBytes.Mean
+	return orEmpty(orEmpty(r.XDS).ConfigurationBytes).Mean
 }
 
 // fewBytes prints a size, parts of a byte included: slopes have them.

@@ -12,10 +12,7 @@ func (r *runReport) faults() output.Table {
 	t := output.Table{Head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, Left: 1}
 	for i, f := range r.run.Faults {
 		path := fmt.Sprintf("faults.%d", i)
-		usage := f.ControlPlane
-		if usage == nil {
-			usage = &record.Usage{}
-		}
+		usage := orEmpty(f.ControlPlane)
 		t.Add(f.Name+r.mark(path, ""), string(f.Phase),
 			seconds(f.LastedSeconds)+r.mark(path+".lastedSeconds", path),
 			seconds(f.Seconds)+r.mark(path+".seconds", path),
@@ -25,7 +22,7 @@ func (r *runReport) faults() output.Table {
 			count(f.Attempts)+r.mark(path+".attempts", path),
 			count(f.Refusals)+r.mark(path+".refusals", path),
 			seconds(usage.CPUSeconds)+r.mark(path+".controlPlane", path),
-			number(level(usage.Cores).Mean), number(level(usage.Cores).Peak))
+			number(orEmpty(usage.Cores).Mean), number(orEmpty(usage.Cores).Peak))
 	}
 	return t
 }
@@ -37,13 +34,7 @@ func (r *runReport) churn() output.Table {
 	if c == nil {
 		return t
 	}
-	latency := func(l *record.Latency) *record.Latency {
-		if l == nil {
-			return &record.Latency{}
-		}
-		return l
-	}
-	ready, certificate, complete := latency(c.Latencies.PodReady), latency(c.Latencies.Certificate), latency(c.Latencies.CompleteConfiguration)
+	ready, certificate, complete := orEmpty(c.Latencies.PodReady), orEmpty(c.Latencies.Certificate), orEmpty(c.Latencies.CompleteConfiguration)
 	t.Add("pods replaced"+r.mark("churn", ""),
 		number(c.OfferedPerSecond), number(c.AchievedPerSecond)+r.mark("churn.achievedPerSecond", "churn"),
 		count(c.Replaced)+r.mark("churn.replaced", "churn"),
@@ -55,11 +46,8 @@ func (r *runReport) churn() output.Table {
 
 // lastOf is the greatest of a distribution, which is unknown when some were lost.
 func lastOf(l *record.Latency) string {
-	if l != nil && l.Lost > 0 {
+	if orEmpty(l).Lost > 0 {
 		return quantile(l, nil)
 	}
-	if l == nil {
-		return absent
-	}
-	return seconds(l.Max)
+	return seconds(orEmpty(l).Max)
 }

@@ -75,13 +75,13 @@ func headline(runs []*record.Run, d *doubts) string {
 	}
 	control := orAbsent(r.Environment.ControlPlane.Name)
 	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", output.Many(r.Spec.Pods, "pod"),
-		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), number), control)
+		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control)
 	text += fmt.Sprintf(" (converged after %s) and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
 		figure("phases.rollout", rolloutSeconds, seconds),
-		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean }), number),
-		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }), bytes),
-		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }), bytes),
-		figure("controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }), bytes))
+		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number),
+		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes),
+		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes),
+		figure("controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), bytes))
 	text += fmt.Sprintf(". Knobs: %s", knobsText(r.Environment.Knobs, r.Spec.Mode))
 	if len(runs) > 1 {
 		text += fmt.Sprintf("; mean of %d runs, and from where to where they lay", len(runs))

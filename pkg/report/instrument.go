@@ -1,31 +1,24 @@
 package report
 
-import (
-	"scaler.mesh/scaler/pkg/output"
-	"scaler.mesh/scaler/pkg/record"
-)
+import "scaler.mesh/scaler/pkg/output"
 
 // instrument has what scaler itself needed, and how little that may be.
 func (r *runReport) instrument() output.Table {
-	t := output.Table{Head: []string{"instrument", "cores", "memory, peak", "memory per sidecar", "open files", "lag p99", "lag max"}}
 	i := r.run.Instrument
 	if i == nil {
-		return t
+		return output.Table{}
 	}
-	lag := i.Lag
-	if lag == nil {
-		lag = &record.Latency{}
-	}
-	within := "instrument"
-	t.Add("scaler itself"+r.mark(within, ""),
-		number(i.Cores)+r.mark("instrument.cores", within),
-		bytes(i.MemoryBytes)+r.mark("instrument.memoryBytes", within),
-		bytes(i.BytesPerSidecar)+r.mark("instrument.bytesPerSidecar", within),
-		count(i.OpenFiles)+r.mark("instrument.openFiles", within),
-		seconds(lag.P99)+r.mark("instrument.lag.p99", within),
-		seconds(lag.Max)+r.mark("instrument.lag.max", within))
-	if floor := r.run.Instrument.Floor; len(floor) > 0 {
-		t.Add("its floor"+r.mark("instrument.floor", within), floorAt(floor, "instrument.cores", number), absent,
+	lag := orEmpty(i.Lag)
+	t := r.oneRow("instrument", "instrument", "scaler itself", []column{
+		{"cores", "cores", number(i.Cores)},
+		{"memory, peak", "memoryBytes", bytes(i.MemoryBytes)},
+		{"memory per sidecar", "bytesPerSidecar", bytes(i.BytesPerSidecar)},
+		{"open files", "openFiles", count(i.OpenFiles)},
+		{"lag p99", "lag.p99", seconds(lag.P99)},
+		{"lag max", "lag.max", seconds(lag.Max)},
+	})
+	if floor := i.Floor; len(floor) > 0 {
+		t.Add("its floor"+r.mark("instrument.floor", "instrument"), floorAt(floor, "instrument.cores", number), absent,
 			floorAt(floor, "instrument.bytesPerSidecar", bytes), absent, absent, absent)
 	}
 	return t
@@ -44,10 +37,7 @@ func (r *runReport) floor() output.Table {
 		if p50 == absent && p99 == absent {
 			continue
 		}
-		measured := row.value
-		if measured == nil {
-			measured = &record.Latency{}
-		}
+		measured := orEmpty(row.value)
 		t.Add(row.name, p50, p99, quantile(measured, measured.P50), quantile(measured, measured.P99))
 	}
 	return t

@@ -120,10 +120,7 @@ func (r *runReport) requests(l *record.LatencyRun) output.Table {
 		about := fmt.Sprintf("rows[%d]", i)
 		cells := []string{offered(row), row.Variant + r.mark(about+".latency", "")}
 		all := row.Latency.Quantiles()
-		intervals := row.Latency.Intervals
-		if intervals == nil {
-			intervals = &record.Quantiles[record.Interval]{}
-		}
+		intervals := orEmpty(row.Latency.Intervals)
 		for _, name := range record.QuantileNames {
 			cells = append(cells, quantile(&row.Latency.Latency, *all.At(name))+intervalText(*intervals.At(name)))
 		}

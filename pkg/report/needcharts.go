@@ -29,16 +29,16 @@ type sizeChart struct {
 
 var sizeChartsOf = []sizeChart{
 	{"cores", "Cores: rolling out against steady", "cores, mean", number, axisNumber, []sizeFigure{
-		{"rollout", false, "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.Cores).Mean })},
-		{"steady", true, "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.Cores).Mean })},
+		{"rollout", false, "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
+		{"steady", true, "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
 	}},
 	{"memory", "Resident memory: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
-		{"peak of rollout", false, "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak })},
-		{"mean of steady", true, "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })},
+		{"peak of rollout", false, "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak })},
+		{"mean of steady", true, "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })},
 	}},
 	{"heap", "Live heap: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
-		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.HeapBytes).End })},
-		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean })},
+		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End })},
+		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean })},
 	}},
 	{"duration", "Rollout time", "seconds", seconds, axisSeconds, []sizeFigure{{"", false, "phases.rollout", rolloutSeconds}}},
 	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, axisBytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
@@ -146,11 +146,11 @@ func (r *runReport) needCharts(id string, draw *drawer) []template.HTML {
 	return []template.HTML{
 		draw.draw(r.phaseBars(id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
 			{name: "mean"}, {name: "peak over 1 s", light: true},
-		}, func(u *record.Usage) []*float64 { return []*float64{level(u.Cores).Mean, level(u.Cores).Peak} })),
+		}, func(u *record.Usage) []*float64 { return []*float64{orEmpty(u.Cores).Mean, orEmpty(u.Cores).Peak} })),
 		draw.draw(r.phaseBars(id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
 			{name: "resident, peak", light: true}, {name: "resident, mean"}, {name: "live heap, mean"},
 		}, func(u *record.Usage) []*float64 {
-			return []*float64{level(u.MemoryBytes).Peak, level(u.MemoryBytes).Mean, level(u.HeapBytes).Mean}
+			return []*float64{orEmpty(u.MemoryBytes).Peak, orEmpty(u.MemoryBytes).Mean, orEmpty(u.HeapBytes).Mean}
 		})),
 	}
 }
@@ -200,10 +200,7 @@ func (r *runReport) xdsCharts(id string, draw *drawer) []template.HTML {
 		}
 		return floats
 	}
-	size := x.ConfigurationBytes
-	if size == nil {
-		size = &record.ConfigurationBytes{}
-	}
+	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
 		draw.draw(typeBars(id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
 		draw.draw(typeBars(id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),

@@ -16,11 +16,11 @@ var realColumns = []struct {
 	of    func(*record.Usage) *float64
 	print func(*float64) string
 }{
-	{"Envoy memory end rollout", "rollout.memoryBytes.end", record.PhaseRollout, false, func(u *record.Usage) *float64 { return level(u.MemoryBytes).End }, bytes},
-	{"Envoy memory mean steady", "steady.memoryBytes.mean", record.PhaseSteady, false, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }, bytes},
-	{"with agent steady", "steady.memoryBytes.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean }, bytes},
+	{"Envoy memory end rollout", "rollout.memoryBytes.end", record.PhaseRollout, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).End }, bytes},
+	{"Envoy memory mean steady", "steady.memoryBytes.mean", record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
+	{"with agent steady", "steady.memoryBytes.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
 	{"CPU time rollout", "rollout.cpuSeconds", record.PhaseRollout, true, func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds},
-	{"cores steady", "steady.cores.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return level(u.Cores).Mean }, millicores},
+	{"cores steady", "steady.cores.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, millicores},
 }
 
 // realOf is nil for a run without real sidecars.
@@ -74,7 +74,7 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 			cells = append(cells, c.print(perSidecar(real, c.phase, c.agent, c.of))+doubts.mark(run, "sidecars.real."+c.path, "sidecars.real"))
 		}
 		t.Add(cells...)
-		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
+		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })
 		if byMode := steady[run.Spec.Mode]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
 			size := [2]int{run.Spec.Pods, run.Spec.Services}
 			if len(steady["permissive"][size])+len(steady["strict"][size]) == 0 {

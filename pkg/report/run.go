@@ -168,21 +168,35 @@ func (r *runReport) phases() output.Table {
 	return t
 }
 
+// column is one figure of a table with a single row: what the column is called,
+// where the figure is, below what the table is of, and how it reads.
+type column struct{ head, path, text string }
+
+// oneRow is a table of what the record has at path, each figure with its mark.
+func (r *runReport) oneRow(title, path, name string, columns []column) output.Table {
+	t := output.Table{Head: []string{title}}
+	row := []string{name + r.mark(path, "")}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.head)
+		row = append(row, c.text+r.mark(path+"."+c.path, path))
+	}
+	t.Add(row...)
+	return t
+}
+
 func (r *runReport) pods() output.Table {
-	t := output.Table{Head: []string{"pods", "requested", "created", "ready", "connected", "complete", "converged"}}
 	p := r.run.Pods
 	if p == nil {
 		p = &record.Pods{Requested: r.run.Spec.Pods}
 	}
-	within := "pods"
-	t.Add("at end of rollout"+r.mark(within, ""),
-		count(&p.Requested)+r.mark("pods.requested", within),
-		count(p.Created)+r.mark("pods.created", within),
-		count(p.Ready)+r.mark("pods.ready", within),
-		count(p.Connected)+r.mark("pods.connected", within),
-		count(p.Complete)+r.mark("pods.complete", within),
-		count(p.Converged)+r.mark("pods.converged", within))
-	return t
+	return r.oneRow("pods", "pods", "at end of rollout", []column{
+		{"requested", "requested", count(&p.Requested)},
+		{"created", "created", count(p.Created)},
+		{"ready", "ready", count(p.Ready)},
+		{"connected", "connected", count(p.Connected)},
+		{"complete", "complete", count(p.Complete)},
+		{"converged", "converged", count(p.Converged)},
+	})
 }
 
 func (r *runReport) xds() output.Table {
@@ -215,39 +229,32 @@ func entry[T any](m map[string]T, name string, print func(T) string) string {
 }
 
 func (r *runReport) streams() output.Table {
-	t := output.Table{Head: []string{"streams", "attempts", "refusals", "reconnects", "acks", "nacks", "wasted", "configuration mean", "max"}}
 	x := r.run.XDS
 	if x == nil {
-		return t
+		return output.Table{}
 	}
-	size := x.ConfigurationBytes
-	if size == nil {
-		size = &record.ConfigurationBytes{}
-	}
-	within := "xds"
-	t.Add("all sidecars"+r.mark(within, ""),
-		count(x.Attempts)+r.mark("xds.attempts", within),
-		count(x.Refusals)+r.mark("xds.refusals", within),
-		count(x.Reconnects)+r.mark("xds.reconnects", within),
-		count(x.Acks)+r.mark("xds.acks", within),
-		count(x.Nacks)+r.mark("xds.nacks", within),
-		count(x.WastedResponses)+r.mark("xds.wastedResponses", within),
-		bytes(size.Mean)+r.mark("xds.configurationBytes.mean", within),
-		bytes(size.Max)+r.mark("xds.configurationBytes.max", within))
-	return t
+	size := orEmpty(x.ConfigurationBytes)
+	return r.oneRow("streams", "xds", "all sidecars", []column{
+		{"attempts", "attempts", count(x.Attempts)},
+		{"refusals", "refusals", count(x.Refusals)},
+		{"reconnects", "reconnects", count(x.Reconnects)},
+		{"acks", "acks", count(x.Acks)},
+		{"nacks", "nacks", count(x.Nacks)},
+		{"wasted", "wastedResponses", count(x.WastedResponses)},
+		{"configuration mean", "configurationBytes.mean", bytes(size.Mean)},
+		{"max", "configurationBytes.max", bytes(size.Max)},
+	})
 }
 
 func (r *runReport) certificates() output.Table {
-	t := output.Table{Head: []string{"certificates", "issued", "failed", "attempts", "per second"}}
 	c := r.run.Certificates
 	if c == nil {
-		return t
+		return output.Table{}
 	}
-	within := "certificates"
-	t.Add("all sidecars"+r.mark(within, ""),
-		count(c.Issued)+r.mark("certificates.issued", within),
-		count(c.Failed)+r.mark("certificates.failed", within),
-		count(c.Attempts)+r.mark("certificates.attempts", within),
-		number(c.PerSecond)+r.mark("certificates.perSecond", within))
-	return t
+	return r.oneRow("certificates", "certificates", "all sidecars", []column{
+		{"issued", "issued", count(c.Issued)},
+		{"failed", "failed", count(c.Failed)},
+		{"attempts", "attempts", count(c.Attempts)},
+		{"per second", "perSecond", number(c.PerSecond)},
+	})
 }

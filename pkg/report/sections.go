@@ -85,21 +85,14 @@ var counterparts = []struct {
 	own, ours string
 	value     func(*record.Run) *int64
 }{
-	{"totalCertificateRequests", "certificates.attempts", func(r *record.Run) *int64 { return certificatesOf(r).Attempts }},
-	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return certificatesOf(r).Issued }},
+	{"totalCertificateRequests", "certificates.attempts", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Attempts }},
+	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Issued }},
 	{"connected", "pods.connected", func(r *record.Run) *int64 {
 		if r.Pods == nil || r.Pods.Connected == nil {
 			return nil
 		}
 		return new(int64(*r.Pods.Connected))
 	}},
-}
-
-func certificatesOf(r *record.Run) *record.Certificates {
-	if r.Certificates == nil {
-		return &record.Certificates{}
-	}
-	return r.Certificates
 }
 
 // own has the control plane's own metrics by phase, and its counts beside ours.

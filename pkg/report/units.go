@@ -85,6 +85,14 @@ func threeDigits(v float64) string {
 	return output.Digits(v, 3)
 }
 
+// orEmpty stands in for what was not measured: of it nothing is known.
+func orEmpty[T any](measured *T) *T {
+	if measured == nil {
+		return new(T)
+	}
+	return measured
+}
+
 // orAbsent prints words that may be unknown.
 func orAbsent(s string) string {
 	if s == "" {

@@ -23,35 +23,22 @@ type usageRow struct {
 }
 
 var usageRows = []usageRow{
-	{"cores, mean", "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
-	{"cores, peak", "cores.peak", func(u *record.Usage) string { return number(level(u.Cores).Peak) }},
+	{"cores, mean", "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
+	{"cores, peak", "cores.peak", func(u *record.Usage) string { return number(orEmpty(u.Cores).Peak) }},
 	{"CPU time", "cpuSeconds", func(u *record.Usage) string { return seconds(u.CPUSeconds) }},
-	{"memory, mean", "memoryBytes.mean", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Mean) }},
-	{"memory, peak", "memoryBytes.peak", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Peak) }},
-	{"memory, end", "memoryBytes.end", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).End) }},
-	{"live heap, mean", "heapBytes.mean", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Mean) }},
-	{"live heap, end", "heapBytes.end", func(u *record.Usage) string { return bytes(level(u.HeapBytes).End) }},
-	{"live heap, after GC", "heapBytes.collected", func(u *record.Usage) string { return bytes(level(u.HeapBytes).Collected) }},
+	{"memory, mean", "memoryBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Mean) }},
+	{"memory, peak", "memoryBytes.peak", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Peak) }},
+	{"memory, end", "memoryBytes.end", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).End) }},
+	{"live heap, mean", "heapBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).Mean) }},
+	{"live heap, end", "heapBytes.end", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).End) }},
+	{"live heap, after GC", "heapBytes.collected", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).Collected) }},
 	{"saturation", "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
 	{"restarts", "restarts", func(u *record.Usage) string { return count(u.Restarts) }},
 }
 
-// level and usage stand in for what was not measured.
-func level(l *record.Level) *record.Level {
-	if l == nil {
-		return &record.Level{}
-	}
-	return l
-}
-
+// usage is what a phase used; of one that was not measured it has nothing.
 func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {
-	if figures == nil {
-		return &record.Usage{}
-	}
-	if at := figures.At(phase); at != nil && *at != nil {
-		return *at
-	}
-	return &record.Usage{}
+	return orEmpty(*orEmpty(orEmpty(figures).At(phase)))
 }
 
 // usageTable has a row for each figure and a column for each phase.
@@ -96,11 +83,11 @@ type clusterColumn struct {
 }
 
 var clusterColumns = []clusterColumn{
-	{"cores rollout", record.PhaseRollout, "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
-	{"peak rollout", record.PhaseRollout, "cores.peak", func(u *record.Usage) string { return number(level(u.Cores).Peak) }},
-	{"cores steady", record.PhaseSteady, "cores.mean", func(u *record.Usage) string { return number(level(u.Cores).Mean) }},
-	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Peak) }},
-	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) string { return bytes(level(u.MemoryBytes).Mean) }},
+	{"cores rollout", record.PhaseRollout, "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
+	{"peak rollout", record.PhaseRollout, "cores.peak", func(u *record.Usage) string { return number(orEmpty(u.Cores).Peak) }},
+	{"cores steady", record.PhaseSteady, "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Peak) }},
+	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Mean) }},
 	{"saturation rollout", record.PhaseRollout, "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
 }
 

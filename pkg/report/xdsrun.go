@@ -52,12 +52,9 @@ func xdsDocument(x *record.XDSRun) document {
 func windowTable(windows []record.XDSWindow) output.Table {
 	t := output.Table{Head: []string{"scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response"}}
 	for _, w := range windows {
-		u := w.Usage
-		if u == nil {
-			u = &record.Usage{}
-		}
-		t.Add(w.Name, seconds(&w.Seconds), number(level(u.Cores).Mean), seconds(u.CPUSeconds),
-			bytes(level(u.MemoryBytes).Peak), bytes(level(u.MemoryBytes).End),
+		u := orEmpty(w.Usage)
+		t.Add(w.Name, seconds(&w.Seconds), number(orEmpty(u.Cores).Mean), seconds(u.CPUSeconds),
+			bytes(orEmpty(u.MemoryBytes).Peak), bytes(orEmpty(u.MemoryBytes).End),
 			count(&w.Responses), bytes(new(float64(w.Bytes))), seconds(w.CPUSecondsPerResponse))
 	}
 	return t
