@@ -65,6 +65,8 @@ func nodeOf(ctx context.Context, envoy string) (_ *corev3.Node, err error) {
 	const bootstrap = `{"node": {"locality": {}}, "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}}`
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	var log bytes.Buffer
 	address := filepath.Join(dir, "address")
 	cmd := exec.CommandContext(ctx, envoy, "--config-yaml", bootstrap, "--admin-address-path", address, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "error")
@@ -74,8 +76,12 @@ func nodeOf(ctx context.Context, envoy string) (_ *corev3.Node, err error) {
 		return nil, err
 	}
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); cancel(); close(ended) }() // it is killed in the end
-	defer func() { cancel(); <-ended }()
+	go func() {
+		_ = cmd.Wait() // in the end it is killed
+		end(fmt.Errorf("it ended: %s", cmd.ProcessState))
+		close(ended)
+	}()
+	defer func() { end(nil); <-ended }()
 
 	var info struct{ Node json.RawMessage }
 	var last error
@@ -83,9 +89,10 @@ func nodeOf(ctx context.Context, envoy string) (_ *corev3.Node, err error) {
 		last = get(ctx, address, &info)
 		return last == nil, nil
 	}); err != nil {
-		cancel()
-		<-ended
-		return nil, fmt.Errorf("%w: %w\n%s", err, last, log.Bytes())
+		cause := context.Cause(ctx)
+		end(nil)
+		<-ended // then its log is whole
+		return nil, fmt.Errorf("%w (%w)\n%s", cause, last, log.Bytes())
 	}
 	var node corev3.Node
 	if err := protojson.Unmarshal(info.Node, &node); err != nil {
