@@ -108,7 +108,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 			m.beside += *u.CPUSeconds
 		}
 	}
-	if seconds := rolloutSeconds(r); seconds != nil && r.Instrument != nil && r.Instrument.Cores != nil {
+	if seconds := r.RolloutSeconds(); seconds != nil && r.Instrument != nil && r.Instrument.Cores != nil {
 		m.beside += *r.Instrument.Cores * *seconds
 	}
 	if r.Arrival != nil && r.Arrival.AchievedPerSecond != nil {
@@ -134,7 +134,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	var quiet, all []*record.Run
 	sizes := map[int]bool{}
 	for _, r := range s.runs {
-		if rolloutSeconds(r) == nil {
+		if r.RolloutSeconds() == nil {
 			continue
 		}
 		all = append(all, r)
@@ -162,7 +162,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	for _, r := range chosen {
 		m := meshOf(r, known)
 		if longest := m.times()[0].Seconds; longest > 0 {
-			x, y = append(x, []float64{longest}), append(y, *rolloutSeconds(r))
+			x, y = append(x, []float64{longest}), append(y, *r.RolloutSeconds())
 			p.arrival = m.arrival // of the last: runs are in order of size
 		}
 	}
@@ -199,14 +199,6 @@ func (p pace) at(m mesh) estimate {
 		down = value - p.fit.At([]float64{m.times()[0].Seconds})
 	}
 	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
-}
-
-// rolloutSeconds is the rollout time, if convergence ended it.
-func rolloutSeconds(r *record.Run) *float64 {
-	if p := r.Phase(record.PhaseRollout); p != nil && p.EndedBy == record.EndedByConverged {
-		return p.Seconds
-	}
-	return nil
 }
 
 // duration is seconds for reading and for flags.

@@ -169,7 +169,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		// What was left out ran on what the others ran on.
 		shared := m
 		shared.beside = beside
-		p.settle(shared, pace, mean(left, rolloutSeconds))
+		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.ask(m, pace, estimates, o)
 	p.Doubts = append(p.Doubts, s.doubts...)

@@ -64,7 +64,7 @@ func Name(path string) string {
 // its version makes of them.
 func figures(r *record.Run) []measured {
 	var f flattened
-	f.add("phases.rollout.seconds", Seconds, rolloutSeconds(r))
+	f.add("phases.rollout.seconds", Seconds, r.RolloutSeconds())
 	if r.ControlPlane != nil {
 		f.phases("controlPlane", r.ControlPlane)
 	}
@@ -89,15 +89,6 @@ func figures(r *record.Run) []measured {
 		f.latency("instrument.lag", i.Lag)
 	}
 	return f.all
-}
-
-// rolloutSeconds is the rollout time, if convergence ended the rollout: of one
-// that the time limit ended only a bound is known.
-func rolloutSeconds(r *record.Run) *float64 {
-	if p := r.Phase(record.PhaseRollout); p != nil && p.EndedBy == record.EndedByConverged {
-		return p.Seconds
-	}
-	return nil
 }
 
 // flattened gathers figures.

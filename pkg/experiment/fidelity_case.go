@@ -41,7 +41,7 @@ func (r *fidelityRun) compare(ctx context.Context, which fidelityCase) (err erro
 		}},
 		{"breaking both streams", c.reconnect},
 	})
-	c.result.BytesRatio = bytesRatio(c.result.Resources)
+	c.result.BytesRatio, _ = record.BytesRatio(c.result.Resources)
 	c.result.Real, c.result.Simulated = startTimes(c.times[realSide]), startTimes(c.times[simulated])
 	c.result.Differences = c.seen.explained()
 	r.result.Cases = append(r.result.Cases, c.result)

@@ -176,18 +176,6 @@ func close2(a, b int) bool {
 	return float64(max(a, b)-min(a, b)) <= tolerated*float64(max(a, b))
 }
 
-func bytesRatio(types map[string]record.HeldResources) float64 {
-	var real, fake int
-	for _, h := range types {
-		real += h.RealBytes
-		fake += h.SimulatedBytes
-	}
-	if real == 0 {
-		return 0
-	}
-	return float64(fake) / float64(real)
-}
-
 // startTimes summarises the times of starts.
 func startTimes(all []wiretap.Times) record.StartTimes {
 	of := func(value func(wiretap.Times) time.Duration) record.Spread {

@@ -65,6 +65,20 @@ type HeldResources struct {
 // SameNames reports whether both hold the same resources.
 func (h HeldResources) SameNames() bool { return h.Real == h.Common && h.Simulated == h.Common }
 
+// BytesRatio is simulated over real, of all the resources held; not known where the
+// real sidecar holds none.
+func BytesRatio(types map[string]HeldResources) (ratio float64, known bool) {
+	var real, simulated int
+	for _, h := range types {
+		real += h.RealBytes
+		simulated += h.SimulatedBytes
+	}
+	if real == 0 {
+		return 0, false
+	}
+	return float64(simulated) / float64(real), true
+}
+
 // StartTimes are the times of one side's starts, from the first request on.
 // Times are in seconds.
 type StartTimes struct {

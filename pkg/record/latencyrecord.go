@@ -1,10 +1,8 @@
 package record
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,15 +61,7 @@ func (w *LatencyWriter) Save(run *LatencyRun) error {
 	if r.Status == "" {
 		r.Status = StatusInterrupted
 	}
-	path := filepath.Join(w.dir, runFile)
-	data, err := json.MarshalIndent(&r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("saving %s: %w", path, err)
-	}
-	return replaceFile(path, func(f io.Writer) error {
-		_, err := f.Write(append(data, '\n'))
-		return err
-	})
+	return saveRun(w.dir, &r)
 }
 
 // Close ends the writing. It does not change run.json.

@@ -127,6 +127,15 @@ func (r *Run) Phase(name PhaseName) *Phase {
 	return nil
 }
 
+// RolloutSeconds is the rollout time, if convergence ended the rollout: of one that
+// the time limit ended only a bound is known, and it is nil.
+func (r *Run) RolloutSeconds() *float64 {
+	if p := r.Phase(PhaseRollout); p != nil && p.EndedBy == EndedByConverged {
+		return p.Seconds
+	}
+	return nil
+}
+
 // ByPhase holds one T for each phase that has figures. A T that was not
 // measured is its zero value and absent from JSON.
 type ByPhase[T any] struct {

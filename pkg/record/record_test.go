@@ -129,3 +129,38 @@ func TestByPhase(t *testing.T) {
 		t.Error("settle has figures: want none")
 	}
 }
+
+func TestRolloutSeconds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		phases []Phase
+		want   *float64
+	}{
+		{"not reached", []Phase{{Name: PhaseBaseline, EndedBy: EndedByDuration, Seconds: new(10.0)}}, nil},
+		{"converged", []Phase{{Name: PhaseRollout, EndedBy: EndedByConverged, Seconds: new(31.4)}}, new(31.4)},
+		{"a bound", []Phase{{Name: PhaseRollout, EndedBy: EndedByTimeout, Seconds: new(600.0)}}, nil},
+		{"goes on", []Phase{{Name: PhaseRollout}}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, (&Run{Phases: tt.phases}).RolloutSeconds()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestBytesRatio(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		types map[string]HeldResources
+		ratio float64
+		known bool
+	}{
+		{"nothing held", nil, 0, false},
+		{"nothing real", map[string]HeldResources{"CDS": {SimulatedBytes: 10}}, 0, false},
+		{"nothing simulated", map[string]HeldResources{"CDS": {RealBytes: 10}}, 0, true},
+		{"all types together", map[string]HeldResources{"CDS": {RealBytes: 30, SimulatedBytes: 20}, "EDS": {RealBytes: 10, SimulatedBytes: 10}}, 0.75, true},
+	} {
+		if ratio, known := BytesRatio(tt.types); ratio != tt.ratio || known != tt.known {
+			t.Errorf("%s: %v, %v, want %v, %v", tt.name, ratio, known, tt.ratio, tt.known)
+		}
+	}
+}

@@ -88,11 +88,17 @@ func (w *Writer) Save(run *Run) error {
 	if r.Status == "" {
 		r.Status = StatusInterrupted
 	}
-	data, err := json.MarshalIndent(&r, "", "  ")
+	return saveRun(w.dir, &r)
+}
+
+// saveRun writes the run.json of the run whose folder is dir.
+func saveRun(dir string, run any) error {
+	path := filepath.Join(dir, runFile)
+	data, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
-		return fmt.Errorf("saving %s: %w", filepath.Join(w.dir, runFile), err)
+		return fmt.Errorf("saving %s: %w", path, err)
 	}
-	return replaceFile(filepath.Join(w.dir, runFile), func(f io.Writer) error {
+	return replaceFile(path, func(f io.Writer) error {
 		_, err := f.Write(append(data, '\n'))
 		return err
 	})

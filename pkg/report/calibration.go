@@ -17,7 +17,7 @@ func calibrationDocument(c *record.Calibration) document {
 	d := document{
 		title: "calibration",
 		facts: []fact{
-			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(c.Machine.CPUModel), output.Many(c.Machine.CPUs, "CPU"), c.Machine.Kernel)},
+			measuredOn(c.Machine),
 			{"scaler", c.Scaler},
 		},
 	}
@@ -25,6 +25,10 @@ func calibrationDocument(c *record.Calibration) document {
 		d.tables = append(d.tables, pointTables(&c.Points[i])...)
 	}
 	return d
+}
+
+func measuredOn(m record.Machine) fact {
+	return fact{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(m.CPUModel), output.Many(m.CPUs, "CPU"), m.Kernel)}
 }
 
 // pointTables show one point: what arrived when, and what that took.

@@ -40,20 +40,12 @@ var costFigures = []costFigure{
 	{"CPU time of rollout", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
 	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
 	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
-	{"rollout time", "phases.rollout", rolloutSeconds, seconds, false},
+	{"rollout time", "phases.rollout", (*record.Run).RolloutSeconds, seconds, false},
 	{"configuration of a sidecar", "xds.configurationBytes.mean", configurationMean, fewBytes, true},
 }
 
 func usageFigure(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
 	return func(r *record.Run) *float64 { return of(usage(r.ControlPlane, phase)) }
-}
-
-// rolloutSeconds is the rollout time, if it is known and not a bound.
-func rolloutSeconds(r *record.Run) *float64 {
-	if p := r.Phase(record.PhaseRollout); p != nil && p.EndedBy == record.EndedByConverged {
-		return p.Seconds
-	}
-	return nil
 }
 
 func configurationMean(r *record.Run) *float64 {

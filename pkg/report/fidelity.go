@@ -19,7 +19,7 @@ func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated sidecar beside a real one",
 		facts: []fact{
-			{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(f.Machine.CPUModel), output.Many(f.Machine.CPUs, "CPU"), f.Machine.Kernel)},
+			measuredOn(f.Machine),
 			{"scaler", f.Scaler},
 			{"control plane", f.ControlPlane},
 			{"Envoy", f.Envoy},
@@ -95,15 +95,11 @@ func names(types map[string]record.HeldResources) string {
 
 // ratio is the simulated sidecar's bytes over the real one's.
 func ratio(types map[string]record.HeldResources) string {
-	var real, simulated int
-	for _, h := range types {
-		real += h.RealBytes
-		simulated += h.SimulatedBytes
-	}
-	if real == 0 {
+	ratio, known := record.BytesRatio(types)
+	if !known {
 		return absent
 	}
-	return fmt.Sprintf("%.4f", float64(simulated)/float64(real))
+	return fmt.Sprintf("%.4f", ratio)
 }
 
 func sameness(s record.Sameness) string {

@@ -77,7 +77,7 @@ func headline(runs []*record.Run, d *doubts) string {
 	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", output.Many(r.Spec.Pods, "pod"),
 		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control)
 	text += fmt.Sprintf(" (converged after %s) and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
-		figure("phases.rollout", rolloutSeconds, seconds),
+		figure("phases.rollout", (*record.Run).RolloutSeconds, seconds),
 		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number),
 		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes),
 		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes),

@@ -40,7 +40,7 @@ var sizeChartsOf = []sizeChart{
 		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End })},
 		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean })},
 	}},
-	{"duration", "Rollout time", "seconds", seconds, axisSeconds, []sizeFigure{{"", false, "phases.rollout", rolloutSeconds}}},
+	{"duration", "Rollout time", "seconds", seconds, axisSeconds, []sizeFigure{{"", false, "phases.rollout", (*record.Run).RolloutSeconds}}},
 	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, axisBytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
 }
 
