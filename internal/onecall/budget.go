@@ -24,6 +24,7 @@ var budget = semaphore.NewWeighted(budgetSize)
 
 // take waits until a message of n bytes may be received.
 func (c *Conn) take(n int) {
+	c.waited = 0
 	if n <= free {
 		return
 	}
@@ -31,12 +32,23 @@ func (c *Conn) take(n int) {
 	if !budget.TryAcquire(weight) {
 		ctx, cancel := context.WithTimeout(c.ctx, patience)
 		defer cancel()
-		if budget.Acquire(ctx, weight) != nil {
+		begin := time.Now()
+		err := budget.Acquire(ctx, weight)
+		c.waited = time.Since(begin)
+		if err != nil {
 			return // without
 		}
 	}
 	c.taken = weight
 }
+
+// Waited is how long the message that Receive returned last was left where it was,
+// with its length known, because others had the memory that is given to messages
+// being received: 10 s at most, and 0 if it did not wait. Had it not waited it would
+// have been received earlier by that time or less, for its last byte may have come
+// meanwhile or after. What came behind it on the connection was left there as long.
+// It is for who receives.
+func (c *Conn) Waited() time.Duration { return c.waited }
 
 // giveBack is called when a message has been read, or will not come.
 func (c *Conn) giveBack() {

@@ -68,9 +68,10 @@ type Conn struct {
 	incoming incoming
 	header   metadata.MD
 	trailer  metadata.MD
-	over     error // how the call ended, io.EOF for OK
-	answered bool  // by a status of the server's
-	taken    int64 // of the budget, for a message
+	over     error         // how the call ended, io.EOF for OK
+	answered bool          // by a status of the server's
+	taken    int64         // of the budget, for a message
+	waited   time.Duration // for it
 
 	stream atomic.Uint32 // of the call, or of the next one
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// lateInstrument is the scheduling lag at p99 above which scaler's own
-	// latencies are doubted.
+	// latencies are doubted, and the longest wait of a response for being received.
 	lateInstrument = 10 * time.Millisecond
 	// saturated is the share of a phase above which its figures are marked.
 	saturated = 0.1
@@ -174,6 +174,9 @@ func (r *rolloutRun) doubt() {
 			r.warn(about, "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *late*1e3)
 		}
 	}
+	if text := lateReceipt(r.fleet.probes.Counters()); text != "" {
+		r.warn("latencies", "%s", text)
+	}
 	if n := *r.record.XDS.Refusals; n > 0 {
 		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
 	}
@@ -185,6 +188,21 @@ func (r *rolloutRun) doubt() {
 			r.warn("latencies."+n.name, "%d of %d did not come by the time limit", latency.Lost, latency.Count+latency.Lost)
 		}
 	}
+}
+
+// lateReceipt says by how much responses were received late because scaler takes
+// so many bytes of them at once and no more; "" where that is negligible.
+func lateReceipt(c *xdsprobe.Counters) string {
+	longest := time.Duration(c.LongestWait.Load())
+	if longest <= lateInstrument {
+		return ""
+	}
+	var all int64
+	for i := range c.Responses {
+		all += c.Responses[i].Load()
+	}
+	return fmt.Sprintf("scaler itself received late: %d of %d responses waited until it had room for them, up to %.1f ms and %.3g s in all, and may have come that much earlier",
+		c.Waits.Load(), all, longest.Seconds()*1e3, time.Duration(c.Waited.Load()).Seconds())
 }
 
 // countPods counts how far the pods came, as at the end of rollout.

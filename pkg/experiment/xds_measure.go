@@ -110,6 +110,9 @@ func (r *xdsRun) doubt() {
 		warn("latencies", "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *lag.P99*1e3)
 	}
 	c := r.fleet.store.Counters()
+	if text := lateReceipt(c); text != "" {
+		warn("latencies", "%s", text)
+	}
 	if n := c.Refusals.Load(); n > 0 {
 		warn("latencies.completeConfiguration", "the server refused %d of %d attempts; waiting for it is part of the latency", n, c.Attempts.Load())
 	}

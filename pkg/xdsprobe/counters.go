@@ -2,6 +2,7 @@ package xdsprobe
 
 import (
 	"sync/atomic"
+	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -26,6 +27,29 @@ type Counters struct {
 	Nacks     atomic.Int64
 	Wasted    atomic.Int64 // responses of which every resource was held already
 
+	// Responses that were left unread for a time because the memory for responses
+	// on their way in, 8 MiB of all sidecars together, was in use: slow servers, or
+	// many responses at once. They were received later by that time at most
+	// (onecall.Conn.Waited). A response of up to 16 KiB waits for none.
+	Waits       atomic.Int64
+	Waited      atomic.Int64 // nanoseconds, of all Waits together
+	LongestWait atomic.Int64 // nanoseconds
+
 	CertificateRequests atomic.Int64 // sent, and over
 	Certificates        atomic.Int64 // received and verified
+}
+
+// wait counts a response that was left unread for a time; 0 = it was not.
+func (c *Counters) wait(d time.Duration) {
+	if d == 0 {
+		return
+	}
+	c.Waits.Add(1)
+	c.Waited.Add(int64(d))
+	for {
+		longest := c.LongestWait.Load()
+		if int64(d) <= longest || c.LongestWait.CompareAndSwap(longest, int64(d)) {
+			return
+		}
+	}
 }

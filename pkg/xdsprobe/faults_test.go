@@ -1,6 +1,9 @@
 package xdsprobe
 
 import (
+	"runtime"
+	"strings"
+	"sync"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -87,6 +90,36 @@ var _ = Describe("a server at fault", func() {
 				Expect(late.Set).To(ConsistOf(HaveField("Key", convergence.Key{Type: cds, Name: "c"})))
 				Expect(late.AckedAt).To(BeTemporally(">", before))
 				Expect(sidecar.Held()).To(ContainElement("CDS c"))
+			})
+
+			It("keeps a sidecar from reading what others wait for, which is counted", func() {
+				server := startScript()
+				busy := start(NewStore(), Config{Address: server.address, Variant: variant})
+				first := server.next()
+				sidecar := start(NewStore(), Config{Address: server.address, Variant: variant})
+				second := server.next()
+				has, wants := busy.sidecar.store.Counters(), sidecar.sidecar.store.Counters()
+
+				busy.mu.Lock() // its observer does not return, so it keeps what it was sent
+				release := sync.OnceFunc(busy.mu.Unlock)
+				DeferCleanup(release)
+				large := staticCluster("large")
+				large.AltStatName = strings.Repeat("x", 5<<20)
+				first.answer(cds, "1", large)
+				Eventually(has.Responses[cds].Load).Should(BeEquivalentTo(1))
+
+				before := time.Now()
+				large.AltStatName = strings.Repeat("x", 20<<10)
+				second.answer(cds, "1", large)
+				Eventually(stacks).Should(ContainSubstring("onecall.(*Conn).take"))
+				Expect(wants.Responses[cds].Load()).To(BeZero())
+				release()
+				Eventually(wants.Responses[cds].Load).Should(BeEquivalentTo(1))
+
+				Expect(wants.Waits.Load()).To(BeEquivalentTo(1))
+				Expect(wants.LongestWait.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Since(before))))
+				Expect(wants.Waited.Load()).To(Equal(wants.LongestWait.Load()))
+				Expect(has.Waits.Load()).To(BeZero())
 			})
 
 			It("repeats itself, which is acknowledged and counted as wasted", func() {
@@ -180,6 +213,12 @@ var _ = Describe("a server at fault", func() {
 		Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"x"}))
 	})
 })
+
+// stacks says where all goroutines are.
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
 
 var _ = Describe("a configuration", func() {
 	DescribeTable("that cannot be ends Run", func(c Config, reason string) {

@@ -41,7 +41,7 @@ var bodies = sync.Pool{New: func() any { return new([]body) }}
 // the same. Its byte slices are parts of the buffer that was received, and are
 // gone when that is freed.
 type response struct {
-	receivedAt time.Time
+	receivedAt time.Time // all of it had been read; see Counters.Waits
 	size       int
 	buffer     mem.Buffer
 

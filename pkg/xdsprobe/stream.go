@@ -38,6 +38,7 @@ func (s *stream) serve() error {
 		if r.buffer, err = s.conn.Receive(); err == nil {
 			r.receivedAt, r.size = time.Now(), r.buffer.Len()
 			s.end.Responses++
+			s.sidecar.store.counters.wait(s.conn.Waited())
 			err = s.answer(&r)
 		}
 	}
