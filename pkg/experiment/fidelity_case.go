@@ -102,9 +102,7 @@ func (c *fidelityComparison) start(ctx context.Context) (undo, error) {
 			both.add(side, streams[0], nil)
 		}
 		c.result.Start.Compared++
-		if c.compareSaid("start", both) {
-			c.result.Start.Same++
-		}
+		c.compareSaid("start", both, &c.result.Start, 1)
 	}
 	return stop, nil
 }
@@ -173,9 +171,7 @@ func (c *fidelityComparison) change(ctx context.Context) (undo, error) {
 			deferred++
 			continue
 		}
-		if c.compareSaid(string(one.kind), now) {
-			c.result.Changes.Same += 1 + deferred
-		}
+		c.compareSaid(string(one.kind), now, &c.result.Changes, 1+deferred)
 		deferred = 0
 		past = now.after(past)
 	}
@@ -196,9 +192,7 @@ func (c *fidelityComparison) reconnect(ctx context.Context) (undo, error) {
 		both.add(side, c.streams(side)[len(before)], wiretap.Versions(before))
 	}
 	c.result.Reconnect.Compared++
-	if c.compareSaid("reconnect", both) {
-		c.result.Reconnect.Same++
-	}
+	c.compareSaid("reconnect", both, &c.result.Reconnect, 1)
 	return nil, nil
 }
 

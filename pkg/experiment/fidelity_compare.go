@@ -18,15 +18,19 @@ import (
 // tolerated is how far, as a share, the bytes of one resource may differ.
 const tolerated = 0.02
 
-// compareSaid compares two sequences of requests, notes how they differ, and
-// reports whether they are the same.
-func (c *fidelityComparison) compareSaid(about string, both said) bool {
+// compareSaid compares two sequences of requests, the outcome of so many events,
+// counts them in sameness where they are the same, and notes how they differ
+// where not.
+func (c *fidelityComparison) compareSaid(about string, both said, sameness *record.Sameness, events int) {
 	if slices.Equal(both.requests[realSide], both.requests[simulated]) {
-		return true
+		sameness.Same += events
+		if both.silent() {
+			sameness.Silent += events
+		}
+		return
 	}
 	real, fake := unlike(both.requests[realSide], both.requests[simulated])
 	c.seen.add(record.Difference{About: about + " requests", Real: sequence(real), Simulated: sequence(fake), Explained: both.excuse()})
-	return false
 }
 
 // unlike cuts off what two sequences have in common at both ends.

@@ -24,6 +24,16 @@ func (s *said) after(past said) (all said) {
 	return all
 }
 
+// silent reports whether nothing was said to either, or by either.
+func (s *said) silent() bool {
+	for side := range s.requests {
+		if len(s.requests[side])+len(s.responses[side]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // late reports whether one has said all that the other has, and the other more:
 // the rest may be to come.
 func (s *said) late() bool {

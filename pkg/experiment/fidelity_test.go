@@ -112,6 +112,34 @@ func TestSays(t *testing.T) {
 	}
 }
 
+// Two that say nothing are alike, but show nothing.
+func TestCompareSaid(t *testing.T) {
+	words := func(real, fake string) (both [2][]string) {
+		for side, text := range [2]string{real, fake} {
+			both[side] = strings.Fields(text)
+		}
+		return both
+	}
+	for _, c := range []struct {
+		name      string
+		both      said
+		want      record.Sameness
+		different int
+	}{
+		{"alike", said{words("a b", "a b"), words("x", "x")}, record.Sameness{Same: 2}, 0},
+		{"not alike", said{words("a b", "a c"), words("x", "x")}, record.Sameness{}, 1},
+		{"silent", said{}, record.Sameness{Same: 2, Silent: 2}, 0},
+		{"silent though told something", said{responses: words("x", "")}, record.Sameness{Same: 2}, 0},
+	} {
+		f := fidelityComparison{seen: differencesSeen{}}
+		var got record.Sameness
+		f.compareSaid("scale", c.both, &got, 2)
+		if got != c.want || len(f.seen) != c.different {
+			t.Errorf("%s: %+v and %d differences, want %+v and %d", c.name, got, len(f.seen), c.want, c.different)
+		}
+	}
+}
+
 // What is not known must not be explained.
 func TestExplain(t *testing.T) {
 	for about, known := range map[string]bool{

@@ -51,6 +51,9 @@ type FidelityCase struct {
 type Sameness struct {
 	Compared int `json:"compared"`
 	Same     int `json:"same"`
+	// Silent are those, of Same, in which istiod told neither anything and neither
+	// said anything: there was nothing to be alike.
+	Silent int `json:"silent"`
 }
 
 // HeldResources are what both hold of one type.

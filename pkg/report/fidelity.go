@@ -102,11 +102,18 @@ func ratio(types map[string]record.HeldResources) string {
 	return fmt.Sprintf("%.4f", ratio)
 }
 
+// sameness says how many were alike, of those in which anything was said.
 func sameness(s record.Sameness) string {
-	if s.Compared == 0 {
+	switch {
+	case s.Compared == 0:
 		return absent
+	case s.Silent == s.Compared:
+		return fmt.Sprintf("%d concerned neither", s.Silent)
+	case s.Silent > 0:
+		return fmt.Sprintf("%d of %d, %d concerned neither", s.Same-s.Silent, s.Compared-s.Silent, s.Silent)
+	default:
+		return fmt.Sprintf("%d of %d", s.Same, s.Compared)
 	}
-	return fmt.Sprintf("%d of %d", s.Same, s.Compared)
 }
 
 // startSpread is a median with the range around it.
