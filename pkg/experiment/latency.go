@@ -153,7 +153,7 @@ func (r *latencyRun) finish(ctx context.Context, err error) (record.LatencyRun, 
 	r.rows()
 	r.measureInstrument()
 	if r.mesh != nil {
-		r.mesh.crashes()
+		r.mesh.doubt()
 	}
 	err = errors.Join(err, r.writer.Save(&r.record))
 	if r.rounds == 0 && err != nil {

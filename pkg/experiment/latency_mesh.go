@@ -75,7 +75,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	r.mesh = m
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
 	logs := r.writer.LogDir()
-	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs, concurrency: sidecarWorkers}
+	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs, concurrency: sidecarWorkers, expiry: &expiry{}}
 	m.place.programs, err = component.Paths(ctx, r.spec.Programs, append(rolloutPrograms(r.spec.ControlPlane), realPrograms(r.spec.ControlPlane)...)...)
 	if err != nil {
 		return nil, err
@@ -300,8 +300,11 @@ func (m *latencyMesh) sample(name string, l sidecar.Life) error {
 	return err
 }
 
-// crashes warns of sidecars that ended unasked.
-func (m *latencyMesh) crashes() {
+// doubt warns of sidecars whose certificates, or that themselves, ended unasked.
+func (m *latencyMesh) doubt() {
+	if text := m.place.expiry.doubt(time.Now()); text != "" {
+		m.run.warn("rows", "%s", text)
+	}
 	for _, s := range m.all {
 		if all := s.Crashes(); len(all) > 0 {
 			m.run.warn("rows", "%s ended %d times and was started again: %s", s.Name(), len(all), firstLine(all[0].Err))

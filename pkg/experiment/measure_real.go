@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"time"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -48,6 +49,9 @@ func (r *rolloutRun) measureReal() error {
 			}
 		}
 		real.Each = append(real.Each, each)
+	}
+	if text := r.fleet.real.place.expiry.doubt(time.Now()); text != "" {
+		r.warn("sidecars.real", "%s", text)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,6 +39,38 @@ type realPlace struct {
 	discovery   string            // host:port in place of the control plane's own; "" = that
 	concurrency int               // worker threads of each Envoy; 0 = the control plane's default
 	cpus        []int             // processors they keep to; nil = all
+	expiry      *expiry           // of certificates that nobody renews; nil = nobody asks
+}
+
+// expiry is when the first of some certificates ends; the zero value has none.
+type expiry struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (e *expiry) note(at time.Time) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.at.IsZero() || at.Before(e.at) {
+		e.at = at
+	}
+}
+
+// doubt is what to say of certificates when a run ends, "" if all lasted.
+func (e *expiry) doubt(end time.Time) string {
+	if e == nil {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.at.IsZero() || !e.at.Before(end) {
+		return ""
+	}
+	return fmt.Sprintf("Envoys without an agent keep the certificate of their start, and the first such ended at %s, %s before the run: its sidecar makes no connection with another since",
+		e.at.UTC().Format(time.RFC3339), end.Sub(e.at).Round(time.Second))
 }
 
 // pod makes the sidecar of a pod that has its IP. told, if not nil, may complete
@@ -95,7 +129,8 @@ func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.
 }
 
 // certify puts among the files of a proxy without an agent what one would have
-// got for it: a key and its certificate.
+// got for it: a key and its certificate. That is not renewed: it is for 24 h, as
+// agents ask, whatever simulated sidecars ask for, and a run that outlasts it says so.
 func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, token func(context.Context) (controlplane.Token, error)) error {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -129,6 +164,15 @@ func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, to
 	for _, certificate := range issued.Chain {
 		chain = append(chain, certificate...)
 	}
+	block, _ := pem.Decode(chain) // its own comes first
+	if block == nil {
+		return errors.New("reading the chain: want PEM")
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("reading the chain: %w", err)
+	}
+	r.expiry.note(leaf.NotAfter)
 	proxy.Files[proxy.ChainFile] = chain
 	proxy.Files[proxy.KeyFile] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 	return nil
