@@ -62,7 +62,7 @@ func TestBlockedWrite(t *testing.T) {
 		defer theirs.Close()
 		defer ours.Close()
 		c := &Conn{ctx: t.Context(), conn: ours, options: Options{Window: defaultWindow, Keepalive: time.Second}}
-		c.outgoing = outgoing{window: defaultWindow, connWindow: defaultWindow, maxFrame: minMaxFrame}
+		c.outgoing = outgoing{opened: true, window: defaultWindow, connWindow: defaultWindow, maxFrame: minMaxFrame}
 		begin := time.Now()
 		if err := c.Send([]byte("x")); status.Code(err) != codes.Unavailable || time.Since(begin) != pingTimeout {
 			t.Errorf("after %s: %v", time.Since(begin), err)

@@ -218,7 +218,13 @@ func TestCallsInTurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(c.Open("/grpc.testing.TestService/UnaryCall", md), c.Send(message), c.CloseSend()); err != nil {
+			const method = "/grpc.testing.TestService/UnaryCall"
+			if i%2 == 0 {
+				err = c.Ask(method, md, message)
+			} else {
+				err = errors.Join(c.Open(method, md), c.Send(message), c.CloseSend())
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			b, err := c.Receive()
@@ -241,7 +247,9 @@ func TestCallsInTurn(t *testing.T) {
 			if got := c.Trailer().Get("x-grpc-test-echo-trailing-bin"); len(got) != 1 || got[0] != "\x01\x02" {
 				t.Fatalf("call %d: trailer %q", i, got)
 			}
-			c.Again()
+			if !c.Again() {
+				t.Fatalf("call %d was the last", i)
+			}
 		}
 	}
 }

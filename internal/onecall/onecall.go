@@ -63,15 +63,16 @@ type Conn struct {
 	unwatch func() bool // of ctx
 
 	// only the goroutine that receives
-	in       input
-	framer   *http2.Framer // reads
-	incoming incoming
-	header   metadata.MD
-	trailer  metadata.MD
-	over     error         // how the call ended, io.EOF for OK
-	answered bool          // by a status of the server's
-	taken    int64         // of the budget, for a message
-	waited   time.Duration // for it
+	in        input
+	framer    *http2.Framer // reads
+	incoming  incoming
+	header    metadata.MD
+	trailer   metadata.MD
+	over      error         // how the call ended, io.EOF for OK
+	answered  bool          // by a status of the server's
+	untouched bool          // the server said that it has not seen to the call
+	taken     int64         // of the budget, for a message
+	waited    time.Duration // for it
 
 	stream atomic.Uint32 // of the call, or of the next one
 
@@ -132,7 +133,7 @@ func (c *Conn) handshake(ctx context.Context) error {
 	c.framer.SetMaxReadFrameSize(minMaxFrame)
 	c.framer.MaxHeaderListSize = maxHeaderList
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(headerTable, nil)
-	c.outgoing = outgoing{window: defaultWindow, initial: defaultWindow, connWindow: defaultWindow, maxFrame: minMaxFrame}
+	c.outgoing = outgoing{window: defaultWindow, initial: defaultWindow, connWindow: defaultWindow, maxFrame: minMaxFrame, maxTable: headerTable}
 
 	defer context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Now()) })()
 	if err := c.greet(); err != nil {
@@ -173,8 +174,45 @@ func (c *Conn) greet() error {
 }
 
 // Open begins the call of a method, as in "/package.Service/Method". The deadline
-// of Dial's context is told to the server.
+// of Dial's context is told to the server. It fails while another call is under way,
+// and when the server is about to end the connection.
 func (c *Conn) Open(method string, md metadata.MD) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	block, err := c.open(method, md)
+	if err != nil {
+		return err
+	}
+	return c.write(func(b []byte) []byte { return c.appendHeaders(b, block) })
+}
+
+// Ask is Open, Send of one message and CloseSend in one write. With an error the
+// server has not got the message.
+func (c *Conn) Ask(method string, md metadata.MD, message []byte) error {
+	if err := sendable(message); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	block, err := c.open(method, md)
+	if err != nil {
+		return err
+	}
+	c.outgoing.closing = true
+	return c.write(func(b []byte) []byte { return c.appendMessages(c.appendHeaders(b, block), message) })
+}
+
+// open makes the headers that begin a call. The caller holds mu, and sends them.
+func (c *Conn) open(method string, md metadata.MD) ([]byte, error) {
+	o := &c.outgoing
+	switch err := c.ctx.Err(); {
+	case err != nil:
+		return nil, status.FromContextError(err).Err()
+	case o.opened:
+		return nil, status.Error(codes.FailedPrecondition, "another call is under way")
+	case o.leaving:
+		return nil, status.Error(codes.Unavailable, "the server is about to end the connection")
+	}
 	scheme, authority := "http", c.options.Address
 	if c.options.TLS != nil {
 		scheme = "https"
@@ -202,20 +240,24 @@ func (c *Conn) Open(method string, md metadata.MD) error {
 			fields = append(fields, hpack.HeaderField{Name: strings.ToLower(name), Value: v})
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.writeHeaders(fields)
+	block, err := o.encode(fields)
+	o.opened = err == nil
+	return block, err
 }
 
 // Again makes way for another call once the server has answered the last one: Open
-// begins it, and the connection is served by Receive meanwhile. It is for who
-// receives.
-func (c *Conn) Again() {
-	c.header, c.trailer, c.over, c.answered = nil, nil, nil, false
-	c.incoming = incoming{}
+// or Ask begins it, and the connection is served by Receive meanwhile. It is for who
+// receives. It returns false, and does nothing, if the server is about to end the
+// connection, so that there will be no other call.
+func (c *Conn) Again() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := &c.outgoing
+	if o.leaving {
+		return false
+	}
+	c.header, c.trailer, c.over, c.answered = nil, nil, nil, false
+	c.incoming = incoming{}
 	if o.opened && !o.closed {
 		// The server did not wait for all that was to be said. What cannot be sent
 		// is found out by reading.
@@ -224,6 +266,7 @@ func (c *Conn) Again() {
 	o.opened, o.closing, o.closed, o.pending = false, false, false, nil
 	o.window = o.initial
 	c.stream.Add(2)
+	return true
 }
 
 // Header returns what the server sent before its first message, as of the last
@@ -236,6 +279,10 @@ func (c *Conn) Trailer() metadata.MD { return c.trailer }
 // Answered reports whether the call was ended by a status of the server's, rather
 // than by what became of connection, stream or context.
 func (c *Conn) Answered() bool { return c.answered }
+
+// Untouched reports whether the server said that it has not seen to the call, which
+// may then be made again elsewhere (gRPC's transparent retries).
+func (c *Conn) Untouched() bool { return c.untouched }
 
 // abort ends what goes on and what is to come with an error, the first one.
 func (c *Conn) abort(err error) {

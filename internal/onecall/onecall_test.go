@@ -368,7 +368,12 @@ func TestBetweenCalls(t *testing.T) {
 	if _, err := c.Receive(); !errors.Is(err, io.EOF) {
 		t.Fatalf("got %v, want EOF", err)
 	}
-	c.Again()
+	if !c.Again() {
+		t.Fatal("no other call")
+	}
+	if err := c.Send([]byte("to nobody")); err == nil {
+		t.Fatal("sent without a call")
+	}
 	if reset := until[*http2.RSTStreamFrame](p); reset.StreamID != 1 || reset.ErrCode != http2.ErrCodeCancel {
 		t.Fatalf("got %v", reset)
 	}
@@ -386,6 +391,9 @@ func TestBetweenCalls(t *testing.T) {
 	if err := c.Open("/a.B/D", nil); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.Open("/a.B/E", nil); status.Code(err) != codes.FailedPrecondition {
+		t.Fatalf("got %v for a second call beside the first", err)
+	}
 	if headers := until[*http2.MetaHeadersFrame](p); headers.StreamID != 3 {
 		t.Fatalf("got stream %d", headers.StreamID)
 	}
@@ -396,7 +404,101 @@ func TestBetweenCalls(t *testing.T) {
 		t.Fatalf("got %d bytes on stream %d, want 3", len(data.Data()), data.StreamID)
 	}
 	p.check(p.WriteGoAway(1, http2.ErrCodeNo, nil))
-	if err := <-ended; status.Code(err) != codes.Unavailable || c.Answered() {
+	if err := <-ended; status.Code(err) != codes.Unavailable || c.Answered() || !c.Untouched() {
 		t.Fatalf("got %v, want %v", err, codes.Unavailable)
+	}
+}
+
+// TestWhatComesWithTheEnd has frames in one segment with the end of a call.
+func TestWhatComesWithTheEnd(t *testing.T) {
+	c, p := meet(t, Options{})
+	var segment bytes.Buffer
+	conn := p.conn
+	p.Framer = http2.NewFramer(&segment, conn)
+	p.headers(true, ":status", "200", "content-type", "application/grpc", "grpc-status", "0")
+	p.check(p.WritePing(false, [8]byte{7}))
+	p.check(p.WritePing(false, [8]byte{8}))
+	half := segment.Len() - 5
+	if _, err := conn.Write(segment.Bytes()[:half]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Receive(); !errors.Is(err, io.EOF) {
+		t.Fatalf("got %v, want EOF", err)
+	}
+	if !c.Again() {
+		t.Fatal("no other call")
+	}
+	if _, err := conn.Write(segment.Bytes()[half:]); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Receive()
+		ended <- err
+	}()
+	for _, want := range []byte{7, 8} {
+		if ping := until[*http2.PingFrame](p); !ping.IsAck() || ping.Data[0] != want {
+			t.Fatalf("got %v, want the answer to %d", ping, want)
+		}
+	}
+	p.Framer = http2.NewFramer(conn, conn)
+	p.check(p.WriteGoAway(1<<31-1, http2.ErrCodeNo, nil)) // politely
+	if err := <-ended; status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v, want %v", err, codes.Unavailable)
+	}
+	if err := c.Ask("/a.B/D", nil, nil); status.Code(err) != codes.Unavailable {
+		t.Fatalf("got %v for a call after the end", err)
+	}
+}
+
+// TestLastCall has the server announce the end while it answers.
+func TestLastCall(t *testing.T) {
+	c, p := meet(t, Options{})
+	p.check(p.WriteGoAway(1, http2.ErrCodeNo, nil))
+	p.headers(true, ":status", "200", "content-type", "application/grpc", "grpc-status", "0")
+	if _, err := c.Receive(); !errors.Is(err, io.EOF) || !c.Answered() {
+		t.Fatalf("got %v, want EOF", err)
+	}
+	if c.Again() {
+		t.Fatal("another call on a connection that ends")
+	}
+}
+
+// TestAnswerToNobody has the server answer before it was asked.
+func TestAnswerToNobody(t *testing.T) {
+	c, p := meet(t, Options{})
+	p.headers(true, ":status", "200", "content-type", "application/grpc", "grpc-status", "0")
+	if _, err := c.Receive(); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	c.Again()
+	p.block.Reset()
+	p.check(p.coder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}))
+	p.check(p.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: p.block.Bytes(), EndStream: true, EndHeaders: true}))
+	if _, err := c.Receive(); status.Code(err) != codes.Internal {
+		t.Fatalf("got %v, want %v", err, codes.Internal)
+	}
+}
+
+// TestHeaderTable has the server shrink its table to nothing and then allow more.
+func TestHeaderTable(t *testing.T) {
+	c, p := meet(t, Options{}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+	for i, size := range []uint32{64, 4096} {
+		p.check(p.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: size}))
+		p.block.Reset()
+		p.check(p.coder.WriteField(hpack.HeaderField{Name: ":status", Value: "200"}))
+		p.check(p.coder.WriteField(hpack.HeaderField{Name: "content-type", Value: "application/grpc"}))
+		p.check(p.coder.WriteField(hpack.HeaderField{Name: "grpc-status", Value: "0"}))
+		p.check(p.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: p.block.Bytes(), EndStream: true, EndHeaders: true}))
+		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		c.Again()
+		if err := c.Ask("/a.B/C", metadata.Pairs("some", "thing", "other", "thing"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(until[*http2.MetaHeadersFrame](p).RegularFields()); !strings.Contains(got, `"other" = "thing"`) {
+			t.Fatalf("headers %s", got)
+		}
 	}
 }

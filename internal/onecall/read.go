@@ -62,7 +62,9 @@ func (c *Conn) end(err error) {
 		c.incoming.body = nil
 	}
 	c.giveBack()
-	c.in.release()
+	if !c.answered { // or what came along belongs to the next call
+		c.in.release()
+	}
 }
 
 // wrong makes a status of an error.
@@ -116,6 +118,9 @@ func (c *Conn) frame(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
 		if f.StreamID == c.stream.Load() {
+			if !c.opened() {
+				return fmt.Errorf("%w: headers on stream %d, which is not open", errProtocol, f.StreamID)
+			}
 			return c.headers(f)
 		}
 	case *http2.SettingsFrame:
@@ -132,16 +137,33 @@ func (c *Conn) frame(frame http2.Frame) error {
 		}
 	case *http2.RSTStreamFrame:
 		if f.StreamID == c.stream.Load() {
+			c.untouched = f.ErrCode == http2.ErrCodeRefusedStream
 			return c.reset(f.ErrCode)
 		}
 	case *http2.GoAwayFrame: // a call that the server has seen goes on
-		if f.LastStreamID < c.stream.Load() {
+		if opened := c.leave(); !opened || f.LastStreamID < c.stream.Load() {
+			c.untouched = opened
 			return status.Errorf(codes.Unavailable, "the server went away: %v %s", f.ErrCode, f.DebugData())
 		}
 	case *http2.PushPromiseFrame:
 		return fmt.Errorf("%w: it pushed", errProtocol)
 	}
 	return nil
+}
+
+// opened reports whether a call is under way.
+func (c *Conn) opened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outgoing.opened
+}
+
+// leave keeps further calls from being made, and reports whether one is under way.
+func (c *Conn) leave() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outgoing.leaving = true
+	return c.outgoing.opened
 }
 
 // locked sends frames.

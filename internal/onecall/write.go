@@ -27,7 +27,8 @@ type outgoing struct {
 	window, connWindow int64 // that the server still grants to the stream and to the connection
 	initial            int64 // window of new streams
 	maxFrame           int
-	maxTable           uint32 // of the server's header decoder; 0 means the default
+	maxTable           uint32 // of the server's header decoder, the smallest so far
+	leaving            bool   // the server is about to end the connection
 	pending            []byte // of messages, waiting for the windows to open
 	closing, closed    bool   // CloseSend was called; and told to the server
 	received           uint32 // bytes that the server was not granted anew
@@ -83,23 +84,34 @@ func (c *Conn) writeUntil(deadline time.Time) {
 // what exceeds the windows of flow control is sent by Receive when they open. Once
 // the call is over it returns an error, and Receive tells why.
 func (c *Conn) Send(messages ...[]byte) error {
+	if err := sendable(messages...); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.outgoing.opened || c.outgoing.closing {
+		return errSent
+	}
+	return c.flush(messages...)
+}
+
+// sendable fails for a message that is too large.
+func sendable(messages ...[]byte) error {
 	for _, m := range messages {
 		if len(m) > maxMessage {
 			return status.Errorf(codes.ResourceExhausted, "sending a message of %d bytes: want %d at most", len(m), maxMessage)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.outgoing.closing {
-		return errSent
-	}
-	return c.flush(messages...)
+	return nil
 }
 
 // CloseSend tells the server that no more messages come.
 func (c *Conn) CloseSend() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.outgoing.opened {
+		return errSent
+	}
 	c.outgoing.closing = true
 	return c.flush()
 }
@@ -111,20 +123,22 @@ func (c *Conn) flush(messages ...[]byte) error {
 	if err := c.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	o := &c.outgoing
-	return c.write(func(b []byte) []byte {
-		b = c.grant(b, c.options.Window/16)
-		stream := c.stream.Load()
-		b = o.appendPending(b, stream)
-		for _, m := range messages {
-			b = o.appendMessage(b, stream, m)
-		}
-		if o.closing && !o.closed && len(o.pending) == 0 {
-			o.closed = true
-			b = appendFrame(b, http2.FrameData, http2.FlagDataEndStream, c.stream.Load(), 0)
-		}
-		return b
-	})
+	return c.write(func(b []byte) []byte { return c.appendMessages(b, messages...) })
+}
+
+// appendMessages adds what flush sends. The caller holds mu.
+func (c *Conn) appendMessages(b []byte, messages ...[]byte) []byte {
+	o, stream := &c.outgoing, c.stream.Load()
+	b = c.grant(b, c.options.Window/16)
+	b = o.appendPending(b, stream)
+	for _, m := range messages {
+		b = o.appendMessage(b, stream, m)
+	}
+	if o.closing && !o.closed && len(o.pending) == 0 {
+		o.closed = true
+		b = appendFrame(b, http2.FrameData, http2.FlagDataEndStream, stream, 0)
+	}
+	return b
 }
 
 // appendPending adds what is pending as far as the windows allow.
@@ -204,7 +218,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 		case http2.SettingMaxFrameSize:
 			o.maxFrame = int(s.Val)
 		case http2.SettingHeaderTableSize:
-			o.maxTable = max(1, s.Val)
+			o.maxTable = min(o.maxTable, s.Val)
 		}
 		return nil
 	})
@@ -218,36 +232,35 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	return c.flush()
 }
 
-// writeHeaders opens the stream. The caller holds mu. Its encoder begins with an
-// empty table, which a later call's may although the server's table is not: entries
-// count from the newest, and the oldest go first (RFC 7541, 2.3.3 and 4.4).
-func (c *Conn) writeHeaders(fields []hpack.HeaderField) error {
-	o := &c.outgoing
+// encode makes the block of a call's headers. Its encoder begins with an empty table,
+// which a later call's may although the server's table is not: entries count from the
+// newest, and the oldest go first (RFC 7541, 2.3.3 and 4.4). For the server to agree
+// on the size of the table, it never grows again.
+func (o *outgoing) encode(fields []hpack.HeaderField) ([]byte, error) {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
-	if o.maxTable != 0 {
-		encoder.SetMaxDynamicTableSizeLimit(o.maxTable)
-	}
+	encoder.SetMaxDynamicTableSizeLimit(o.maxTable)
 	for _, f := range fields {
 		if err := encoder.WriteField(f); err != nil {
-			return fmt.Errorf("encoding the header %s: %w", f.Name, err)
+			return nil, fmt.Errorf("encoding the header %s: %w", f.Name, err)
 		}
 	}
-	o.opened = true
-	stream := c.stream.Load()
-	return c.write(func(b []byte) []byte {
-		kind := http2.FrameHeaders
-		for rest := block.Bytes(); kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
-			part := rest[:min(len(rest), o.maxFrame)]
-			rest = rest[len(part):]
-			var flags http2.Flags
-			if len(rest) == 0 {
-				flags = http2.FlagHeadersEndHeaders // and FlagContinuationEndHeaders
-			}
-			b = append(appendFrame(b, kind, flags, stream, len(part)), part...)
+	return block.Bytes(), nil
+}
+
+// appendHeaders adds the frames that open the stream. The caller holds mu.
+func (c *Conn) appendHeaders(b, block []byte) []byte {
+	stream, kind := c.stream.Load(), http2.FrameHeaders
+	for rest := block; kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
+		part := rest[:min(len(rest), c.outgoing.maxFrame)]
+		rest = rest[len(part):]
+		var flags http2.Flags
+		if len(rest) == 0 {
+			flags = http2.FlagHeadersEndHeaders // and FlagContinuationEndHeaders
 		}
-		return b
-	})
+		b = append(appendFrame(b, kind, flags, stream, len(part)), part...)
+	}
+	return b
 }
 
 // appendFrame adds the header of a frame (RFC 9113, 4.1).

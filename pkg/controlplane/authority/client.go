@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -22,15 +23,16 @@ import (
 )
 
 // Client speaks to the certificate authority for one proxy. Like that of Istio's
-// agent, its connection is apart from the stream's and stays open, until a request
-// fails.
+// agent, its connection is apart from the stream's and stays open.
 type Client struct {
 	options  onecall.Options
 	headers  metadata.MD
 	lifetime time.Duration
 
-	mu   sync.Mutex // held while a request is under way
-	link *link      // nil when there is no connection
+	mu       sync.Mutex // held while a request is under way
+	link     *link      // nil when there is no connection
+	failures int        // one after the other
+	redial   redial
 
 	ending sync.Mutex         // never held for long
 	closed bool               // guarded by ending, as is cut
@@ -79,7 +81,7 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 
 // Issue has csrPEM signed. Issued.Sent is taken when the connection is up, so
 // that dialling is not counted as the authority's time; it is zero when nothing
-// was sent. A request that fails ends the connection, as in Istio's agent.
+// was sent, or nothing that the authority has seen to.
 func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (controlplane.Issued, error) {
 	request, err := proto.Marshal(&securityv1.IstioCertificateRequest{
 		Csr:              string(csrPEM),
@@ -91,32 +93,46 @@ func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (contro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	issued, err := c.ask(ctx, token, request)
+	if errors.Is(err, errUnseen) { // what gRPC retries by itself, once
+		issued, err = c.ask(ctx, token, request)
+	}
 	if err != nil {
+		c.fail(err)
 		return issued, fmt.Errorf("asking for a certificate: %w", err)
 	}
+	c.failures = 0
 	return issued, nil
 }
 
+// errUnseen marks a request over the connection of an earlier one that turned out to
+// have ended, or was about to: nobody has seen to it.
+var errUnseen = errors.New("the connection was about to end")
+
 // ask sends a request over the connection there is, or a new one.
-func (c *Client) ask(ctx context.Context, token string, request []byte) (issued controlplane.Issued, err error) {
-	if c.link == nil || c.link.over() {
+func (c *Client) ask(ctx context.Context, token string, request []byte) (controlplane.Issued, error) {
+	used := c.link != nil && !c.link.over()
+	if !used {
+		var err error
 		if c.link, err = c.connect(ctx); err != nil {
-			return issued, err
+			return controlplane.Issued{}, err
 		}
 	}
 	defer context.AfterFunc(ctx, c.link.cut)()
-	defer func() {
-		if err != nil {
-			c.link.stop()
-			c.link = nil
-			err = cmp.Or(ctx.Err(), err)
-		}
-	}()
 	md := c.headers.Copy()
 	md.Set("authorization", "Bearer "+token)
-	issued.Sent = time.Now()
+	sent := time.Now()
 	a := c.link.call(securityv1.IstioCertificateService_CreateCertificate_FullMethodName, md, request)
-	issued.Received = a.at
+	if err := ctx.Err(); err != nil && a.err != nil {
+		a.err = err
+	} else if a.unseen && used {
+		a.err = fmt.Errorf("%w: %w", errUnseen, a.err)
+	}
+	if a.unseen {
+		c.link.stop() // an answer might come all the same
+		c.link = nil
+		return controlplane.Issued{}, a.err
+	}
+	issued := controlplane.Issued{Sent: sent, Received: a.at}
 	if a.err != nil {
 		return issued, a.err
 	}
@@ -124,10 +140,61 @@ func (c *Client) ask(ctx context.Context, token string, request []byte) (issued 
 	if err := proto.Unmarshal(a.message, &response); err != nil {
 		return issued, status.Errorf(codes.Internal, "reading the answer: %v", err)
 	}
+	if len(response.GetCertChain()) <= 1 { // as in the agent
+		return issued, errors.New("the certificate authority answered without a chain")
+	}
 	for _, certificate := range response.GetCertChain() {
 		issued.Chain = append(issued.Chain, []byte(certificate))
 	}
 	return issued, nil
+}
+
+// Istio's agent tries a request five times, if the error may pass, over one gRPC
+// client, and takes a new one before it goes on (CSRSign of its citadel client, and
+// CARetryOptions). That client dials again no sooner than by gRPC's backoff
+// (doc/connection-backoff.md); meanwhile requests fail at once.
+const (
+	triesInRound  = 5
+	redialBase    = time.Second
+	redialGrowth  = 1.6
+	redialJitter  = 0.2
+	redialLongest = 2 * time.Minute
+)
+
+// fail follows the agent in what becomes of the connection after a request failed.
+func (c *Client) fail(err error) {
+	c.failures++
+	if passing(err) && c.failures < triesInRound {
+		return
+	}
+	c.failures, c.redial = 0, redial{}
+	if c.link != nil {
+		c.link.stop()
+		c.link = nil
+	}
+}
+
+// passing reports whether the agent tries again over the same client.
+func passing(err error) bool {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unavailable:
+		return true
+	}
+	return false
+}
+
+// redial says when to dial again after dials that failed.
+type redial struct {
+	wait time.Duration // after the last; 0 means that it did not fail
+	next time.Time
+	why  error
+}
+
+// failed notes that a dial which began at that time failed.
+func (r *redial) failed(began time.Time, why error) {
+	r.wait = min(max(redialBase, time.Duration(float64(r.wait)*redialGrowth)), redialLongest)
+	r.next = began.Add(time.Duration(float64(r.wait) * (1 + redialJitter*(2*rand.Float64()-1))))
+	r.why = why
 }
 
 // Close ends the connection.
@@ -150,7 +217,6 @@ func (c *Client) Close() error {
 // link is a connection, which is served whether a call is under way or not.
 type link struct {
 	conn    *onecall.Conn
-	ctx     context.Context // of the connection
 	cut     context.CancelFunc
 	answers chan answer   // one for each call, unless the connection ends
 	ended   chan struct{} // closed when it has, for why
@@ -162,10 +228,15 @@ type answer struct {
 	message []byte
 	at      time.Time
 	err     error
+	unseen  bool // nobody has seen to the call
 }
 
-// connect makes a connection that outlives ctx.
+// connect makes a connection that outlives ctx, unless it is too early for that.
 func (c *Client) connect(ctx context.Context) (*link, error) {
+	began := time.Now()
+	if began.Before(c.redial.next) {
+		return nil, c.redial.why
+	}
 	living, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c.ending.Lock()
 	closed := c.closed
@@ -179,19 +250,21 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	conn, err := onecall.Dial(living, c.options)
 	if err != nil {
 		cut()
-		return nil, cmp.Or(ctx.Err(), status.Errorf(codes.Unavailable, "connecting to the certificate authority: %v", err))
+		err = cmp.Or(ctx.Err(), status.Errorf(codes.Unavailable, "connecting to the certificate authority: %v", err))
+		c.redial.failed(began, err)
+		return nil, err
 	}
-	l := &link{conn: conn, ctx: living, cut: cut, answers: make(chan answer, 1), ended: make(chan struct{})}
+	c.redial = redial{}
+	l := &link{conn: conn, cut: cut, answers: make(chan answer, 1), ended: make(chan struct{})}
 	go l.serve()
 	return l, nil
 }
 
 // call makes a call of one message and waits for its end.
 func (l *link) call(method string, md metadata.MD, message []byte) answer {
-	// That these fail is said by the answer, too, and better.
-	_ = l.conn.Open(method, md)
-	_ = l.conn.Send(message)
-	_ = l.conn.CloseSend()
+	if err := l.conn.Ask(method, md, message); err != nil {
+		return answer{at: time.Now(), err: err, unseen: true}
+	}
 	select {
 	case a := <-l.answers:
 		return a
@@ -201,7 +274,7 @@ func (l *link) call(method string, md metadata.MD, message []byte) answer {
 	case a := <-l.answers: // which came first
 		return a
 	default:
-		return answer{at: time.Now(), err: l.why}
+		return answer{at: time.Now(), err: l.why, unseen: l.conn.Untouched()}
 	}
 }
 
@@ -219,11 +292,13 @@ func (l *link) over() bool {
 func (l *link) serve() {
 	defer close(l.ended)
 	defer l.conn.Close()
+	defer l.cut()
 	var message []byte
+	came := false
 	for {
 		b, err := l.conn.Receive()
 		if err == nil {
-			message = append(message[:0], b.ReadOnlyData()...)
+			message, came = append([]byte(nil), b.ReadOnlyData()...), true
 			b.Free()
 			continue
 		}
@@ -234,16 +309,15 @@ func (l *link) serve() {
 		a := answer{message: message, at: time.Now(), err: err}
 		if errors.Is(err, io.EOF) {
 			a.err = nil
-			if message == nil {
+			if !came {
 				a.err = status.Error(codes.Internal, "the certificate authority answered without a message")
 			}
 		}
-		message = nil
-		l.conn.Again()
-		select {
-		case l.answers <- a:
-		case <-l.ctx.Done(): // an answer that nobody waits for
-			l.why = l.ctx.Err()
+		message, came = nil, false
+		again := l.conn.Again()
+		l.answers <- a // there is room: a call waits for it, or none is made any more
+		if !again {
+			l.why = errUnseen
 			return
 		}
 	}

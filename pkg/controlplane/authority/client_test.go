@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -170,6 +171,49 @@ func TestFailureEndsTheConnection(t *testing.T) {
 	g.Expect(s.connections()).To(Equal(2))
 }
 
+func TestFailuresThatMayPassKeepTheConnectionForARound(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	c := s.client(t)
+	s.answer = func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+		return nil, status.Error(codes.Internal, "not ready")
+	}
+	for range triesInRound {
+		_, err := c.Issue(t.Context(), "", nil)
+		g.Expect(status.Code(err)).To(Equal(codes.Internal))
+	}
+	g.Expect(s.connections()).To(Equal(1))
+	_, err := c.Issue(t.Context(), "", nil)
+	g.Expect(status.Code(err)).To(Equal(codes.Internal))
+	g.Expect(s.connections()).To(Equal(2))
+}
+
+func TestServerThatEndsItsConnections(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 5 * time.Millisecond}))
+	c := s.client(t)
+	sent := 0
+	for s.connections() < 10 {
+		issued, err := c.Issue(t.Context(), "", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(issued.Sent).NotTo(BeZero())
+		sent++
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.Expect(s.peers).To(HaveLen(sent), "each is counted where it was seen to, and once")
+}
+
+func TestAnswerWithoutChain(t *testing.T) {
+	g := NewWithT(t)
+	s := serve(t)
+	s.answer = func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+		return &securityv1.IstioCertificateResponse{}, nil
+	}
+	_, err := s.client(t).Issue(t.Context(), "", nil)
+	g.Expect(err).To(MatchError(ContainSubstring("without a chain")))
+}
+
 func TestConnectionThatEndedIsReplaced(t *testing.T) {
 	g := NewWithT(t)
 	first := serve(t)
@@ -231,9 +275,20 @@ func TestNobodyListens(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listener.Close()).To(Succeed())
 	s.address = listener.Addr().String()
-	issued, err := s.client(t).Issue(t.Context(), "", nil)
+	c := s.client(t)
+	issued, err := c.Issue(t.Context(), "", nil)
 	g.Expect(status.Code(err)).To(Equal(codes.Unavailable))
 	g.Expect(issued.Sent).To(BeZero(), "nothing was sent")
+	due := c.redial.next
+	g.Expect(due).To(BeTemporally("~", time.Now(), 1300*time.Millisecond))
+	for range triesInRound - 2 { // at once, and without dialling
+		_, again := c.Issue(t.Context(), "", nil)
+		g.Expect(again).To(MatchError(err.Error()))
+		g.Expect(c.redial.next).To(Equal(due))
+	}
+	_, err = c.Issue(t.Context(), "", nil)
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(c.redial.next).To(BeZero(), "the agent takes a new client for another round")
 }
 
 func TestRootsWithoutCertificate(t *testing.T) {
