@@ -133,6 +133,9 @@ func (t *table) asked(resources []*Resource) []*Resource {
 			return false
 		}
 		i, ok := slices.BinarySearch(rest, r.Name)
+		if ok {
+			i++
+		}
 		rest = rest[i:]
 		return !ok
 	})
