@@ -65,7 +65,8 @@ type Identities interface {
 	// Sidecar is the proxy of a pod that has its IP; an error for one that is
 	// not part of the mesh.
 	Sidecar(pod *corev1.Pod) (Sidecar, error)
-	// Token requests a token bound to that very pod.
+	// Token requests a token bound to that very pod, of which only namespace, name,
+	// UID and service account are read.
 	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(s Sidecar) (Issuer, error)

@@ -53,7 +53,7 @@ func (r *fidelityRun) startSimulated(ctx context.Context) (*behind, error) {
 			identity.Metadata["INSTANCE_IPS"] = strings.TrimSuffix(pod.Status.PodIP+","+others, ",")
 		}
 	}
-	s := xdsprobe.New(probeConfig(identity, xdsprobe.Delta, tokens{r.istiod, pod}, authority, r.keys), xdsprobe.NewStore(), r)
+	s := xdsprobe.New(probeConfig(identity, xdsprobe.Delta, tokensOf(r.istiod, pod), authority, r.keys), xdsprobe.NewStore(), r)
 	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

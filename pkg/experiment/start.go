@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -27,7 +28,7 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 	}
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
 	ctx, p.stop = context.WithCancel(ctx)
-	p.sidecar = xdsprobe.New(probeConfig(identity, f.variant, tokens{f.adapter, object}, authority, f.keys), f.probes, f)
+	p.sidecar = xdsprobe.New(probeConfig(identity, f.variant, tokensOf(f.adapter, object), authority, f.keys), f.probes, f)
 	delay := f.delay.Of(f.seed, p.order)
 	f.sidecars.Go(func() {
 		defer authority.Close()
@@ -66,6 +67,15 @@ func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens xdspro
 type tokens struct {
 	adapter controlplane.ControlPlane
 	pod     *corev1.Pod
+}
+
+// tokensOf keeps of the pod only what a token is requested for: thousands are
+// simulated, and an injected pod is large.
+func tokensOf(adapter controlplane.ControlPlane, pod *corev1.Pod) tokens {
+	return tokens{adapter, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName},
+	}}
 }
 
 func (t tokens) Token(ctx context.Context) (xdsprobe.Token, error) {
