@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -26,6 +27,7 @@ var numbers = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 func (r *Result) doubts(p pair) func(path string) []int {
 	from := len(r.Warnings)
 	at := map[string]int{}
+	reach := map[int][]string{} // the paths that each is about
 	take := func(runs []*record.Run, count func(*Doubt) *int) {
 		for _, run := range runs {
 			seen := map[int]bool{}
@@ -42,6 +44,9 @@ func (r *Result) doubts(p pair) func(path string) []int {
 					*count(&r.Warnings[i])++
 				}
 				seen[i] = true
+				for _, path := range run.Reach(w) {
+					reach[i] = append(reach[i], withFaultNames(run, path))
+				}
 			}
 		}
 	}
@@ -50,7 +55,7 @@ func (r *Result) doubts(p pair) func(path string) []int {
 	to := len(r.Warnings)
 	return func(path string) (marks []int) {
 		for i := from; i < to; i++ {
-			if about := r.Warnings[i].About; about == path || strings.HasPrefix(path, about+".") {
+			if slices.ContainsFunc(reach[i], func(about string) bool { return record.Within(path, about) }) {
 				marks = append(marks, i+1)
 			}
 		}

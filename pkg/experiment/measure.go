@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +20,6 @@ const (
 	// lateInstrument is the scheduling lag at p99 above which scaler's own
 	// latencies are doubted, and the longest wait of a response for being received.
 	lateInstrument = 10 * time.Millisecond
-	// saturated is the share of a phase above which its figures are marked.
-	saturated = 0.1
 )
 
 // measure computes what the phases cost and what came of the sidecars, and puts
@@ -90,6 +90,9 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		*phases.At(w.name) = usageOf(usage)
 		r.record.Cluster[c.Name] = phases
 	}
+	if c, share := waitingCluster(&r.record, w.name); c != "" {
+		r.warn("cluster."+c+"."+string(w.name), saturatedText, share*100)
+	}
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
 	for _, m := range r.adapter.Metrics().Phase {
@@ -157,10 +160,29 @@ func usageOf(u recorder.Usage) *record.Usage {
 	return usage
 }
 
+const saturatedText = record.SaturatedText + "up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand"
+
+// waitingCluster is the program of the cluster that waited for processors for the
+// greatest share of a phase; "" where none did for long, and where the control plane
+// waited too: its own warning reaches the figures of all.
+func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share float64) {
+	if u := *run.ControlPlane.At(phase); u != nil && u.Saturation != nil && *u.Saturation > record.Saturated {
+		return "", 0
+	}
+	share = record.Saturated
+	for _, c := range slices.Sorted(maps.Keys(run.Cluster)) {
+		by := run.Cluster[c]
+		if u := *by.At(phase); u != nil && u.Saturation != nil && *u.Saturation > share {
+			name, share = c, *u.Saturation
+		}
+	}
+	return name, share
+}
+
 // doubtUsage warns of what makes a phase's usage doubtful.
 func (r *rolloutRun) doubtUsage(about string, u recorder.Usage) {
-	if u.Saturation != nil && *u.Saturation > saturated {
-		r.warn(about, "saturated for up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand", *u.Saturation*100)
+	if u.Saturation != nil && *u.Saturation > record.Saturated {
+		r.warn(about, saturatedText, *u.Saturation*100)
 	}
 	if u.Restarts > 0 {
 		r.warn(about, "restarted %d times", u.Restarts)

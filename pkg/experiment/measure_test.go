@@ -44,3 +44,28 @@ func TestLateReceiptIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestWaitingCluster(t *testing.T) {
+	waited := func(share float64) record.ByPhase[*record.Usage] {
+		return record.ByPhase[*record.Usage]{Rollout: &record.Usage{Saturation: &share}}
+	}
+	for name, test := range map[string]struct {
+		control, etcd, apiserver float64
+		want                     string
+		share                    float64
+	}{
+		"none":                  {0.01, 0.02, 0.1, "", record.Saturated},
+		"the control plane too": {0.2, 0.3, 0.99, "", 0},
+		"the cluster alone":     {0.1, 0.3, 0.99, "kube-apiserver", 0.99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := waited(test.control)
+			run := &record.Run{ControlPlane: &control, Cluster: map[string]record.ByPhase[*record.Usage]{
+				"etcd": waited(test.etcd), "kube-apiserver": waited(test.apiserver), "kwok": {},
+			}}
+			if got, share := waitingCluster(run, record.PhaseRollout); got != test.want || share != test.share {
+				t.Errorf("%q for %v, want %q for %v", got, share, test.want, test.share)
+			}
+		})
+	}
+}

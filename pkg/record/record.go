@@ -167,11 +167,3 @@ func (b *ByPhase[T]) At(phase PhaseName) *T {
 		return nil
 	}
 }
-
-// Warning is a doubt about a figure.
-type Warning struct {
-	// About is the figure's path in the record, as in "latencies.push.route"
-	// or "controlPlane.rollout.cores"; all below that path is meant.
-	About string `json:"about"`
-	Text  string `json:"text"`
-}

@@ -15,14 +15,20 @@ type doubts struct {
 }
 
 type doubt struct {
-	run  *record.Run
-	text record.Warning
+	run   *record.Run
+	text  record.Warning
+	reach []string // the paths that it is about
+}
+
+// touches says whether the figure at path is doubted.
+func (d doubt) touches(path string) bool {
+	return slices.ContainsFunc(d.reach, func(about string) bool { return record.Within(path, about) })
 }
 
 // number takes in a run's warnings, in their order.
 func (d *doubts) number(run *record.Run) {
 	for _, w := range run.Warnings {
-		d.numbered = append(d.numbered, doubt{run, w})
+		d.numbered = append(d.numbered, doubt{run, w, run.Reach(w)})
 	}
 }
 
@@ -32,7 +38,7 @@ func (d *doubts) number(run *record.Run) {
 // of within.
 func (d *doubts) mark(run *record.Run, path, within string) string {
 	return d.marks(func(n doubt) bool {
-		return n.run == run && covers(n.text.About, path) && !covers(n.text.About, within)
+		return n.run == run && n.touches(path) && !n.touches(within)
 	})
 }
 
@@ -40,7 +46,7 @@ func (d *doubts) mark(run *record.Run, path, within string) string {
 // about one of them is a doubt about that too.
 func (d *doubts) markAll(runs []*record.Run, path string) string {
 	return d.marks(func(n doubt) bool {
-		return slices.Contains(runs, n.run) && covers(n.text.About, path)
+		return slices.Contains(runs, n.run) && n.touches(path)
 	})
 }
 
@@ -56,11 +62,6 @@ func (d *doubts) marks(touches func(doubt) bool) string {
 		return ""
 	}
 	return " [" + strings.Join(numbers, ",") + "]"
-}
-
-// covers says whether a warning about one path touches another.
-func covers(about, path string) bool {
-	return about != "" && (path == about || strings.HasPrefix(path, about+"."))
 }
 
 // lines are the warnings as they are printed; withRun names their runs.

@@ -115,7 +115,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 func TestHTMLShowsAll(t *testing.T) {
 	page := readable(text(t, HTML, []record.Run{onDisk(t, fullRun())}))
 	for _, want := range []string{
-		"200 pods needed 1.52 [1] cores of istiod while rolling out (converged after 31.4s) and 0 afterwards",
+		"200 pods needed 1.52 [1] cores of istiod while rolling out (converged after 31.4s [1] ) and 0 afterwards",
 		"Knobs: mtls strict, scope declared, authz declared (mode strict).",
 		"Cores by phase", "Memory by phase", "Cores over time", "Pods over time", "Connections over time", "Pushes over time",
 		"Shaded: baseline, rollout, settle, steady.", "Certificate latency", "Configuration latency", "Push latency, by kind of change",

@@ -59,7 +59,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 func (r *runReport) warned(paths []string, done map[int]bool) []warned {
 	var list []warned
 	for i, n := range r.doubts.numbered {
-		about := slices.ContainsFunc(paths, func(path string) bool { return path == "" || covers(path, n.text.About) })
+		about := slices.ContainsFunc(paths, func(path string) bool { return path == "" || record.Within(n.text.About, path) })
 		if n.run != r.run || done[i] || !about {
 			continue
 		}

@@ -1,0 +1,53 @@
+package record
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestReach(t *testing.T) {
+	usage := func(share float64) *Usage { return &Usage{Saturation: &share} }
+	run := Run{
+		ControlPlane: &ByPhase[*Usage]{Rollout: usage(0.9), Probe: usage(0.05)},
+		Cluster: map[string]ByPhase[*Usage]{
+			"etcd": {Rollout: usage(0.04)}, "kube-apiserver": {Rollout: usage(0.99), Steady: usage(0.9), Probe: usage(0.3)},
+		},
+	}
+	const text = SaturatedText + "up to 90% of the phase"
+	for _, tt := range []struct {
+		about, text string
+		within, not []string
+	}{
+		{"controlPlane.rollout", text, []string{
+			"controlPlane.rollout.cores.peak", "phases.rollout.seconds", "latencies.certificate.p50", "latencies.completeConfiguration.p99",
+			"latencies.rolloutPush.route.p50", "cluster.kube-apiserver.rollout.cores.mean", "own.rollout", "certificates.perSecond",
+		}, []string{
+			"controlPlane.steady.cores.mean", "latencies.push.route.p50", "latencies", "phases", "cluster.etcd.rollout.cores.mean",
+			"cluster.kube-apiserver.steady.cores.mean", "cluster.kube-apiserver.rollout.memoryBytes.peak", "xds.responses.CDS", "latencies.connectSomething",
+		}},
+		{"cluster.kube-apiserver.probe", text, []string{
+			"cluster.kube-apiserver.probe.cores.peak", "latencies.push.route.p50", "latencies.propagation.route.last.p50", "latencies.clusterPart.p50",
+		}, []string{"controlPlane.probe.cores.peak", "latencies.certificate.p50", "phases.rollout"}},
+		{"controlPlane.steady", text, []string{"cluster.kube-apiserver.steady.cores.peak"}, []string{"phases.rollout", "latencies.push"}},
+		{"controlPlane.churn", text, []string{"churn.latencies.podReady.p50", "churn.seconds"}, []string{"churn.replaced"}},
+		{"faults.0.controlPlane", text, []string{"faults.0.seconds", "faults.0.latencies.reconnect.p50", "faults.0.controlPlane.cores.peak"}, []string{"faults.1.seconds", "faults.0.reconnected"}},
+		{"controlPlane.rollout", "restarted 2 times", []string{"controlPlane.rollout.restarts"}, []string{"phases.rollout", "latencies.certificate"}},
+		{"latencies", "late", []string{"latencies.push"}, []string{"phases.rollout"}},
+		{"", text, nil, []string{"", "phases.rollout"}},
+	} {
+		reach := run.Reach(Warning{About: tt.about, Text: tt.text})
+		reached := func(path string) bool {
+			return slices.ContainsFunc(reach, func(about string) bool { return Within(path, about) })
+		}
+		for _, path := range tt.within {
+			if !reached(path) {
+				t.Errorf("%s: %q does not reach %s", tt.about, tt.text, path)
+			}
+		}
+		for _, path := range tt.not {
+			if reached(path) {
+				t.Errorf("%s: %q reaches %s", tt.about, tt.text, path)
+			}
+		}
+	}
+}
