@@ -40,7 +40,8 @@ calibration is not kept.
 Istio's agent, as two pods of one workload on istiod. Both are seen by one proxy
 between them and istiod, for each knob and each mode: what they say of themselves,
 the requests that they send, what they hold, and when, at the start, while the
-mesh changes, and after their streams were broken. It ends with 3 if they differ
+mesh changes, and after their streams were broken. Times are held to differ only
+where rank-sum tests of all starts establish it. It ends with 3 if they differ
 in a way that is not known and explained.`,
 		Example: `  # 100, 1000 and 5000 sidecars
   scaler calibrate -o json

@@ -44,6 +44,7 @@ type fidelityRun struct {
 	nodes    [2]string      // node ids, by side, once started
 
 	result record.Fidelity
+	times  [][2][]wiretap.Times // of the starts, by case of result and side
 }
 
 // The sides that are laid beside each other.
@@ -103,6 +104,7 @@ func Fidelity(ctx context.Context, spec FidelitySpec, say func(string)) (record.
 	began := time.Now()
 	r.result.Made = began.UTC()
 	err = runSteps(ctx, steps)
+	r.judgeTimes()
 	r.result.Seconds = time.Since(began).Seconds()
 	return r.result, err
 }

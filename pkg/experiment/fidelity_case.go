@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
@@ -44,7 +45,7 @@ func (r *fidelityRun) compare(ctx context.Context, which fidelityCase) (err erro
 	c.result.BytesRatio, _ = record.BytesRatio(c.result.Resources)
 	c.result.Real, c.result.Simulated = startTimes(c.times[realSide]), startTimes(c.times[simulated])
 	c.result.Differences = c.seen.explained()
-	r.result.Cases = append(r.result.Cases, c.result)
+	r.result.Cases, r.times = append(r.result.Cases, c.result), append(r.times, c.times)
 	return err
 }
 
@@ -86,7 +87,11 @@ func (c *fidelityComparison) start(ctx context.Context) (undo, error) {
 			return stop, err
 		}
 		var both said
-		for side := range c.sidecars {
+		order := []int{realSide, simulated} // by turns, for neither to find istiod always warmed by the other
+		if n%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, side := range order {
 			if err := c.startOne(ctx, side); err != nil {
 				return stop, fmt.Errorf("starting the %s sidecar: %w", sideNames[side], err)
 			}

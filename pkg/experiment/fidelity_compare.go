@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -180,31 +179,6 @@ func close2(a, b int) bool {
 	return float64(max(a, b)-min(a, b)) <= tolerated*float64(max(a, b))
 }
 
-// startTimes summarises the times of starts.
-func startTimes(all []wiretap.Times) record.StartTimes {
-	of := func(value func(wiretap.Times) time.Duration) record.Spread {
-		var seconds []float64
-		for _, t := range all {
-			seconds = append(seconds, value(t).Seconds())
-		}
-		return spread(seconds)
-	}
-	return record.StartTimes{
-		First:    of(func(t wiretap.Times) time.Duration { return t.First }),
-		Complete: of(func(t wiretap.Times) time.Duration { return t.Complete }),
-		Waiting:  of(func(t wiretap.Times) time.Duration { return t.Complete - t.Own }),
-	}
-}
-
-// spread is zero for no values.
-func spread(values []float64) record.Spread {
-	if len(values) == 0 {
-		return record.Spread{}
-	}
-	slices.Sort(values)
-	return record.Spread{Min: values[0], Median: (values[(len(values)-1)/2] + values[len(values)/2]) / 2, Max: values[len(values)-1]}
-}
-
 // differencesSeen counts differences, each by its words.
 type differencesSeen map[record.Difference]int
 
@@ -217,10 +191,12 @@ func (s differencesSeen) explained() []record.Difference {
 		d.Count, d.Explained = count, cmp.Or(d.Explained, explain(d))
 		all = append(all, d)
 	}
-	slices.SortFunc(all, func(a, b record.Difference) int {
-		return cmp.Or(strings.Compare(a.About, b.About), strings.Compare(a.Real, b.Real), strings.Compare(a.Simulated, b.Simulated))
-	})
+	slices.SortFunc(all, byAbout)
 	return all
+}
+
+func byAbout(a, b record.Difference) int {
+	return cmp.Or(strings.Compare(a.About, b.About), strings.Compare(a.Real, b.Real), strings.Compare(a.Simulated, b.Simulated))
 }
 
 // says is what a resource says, as far as it can be compared: the endpoints of a

@@ -23,7 +23,7 @@ type FidelitySpec struct {
 
 // DefaultFidelitySpec is `scaler calibrate --fidelity` without other flags.
 func DefaultFidelitySpec() FidelitySpec {
-	s := FidelitySpec{Changes: 200, Starts: 5, Seed: 1}
+	s := FidelitySpec{Changes: 200, Starts: 6, Seed: 1}
 	for _, c := range fidelityCases {
 		s.Cases = append(s.Cases, c.name)
 	}

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 func TestFidelitySpecValidate(t *testing.T) {
@@ -92,6 +94,67 @@ func TestSpread(t *testing.T) {
 		if got := spread(c.values); got != c.want {
 			t.Errorf("spread is %+v, want %+v", got, c.want)
 		}
+	}
+}
+
+func TestJudgeTimes(t *testing.T) {
+	starts := func(n int, first, own, waiting time.Duration) (all []wiretap.Times) {
+		for i := range n {
+			noise := time.Duration(i) * time.Millisecond
+			all = append(all, wiretap.Times{First: first + noise, Own: own, Complete: own + waiting + noise})
+		}
+		return all
+	}
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name        string
+		starts      int
+		first, own  time.Duration // of the simulated one; the real one's are 20 ms and 500 ms
+		waiting     time.Duration // the same; 50 ms
+		judged      bool
+		unexplained []string
+		explained   []string
+	}{
+		{"the same", 6, 20 * ms, 500 * ms, 50 * ms, true, nil, nil},
+		{"Envoy's own work", 6, 20 * ms, 5 * ms, 50 * ms, true, nil, []string{"start: complete configuration"}},
+		{"more work than Envoy", 6, 20 * ms, 900 * ms, 50 * ms, true, []string{"start: complete configuration"}, nil},
+		{"a late first answer", 6, 60 * ms, 500 * ms, 50 * ms, true, []string{"start: first configuration"}, nil},
+		{"an early first answer", 6, 1 * ms, 500 * ms, 50 * ms, true, []string{"start: first configuration"}, nil},
+		{"an answer waited for", 6, 20 * ms, 5 * ms, 90 * ms, true, []string{"start: waiting for istiod"}, []string{"start: complete configuration"}},
+		{"too few starts", 5, 60 * ms, 5 * ms, 90 * ms, false, nil, nil},
+	} {
+		r := fidelityRun{spec: FidelitySpec{Starts: c.starts}}
+		for range fidelityCases {
+			both := [2][]wiretap.Times{starts(c.starts, 20*ms, 500*ms, 50*ms), starts(c.starts, c.first, c.own, c.waiting)}
+			r.times = append(r.times, both)
+			r.result.Cases = append(r.result.Cases, record.FidelityCase{Real: startTimes(both[realSide]), Simulated: startTimes(both[simulated])})
+		}
+		r.times = append(r.times, [2][]wiretap.Times{starts(1, 20*ms, 0, 0), nil}) // a case that did not come that far
+		r.result.Cases = append(r.result.Cases, record.FidelityCase{})
+		r.judgeTimes()
+		for _, one := range r.result.Cases[:len(fidelityCases)] {
+			var unexplained, explained []string
+			for _, d := range one.Differences {
+				if d.Explained == "" {
+					unexplained = append(unexplained, d.About)
+				} else {
+					explained = append(explained, d.About)
+				}
+			}
+			if !slices.Equal(unexplained, c.unexplained) || !slices.Equal(explained, c.explained) || (len(one.TimeTests) == 3) != c.judged {
+				t.Errorf("%s: %+v, tests %+v", c.name, one.Differences, one.TimeTests)
+			}
+		}
+		if want := "--starts 5 cannot tell 15 times apart with 95 % confidence: 6 can"; c.judged && r.result.TimesNotJudged != "" || !c.judged && r.result.TimesNotJudged != want {
+			t.Errorf("%s: not judged: %q", c.name, r.result.TimesNotJudged)
+		}
+	}
+}
+
+// By default times are judged.
+func TestStartsWanted(t *testing.T) {
+	if s := DefaultFidelitySpec(); startsWanted(len(s.Cases)*len(startFigures)) > s.Starts {
+		t.Errorf("%d starts are too few for %d cases", s.Starts, len(s.Cases))
 	}
 }
 

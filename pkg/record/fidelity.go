@@ -18,6 +18,8 @@ type Fidelity struct {
 	Envoy        string         `json:"envoy"`        // its version
 	ControlPlane string         `json:"controlPlane"` // name and version
 	Cases        []FidelityCase `json:"cases"`
+	// TimesNotJudged says why no case has TimeTests; "" if they have.
+	TimesNotJudged string `json:"timesNotJudged,omitempty"`
 }
 
 // FidelityCase is the comparison under one setting of the knobs.
@@ -34,6 +36,9 @@ type FidelityCase struct {
 	// Real and Simulated are the times of the starts.
 	Real      StartTimes `json:"real"`
 	Simulated StartTimes `json:"simulated"`
+	// TimeTests are the tests of those, one family with those of all other cases;
+	// none where there were too few starts.
+	TimeTests []TimeTest `json:"timeTests,omitempty"`
 
 	// Changes is about the random changes of the mesh, each of them followed by
 	// both.
@@ -99,9 +104,16 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// Overlaps reports whether some measurement of one lies within the range of the
-// other: then they cannot be told apart by so few.
-func (s Spread) Overlaps(o Spread) bool { return s.Min <= o.Max && o.Min <= s.Max }
+// TimeTest says whether one time of the starts of both sides can be told apart.
+type TimeTest struct {
+	Figure string `json:"figure"` // as in StartTimes
+	// P is that of a two-sided rank-sum test: the chance that the starts of equal
+	// sides lie at least so unevenly among each other.
+	P float64 `json:"p"`
+	// Holm is P corrected for all times of all cases: up to 0.05 a difference is
+	// established, and is among the differences.
+	Holm float64 `json:"holm"`
+}
 
 // Difference is one way in which a simulated sidecar differs from a real one.
 type Difference struct {

@@ -36,8 +36,18 @@ func fidelityDocument(f *record.Fidelity) document {
 		}{{"real", c.Real}, {"simulated", c.Simulated}} {
 			times.Add(c.Name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
 		}
+		if len(c.TimeTests) > 0 {
+			row := []string{c.Name, "p, corrected"}
+			for _, t := range c.TimeTests {
+				row = append(row, fmt.Sprintf("%.2g", t.Holm))
+			}
+			times.Add(row...)
+		}
 	}
 	d.tables = append(d.tables, same, times)
+	if f.TimesNotJudged != "" {
+		d.warnings = append(d.warnings, "times were not judged: "+f.TimesNotJudged)
+	}
 	differences := output.Table{Head: []string{"difference", "real", "simulated", "explained"}, Left: 3}
 	for _, row := range differenceRows(f) {
 		differences.Add(row...)

@@ -1,0 +1,68 @@
+package stats
+
+import "math"
+
+// RankSum tells two samples apart by nothing but the order of their values (Mann
+// and Whitney, On a Test of Whether one of Two Random Variables is Stochastically
+// Larger than the Other, Annals of Mathematical Statistics 18, 1947): it is the
+// two-sided p-value that values of equal populations lie at least so unevenly
+// among each other. It supposes that values are independent, and nothing of how
+// they are spread, so that a few far out weigh no more than others.
+//
+// It is exact where no value is in both samples; equal ones count half either
+// way and, where that leaves a half, for no difference. It takes memory and time
+// of the order of the product of both sizes, and of its square.
+//
+// The error is ErrTooFew when a sample is empty.
+func RankSum(first, second []float64) (float64, error) {
+	if len(first) == 0 || len(second) == 0 {
+		return 1, ErrTooFew
+	}
+	u := 0.0 // pairs in which the second's value is the larger one
+	for _, a := range first {
+		for _, b := range second {
+			switch {
+			case a < b:
+				u++
+			case a == b:
+				u += 0.5
+			}
+		}
+	}
+	most := int(math.Ceil(min(u, float64(len(first)*len(second))-u)))
+	return min(1, 2*uTail(len(first), len(second), most)), nil
+}
+
+// uTail is the chance that no more than most pairs of m and n values, all of one
+// population, are in one order. Chances are those of Mann and Whitney's
+// recurrence: the largest of all values belongs to either sample, and is then
+// larger than all, or none, of the other.
+func uTail(m, n, most int) float64 {
+	before, now := make([][]float64, n+1), make([][]float64, n+1) // by size of the other sample: chance of each u
+	for j := range now {
+		before[j], now[j] = make([]float64, most+1), make([]float64, most+1)
+		before[j][0] = 1
+	}
+	for i := 1; i <= m; i++ {
+		for j := range now {
+			clear(now[j])
+			if j == 0 {
+				now[j][0] = 1
+				continue
+			}
+			ours := float64(i) / float64(i+j)
+			for u := range now[j] {
+				now[j][u] = (1 - ours) * now[j-1][u]
+				if u >= j {
+					now[j][u] += ours * before[j][u-j]
+				}
+			}
+		}
+		before, now = now, before
+	}
+	tail := 0.0
+	for _, chance := range before[n] {
+		tail += chance
+	}
+	return tail
+}
