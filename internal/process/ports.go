@@ -19,6 +19,15 @@ const (
 	portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 )
 
+// FreeAddress returns HOST:PORT with one of FreePorts.
+func FreeAddress() (string, error) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
+}
+
 // FreePorts returns n TCP ports of 127.0.0.1 that were free a moment ago, all
 // different, drawn at random from those that the kernel does not hand out to
 // outgoing connections: of those a run makes thousands, and any of them might

@@ -351,4 +351,13 @@ var _ = Describe("free ports", func() {
 			l.Close()
 		}
 	})
+
+	It("come as an address, too", func() {
+		address, err := process.FreeAddress()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(address).To(HavePrefix("127.0.0.1:"))
+		l, err := net.Listen("tcp", address)
+		Expect(err).NotTo(HaveOccurred())
+		l.Close()
+	})
 })

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"scaler.mesh/scaler/dashboards"
@@ -58,11 +57,9 @@ func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error)
 		return nil, fmt.Errorf("starting Grafana: %w", err)
 	}
 	if opts.Address == "" {
-		ports, err := process.FreePorts(1)
-		if err != nil {
+		if opts.Address, err = process.FreeAddress(); err != nil {
 			return nil, fmt.Errorf("starting Grafana: %w", err)
 		}
-		opts.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	}
 	settings, err := settings(opts, exported)
 	if err != nil {

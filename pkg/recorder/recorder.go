@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -130,11 +128,10 @@ func open(opts Options) (*Recorder, error) {
 // start runs Prometheus and waits for the first scrapes.
 func (r *Recorder) start(ctx context.Context, opts Options) error {
 	begun := time.Now()
-	ports, err := process.FreePorts(1)
+	address, err := process.FreeAddress()
 	if err != nil {
 		return err
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	r.url = "http://" + address
 	client, err := api.NewClient(api.Config{Address: r.url, RoundTripper: r.transport})
 	if err != nil {

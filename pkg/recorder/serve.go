@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"scaler.mesh/scaler/internal/process"
@@ -64,11 +62,10 @@ func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 		return nil, fmt.Errorf("copying time series: %w", err)
 	}
 	if opts.Address == "" {
-		ports, err := process.FreePorts(1)
-		if err != nil {
+		var err error
+		if opts.Address, err = process.FreeAddress(); err != nil {
 			return nil, fmt.Errorf("starting Prometheus: %w", err)
 		}
-		opts.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
 	}
 	config := filepath.Join(opts.Dir, configFile)
 	if err := os.WriteFile(config, nil, 0o644); err != nil {
