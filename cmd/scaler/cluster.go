@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/experiment"
 )
 
 // defaultCluster is the name of the cluster that cluster up starts.
@@ -42,21 +43,14 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				return err
 			}
 			programs.Progress = progress(s)
-			paths, err := component.Paths(cmd.Context(), programs,
-				component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler, component.Kwok)
+			paths, err := component.Paths(cmd.Context(), programs, experiment.ClusterComponents()...)
 			if err != nil {
 				return err
 			}
 			c, err := cluster.Up(cmd.Context(), cluster.Options{
-				Name: nameOr(args, defaultCluster),
-				Root: root,
-				Programs: cluster.Programs{
-					Etcd:              paths[component.Etcd],
-					APIServer:         paths[component.KubeAPIServer],
-					ControllerManager: paths[component.KubeControllerManager],
-					Scheduler:         paths[component.KubeScheduler],
-					Kwok:              paths[component.Kwok],
-				},
+				Name:       nameOr(args, defaultCluster),
+				Root:       root,
+				Programs:   experiment.ClusterPrograms(paths),
 				KwokConfig: kwok.Stages(),
 				Keep:       true,
 				Progress:   progress(s),

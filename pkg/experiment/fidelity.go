@@ -9,9 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
@@ -35,13 +32,11 @@ type fidelityRun struct {
 	programs map[string]string
 	keys     *keyPool
 	cluster  *cluster.Cluster
-	config   *rest.Config
-	client   kubernetes.Interface
-	dynamic  dynamic.Interface
-	istiod   *istio.ControlPlane
-	tap      *wiretap.Wiretap
-	pods     [2]*corev1.Pod // by side
-	nodes    [2]string      // node ids, by side, once started
+	apiServer
+	istiod *istio.ControlPlane
+	tap    *wiretap.Wiretap
+	pods   [2]*corev1.Pod // by side
+	nodes  [2]string      // node ids, by side, once started
 
 	result record.Fidelity
 	times  [][2][]wiretap.Times // of the starts, by case of result and side

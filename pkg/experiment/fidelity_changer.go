@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/dynamic"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -57,17 +54,13 @@ func (m *meshChanger) make(ctx context.Context, c meshChange) error {
 func (m *meshChanger) scale(ctx context.Context, service, replicas int) error {
 	if pod := m.unready[service]; pod != nil {
 		delete(m.unready, service)
-		if err := m.annotate(ctx, pod, kwok.SidecarReady); err != nil {
+		if err := m.report(ctx, pod, kwok.SidecarReady); err != nil {
 			return err
 		}
 	}
 	m.scaled[service] = replicas != m.mesh.Services[service].Pods
 	s := m.mesh.Services[service]
-	_, err := m.client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
-	}, metav1.UpdateOptions{})
-	if err != nil {
+	if err := m.setReplicas(ctx, s, replicas); err != nil {
 		return fmt.Errorf("scaling %s: %w", s.Name, err)
 	}
 	return m.awaitReplicas(ctx, service, replicas)
@@ -80,7 +73,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 		if pod == nil {
 			return nil // it went with a change of scale
 		}
-		return m.annotate(ctx, pod, kwok.SidecarReady)
+		return m.report(ctx, pod, kwok.SidecarReady)
 	}
 	s := m.mesh.Services[service]
 	pods, err := m.client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: kwok.ServiceLabel + "=" + s.Name})
@@ -91,7 +84,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 		pod := &pods.Items[i]
 		if pod.DeletionTimestamp == nil && pod.Name != m.pods[realSide].Name && pod.Name != m.pods[simulated].Name {
 			m.unready[service] = pod
-			return m.annotate(ctx, pod, "unready")
+			return m.report(ctx, pod, "unready")
 		}
 	}
 	return nil
@@ -160,7 +153,7 @@ func (m *meshChanger) restore(ctx context.Context) error {
 		errs = append(errs, m.client.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	}
 	for _, pod := range m.unready {
-		errs = append(errs, m.annotate(ctx, pod, kwok.SidecarReady))
+		errs = append(errs, m.report(ctx, pod, kwok.SidecarReady))
 	}
 	m.unready = map[int]*corev1.Pod{}
 	for service, scaled := range m.scaled {
@@ -186,10 +179,4 @@ func (r *fidelityRun) removeObject(ctx context.Context, object *unstructured.Uns
 		return fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return nil
-}
-
-// resource is the API of an object.
-func (r *fidelityRun) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
-	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-	return r.dynamic.Resource(plural).Namespace(object.GetNamespace())
 }

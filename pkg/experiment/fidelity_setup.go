@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,11 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	polling "k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
@@ -88,15 +83,9 @@ func (r *fidelityRun) logDir() string { return filepath.Join(r.dir, "logs") }
 
 func (r *fidelityRun) startCluster(ctx context.Context) (undo, error) {
 	c, err := cluster.Up(ctx, cluster.Options{
-		Name: fmt.Sprintf("%s-%d", fidelityRunName, os.Getpid()),
-		Root: filepath.Join(r.spec.State, "clusters"),
-		Programs: cluster.Programs{
-			Etcd:              r.programs[component.Etcd],
-			APIServer:         r.programs[component.KubeAPIServer],
-			ControllerManager: r.programs[component.KubeControllerManager],
-			Scheduler:         r.programs[component.KubeScheduler],
-			Kwok:              r.programs[component.Kwok],
-		},
+		Name:       fmt.Sprintf("%s-%d", fidelityRunName, os.Getpid()),
+		Root:       filepath.Join(r.spec.State, "clusters"),
+		Programs:   ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
 		LogDir:     r.logDir(),
 		Progress:   r.say,
@@ -105,15 +94,8 @@ func (r *fidelityRun) startCluster(ctx context.Context) (undo, error) {
 		return nil, err
 	}
 	r.cluster = c
-	if r.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
-		return c.Down, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
-	}
-	r.config.QPS = -1
-	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
-		return c.Down, fmt.Errorf("making a client: %w", err)
-	}
-	if r.dynamic, err = dynamic.NewForConfig(r.config); err != nil {
-		return c.Down, fmt.Errorf("making a client: %w", err)
+	if r.apiServer, err = connect(c); err != nil {
+		return c.Down, err
 	}
 	return c.Down, nil
 }
@@ -164,7 +146,7 @@ func (r *fidelityRun) makeMesh(ctx context.Context) (undo, error) {
 	watching.Go(func() {
 		failed = observe.Run(life, observe.Options{Client: r.client, Run: fidelityRunName, OnPod: func(e observe.PodEvent) {
 			if _, told := e.Pod.Annotations[kwok.SidecarAnnotation]; !told && e.Kind == observe.Added {
-				_ = r.annotate(life, e.Pod, kwok.SidecarReady) // one that is gone again needs none
+				_ = r.report(life, e.Pod, kwok.SidecarReady) // one that is gone again needs none
 			}
 		}})
 	})
@@ -203,13 +185,9 @@ func (r *fidelityRun) choosePods(ctx context.Context) error {
 	return nil
 }
 
-// annotate tells a pod what its sidecar reports.
-func (r *fidelityRun) annotate(ctx context.Context, pod *corev1.Pod, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: value}}})
-	if err != nil {
-		return err
-	}
-	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+// report tells a pod what its sidecar reports. One that is gone need not be told.
+func (r *fidelityRun) report(ctx context.Context, pod *corev1.Pod, value string) error {
+	err := r.annotate(ctx, pod.Namespace, pod.Name, value)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

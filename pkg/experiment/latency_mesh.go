@@ -83,11 +83,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
 		Name: "latency-" + strconv.Itoa(os.Getpid()), Root: filepath.Join(r.spec.State, "clusters"),
 		LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
-		Programs: cluster.Programs{
-			Etcd: m.place.programs[component.Etcd], APIServer: m.place.programs[component.KubeAPIServer],
-			ControllerManager: m.place.programs[component.KubeControllerManager], Scheduler: m.place.programs[component.KubeScheduler],
-			Kwok: m.place.programs[component.Kwok],
-		},
+		Programs: ClusterPrograms(m.place.programs),
 	})
 	if err != nil {
 		return nil, err

@@ -19,10 +19,7 @@ const (
 
 // rolloutPrograms are those that a rollout against a control plane starts.
 func rolloutPrograms(controlPlane string) []string {
-	programs := []string{
-		component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
-		component.Kwok, component.Prometheus,
-	}
+	programs := append(ClusterComponents(), component.Prometheus)
 	if controlPlane == "istiod" {
 		programs = append(programs, component.Istiod)
 	}

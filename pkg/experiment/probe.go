@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -32,7 +30,6 @@ const (
 // to every sidecar that it concerns.
 type prober struct {
 	*rolloutRun
-	dynamic  dynamic.Interface
 	services []int // indices of those that are probed
 	marked   int   // markers handed out
 
@@ -54,23 +51,19 @@ func (r *rolloutRun) probe(ctx context.Context) (undo, error) {
 	if r.spec.Probes == 0 {
 		return nil, nil
 	}
-	client, err := dynamic.NewForConfig(r.config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
 	p := &prober{
-		rolloutRun: r, dynamic: client,
-		services: r.probedServices(),
-		kinds:    map[record.ChangeKind]*followed{},
-		spared:   map[record.ChangeKind]int{},
-		cluster:  stats.NewHistogram(),
-		written:  stats.NewHistogram(),
+		rolloutRun: r,
+		services:   r.probedServices(),
+		kinds:      map[record.ChangeKind]*followed{},
+		spared:     map[record.ChangeKind]int{},
+		cluster:    stats.NewHistogram(),
+		written:    stats.NewHistogram(),
 	}
 	if len(p.services) == 0 {
 		r.warn("latencies.push", "no service has two pods: nothing could be probed without taking a service away")
 		return nil, nil
 	}
-	err = r.window(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
+	err := r.window(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := p.run(ctx)
 		return record.EndedByConverged, err
 	})
@@ -164,18 +157,27 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 	}
 }
 
-// await waits until a change has reached all it concerns, or the limit, and
-// counts. own says which sidecar does not count, "" = all do; it is asked in the
-// end, as a new endpoint may be seen before the pod that it is of has its address.
-func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own func() string) error {
+// awaitReach waits until a change has reached all it concerns, or the limit.
+func awaitReach(ctx context.Context, f *convergence.Following) error {
 	timer := time.NewTimer(probeTimeout)
 	defer timer.Stop()
 	select {
 	case <-f.Done():
+		return nil
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
-		f.Stop()
 		return context.Cause(ctx)
+	}
+}
+
+// await waits until a change has reached all it concerns, or the limit, and
+// counts. own says which sidecar does not count, "" = all do; it is asked in the
+// end, as a new endpoint may be seen before the pod that it is of has its address.
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own func() string) error {
+	if err := awaitReach(ctx, f); err != nil {
+		f.Stop()
+		return err
 	}
 	reached, lost, strays := f.Stop()
 	k := p.kinds[kind]

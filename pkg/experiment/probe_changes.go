@@ -2,20 +2,15 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -43,7 +38,7 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 			value, health = kwok.SidecarReady, convergence.Healthy
 		}
 		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
-			func(ctx context.Context) error { return p.annotate(ctx, target, value) },
+			func(ctx context.Context) error { return p.annotate(ctx, target.namespace, target.name, value) },
 			func(c endpointChange) bool { return c.addr.Addr() == target.addr && c.health == health })
 		if err != nil {
 			return err
@@ -52,22 +47,12 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 	if p.spec.Probes%2 == 1 { // the last one was taken away
 		service := p.of((p.spec.Probes - 1) / 2)
 		if target, ok := p.fleet.podOf(p.mesh.Services[service].Name, (p.spec.Probes-1)/2/len(p.services)); ok {
-			if err := p.annotate(ctx, target, kwok.SidecarReady); err != nil {
+			if err := p.annotate(ctx, target.namespace, target.name, kwok.SidecarReady); err != nil {
 				return err
 			}
 		}
 	}
 	return p.fleet.awaitConverged(ctx)
-}
-
-// annotate sets what a pod's sidecar reports.
-func (p *prober) annotate(ctx context.Context, target *pod, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: value}}})
-	if err != nil {
-		return err
-	}
-	_, err = p.client.CoreV1().Pods(target.namespace).Patch(ctx, target.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
 }
 
 // probeMembers gives services one pod more and takes one away again. The new
@@ -83,7 +68,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			replicas := p.mesh.Services[service].Pods + change.more
 			p.fleet.hold()
 			_, err := p.followEndpoint(ctx, change.kind, service,
-				func(ctx context.Context) error { return p.scale(ctx, service, replicas) },
+				func(ctx context.Context) error { return p.setReplicas(ctx, p.mesh.Services[service], replicas) },
 				func(endpointChange) bool { return true })
 			p.fleet.release()
 			if err != nil {
@@ -96,15 +81,6 @@ func (p *prober) probeMembers(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (p *prober) scale(ctx context.Context, service, replicas int) error {
-	s := p.mesh.Services[service]
-	_, err := p.client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
-	}, metav1.UpdateOptions{})
-	return err
 }
 
 // probeObjects changes the control plane's objects. Of each object the creation
@@ -164,13 +140,8 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 	if err != nil {
 		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	timer := time.NewTimer(probeTimeout)
-	defer timer.Stop()
-	select {
-	case <-f.Done():
-	case <-timer.C:
-	case <-ctx.Done():
-		return created, context.Cause(ctx)
+	if err := awaitReach(ctx, f); err != nil {
+		return created, err
 	}
 	return created, p.quiet(ctx)
 }
@@ -186,12 +157,6 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 	labels[kwok.RunLabel] = p.runLabel()
 	object.SetLabels(labels)
 	return object, concerned
-}
-
-// resource is the API of an object.
-func (p *prober) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
-	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-	return p.dynamic.Resource(plural).Namespace(object.GetNamespace())
 }
 
 func (p *prober) names(services []int) []string {

@@ -55,10 +55,7 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	m := &hostMesh{}
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
 		Name: "real-" + name, Root: filepath.Join(dir, "clusters"), LogDir: filepath.Join(dir, "logs"), KwokConfig: kwok.Stages(), Progress: say,
-		Programs: cluster.Programs{
-			Etcd: programs[component.Etcd], APIServer: programs[component.KubeAPIServer], ControllerManager: programs[component.KubeControllerManager],
-			Scheduler: programs[component.KubeScheduler], Kwok: programs[component.Kwok],
-		},
+		Programs: ClusterPrograms(programs),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(m.cluster.Down(ctx)).To(Succeed()) })

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -69,7 +68,7 @@ func (q *reports) pop(ctx context.Context) *pod {
 
 // report tells pods that their sidecars are ready until ctx is done.
 func (f *fleet) report(ctx context.Context) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: kwok.SidecarReady}}})
+	patch, err := sidecarPatch(kwok.SidecarReady)
 	if err != nil {
 		return err
 	}

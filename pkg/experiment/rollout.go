@@ -10,11 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -46,13 +41,11 @@ type rolloutRun struct {
 	envoy    component.Status // of the real sidecars; zero where there are none
 	keys     *keyPool
 	cluster  *cluster.Cluster
-	config   *rest.Config // of that cluster
-	given    []int        // processors of the control plane alone; nil = there are none
-	others   []int        // those that everything else keeps to; nil = all
+	apiServer
+	given    []int // processors of the control plane alone; nil = there are none
+	others   []int // those that everything else keeps to; nil = all
 	placing  controlplane.Placing
 	adapter  controlplane.ControlPlane
-	client   kubernetes.Interface
-	dynamic  dynamic.Interface
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
 	recorder *recorder.Recorder
@@ -165,15 +158,9 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 
 func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) error, error) {
 	c, err := cluster.Up(ctx, cluster.Options{
-		Name: r.clusterName(),
-		Root: filepath.Join(r.spec.State, "clusters"),
-		Programs: cluster.Programs{
-			Etcd:              r.programs[component.Etcd],
-			APIServer:         r.programs[component.KubeAPIServer],
-			ControllerManager: r.programs[component.KubeControllerManager],
-			Scheduler:         r.programs[component.KubeScheduler],
-			Kwok:              r.programs[component.Kwok],
-		},
+		Name:       r.clusterName(),
+		Root:       filepath.Join(r.spec.State, "clusters"),
+		Programs:   ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
 		Keep:       r.spec.Keep,
 		LogDir:     r.writer.LogDir(),
@@ -183,15 +170,8 @@ func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) er
 		return nil, err
 	}
 	r.cluster = c
-	if r.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
-		return r.stopCluster, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
-	}
-	r.config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
-	if r.client, err = kubernetes.NewForConfig(r.config); err != nil {
-		return r.stopCluster, fmt.Errorf("making a client: %w", err)
-	}
-	if r.dynamic, err = dynamic.NewForConfig(r.config); err != nil {
-		return r.stopCluster, fmt.Errorf("making a client: %w", err)
+	if r.apiServer, err = connect(c); err != nil {
+		return r.stopCluster, err
 	}
 	return r.stopCluster, nil
 }
