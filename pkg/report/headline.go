@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
@@ -74,9 +75,15 @@ func headline(runs []*record.Run, d *doubts) string {
 		return rangeText(runs, value, print) + d.markAll(runs, path)
 	}
 	control := orAbsent(r.Environment.ControlPlane.Name)
-	text := fmt.Sprintf("%s needed %s cores of %s while rolling out", output.Many(r.Spec.Pods, "pod"),
-		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control)
-	text += fmt.Sprintf(" (converged after %s) and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
+	bound := ""
+	if slices.ContainsFunc(runs, waited) {
+		bound = "at least "
+	}
+	text := fmt.Sprintf("%s needed %s cores of %s on average while rolling out, %s%s at its peak (%s CPU-seconds", output.Many(r.Spec.Pods, "pod"),
+		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control,
+		bound, figure("controlPlane.rollout.cores.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }), number),
+		figure("controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), number))
+	text += fmt.Sprintf("; converged after %s), and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
 		figure("phases.rollout", (*record.Run).RolloutSeconds, seconds),
 		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number),
 		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes),
@@ -87,6 +94,13 @@ func headline(runs []*record.Run, d *doubts) string {
 		text += fmt.Sprintf("; mean of %d runs, and from where to where they lay", len(runs))
 	}
 	return text + "."
+}
+
+// waited says whether the control plane waited for processors for much of the
+// rollout: its peak is a lower bound then.
+func waited(r *record.Run) bool {
+	share := usage(r.ControlPlane, record.PhaseRollout).Saturation
+	return share != nil && *share > record.Saturated
 }
 
 // rangeText prints what runs have: one as it is, several as their mean and where

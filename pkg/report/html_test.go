@@ -115,7 +115,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 func TestHTMLShowsAll(t *testing.T) {
 	page := readable(text(t, HTML, []record.Run{onDisk(t, fullRun())}))
 	for _, want := range []string{
-		"200 pods needed 1.52 [1] cores of istiod while rolling out (converged after 31.4s [1] ) and 0 afterwards",
+		"200 pods needed 1.52 [1] cores of istiod on average while rolling out, at least 1.98 [1] [3] at its peak (47.7 [1] CPU-seconds; converged after 31.4s [1] ), and 0 afterwards",
 		"Knobs: mtls strict, scope declared, authz declared (mode strict).",
 		"Cores by phase", "Memory by phase", "Cores over time", "Pods over time", "Connections over time", "Pushes over time",
 		"Shaded: baseline, rollout, settle, steady.", "Certificate latency", "Configuration latency", "Push latency, by kind of change",
@@ -203,6 +203,16 @@ func BenchmarkHTML(b *testing.B) {
 		if err := HTML(new(strings.Builder), runs); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A peak is a lower bound only where the control plane waited for processors.
+func TestHeadlineOfACalmRun(t *testing.T) {
+	calm := fullRun()
+	calm.ControlPlane.Rollout.Saturation = new(record.Saturated)
+	page := readable(text(t, HTML, []record.Run{calm}))
+	if !strings.Contains(page, "while rolling out, 1.98 [") {
+		t.Error("what was measured is told as a bound")
 	}
 }
 
