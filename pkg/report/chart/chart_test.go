@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,15 +62,37 @@ func TestPercentilesTakeTheirRoom(t *testing.T) {
 	}
 }
 
-func TestThinnedKeepsPeaks(t *testing.T) {
+// What lasted for a second of an hour is seen: peaks, dips and gaps.
+func TestThinnedKeepsWhatStandsOut(t *testing.T) {
 	var points []Point
 	for i := range 10 * most {
-		points = append(points, Point{float64(i), math.NaN()})
+		points = append(points, Point{float64(i), 200})
 	}
-	points[1234].Y = 7
+	nan := Point{3003, math.NaN()}
+	points[1234].Y, points[2345].Y, points[2346].Y, points[3003].Y = 207, 0, 1, nan.Y
+	for i := 3500; i < 3600; i++ {
+		points[i].Y = math.NaN()
+	}
 	kept := thinned(points)
-	if len(kept) != most || kept[1234/10] != (Point{1234, 7}) {
-		t.Errorf("%d points, %v where the peak was", len(kept), kept[1234/10])
+	if len(kept) > most+10 {
+		t.Errorf("%d points", len(kept))
+	}
+	for _, want := range []Point{{1234, 207}, {2345, 0}} {
+		if !slices.Contains(kept, want) {
+			t.Errorf("%v is gone", want)
+		}
+	}
+	at := slices.IndexFunc(kept, func(p Point) bool { return p.X == nan.X })
+	if at < 1 || !math.IsNaN(kept[at].Y) || missing(kept[at-1]) || missing(kept[at+1]) {
+		t.Errorf("a gap of one is gone: %v", kept)
+	}
+	if !slices.IsSortedFunc(kept, func(a, b Point) int { return int(a.X - b.X) }) {
+		t.Error("points are not in their order")
+	}
+	for i, p := range kept[:len(kept)-1] {
+		if next := kept[i+1]; p.X < 3500 && next.X >= 3600 {
+			t.Errorf("drawn over a gap: %v, %v", p, next)
+		}
 	}
 	if again := thinned(points[:most]); len(again) != most {
 		t.Errorf("%d of %d points that there is room for", len(again), most)

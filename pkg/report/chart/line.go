@@ -3,6 +3,7 @@ package chart
 import (
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -92,7 +93,7 @@ func (v *view) line(s Series, x, y scale) {
 	var d strings.Builder
 	broken := true
 	for _, p := range thinned(s.Points) {
-		if math.IsNaN(p.X) || math.IsNaN(p.Y) {
+		if missing(p) {
 			broken = true
 			continue
 		}
@@ -114,22 +115,50 @@ func (v *view) line(s Series, x, y scale) {
 	}
 }
 
-// thinned are at most so many points that a drawing can show; of those that fall
-// together the highest stays, as peaks are what is looked for.
+// thinned are about as many points as a drawing can show; of those that fall together
+// the lowest and the highest stay, in their order, and where among them is a gap. A
+// dip of a second is looked for as much as a peak.
 func thinned(points []Point) []Point {
 	if len(points) <= most {
 		return points
 	}
+	const parts = most / 2
 	kept := make([]Point, 0, most)
-	for i := range most {
-		part := points[i*len(points)/most : (i+1)*len(points)/most]
-		best := part[0]
-		for _, p := range part[1:] {
-			if math.IsNaN(best.Y) || p.Y > best.Y {
-				best = p
+	for i := range parts {
+		part := points[i*len(points)/parts : (i+1)*len(points)/parts]
+		for len(part) > 0 {
+			gap := missing(part[0])
+			n := slices.IndexFunc(part, func(p Point) bool { return missing(p) != gap })
+			if n < 0 {
+				n = len(part)
 			}
+			if gap {
+				kept = append(kept, part[0])
+			} else {
+				kept = append(kept, extremes(part[:n])...)
+			}
+			part = part[n:]
 		}
-		kept = append(kept, best)
 	}
 	return kept
+}
+
+// missing says of a point that it breaks its line.
+func missing(p Point) bool { return math.IsNaN(p.X) || math.IsNaN(p.Y) }
+
+// extremes are the lowest and the highest of points that are there, in their order.
+func extremes(points []Point) []Point {
+	low, high := 0, 0
+	for i, p := range points {
+		if p.Y < points[low].Y {
+			low = i
+		}
+		if p.Y > points[high].Y {
+			high = i
+		}
+	}
+	if low == high {
+		return points[low : low+1]
+	}
+	return []Point{points[min(low, high)], points[max(low, high)]}
 }
