@@ -114,7 +114,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 			return err
 		}
 		if missed > 0 {
-			r.warn("own."+string(w.name), "%d of %d scrapes of %s were missed", missed, total, job)
+			r.warn("own."+string(w.name), record.MissedText, missed, total, job)
 		}
 	}
 	return nil

@@ -22,6 +22,20 @@ const (
 	SaturatedText = "saturated for "
 )
 
+// MissedText is how a warning says of how many scrapes of a program how many were
+// missed.
+const MissedText = "%d of %d scrapes of %s were missed"
+
+// missedOf is the program whose scrapes were missed; "" of another warning.
+func missedOf(text string) string {
+	_, of, _ := strings.Cut(text, " scrapes of ")
+	name, ok := strings.CutSuffix(of, " were missed")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
 // Within says whether path is that of a figure, or of what is above it, at which
 // another path is or below which it is. Nothing is within "".
 func Within(path, above string) bool {
@@ -33,9 +47,18 @@ func Within(path, above string) bool {
 // That a program waited for processors in a phase says of all that was timed in
 // that phase that it may have taken less on a machine of its own, and of the cores
 // of each program that waited too that it may have wanted more: that is one
-// warning, about the program that is measured, and reaches them all.
+// warning, about the program that is measured, and reaches them all. Scrapes that were
+// missed leave holes in a program's own metrics, and in its live heap, which is made
+// of them.
 func (r *Run) Reach(w Warning) []string {
 	paths := []string{w.About}
+	if name := missedOf(w.Text); name != "" && Within(w.About, "own") {
+		program := "cluster." + name
+		if name == r.Environment.ControlPlane.Name {
+			program = "controlPlane"
+		}
+		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
+	}
 	if !strings.HasPrefix(w.Text, SaturatedText) {
 		return paths
 	}

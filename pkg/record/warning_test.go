@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -13,6 +14,7 @@ func TestReach(t *testing.T) {
 			"etcd": {Rollout: usage(0.04)}, "kube-apiserver": {Rollout: usage(0.99), Steady: usage(0.9), Probe: usage(0.3)},
 		},
 	}
+	run.Environment.ControlPlane.Name = "istiod"
 	const text = SaturatedText + "up to 90% of the phase"
 	for _, tt := range []struct {
 		about, text string
@@ -32,6 +34,8 @@ func TestReach(t *testing.T) {
 		{"controlPlane.churn", text, []string{"churn.latencies.podReady.p50", "churn.seconds"}, []string{"churn.replaced"}},
 		{"faults.0.controlPlane", text, []string{"faults.0.seconds", "faults.0.latencies.reconnect.p50", "faults.0.controlPlane.cores.peak"}, []string{"faults.1.seconds", "faults.0.reconnected"}},
 		{"controlPlane.rollout", "restarted 2 times", []string{"controlPlane.rollout.restarts"}, []string{"phases.rollout", "latencies.certificate"}},
+		{"own.rollout", fmt.Sprintf(MissedText, 50, 159, "istiod"), []string{"controlPlane.rollout.heapBytes.end", "own.rollout"}, []string{"controlPlane.rollout.cores.mean", "controlPlane.steady.heapBytes.end"}},
+		{"own.rollout", fmt.Sprintf(MissedText, 50, 159, "kube-apiserver"), []string{"cluster.kube-apiserver.rollout.heapBytes.end"}, []string{"controlPlane.rollout.heapBytes.end"}},
 		{"latencies", "late", []string{"latencies.push"}, []string{"phases.rollout"}},
 		{"", text, nil, []string{"", "phases.rollout"}},
 	} {
