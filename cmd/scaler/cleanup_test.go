@@ -24,6 +24,12 @@ func TestCleanupRemovesWhatADeadOwnerLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(filepath.Join(left, "logs"), 0o755); err != nil { // of what ran in it
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, "logs", "istiod.log"), []byte("ready"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		args  []string
 		found int

@@ -2,9 +2,6 @@ package experiment
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -25,8 +22,7 @@ type fidelityRun struct {
 	spec     FidelitySpec
 	say      func(string)
 	mesh     topology.Mesh
-	observed int    // index of the service whose pods are looked at
-	dir      string // of this run
+	observed int // index of the service whose pods are looked at
 
 	// made by the steps, in this order
 	programs map[string]string
@@ -70,10 +66,7 @@ func Fidelity(ctx context.Context, spec FidelitySpec, say func(string)) (record.
 	if say == nil {
 		say = func(string) {}
 	}
-	r := &fidelityRun{
-		spec: spec, say: say, mesh: topology.Build(fidelityMesh),
-		dir: filepath.Join(spec.State, "fidelity", fmt.Sprint(os.Getpid())),
-	}
+	r := &fidelityRun{spec: spec, say: say, mesh: topology.Build(fidelityMesh)}
 	r.observed = mostConnected(r.mesh)
 	r.result = record.Fidelity{
 		APIVersion: record.APIVersion, Kind: record.FidelityKind, Schema: record.Schema,
@@ -84,7 +77,6 @@ func Fidelity(ctx context.Context, spec FidelitySpec, say func(string)) (record.
 		return r.result, err
 	}
 	steps := []step{
-		{"making a folder", r.makeDir},
 		{"starting the cluster", r.startCluster},
 		{"starting istiod", r.startIstiod},
 		{"listening between sidecars and istiod", r.listen},

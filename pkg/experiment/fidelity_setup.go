@@ -72,14 +72,9 @@ func (r *fidelityRun) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *fidelityRun) makeDir(context.Context) (undo, error) {
-	if err := os.MkdirAll(r.logDir(), 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder of what runs: %w", err)
-	}
-	return func(context.Context) error { return os.RemoveAll(r.dir) }, nil
-}
-
-func (r *fidelityRun) logDir() string { return filepath.Join(r.dir, "logs") }
+// logDir is where the cluster writes its logs too: all that a comparison leaves is
+// in the folder of the cluster's group, where `scaler cleanup` finds it.
+func (r *fidelityRun) logDir() string { return filepath.Join(r.cluster.Group().Dir(), "logs") }
 
 func (r *fidelityRun) startCluster(ctx context.Context) (undo, error) {
 	c, err := cluster.Up(ctx, cluster.Options{
@@ -87,7 +82,6 @@ func (r *fidelityRun) startCluster(ctx context.Context) (undo, error) {
 		Root:       filepath.Join(r.spec.State, "clusters"),
 		Programs:   ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
-		LogDir:     r.logDir(),
 		Progress:   r.say,
 	})
 	if err != nil {

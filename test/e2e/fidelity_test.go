@@ -4,9 +4,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -36,6 +40,21 @@ var _ = Describe("a simulated sidecar beside a real Envoy", func() {
 		}
 		where.expectNothingLeft(nil)
 	})
+
+	DescribeTable("leaves nothing behind when it is ended",
+		func(end func(*gexec.Session), code int) {
+			where := newPlace()
+			session := where.start("calibrate", "--fidelity", "--cases", "strict")
+			Eventually(session.Err).Should(gbytes.Say("starting istiod"))
+			end(session)
+			Expect(wait(session)).To(Equal(code))
+			Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
+			where.expectNothingLeft(nil)
+			Expect(filepath.Glob(filepath.Join(where.state, "*", "*"))).To(BeEmpty())
+		},
+		Entry("by ctrl-C", interrupt, exitInterrupted),
+		Entry("by kill -9", func(s *gexec.Session) { s.Kill() }, 128+int(syscall.SIGKILL)),
+	)
 
 	It("is not begun with an Envoy of another version", func() {
 		where := newPlace()
