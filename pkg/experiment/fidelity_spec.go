@@ -2,6 +2,8 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -65,9 +67,12 @@ func (s FidelitySpec) Validate() error {
 	if len(s.Cases) == 0 {
 		return oneOf("cases", "", names)
 	}
-	for _, c := range s.Cases {
+	for i, c := range s.Cases {
 		if err := oneOf("cases", c, names); err != nil {
 			return err
+		}
+		if slices.Contains(s.Cases[:i], c) {
+			return fmt.Errorf("parsing --cases %q: %s is there twice: want each case once", strings.Join(s.Cases, ","), c)
 		}
 	}
 	return nil

@@ -18,10 +18,11 @@ func TestFidelitySpecValidate(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	for want, spoil := range map[string]func(*FidelitySpec){
-		`parsing --changes -1: want 0 to 10000`:                                    func(s *FidelitySpec) { s.Changes = -1 },
-		`parsing --starts 0: want 1 to 100`:                                        func(s *FidelitySpec) { s.Starts = 0 },
-		`parsing --cases "x": want permissive or mtls or scope or authz or strict`: func(s *FidelitySpec) { s.Cases = []string{"mtls", "x"} },
-		`parsing --cases "": want permissive or mtls or scope or authz or strict`:  func(s *FidelitySpec) { s.Cases = nil },
+		`parsing --changes -1: want 0 to 10000`:                                            func(s *FidelitySpec) { s.Changes = -1 },
+		`parsing --starts 0: want 1 to 100`:                                                func(s *FidelitySpec) { s.Starts = 0 },
+		`parsing --cases "strict,mtls,strict": strict is there twice: want each case once`: func(s *FidelitySpec) { s.Cases = []string{"strict", "mtls", "strict"} },
+		`parsing --cases "x": want permissive or mtls or scope or authz or strict`:         func(s *FidelitySpec) { s.Cases = []string{"mtls", "x"} },
+		`parsing --cases "": want permissive or mtls or scope or authz or strict`:          func(s *FidelitySpec) { s.Cases = nil },
 	} {
 		s := DefaultFidelitySpec()
 		spoil(&s)
