@@ -131,10 +131,10 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	f, err := experiment.Fidelity(cmd.Context(), o.faithful, progress(s))
-	if err != nil {
+	if err != nil && len(f.Cases) == 0 {
 		return err
 	}
-	if err := report.PrintFidelity(s.out, o.output, &f); err != nil {
+	if err := errors.Join(err, report.PrintFidelity(s.out, o.output, &f)); err != nil {
 		return err
 	}
 	if found := len(f.Unexplained()); found > 0 {

@@ -58,7 +58,8 @@ const (
 )
 
 // Fidelity compares a simulated sidecar with a real one on istiod, for each case
-// asked for. say is told how it gets on; nil = nobody.
+// asked for. say is told how it gets on; nil = nobody. With an error it returns, all
+// the same, what it has found of every case that was begun.
 func Fidelity(ctx context.Context, spec FidelitySpec, say func(string)) (record.Fidelity, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Fidelity{}, err
@@ -92,6 +93,13 @@ func Fidelity(ctx context.Context, spec FidelitySpec, say func(string)) (record.
 	r.result.Made = began.UTC()
 	err = runSteps(ctx, steps)
 	r.judgeTimes()
+	r.result.Status = record.StatusCompleted
+	if err != nil {
+		r.result.Status, r.result.Reason = record.StatusFailed, err.Error()
+		if ctx.Err() != nil {
+			r.result.Status = record.StatusInterrupted
+		}
+	}
 	r.result.Seconds = time.Since(began).Seconds()
 	return r.result, err
 }

@@ -45,6 +45,9 @@ func (r *fidelityRun) compare(ctx context.Context, which fidelityCase) (err erro
 	c.result.BytesRatio, _ = record.BytesRatio(c.result.Resources)
 	c.result.Real, c.result.Simulated = startTimes(c.times[realSide]), startTimes(c.times[simulated])
 	c.result.Differences = c.seen.explained()
+	if err != nil {
+		c.result.Unfinished = err.Error()
+	}
 	r.result.Cases, r.times = append(r.result.Cases, c.result), append(r.times, c.times)
 	return err
 }

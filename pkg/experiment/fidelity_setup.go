@@ -31,6 +31,11 @@ const fidelityRunName = "fidelity"
 // fidelityEnvoy is the version of Envoy whose behaviour is simulated.
 const fidelityEnvoy = "1.40"
 
+// fidelityConnections is the age at which istiod closes connections: more than the
+// most changes take, for both sidecars to stay on one stream. A stream that ends is
+// compared on its own, when it is broken on purpose.
+const fidelityConnections = "48h"
+
 // mostConnected is the service that calls and is called by most.
 func mostConnected(mesh topology.Mesh) int {
 	edges := make([]int, len(mesh.Services))
@@ -104,6 +109,7 @@ func (r *fidelityRun) startIstiod(ctx context.Context) (_ undo, err error) {
 		Progress:   r.say,
 
 		UpstreamEnvoy: true,
+		ConnectionAge: fidelityConnections,
 	})
 	if err == nil {
 		r.result.ControlPlane = r.istiod.Describe().Name + " " + r.istiod.Describe().Version

@@ -8,16 +8,19 @@ const FidelityKind = "Fidelity"
 // Fidelity is a simulated sidecar laid beside a real one, two pods of one
 // workload on istiod, as seen between them and istiod.
 type Fidelity struct {
-	APIVersion   string         `json:"apiVersion"`
-	Kind         string         `json:"kind"`
-	Schema       int            `json:"schema"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Schema     int    `json:"schema"`
+	// Status is StatusCompleted when every case asked for was gone through.
+	Status       Status         `json:"status"`
+	Reason       string         `json:"reason,omitempty"` // why not; "" when it was
 	Machine      Machine        `json:"machine"`
 	Scaler       string         `json:"scaler"` // version
 	Made         time.Time      `json:"made"`
 	Seconds      float64        `json:"seconds"`      // that it took
 	Envoy        string         `json:"envoy"`        // its version
 	ControlPlane string         `json:"controlPlane"` // name and version
-	Cases        []FidelityCase `json:"cases"`
+	Cases        []FidelityCase `json:"cases"`        // that were begun
 	// TimesNotJudged says why no case has TimeTests; "" if they have.
 	TimesNotJudged string `json:"timesNotJudged,omitempty"`
 }
@@ -26,6 +29,9 @@ type Fidelity struct {
 type FidelityCase struct {
 	Name  string `json:"name"`
 	Knobs Knobs  `json:"knobs"`
+	// Unfinished says why what follows is not all that there was to compare; ""
+	// when it is.
+	Unfinished string `json:"unfinished,omitempty"`
 
 	// Start is about the sidecars' starts, one after the other.
 	Start Sameness `json:"start"`

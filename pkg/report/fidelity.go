@@ -19,6 +19,7 @@ func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated sidecar beside a real one",
 		facts: []fact{
+			{"status", string(f.Status)},
 			measuredOn(f.Machine),
 			{"scaler", f.Scaler},
 			{"control plane", f.ControlPlane},
@@ -29,15 +30,20 @@ func fidelityDocument(f *record.Fidelity) document {
 	times := output.Table{Head: []string{"knobs", "", "first configuration", "complete", "of that waiting for istiod"}, Left: 1}
 	for i := range f.Cases {
 		c := &f.Cases[i]
-		same.Add(c.Name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
+		name := c.Name
+		if c.Unfinished != "" {
+			name += " (unfinished)"
+			d.warnings = append(d.warnings, c.Name+" is unfinished: "+c.Unfinished)
+		}
+		same.Add(name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
 		for _, side := range []struct {
 			name string
 			of   record.StartTimes
 		}{{"real", c.Real}, {"simulated", c.Simulated}} {
-			times.Add(c.Name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
+			times.Add(name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
 		}
 		if len(c.TimeTests) > 0 {
-			row := []string{c.Name, "p, corrected"}
+			row := []string{name, "p, corrected"}
 			for _, t := range c.TimeTests {
 				row = append(row, fmt.Sprintf("%.2g", t.Holm))
 			}
@@ -97,6 +103,9 @@ func names(types map[string]record.HeldResources) string {
 			differ += fmt.Sprintf(", %s %d and %d", kind, h.Real, h.Simulated)
 		}
 	}
+	if len(types) == 0 {
+		return absent
+	}
 	if differ != "" {
 		return fmt.Sprintf("%d the same%s", common, differ)
 	}
@@ -128,5 +137,8 @@ func sameness(s record.Sameness) string {
 
 // startSpread is a median with the range around it.
 func startSpread(s record.Spread) string {
+	if s == (record.Spread{}) {
+		return absent
+	}
 	return fmt.Sprintf("%s (%s to %s)", seconds(&s.Median), seconds(&s.Min), seconds(&s.Max))
 }

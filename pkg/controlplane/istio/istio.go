@@ -8,6 +8,7 @@
 package istio
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,6 +64,10 @@ type Options struct {
 	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
 	// none of Istio's own filters. False leaves the chart's settings.
 	UpstreamEnvoy bool
+
+	// ConnectionAge is that at which istiod closes a proxy's connection, as its
+	// flag takes it; "" leaves the chart's 30m.
+	ConnectionAge string
 }
 
 var _ controlplane.ControlPlane = (*ControlPlane)(nil)
@@ -89,6 +94,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
+	opts.ConnectionAge = cmp.Or(opts.ConnectionAge, connectionAge)
 	free, err := process.FreePorts(5)
 	if err != nil {
 		return nil, fmt.Errorf("finding ports for istiod: %w", err)
@@ -132,7 +138,7 @@ func (c *ControlPlane) Process() *process.Process {
 // on, or that differ from the chart's.
 func (c *ControlPlane) Describe() controlplane.Description {
 	settings := map[string]string{
-		"keepaliveMaxServerConnectionAge": connectionAge,
+		"keepaliveMaxServerConnectionAge": c.opts.ConnectionAge,
 		"ISTIOD_CUSTOM_HOST":              customHost,
 	}
 	if c.opts.UpstreamEnvoy {
@@ -190,7 +196,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 			"--httpAddr", address(c.ports.http),
 			"--httpsAddr", address(c.ports.webhook),
 			"--monitoringAddr", address(c.ports.monitoring),
-			"--keepaliveMaxServerConnectionAge", connectionAge,
+			"--keepaliveMaxServerConnectionAge", c.opts.ConnectionAge,
 			"--log_output_level=default:info",
 		},
 		Env: c.environment(),
