@@ -62,14 +62,22 @@ func goMetrics(limit int64) string {
 		"go_memstats_heap_sys_bytes 2.8e+08\ngo_gc_gomemlimit_bytes %d\n", limit)
 }
 
+// lines counts what a logger writes.
+type lines struct{ atomic.Int64 }
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.Add(1)
+	return len(line), nil
+}
+
 // guarded serves metrics to those who show the certificate that is in the
-// files returned, and to nobody else.
-func guarded(dir string) (url, ca, cert, key string) {
+// files returned, and to nobody else. It counts those it refused.
+func guarded(dir string, refused *lines) (url, ca, cert, key string) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprint(w, "guarded_value 1\netcd_request_duration_seconds_bucket{le=\"1\"} 1\netcd_request_duration_seconds_count 1\n", goMetrics(225e6))
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = log.New(refused, "", 0)
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
 		if !bytes.Equal(raw[0], server.Certificate().Raw) {
 			return errors.New("a stranger")
@@ -97,6 +105,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		sampler  *recorder.Sampler
 		metrics  *recorder.Metrics
 		flaking  *flaky
+		refused  *lines
 		options  recorder.Options
 		finished chan error
 	)
@@ -126,7 +135,8 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		flaking = &flaky{}
 		plain := httptest.NewServer(flaking)
 		DeferCleanup(plain.Close)
-		url, ca, cert, key := guarded(dir)
+		refused = &lines{}
+		url, ca, cert, key := guarded(dir, refused)
 		options = recorder.Options{
 			Prometheus: programs[component.Prometheus],
 			Dir:        filepath.Join(dir, "prometheus"),
@@ -175,7 +185,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Eventually(func() (int, error) {
 			missed, _, err := r.Gaps(ctx, "flaky", from, time.Now())
 			return missed, err
-		}).WithTimeout(10 * time.Second).Should(BeNumerically(">=", 2))
+		}).WithContext(ctx).Should(BeNumerically(">=", 2))
 		flaking.failing.Store(false)
 		to, err := sampler.Edge()
 		Expect(err).NotTo(HaveOccurred())
@@ -246,7 +256,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		at := time.Now()
 		Expect(victim.Kill()).To(Succeed())
-		Eventually(r.Done()).WithTimeout(10 * time.Second).Should(BeClosed())
+		Eventually(ctx, r.Done()).Should(BeClosed())
 		Expect(r.Err()).To(HaveOccurred())
 		Expect(r.Scraped(ctx, at)).To(MatchError(ContainSubstring("prometheus ended")))
 		Expect(r.Stop(ctx)).To(MatchError(ContainSubstring("still in the log")))
@@ -265,9 +275,21 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 
 	It("says which target does not answer, and leaves nothing running", func(ctx SpecContext) {
 		options.Targets[2].KeyFile, options.Targets[2].CertFile = "", ""
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		waiting := make(chan struct{})
+		options.Progress = func(string) { close(waiting) }
+		limited, cancel := context.WithCancel(ctx)
 		defer cancel()
-		_, err := recorder.Start(limited, options)
+		started := make(chan error, 1)
+		go func() {
+			_, err := recorder.Start(limited, options)
+			started <- err
+		}()
+		Eventually(ctx, waiting).Should(BeClosed())
+		// Prometheus knows what became of a scrape before it begins the next one.
+		Eventually(ctx, refused.Load).Should(BeNumerically(">=", refused.Load()+3))
+		cancel()
+		var err error
+		Eventually(ctx, started).Should(Receive(&err))
 		Expect(err).To(MatchError(And(ContainSubstring("guarded: 0 of 1 targets"), ContainSubstring("tls:"))))
 		// The group takes the name again only when its process has ended.
 		again, err := group.Start(process.Spec{Name: "prometheus", Path: "/bin/true"})
