@@ -116,12 +116,15 @@ var _ = Describe("the generator", func() {
 	})
 
 	It("ends at once when told to", func(ctx SpecContext) {
-		address := startEcho(EchoOptions{Wait: time.Hour})
-		ctx2, cancel := context.WithCancel(ctx)
-		context.AfterFunc(ctx2, func() {})
-		timer := time.AfterFunc(200*time.Millisecond, cancel)
-		defer timer.Stop()
-		_, err := Open(ctx2, OpenLoad{Load: Load{Target: Target{Addresses: []string{address}}, Timeout: time.Hour}, Rate: 100, Duration: time.Hour})
+		under, cancel := context.WithCancel(ctx)
+		defer cancel()
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			cancel() // one is under way
+			<-r.Context().Done()
+		}))
+		DeferCleanup(server.Close)
+		address := server.Listener.Addr().String()
+		_, err := Open(under, OpenLoad{Load: Load{Target: Target{Addresses: []string{address}}, Timeout: time.Hour}, Rate: 100, Duration: time.Hour})
 		Expect(err).To(MatchError(context.Canceled))
 	}, SpecTimeout(30*time.Second))
 
