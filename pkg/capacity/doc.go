@@ -18,9 +18,9 @@
 // services, and the second term is quadratic in pods: no curve is assumed, the
 // bytes make it.
 //
-// Processor time has all of these and a constant of either sign: below the size at
-// which sidecars begin to queue for the connection limiter they do not come back
-// for further handshakes. Memory has the program itself and a part for each
+// Processor time has both, and a constant of either sign only if the runs show it:
+// no pods cost nothing, but below the size at which sidecars begin to queue for the
+// connection limiter they do not come back for further handshakes. Memory has the program itself and a part for each
 // sidecar; the bytes that sidecars hold are no part of it, as a control plane keeps
 // each resource once for all, unless the runs show that they are: the term's
 // interval must not hold zero. A term that comes out as costing less than nothing is

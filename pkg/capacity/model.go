@@ -69,7 +69,7 @@ type figure struct {
 
 var (
 	memoryTerms    = []term{constant, pods}
-	processorTerms = []term{delay, pods, configured}
+	processorTerms = []term{pods, configured}
 )
 
 var figures = []figure{
@@ -92,7 +92,7 @@ var figures = []figure{
 		base: emptyMemory,
 	},
 	{
-		name: rolloutCPU, unit: secondsUnit, terms: processorTerms,
+		name: rolloutCPU, unit: secondsUnit, terms: processorTerms, shown: &delay,
 		of:    usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
 		good:  calm,
 		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
@@ -169,19 +169,25 @@ func row(terms []term, p point) []float64 {
 
 // model lays a figure's terms over observations. Configuration that does not grow
 // is left to pods. A term that comes out as costing less than nothing is left out,
-// and so is one that is to be shown and whose interval holds zero.
+// and so is one that is to be shown and whose interval holds zero; but a constant is
+// shown, too, by sizes that miss the line without it.
 func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms := slices.Clone(f.terms)
-	if f.shown != nil && configurationGrows(seen) {
-		without, err := fit(terms, seen)
-		m, errShown := fit(append(slices.Clone(terms), *f.shown), seen)
-		if errShown == nil && m.impossible() < 0 && m.shows(len(terms), err == nil && without.astray) {
-			return m, nil
-		}
-	}
 	if !configurationGrows(seen) {
 		terms = slices.DeleteFunc(terms, func(t term) bool { return t.name == configured.name })
+	}
+	if f.shown != nil && (f.shown.name != configured.name || configurationGrows(seen)) {
+		at := len(terms)
+		if f.shown.signed {
+			at = 0 // constants are read first
+		}
+		without, err := fit(terms, seen)
+		m, errShown := fit(slices.Insert(slices.Clone(terms), at, *f.shown), seen)
+		missed := err == nil && without.astray
+		if errShown == nil && m.impossible() < 0 && (f.shown.signed && missed || m.shows(at, missed)) {
+			return m, nil
+		}
 	}
 	for len(terms) > 0 {
 		m, err := fit(terms, seen)

@@ -72,17 +72,17 @@ func (m fitted) half(p point) float64 {
 	return stats.Student(confidence, m.freedom) * math.Hypot(at*math.Sqrt(own), line*math.Sqrt(m.between))
 }
 
-// shows says whether a term's interval is above zero. Where sizes go astray without
+// shows says whether a term's interval does not hold zero. Where sizes go astray without
 // the term, that is because of it or for reasons of their own: then sizes must show it
 // by themselves, as repeats cannot.
 func (m fitted) shows(at int, astrayWithout bool) bool {
 	term := m.Terms[at]
-	half := term.Value - term.Low
+	half, size := term.Value-term.Low, math.Abs(term.Value)
 	if !m.astray && !astrayWithout || m.Sigma == 0 {
-		return half < term.Value
+		return half < size
 	}
 	if m.freedom < 1 {
 		return false
 	}
-	return half*stats.Student(confidence, m.freedom)/stats.Student(confidence, m.Spare)*math.Sqrt(m.between)/m.Sigma < term.Value
+	return half*stats.Student(confidence, m.freedom)/stats.Student(confidence, m.Spare)*math.Sqrt(m.between)/m.Sigma < size
 }
