@@ -48,7 +48,7 @@ type Wiretap struct {
 
 	mu      sync.Mutex
 	streams []*Stream
-	cuts    map[*Stream]context.CancelFunc
+	cuts    map[*Stream]context.CancelCauseFunc
 	changed chan struct{} // closed, and replaced, with every message
 }
 
@@ -67,7 +67,7 @@ func Listen(o Options) (*Wiretap, error) {
 		listener: listener,
 		upstream: o.Upstream,
 		trust:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: o.ServerName, MinVersion: tls.VersionTLS12}),
-		cuts:     map[*Stream]context.CancelFunc{},
+		cuts:     map[*Stream]context.CancelCauseFunc{},
 		changed:  make(chan struct{}),
 	}
 	w.server = grpc.NewServer(
@@ -94,15 +94,19 @@ func (w *Wiretap) Run(ctx context.Context) error {
 	return fmt.Errorf("serving proxies: %w", err)
 }
 
-// Cut breaks every stream of the proxy with this node id, as a control plane
-// that restarts does, and reports whether there was one.
+// errCut is why a stream that was cut is broken.
+var errCut = errors.New("the stream was cut")
+
+// Cut breaks every stream of the proxy with this node id with the status
+// UNAVAILABLE, as one has whose control plane restarts, and reports whether there
+// was one.
 func (w *Wiretap) Cut(node string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found := false
 	for s, cut := range w.cuts {
 		if s.Node != nil && s.Node.ID == node {
-			cut()
+			cut(errCut)
 			found = true
 		}
 	}
@@ -137,8 +141,8 @@ func (w *Wiretap) pass(_ any, down grpc.ServerStream) error {
 	if !ok {
 		return status.Error(codes.Internal, "a call without a method")
 	}
-	ctx, cancel := context.WithCancel(down.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(down.Context())
+	defer cancel(nil)
 	conn, err := grpc.NewClient("passthrough:///"+w.upstream, grpc.WithTransportCredentials(w.trust), grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 	if err != nil {
@@ -160,12 +164,16 @@ func (w *Wiretap) pass(_ any, down grpc.ServerStream) error {
 		s = w.open(down.Context(), cancel)
 		defer w.close(s)
 	}
-	return w.relay(up, down, s, cancel)
+	err = w.relay(up, down, s, cancel)
+	if errors.Is(context.Cause(ctx), errCut) {
+		return status.Error(codes.Unavailable, errCut.Error())
+	}
+	return err
 }
 
 // relay passes messages on in both directions until the control plane ends the
 // call, or the proxy goes away.
-func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream, cancel context.CancelFunc) error {
+func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream, cancel context.CancelCauseFunc) error {
 	var group errgroup.Group
 	group.Go(func() error { // ends with the call, at the latest when this handler returns
 		for {
@@ -185,7 +193,7 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 	for {
 		var f frame
 		if err := up.RecvMsg(&f); err != nil {
-			cancel()
+			cancel(nil)
 			down.SetTrailer(up.Trailer())
 			if errors.Is(err, errEnd) {
 				return nil
@@ -203,7 +211,7 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 }
 
 // open begins to write a stream down.
-func (w *Wiretap) open(ctx context.Context, cut context.CancelFunc) *Stream {
+func (w *Wiretap) open(ctx context.Context, cut context.CancelCauseFunc) *Stream {
 	s := &Stream{}
 	if from, ok := peer.FromContext(ctx); ok {
 		s.From = from.Addr.String()
