@@ -120,7 +120,7 @@ func asJSON(v any) string {
 // held compares what both hold: the names as each of them says itself, the bytes
 // as they went by.
 func (c *fidelityComparison) held(ctx context.Context) (map[string]record.HeldResources, error) {
-	var own [2]map[wiretap.Key]string // content, as far as it is compared
+	var own [2]map[wiretap.Key]string
 	var passed [2]map[wiretap.Key]wiretap.Resource
 	for side, s := range c.sidecars {
 		var err error
@@ -128,6 +128,14 @@ func (c *fidelityComparison) held(ctx context.Context) (map[string]record.HeldRe
 			return nil, fmt.Errorf("asking the %s sidecar what it holds: %w", sideNames[side], err)
 		}
 		passed[side] = wiretap.Held(c.streams(side))
+	}
+	return c.compareHeld(own, passed), nil
+}
+
+// compareHeld compares what both say that they hold, with the content of each as
+// far as it is compared, and what they were sent.
+func (c *fidelityComparison) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wiretap.Key]wiretap.Resource) map[string]record.HeldResources {
+	for side := range own {
 		maps.DeleteFunc(own[side], func(k wiretap.Key, _ string) bool {
 			_, sent := passed[side][k] // Envoy also tells the endpoints of clusters that have none by EDS
 			return k.Type == convergence.EDS.String() && !sent
@@ -160,7 +168,7 @@ func (c *fidelityComparison) held(ctx context.Context) (map[string]record.HeldRe
 			types[k.Type] = h
 		}
 	}
-	return types, nil
+	return types
 }
 
 // compareContent compares what one resource says.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -173,6 +174,55 @@ func TestSays(t *testing.T) {
 	}
 	if got := says(convergence.Key{Type: convergence.EDS}, nil); got != "" {
 		t.Errorf("nothing says %q", got)
+	}
+}
+
+func TestCompareHeld(t *testing.T) {
+	type content = map[wiretap.Key]string
+	type sent = map[wiretap.Key]wiretap.Resource
+	bytes := func(n int) wiretap.Resource { return wiretap.Resource{Bytes: n} }
+	eds, rds := wiretap.Key{Type: "EDS", Name: "a"}, wiretap.Key{Type: "RDS", Name: "80"}
+	for _, c := range []struct {
+		name   string
+		own    [2]content
+		passed [2]sent
+		want   map[string]record.HeldResources
+		about  []string
+	}{
+		{
+			"the same, within 2 %", [2]content{{eds: "x"}, {eds: "x"}}, [2]sent{{eds: bytes(100)}, {eds: bytes(99)}},
+			map[string]record.HeldResources{"EDS": {Real: 1, Simulated: 1, Common: 1, RealBytes: 100, SimulatedBytes: 99}}, nil,
+		},
+		{
+			"other bytes", [2]content{{eds: "x"}, {eds: "x"}}, [2]sent{{eds: bytes(100)}, {eds: bytes(97)}},
+			map[string]record.HeldResources{"EDS": {Real: 1, Simulated: 1, Common: 1, RealBytes: 100, SimulatedBytes: 97}}, []string{"bytes of EDS a"},
+		},
+		{
+			"other endpoints", [2]content{{eds: "x"}, {eds: "y"}}, [2]sent{{eds: bytes(9)}, {eds: bytes(9)}},
+			map[string]record.HeldResources{"EDS": {Real: 1, Simulated: 1, Common: 1, RealBytes: 9, SimulatedBytes: 9}}, []string{"content of EDS a"},
+		},
+		{
+			"one more", [2]content{{eds: "x", rds: ""}, {eds: "x"}}, [2]sent{{eds: bytes(9), rds: bytes(5)}, {eds: bytes(9)}},
+			map[string]record.HeldResources{"EDS": {Real: 1, Simulated: 1, Common: 1, RealBytes: 9, SimulatedBytes: 9}, "RDS": {Real: 1, RealBytes: 5}},
+			[]string{"resource held by one alone"},
+		},
+		{
+			"sent and not held", [2]content{{}, {rds: ""}}, [2]sent{{rds: bytes(5)}, {rds: bytes(5)}},
+			map[string]record.HeldResources{"RDS": {Simulated: 1, SimulatedBytes: 5}}, []string{"resource held by one alone", "resource sent and not held"},
+		},
+		{
+			"endpoints that Envoy has of itself", [2]content{{eds: ""}, {}}, [2]sent{{}, {}}, map[string]record.HeldResources{}, nil,
+		},
+	} {
+		f := fidelityComparison{seen: differencesSeen{}}
+		got := f.compareHeld(c.own, c.passed)
+		var about []string
+		for _, d := range f.seen.explained() {
+			about = append(about, d.About)
+		}
+		if !maps.Equal(got, c.want) || !slices.Equal(about, c.about) {
+			t.Errorf("%s: %+v and %q, want %+v and %q", c.name, got, about, c.want, c.about)
+		}
 	}
 }
 

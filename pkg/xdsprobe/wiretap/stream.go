@@ -1,7 +1,6 @@
 package wiretap
 
 import (
-	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -47,8 +46,7 @@ type Message struct {
 // Resource is one resource of a response.
 type Resource struct {
 	Name, Version string
-	Bytes         int               // of its own message
-	Sum           [sha256.Size]byte // of its own message
+	Bytes         int // of its own message
 }
 
 // readRequest reads a request. One that is no valid message is written down with
@@ -89,8 +87,7 @@ func readResponse(b []byte) Message {
 	}
 	m.Type, m.Nonce, m.Removed = r.GetTypeUrl(), r.GetNonce(), r.GetRemovedResources()
 	for _, one := range r.GetResources() {
-		value := one.GetResource().GetValue()
-		m.Resources = append(m.Resources, Resource{one.GetName(), one.GetVersion(), len(value), sha256.Sum256(value)})
+		m.Resources = append(m.Resources, Resource{one.GetName(), one.GetVersion(), len(one.GetResource().GetValue())})
 	}
 	return m
 }
