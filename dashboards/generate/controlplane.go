@@ -4,7 +4,12 @@ package main
 // while everything rolls out, and afterwards.
 func controlPlane() board {
 	goal, gogc, limit := own("go_memstats_next_gc_bytes"), own("go_gc_gogc_percent"), own("go_gc_gomemlimit_bytes")
-	liveHeap := aggregate("sum", goal+" / (1 + "+gogc+" / 100) and "+gogc+" > 0 and "+goal+" < 0.9 * "+limit)
+	outside := own("go_memstats_sys_bytes") + " - " + own("go_memstats_heap_sys_bytes")
+	// As package recorder has it, with the same conditions.
+	liveHeap := aggregate("sum", own("go_gc_heap_live_bytes")+" or ("+
+		goal+" / (1 + "+gogc+" / 100) and "+gogc+" > 0"+
+		" and "+goal+" > 4 * 1024 * 1024 * "+gogc+" / 100"+
+		" and "+goal+" + "+outside+" < 0.9 * "+limit+")")
 	answered := of(`job="kube-apiserver"`, `verb!~"WATCH|CONNECT"`)
 	return board{
 		uid: "scaler-control-plane", title: "scaler / Control plane at scale",
@@ -23,7 +28,7 @@ func controlPlane() board {
 					"Processor seconds used, user and system, per second (controlPlane.PHASE.cores). 1 is one processor busy all the time. Where threads waited for a processor, see below, a peak is a lower bound of the demand.",
 					rate(process("scaler_component_cpu_seconds_total"), "component")),
 				lines("Control plane: memory", "bytes",
-					"Resident memory (controlPlane.PHASE.memoryBytes), and live heap (heapBytes): what the last garbage collection found in use. After a rollout, resident memory is the collector's high-water mark, not the need. Live heap follows from the collector's goal, goal / (1 + GOGC/100), and is absent where a memory limit has pulled the goal down.",
+					"Resident memory (controlPlane.PHASE.memoryBytes), and live heap (heapBytes): what the last garbage collection found in use. After a rollout, resident memory is the collector's high-water mark, not the need. Live heap follows from the collector's goal, goal / (1 + GOGC/100), and is absent where the goal is the smallest there is, or a memory limit has pulled it down.",
 					sum(process("scaler_component_resident_memory_bytes")).as("resident"),
 					liveHeap.as("live heap")),
 				lines("Threads waiting for a processor", "suffix: threads",
