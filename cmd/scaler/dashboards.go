@@ -36,8 +36,12 @@ that folder. Files of an earlier export are overwritten.`,
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := grafana.ParseURL(prometheusURL); err != nil {
-				return usagef("parsing --prometheus-url %q: want the address of a Prometheus, as in http://localhost:9090", prometheusURL)
+			address, err := grafana.ParseURL(prometheusURL)
+			if err != nil {
+				return usagef("parsing --prometheus-url %q: want the address of a Prometheus, as in http://localhost:9090", grafana.WithoutCredentials(prometheusURL))
+			}
+			if address.User != nil {
+				return usagef("parsing --prometheus-url %q: want no user and password, which anybody could read in the file: set them in Grafana", grafana.WithoutCredentials(prometheusURL))
 			}
 			exported, err := dashboards.Export(args[0], prometheusURL)
 			if err != nil {

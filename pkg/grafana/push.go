@@ -46,9 +46,18 @@ type Pushed struct {
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q: want the address of a Grafana, as in http://localhost:3000", text)
+		return nil, fmt.Errorf("%q: want the address of a Grafana, as in http://localhost:3000", WithoutCredentials(text))
 	}
 	return u, nil
+}
+
+// WithoutCredentials is a URL as it may be printed, whether it can be read or not:
+// whatever stands before the last @ may hold a password, and is left out.
+func WithoutCredentials(text string) string {
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		return "..." + text[i:]
+	}
+	return text
 }
 
 // Push makes the folder for scaler's dashboards where it is missing, and writes
