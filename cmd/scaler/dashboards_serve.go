@@ -22,8 +22,8 @@ func newDashboardsServeCommand(s streams) *cobra.Command {
 		Use:   "serve RUN...",
 		Short: "Show runs in a Prometheus, and in a Grafana where there is one",
 		Long: `Start a Prometheus on the time series of runs and, where a grafana program or
-Docker is found, a Grafana with the dashboards on it; else say what to point at
-what. Each RUN is a run's folder, or a folder that holds runs at any depth; all of
+Docker is found, a Grafana with the dashboards on it; else, or if that does not
+start and was not named, say what to point at what. Each RUN is a run's folder, or a folder that holds runs at any depth; all of
 them are shown together, each under its name and mode.
 
 The runs stay as they are: it is a copy that is served. Both programs listen on
@@ -37,6 +37,12 @@ command (ctrl-C), which leaves nothing behind.`,
 			if len(args) == 0 {
 				return usagef("want at least one RUN, as in 'scaler dashboards serve results'")
 			}
+			for _, flag := range []string{"grafana", "grafana-home", "grafana-image", "grafana-address"} {
+				if spec.NoGrafana && cmd.Flags().Changed(flag) {
+					return usagef("parsing --%s %q: want none with --no-grafana", flag, cmd.Flags().Lookup(flag).Value)
+				}
+			}
+			spec.GrafanaWanted = cmd.Flags().Changed("grafana") || cmd.Flags().Changed("grafana-image")
 			var err error
 			switch spec.Runs, err = record.Read(args...); {
 			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ type ServeSpec struct {
 	PrometheusAddress, GrafanaAddress string
 	// Grafana says where a Grafana is looked for.
 	Grafana grafana.FindOptions
+	// GrafanaWanted makes it an error that none can be started; else the runs are
+	// served without.
+	GrafanaWanted bool
 	// NoGrafana leaves it out.
 	NoGrafana bool
 }
@@ -56,6 +60,14 @@ func (s ServeSpec) Validate() error {
 		if err := validAddress(flag, address, 1); err != nil {
 			return err
 		}
+	}
+	if path := s.Grafana.Program; path != "" {
+		if _, err := exec.LookPath(path); err != nil {
+			return fmt.Errorf("parsing --grafana %q: want the program grafana or grafana-server", path)
+		}
+	}
+	if home := s.Grafana.Home; home != "" && !grafana.IsHome(home) {
+		return fmt.Errorf("parsing --grafana-home %q: want the folder that holds Grafana's conf/defaults.ini", home)
 	}
 	if _, _, err := phasesOf(s.Runs); err != nil {
 		return err
@@ -139,7 +151,7 @@ func (s *serving) find(ctx context.Context) (undo, error) {
 	}
 	launcher, err := grafana.Find(ctx, s.spec.Grafana)
 	switch {
-	case errors.Is(err, grafana.ErrNone):
+	case errors.Is(err, grafana.ErrNone) || err != nil && ctx.Err() == nil && !s.spec.GrafanaWanted:
 		s.missing = err.Error()
 		return nil, nil
 	case err != nil:
@@ -198,7 +210,19 @@ func (s *serving) startGrafana(ctx context.Context) (_ undo, err error) {
 		Address:       s.spec.GrafanaAddress,
 		PrometheusURL: s.prometheus.URL(),
 	})
-	return nil, err
+	if err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if s.spec.GrafanaWanted {
+		return nil, fmt.Errorf("%w\n--no-grafana serves the runs without one", err)
+	}
+	// As where an image cannot be fetched: the runs can be looked at all the same.
+	s.missing = strings.Join(strings.Fields(err.Error()), " ")
+	if s.grafana != nil {
+		err, s.grafana = s.grafana.Stop(ctx), nil
+		return nil, err
+	}
+	return nil, nil
 }
 
 // show says what is to be seen, and waits for the end.

@@ -7,8 +7,47 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/grafana"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
 )
+
+// An image that cannot be fetched keeps nobody from looking at the runs, unless it
+// was asked for by name.
+func TestServeWithoutTheImage(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		dir := t.TempDir()
+		t.Setenv("PATH", dir)
+		docker := "#!/bin/sh\nif [ $1 = run ]; then echo 'Unable to find image' >&2; exit 125; fi\n"
+		if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		group, err := process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		launcher, err := grafana.Find(t.Context(), grafana.FindOptions{})
+		if err != nil || !strings.Contains(launcher.String(), "docker") {
+			t.Fatalf("found %s, %v", launcher, err)
+		}
+		s := &serving{spec: ServeSpec{GrafanaWanted: wanted}, say: func(string) {}, launcher: &launcher, group: group, prometheus: &recorder.Served{}}
+		_, err = s.startGrafana(t.Context())
+		if wanted {
+			if err == nil || !strings.Contains(err.Error(), "Unable to find image") || !strings.Contains(err.Error(), "--no-grafana") {
+				t.Errorf("one that was named: %v", err)
+			}
+		} else if err != nil || s.grafana != nil || !strings.Contains(s.missing, "Unable to find image") || strings.Contains(s.missing, "\n") {
+			t.Errorf("one that was not named: %v, missing %q", err, s.missing)
+		}
+		if s.grafana != nil {
+			_ = s.grafana.Stop(t.Context())
+		}
+		if err := group.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 func TestPhasesOf(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 10, 0, seconds, 0, time.UTC) }
@@ -50,6 +89,8 @@ func TestServeSpecValidate(t *testing.T) {
 		{"no phase", "no phase of it has begun", ServeSpec{Runs: []record.Run{{Dir: dir}}}},
 		{"no series", "no time series in it", ServeSpec{Runs: []record.Run{{Dir: t.TempDir(), Phases: run.Phases}}}},
 		{"port 0", `parsing --grafana-address "h:0": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, GrafanaAddress: "h:0"}},
+		{"no program", `parsing --grafana "/nowhere": want the program grafana or grafana-server`, ServeSpec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Program: "/nowhere"}}},
+		{"no home", `parsing --grafana-home "/": want the folder that holds Grafana's conf/defaults.ini`, ServeSpec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Home: "/"}}},
 		{"no port", `parsing --prometheus-address "h": want HOST:PORT`, ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "h"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func program(path, home string) (Launcher, error) {
 		return Launcher{}, fmt.Errorf("looking for Grafana: %w", err)
 	}
 	if home != "" {
-		if !isHome(home) {
+		if !IsHome(home) {
 			return Launcher{}, fmt.Errorf("looking for Grafana's home: %s holds no conf/defaults.ini", home)
 		}
 		home, err = filepath.Abs(home)
@@ -104,14 +104,15 @@ func program(path, home string) (Launcher, error) {
 		return Launcher{}, fmt.Errorf("looking for Grafana: %w", err)
 	}
 	for _, dir := range append([]string{filepath.Dir(filepath.Dir(real)), filepath.Dir(real)}, homes...) {
-		if isHome(dir) {
+		if IsHome(dir) {
 			return Launcher{path: path, home: dir}, nil
 		}
 	}
 	return Launcher{}, fmt.Errorf("looking for the home of %s: want the folder that holds conf/defaults.ini", path)
 }
 
-func isHome(dir string) bool {
+// IsHome reports whether a folder is a Grafana's home.
+func IsHome(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "conf", "defaults.ini"))
 	return err == nil
 }
