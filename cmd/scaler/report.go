@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -27,7 +28,8 @@ runs at any depth. One run is printed in full, several as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
-others, as table, json, yaml or markdown.
+others, as table, json, yaml or markdown; beside other runs, html and csv leave them
+out and say so.
 
 The page that -o html prints holds everything it shows, needs no network, and is
 made from the records' time lines, distributions and events as well. With -o csv
@@ -62,7 +64,14 @@ func (o reportOptions) run(s streams, dirs []string) error {
 		return badFolder(err)
 	}
 	if len(latencies) > 0 && !slices.Contains(output.Formats, o.output) {
-		return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, strings.Join(output.Formats, ", "), latencies[0].Dir)
+		forms := strings.Join(output.Formats, ", ")
+		if len(runs) == 0 {
+			return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, forms, latencies[0].Dir)
+		}
+		for _, l := range latencies {
+			fmt.Fprintf(s.err, "left out: %s is of scaler latency, which prints as one of %s\n", l.Dir, forms)
+		}
+		latencies = nil
 	}
 	return report.PrintAll(s.out, o.output, runs, latencies)
 }
