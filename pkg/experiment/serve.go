@@ -72,6 +72,14 @@ func (s ServeSpec) Validate() error {
 	if _, _, err := phasesOf(s.Runs); err != nil {
 		return err
 	}
+	// The series of a run are told from others by its name alone.
+	named := map[string]string{}
+	for _, run := range s.Runs {
+		if other, taken := named[run.Name]; taken {
+			return fmt.Errorf("reading %s and %s: both are called %s, and would be drawn as one: want one of them at a time", other, run.Dir, run.Name)
+		}
+		named[run.Name] = run.Dir
+	}
 	return recorder.CheckTSDBs(tsdbs(s.Runs))
 }
 

@@ -84,6 +84,7 @@ func TestServeSpecValidate(t *testing.T) {
 		spec       ServeSpec
 	}{
 		{"one run", "", ServeSpec{Runs: []record.Run{run}}},
+		{"two of one name", "reading /a/it and /b/it: both are called it", ServeSpec{Runs: []record.Run{{Name: "it", Dir: "/a/it", Phases: run.Phases}, {Name: "it", Dir: "/b/it"}}}},
 		{"addresses", "", ServeSpec{Runs: []record.Run{run}, PrometheusAddress: "127.0.0.1:9090", GrafanaAddress: "[::1]:3000"}},
 		{"no run", "no phase of it has begun", ServeSpec{}},
 		{"no phase", "no phase of it has begun", ServeSpec{Runs: []record.Run{{Dir: dir}}}},

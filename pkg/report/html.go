@@ -77,7 +77,7 @@ type piece struct {
 // it reads the runs' time lines, distributions and events; what of these cannot be
 // read is shown as absent, with the reason.
 func HTML(w io.Writer, runs []record.Run) error {
-	runs = sorted(runs)
+	runs = apartByName(sorted(runs))
 	var d doubts
 	for i := range runs {
 		d.number(&runs[i])

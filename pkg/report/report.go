@@ -68,6 +68,6 @@ func build(runs []record.Run) document {
 	case 1:
 		return runDocument(&runs[0])
 	default:
-		return summaryDocument(runs)
+		return summaryDocument(apartByName(runs))
 	}
 }
