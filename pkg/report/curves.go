@@ -23,6 +23,9 @@ type curve struct {
 	summary *record.Latency
 }
 
+// path is that of its figures in the record.
+func (c curve) path() string { return "latencies." + strings.ReplaceAll(c.file, "-", ".") }
+
 // curves draw a run's latencies.
 func (r *runReport) curves(id string, draw *drawer) []template.HTML {
 	l := &r.run.Latencies
@@ -52,7 +55,7 @@ func (r *runReport) curves(id string, draw *drawer) []template.HTML {
 		{"propagation", "Propagation, by kind of change", propagation, "no change was followed to the sidecars."},
 	} {
 		about := "So much of all that was due took at most so long; a curve that ends early says that the rest was lost."
-		drawn = append(drawn, draw.draw(curveChart(chart.Chart{ID: id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves)))
+		drawn = append(drawn, draw.draw(curveChart(chart.Chart{ID: id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))
 	}
 	return drawn
 }
@@ -61,7 +64,7 @@ func (r *runReport) curves(id string, draw *drawer) []template.HTML {
 const curvesAtMost = chart.Hues
 
 // runCurves lay the configuration latency of several runs over one another.
-func runCurves(runs []record.Run, draw *drawer) template.HTML {
+func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
 	c := chart.Chart{ID: "overview-complete", Title: "Complete configuration, by run", Absent: "no sidecar was configured.",
 		About: "So much of all that was due took at most so long."}
 	var curves []curve
@@ -81,12 +84,12 @@ func runCurves(runs []record.Run, draw *drawer) template.HTML {
 	if left > 0 {
 		c.About += fmt.Sprintf(" The first %d runs; %d more have theirs in their own sections.", curvesAtMost, left)
 	}
-	return draw.draw(curveChart(c, curves))
+	return draw.draw(curveChart(c, curves, d))
 }
 
 // curveChart draws curves, or says why there are none: c.Absent is for when none
 // was measured.
-func curveChart(c chart.Chart, curves []curve) chart.Lines {
+func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 	none := c.Absent
 	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}
 	l := chart.Lines{
@@ -94,6 +97,7 @@ func curveChart(c chart.Chart, curves []curve) chart.Lines {
 		Y: chart.Axis{Kind: chart.Log, Format: axisSeconds},
 	}
 	var unread []string
+	marks := ""
 	for _, one := range curves {
 		s := one.summary
 		if s == nil {
@@ -102,6 +106,9 @@ func curveChart(c chart.Chart, curves []curve) chart.Lines {
 		c.Table.Rows = append(c.Table.Rows, []string{
 			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), quantile(s, s.P99), quantile(s, s.P999), seconds(s.Max),
 		})
+		for _, figure := range []string{".lost", ".p50", ".p90", ".p99", ".p999", ".max"} {
+			marks += d.mark(one.run, one.path()+figure, "")
+		}
 		points, err := one.points()
 		if err != nil {
 			unread = append(unread, fmt.Sprintf("%s (%v)", one.name, err))
@@ -111,6 +118,7 @@ func curveChart(c chart.Chart, curves []curve) chart.Lines {
 			l.Series = append(l.Series, chart.Series{Name: one.name, Style: one.style, Points: points})
 		}
 	}
+	c.Doubts = d.links(marks)
 	c.Absent = ""
 	if len(l.Series) == 0 {
 		c.Absent = none

@@ -80,6 +80,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := text(t, HTML, runs)
+			number := 0
 			ids := map[string]bool{}
 			for _, m := range idPattern.FindAllStringSubmatch(page, -1) {
 				if ids[m[1]] {
@@ -100,15 +101,44 @@ func TestHTMLHoldsTogether(t *testing.T) {
 			if n := strings.Count(page, "<svg viewBox=\"0 0 440"); n != strings.Count(page, "<desc") {
 				t.Errorf("%d charts have %d descriptions", n, strings.Count(page, "<desc"))
 			}
+			said := map[string]int{} // by several runs, some of them
 			for _, run := range runs {
 				for _, w := range run.Warnings {
-					shown := strings.Count(page, "</strong> <code>"+w.About+"</code>: "+strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(w.Text))
-					if shown != 1 && len(runs) == 1 {
-						t.Errorf("warning %q stands in %d places", w.Text, shown)
+					number++
+					if n := strings.Count(page, fmt.Sprintf(` id="warning-%d"`, number)); n != 1 {
+						t.Errorf("warning %d stands in %d places", number, n)
 					}
+					said["</strong> <code>"+w.About+"</code>: "+strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(w.Text)]++
 				}
 			}
+			for text, n := range said {
+				if shown := strings.Count(page, text); shown != n {
+					t.Errorf("%q stands in %d places, want %d", text, shown, n)
+				}
+			}
+			if strings.Contains(page, fmt.Sprintf(` id="warning-%d"`, number+1)) {
+				t.Error("there is one more than there are")
+			}
 		})
+	}
+}
+
+// A chart is doubted as the table beside it is.
+func TestChartsLeadToDoubts(t *testing.T) {
+	runs := []record.Run{onDisk(t, fullRun()), onDisk(t, ladder()[0])}
+	page := text(t, HTML, runs)
+	for _, c := range []string{
+		"overview-complete", "run-1-cores", "run-1-memory", "run-1-time-cores", "run-1-time-memory",
+		"run-1-curve-certificate", "run-1-curve-complete", "run-1-curve-push",
+	} {
+		_, figure, _ := strings.Cut(page, ` id="`+c+`"`)
+		figure, _, _ = strings.Cut(figure, "</figure>")
+		if !strings.Contains(figure, `href="#warning-`) {
+			t.Errorf("%s leads to no warning", c)
+		}
+	}
+	if _, figure, _ := strings.Cut(page, ` id="run-2-time-cores"`); strings.Contains(strings.SplitN(figure, "</figure>", 2)[0], "#warning") {
+		t.Error("a chart is doubted that nothing is wrong with")
 	}
 }
 

@@ -145,10 +145,10 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 func (r *runReport) needCharts(id string, draw *drawer) []template.HTML {
 	return []template.HTML{
 		draw.draw(r.phaseBars(id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
-			{name: "mean"}, {name: "peak over 1 s", light: true},
+			{name: "mean", path: "cores.mean"}, {name: "peak over 1 s", light: true, path: "cores.peak"},
 		}, func(u *record.Usage) []*float64 { return []*float64{orEmpty(u.Cores).Mean, orEmpty(u.Cores).Peak} })),
 		draw.draw(r.phaseBars(id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
-			{name: "resident, peak", light: true}, {name: "resident, mean"}, {name: "live heap, mean"},
+			{name: "resident, peak", light: true, path: "memoryBytes.peak"}, {name: "resident, mean", path: "memoryBytes.mean"}, {name: "live heap, mean", path: "heapBytes.mean"},
 		}, func(u *record.Usage) []*float64 {
 			return []*float64{orEmpty(u.MemoryBytes).Peak, orEmpty(u.MemoryBytes).Mean, orEmpty(u.HeapBytes).Mean}
 		})),
@@ -163,6 +163,7 @@ func (r *runReport) phaseBars(id, title string, format func(*float64) string, ti
 	for i, f := range figures {
 		b.Series = append(b.Series, chart.BarSeries{Name: f.name, Style: chart.Style{Hue: i, Light: f.light}})
 	}
+	var paths []string
 	b.Table.Head = []string{"phase"}
 	for _, f := range figures {
 		b.Table.Head = append(b.Table.Head, f.name)
@@ -174,6 +175,9 @@ func (r *runReport) phaseBars(id, title string, format func(*float64) string, ti
 		}
 		b.Groups = append(b.Groups, string(p.name))
 		row := []string{string(p.name)}
+		for _, f := range figures {
+			paths = append(paths, "controlPlane."+string(p.name)+"."+f.path)
+		}
 		for i, v := range of(u) {
 			bar := chart.NoBar
 			if v != nil {
@@ -184,6 +188,7 @@ func (r *runReport) phaseBars(id, title string, format func(*float64) string, ti
 		}
 		b.Table.Rows = append(b.Table.Rows, row)
 	}
+	b.Doubts = r.links(paths)
 	return b
 }
 

@@ -74,7 +74,7 @@ func overview(runs []record.Run, d *doubts, draw *drawer) section {
 	doc := summaryDocument(runs)
 	s := section{
 		ID: "overview", Title: "All runs", Defined: "what-one-more-pod-costs", Facts: d.facts(doc.facts),
-		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, draw)), Tables: d.grids(doc.tables...),
+		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, d, draw)), Tables: d.grids(doc.tables...),
 	}
 	return s
 }

@@ -47,26 +47,46 @@ func (r *runReport) timeLines(id string, draw *drawer) []template.HTML {
 		format           func(*float64) string
 		ticks            func(float64) string
 		lines            []timeLine
+		figures          []string // paths of what is doubted as the lines are
 	}{
-		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(control, func(l record.Load) float64 { return l.Cores })},
-		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(control, func(l record.Load) float64 { return l.MemoryBytes })},
+		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(control, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
+		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(control, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
 		{"pods", "Pods over time", "", tally, axisNumber, []timeLine{
 			count("created", 0, func(m *record.Moment) int { return m.Created }), count("seen ready", 1, func(m *record.Moment) int { return m.Ready }),
-		}},
+		}, []string{"pods.created", "pods.ready"}},
 		{"connections", "Connections over time", "Sidecars with an open stream, and how far they have come.", tally, axisNumber, []timeLine{
 			count("connected", 0, func(m *record.Moment) int { return m.Connected }), count("complete", 1, func(m *record.Moment) int { return m.Complete }),
 			count("converged", 2, func(m *record.Moment) int { return m.Converged }),
-		}},
-		{"pushes", "Pushes over time", "Responses a second to all sidecars, by type.", tally, axisNumber, pushes},
+		}, []string{"pods.connected", "pods.complete", "pods.converged"}},
+		{"pushes", "Pushes over time", "Responses a second to all sidecars, by type.", tally, axisNumber, pushes, below("xds.responses.", types)},
 		{"attempts", "Connecting and certificates over time", "A second, of all sidecars.", tally, axisNumber, []timeLine{
 			{"dials", chart.Style{}, rate(func(m *record.Moment) int64 { return m.Attempts })},
 			{"refusals", chart.Style{Hue: 1, Dash: 1}, rate(func(m *record.Moment) int64 { return m.Refusals })},
 			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},
-		}},
+		}, []string{"xds.attempts", "xds.refusals", "certificates.attempts", "certificates.issued"}},
 	} {
-		drawn = append(drawn, draw.draw(r.timeChart(chart.Chart{ID: id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent}, c.format, c.ticks, c.lines, moments)))
+		drawn = append(drawn, draw.draw(r.timeChart(chart.Chart{ID: id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, Doubts: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
 	}
 	return drawn
+}
+
+// loadFigures are the paths of figures of what is drawn apart, in every phase.
+func loadFigures(figures ...string) []string {
+	var paths []string
+	for _, p := range phasesShown {
+		for _, program := range []string{"controlPlane.", "cluster.kube-apiserver."} {
+			paths = append(paths, below(program+string(p.name)+".", figures)...)
+		}
+	}
+	return paths
+}
+
+func below(path string, names []string) []string {
+	var paths []string
+	for _, name := range names {
+		paths = append(paths, path+name)
+	}
+	return paths
 }
 
 // absence says why something beside a record is not shown; "" for no error.
