@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -103,8 +104,8 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	}
 	m.own = len(c.CPUs) > 0
 	m.machine = r.Environment.CPUs - len(c.CPUs)
-	for _, program := range r.Cluster {
-		if u := program.Rollout; u != nil && u.CPUSeconds != nil {
+	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
+		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
 			m.beside += *u.CPUSeconds
 		}
 	}

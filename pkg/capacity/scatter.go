@@ -1,7 +1,9 @@
 package capacity
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -38,7 +40,8 @@ func (m fitted) scattered(seen []observation) scatter {
 		all += off * off
 	}
 	alone := 0.0
-	for _, g := range groups {
+	for _, pods := range slices.Sorted(maps.Keys(groups)) { // in one order: sums of floats depend on it
+		g := groups[pods]
 		alone += g.squares - g.sum*g.sum/g.n
 	}
 	alone = max(0, alone) // rounding
