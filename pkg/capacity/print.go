@@ -3,7 +3,6 @@ package capacity
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -145,7 +144,7 @@ func (r Request) manifest() (string, error) {
 func grid(t output.Table, markdown bool) string {
 	t.Left = len(t.Head) - 1
 	if markdown {
-		return output.EscapedTildes(t.Markdown())
+		return t.Markdown()
 	}
 	return t.Text()
 }
@@ -155,30 +154,14 @@ func amount(unit string, v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	scales := []struct {
-		from float64
-		unit string
-	}{{1, "s"}, {1e-3, "ms"}, {0, "µs"}}
+	scaled, of := output.Seconds(*v)
 	if unit == bytesUnit {
-		scales[0].unit = ""
-		scales = append(scales[:0:0], []struct {
-			from float64
-			unit string
-		}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {0, "B"}}...)
+		scaled, of = output.Bytes(*v)
 	}
-	for _, s := range scales {
-		switch {
-		case *v == 0:
-			return "0" + scales[len(scales)-1].unit
-		case math.Abs(*v) >= s.from && s.from > 0:
-			return digits(*v/s.from) + s.unit
-		case s.from == 0 && unit == bytesUnit:
-			return digits(*v) + s.unit
-		case s.from == 0:
-			return digits(*v*1e6) + s.unit
-		}
+	if scaled == 0 {
+		return "0" + of
 	}
-	return digits(*v)
+	return digits(scaled) + of
 }
 
 func percent(v *float64) string {
@@ -194,7 +177,7 @@ func digits(v float64) string { return output.Digits(v, 2) }
 // shown is s, which may be a record's, in Markdown or for a terminal.
 func shown(s string, markdown bool) string {
 	if markdown {
-		return output.EscapedTildes(output.Escaped(s))
+		return output.Escaped(s)
 	}
 	return output.Plain(s)
 }

@@ -49,8 +49,7 @@ func (s sheet) text() string {
 	return b.String()
 }
 
-// markdown prints a sheet as GitHub shows it, in which a tilde says that two cannot
-// be told apart.
+// markdown prints a sheet as GitHub shows it.
 func (s sheet) markdown() string {
 	var b strings.Builder
 	b.WriteString("### " + output.Escaped(s.title) + "\n")
@@ -72,5 +71,5 @@ func (s sheet) markdown() string {
 		}
 		block(p.after)
 	}
-	return output.EscapedTildes(b.String())
+	return b.String()
 }

@@ -12,9 +12,11 @@ import (
 func (u Unit) print(v float64) string {
 	switch u {
 	case Seconds:
-		return scaled(v, []string{"s"}, []string{"ms", "µs"})
+		scaled, unit := output.Seconds(v)
+		return digits(scaled) + unit
 	case Bytes:
-		return scaled(v, []string{"B", "kB", "MB", "GB", "TB"}, nil)
+		scaled, unit := output.Bytes(v)
+		return digits(scaled) + unit
 	case Share:
 		return digits(v*100) + "%"
 	case PerSecond:
@@ -22,26 +24,6 @@ func (u Unit) print(v float64) string {
 	default:
 		return digits(v)
 	}
-}
-
-// scaled prints v in the unit in which it has one to three digits before the
-// point: up are the units that are each a thousand times the one before, down
-// those that are a thousandth.
-func scaled(v float64, up, down []string) string {
-	unit := up[0]
-	for _, next := range up[1:] {
-		if math.Abs(v) < 999.5 {
-			break
-		}
-		v, unit = v/1000, next
-	}
-	for _, next := range down {
-		if v == 0 || math.Abs(v) >= 0.9995 {
-			break
-		}
-		v, unit = v*1000, next
-	}
-	return digits(v) + unit
 }
 
 // digits prints v with three digits that say something and no exponent; whole

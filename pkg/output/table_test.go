@@ -24,7 +24,7 @@ istiod   steady    0.01     1.5 s   ~
 `, `
 | what |  | cores | verdict |  |
 | --- | --- | ---: | ---: | --- |
-| istiod | steady | 0.01 | 1.5 s | ~ |
+| istiod | steady | 0.01 | 1.5 s | \~ |
 | µ |  | 12 | - | higher |
 `},
 		{"no rows", Table{Head: []string{"run", "pods"}}, `

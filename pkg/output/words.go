@@ -19,14 +19,10 @@ func Plain(s string) string {
 }
 
 var markdownEscapes = strings.NewReplacer(
-	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`)
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`, "~", `\~`)
 
-// Escaped is s, made Plain, as Markdown shows it unchanged; but not a tilde, two of
-// which GitHub takes for a line through what they enclose. See EscapedTildes.
+// Escaped is s, made Plain, as Markdown shows it unchanged.
 func Escaped(s string) string { return markdownEscapes.Replace(Plain(s)) }
-
-// EscapedTildes is Markdown of which no tilde is markup, as it is shown unchanged.
-func EscapedTildes(markdown string) string { return strings.ReplaceAll(markdown, "~", `\~`) }
 
 // Digits prints v with three digits that say something and no exponent, but with no
 // more than so many decimals. Of 1000 and more it prints all that is before the point.
@@ -43,6 +39,32 @@ func Digits(v float64, decimals int) string {
 		needed = 3
 	}
 	return strconv.FormatFloat(v, 'f', min(needed, decimals), 64)
+}
+
+// Seconds gives a time in the one of s, ms and µs in which Digits prints it with one
+// to three digits before the point, and that unit.
+func Seconds(v float64) (float64, string) {
+	unit := "s"
+	for _, smaller := range []string{"ms", "µs"} {
+		if v == 0 || math.Abs(v) >= 0.9995 { // which prints as 1.00
+			break
+		}
+		v, unit = v*1e3, smaller
+	}
+	return v, unit
+}
+
+// Bytes gives a size in the one of B, kB, MB, GB and TB in which Digits prints it
+// with one to three digits before the point, and that unit.
+func Bytes(v float64) (float64, string) {
+	unit := "B"
+	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
+		if math.Abs(v) < 999.5 { // which prints as 1000
+			break
+		}
+		v, unit = v/1e3, larger
+	}
+	return v, unit
 }
 
 // Many prints a count with its noun, as in "1 service", "20 services".

@@ -12,7 +12,7 @@ func TestPlainAndEscaped(t *testing.T) {
 		{"a\nb\tc\x1b[31m\u202e", "a b c [31m ", `a b c \[31m `},
 		{`\|*_<>`, `\|*_<>`, `\\\|\*\_&lt;>`},
 		{"`x` [y](z)", "`x` [y](z)", "\\`x\\` \\[y\\](z)"},
-		{"12.3µs ~", "12.3µs ~", "12.3µs ~"},
+		{"12.3µs ~~a~~", "12.3µs ~~a~~", `12.3µs \~\~a\~\~`},
 	} {
 		if got := Plain(tt.s); got != tt.plain {
 			t.Errorf("Plain(%q) = %q, want %q", tt.s, got, tt.plain)
@@ -20,9 +20,6 @@ func TestPlainAndEscaped(t *testing.T) {
 		if got := Escaped(tt.s); got != tt.escaped {
 			t.Errorf("Escaped(%q) = %q, want %q", tt.s, got, tt.escaped)
 		}
-	}
-	if got, want := EscapedTildes(`~a~ \|`), `\~a\~ \|`; got != want {
-		t.Errorf("EscapedTildes = %q, want %q", got, want)
 	}
 }
 
@@ -39,6 +36,23 @@ func TestDigits(t *testing.T) {
 	} {
 		if got := Digits(tt.v, tt.decimals); got != tt.want {
 			t.Errorf("Digits(%v, %d) = %q, want %q", tt.v, tt.decimals, got, tt.want)
+		}
+	}
+}
+
+func TestScaled(t *testing.T) {
+	for _, tt := range []struct {
+		of   func(float64) (float64, string)
+		v    float64
+		want string
+	}{
+		{Seconds, 0, "0.000s"}, {Seconds, 612.3, "612s"}, {Seconds, 1, "1.00s"}, {Seconds, 0.9996, "1.00s"}, {Seconds, 0.9994, "999ms"},
+		{Seconds, -0.0123, "-12.3ms"}, {Seconds, 0.9996e-3, "1.00ms"}, {Seconds, 1.2e-6, "1.20µs"}, {Seconds, 1.2e-9, "0.001µs"},
+		{Bytes, 0, "0.000B"}, {Bytes, 999.4, "999B"}, {Bytes, 999.6, "1.00kB"}, {Bytes, 182e6, "182MB"}, {Bytes, -1.1e9, "-1.10GB"}, {Bytes, 5e15, "5000TB"},
+	} {
+		scaled, unit := tt.of(tt.v)
+		if got := Digits(scaled, 3) + unit; got != tt.want {
+			t.Errorf("%v is %q, want %q", tt.v, got, tt.want)
 		}
 	}
 }

@@ -15,14 +15,8 @@ func seconds(v *float64) string {
 	if v == nil {
 		return absent
 	}
-	switch a := math.Abs(*v); {
-	case a == 0 || a >= 1:
-		return threeDigits(*v) + "s"
-	case a >= 1e-3:
-		return threeDigits(*v*1e3) + "ms"
-	default:
-		return threeDigits(*v*1e6) + "µs"
-	}
+	scaled, unit := output.Seconds(*v)
+	return threeDigits(scaled) + unit
 }
 
 // bytes prints a size with three digits and decimal units, as in 182MB.
@@ -30,13 +24,7 @@ func bytes(v *float64) string {
 	if v == nil {
 		return absent
 	}
-	scaled, unit := *v, "B"
-	for _, next := range []string{"kB", "MB", "GB", "TB"} {
-		if math.Abs(scaled) < 1000 {
-			break
-		}
-		scaled, unit = scaled/1000, next
-	}
+	scaled, unit := output.Bytes(*v)
 	if unit == "B" {
 		return strconv.FormatFloat(scaled, 'f', 0, 64) + unit
 	}
