@@ -80,19 +80,14 @@ func overview(runs []record.Run, d *doubts, draw *drawer) section {
 }
 
 // counterparts are the control plane's own counts of the whole run, by their names
-// in the record, and what counts the same with us.
+// in the record, and what counts the same with us. Its count of streams is that at a
+// moment, and ours of pods that ever had one: they are not the same.
 var counterparts = []struct {
 	own, ours string
 	value     func(*record.Run) *int64
 }{
 	{"totalCertificateRequests", "certificates.attempts", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Attempts }},
 	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Issued }},
-	{"connected", "pods.connected", func(r *record.Run) *int64 {
-		if r.Pods == nil || r.Pods.Connected == nil {
-			return nil
-		}
-		return new(int64(*r.Pods.Connected))
-	}},
 }
 
 // own has the control plane's own metrics by phase, and its counts beside ours.
