@@ -232,6 +232,9 @@ func (d *document) apart(g alike, name string, doubts *doubts) {
 			t.Add(cells...)
 		}
 		if len(t.Rows) > 0 {
+			if share, ok := g.servicesPerPod(); ok && slices.IndexFunc(terms, func(t term) bool { return t.name == termServices.name }) < 0 {
+				d.facts = append(d.facts, fact{"told apart", fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share)})
+			}
 			d.tables = append(d.tables, t)
 			return
 		}
@@ -239,6 +242,22 @@ func (d *document) apart(g alike, name string, doubts *doubts) {
 	if len(g.sizes()) >= sizesNeeded {
 		d.facts = append(d.facts, fact{"told apart", "nothing: pods, services and configuration grew together" + name + "; other knobs or --services at the same sizes would tell"})
 	}
+}
+
+// servicesPerPod is how many services each pod brought with it, where that is the
+// same in all runs.
+func (g alike) servicesPerPod() (share float64, ok bool) {
+	for i, r := range g.runs {
+		if r.Spec.Pods == 0 {
+			return 0, false
+		}
+		of := float64(r.Spec.Services) / float64(r.Spec.Pods)
+		if i > 0 && of != share {
+			return 0, false
+		}
+		share = of
+	}
+	return share, share > 0
 }
 
 // interval prints a slope and where it may lie; "~" for one that may be none.

@@ -69,7 +69,7 @@ var timeColumns = []summaryColumn{
 	latencyColumn("p99", "certificate.p99", certificate, func(l *record.Latency) *float64 { return l.P99 }),
 	latencyColumn("complete p50", "completeConfiguration.p50", complete, func(l *record.Latency) *float64 { return l.P50 }),
 	latencyColumn("p99", "completeConfiguration.p99", complete, func(l *record.Latency) *float64 { return l.P99 }),
-	{"lost", "latencies.completeConfiguration.lost", lostText},
+	{"certificate, complete lost", "latencies.completeConfiguration.lost", lostText},
 	{"configuration", "xds.configurationBytes.mean", configurationText},
 }
 
