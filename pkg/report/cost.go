@@ -37,6 +37,7 @@ var costFigures = []costFigure{
 	{"memory, mean of steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes, false},
 	{"live heap, end of rollout", "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End }), bytes, false},
 	{"live heap, mean of steady", "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), bytes, false},
+	{"live heap, steady, after GC", "controlPlane.steady.heapBytes.collected", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected }), bytes, false},
 	{"CPU time of rollout", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
 	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
 	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},

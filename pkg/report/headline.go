@@ -79,21 +79,39 @@ func headline(runs []*record.Run, d *doubts) string {
 	if slices.ContainsFunc(runs, waited) {
 		bound = "at least "
 	}
+	heap := liveHeap(runs)
 	text := fmt.Sprintf("%s needed %s cores of %s on average while rolling out, %s%s at its peak (%s CPU-seconds", output.Many(r.Spec.Pods, "pod"),
 		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control,
 		bound, figure("controlPlane.rollout.cores.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }), number),
 		figure("controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), number))
-	text += fmt.Sprintf("; converged after %s), and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap",
+	text += fmt.Sprintf("; converged after %s), and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap%s",
 		figure("phases.rollout", (*record.Run).RolloutSeconds, seconds),
 		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number),
 		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes),
 		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes),
-		figure("controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), bytes))
+		figure(heap.path, heap.value, bytes), heap.after)
 	text += fmt.Sprintf(". Knobs: %s", knobsText(r.Environment.Knobs, r.Spec.Mode))
 	if len(runs) > 1 {
 		text += fmt.Sprintf("; mean of %d runs, and from where to where they lay", len(runs))
 	}
 	return text + "."
+}
+
+// heapFigure is where a record says how much of its memory the control plane needed.
+type heapFigure struct {
+	path  string
+	value func(*record.Run) *float64
+	after string // what that is after, in words
+}
+
+// liveHeap is what a collection left that was asked for after steady, where every run
+// has that: what the last one of its own found may be of the rollout.
+func liveHeap(runs []*record.Run) heapFigure {
+	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
+	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected(r) == nil }) {
+		return heapFigure{"controlPlane.steady.heapBytes.collected", collected, " after a garbage collection"}
+	}
+	return heapFigure{"controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), ""}
 }
 
 // waited says whether the control plane waited for processors for much of the

@@ -59,6 +59,7 @@ var needColumns = []summaryColumn{
 	usageColumn("memory mean steady", record.PhaseSteady, "memoryBytes.mean"),
 	usageColumn("heap end rollout", record.PhaseRollout, "heapBytes.end"),
 	usageColumn("heap mean steady", record.PhaseSteady, "heapBytes.mean"),
+	usageColumn("heap after GC", record.PhaseSteady, "heapBytes.collected"),
 }
 
 // timeColumns say how long its sidecars waited, and for how much.
