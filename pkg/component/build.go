@@ -127,7 +127,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	}
 	defer log.Close()
 
-	args := append([]string{"build"}, buildFlags...)
+	args := append([]string{"build"}, g.flags()...)
 	args = append(args, "-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out")+string(filepath.Separator))
 	for _, p := range programs {
 		args = append(args, p.pkg)
