@@ -56,7 +56,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 	BeforeAll(func() {
 		where = newPlace()
 		session := where.rollout(20, "--steady", "10m")
-		Eventually(where.phase).Should(Equal(record.PhaseBaseline))
+		where.reach(session, record.PhaseBaseline)
 
 		By("meeting another scaler with the same --out")
 		other := where
@@ -76,7 +76,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(wait(cleanup)).To(Equal(exitDone))
 		Expect(cleanup.Err).To(gbytes.Say("nothing to clean up"))
 
-		Eventually(where.phase).Should(Equal(record.PhaseSteady))
+		where.reach(session, record.PhaseSteady)
 		Expect(where.children()).NotTo(BeEmpty())
 		session.Kill()
 		Expect(wait(session)).NotTo(Equal(exitDone))
@@ -131,7 +131,7 @@ var _ = Describe("a full disk", func() {
 	It("ends a run that it meets", func() {
 		where.out = disk(110)
 		session := where.rollout(20)
-		Eventually(where.phase).Should(Equal(record.PhaseBaseline))
+		where.reach(session, record.PhaseBaseline)
 		ports := where.ports(session)
 		fill(where.out)
 		Expect(wait(session)).To(Equal(exitFailed))

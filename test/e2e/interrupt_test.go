@@ -18,7 +18,7 @@ var _ = Describe("ctrl-C", func() {
 			if phase == "" {
 				Eventually(session.Err).Should(gbytes.Say(ended))
 			} else {
-				Eventually(where.phase).Should(Equal(phase))
+				where.reach(session, phase)
 			}
 			Expect(where.children()).NotTo(BeEmpty())
 			ports := where.ports(session)

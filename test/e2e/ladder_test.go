@@ -104,7 +104,7 @@ var _ = Describe("a ladder that does not go well", func() {
 			if phase == "" {
 				Eventually(session.Err).Should(gbytes.Say("starting kube-controller-manager"))
 			} else {
-				Eventually(second.phase, "2m").Should(Equal(phase))
+				second.reach(session, phase)
 			}
 			ports := where.ports(session)
 			interrupt(session)

@@ -52,7 +52,7 @@ var _ = Describe("probes", func() {
 		// istiod's pause before it pushes is long enough to interrupt a change in it.
 		where := newPlace()
 		session := where.rollout(10, "--probes", "1", "--no-calibrate", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=3s")
-		Eventually(where.phase, "2m").Should(Equal(record.PhaseProbe))
+		where.reach(session, record.PhaseProbe)
 		changes := where.virtualServices(ctx)
 		added := next(ctx, changes, watch.Added)
 		interrupt(session)

@@ -13,6 +13,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // envoy is one that scaler would find, installed if need be.
@@ -69,7 +70,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 		where := newPlace()
 		session := where.start("rollout", "--pods", "6", "--services", "2", "--real-sidecars", "2", "--control-plane", "reference", "--probes", "0",
 			"--no-calibrate", "--baseline", "1s", "--settle", "0s", "--steady", "10m", "--out", where.out, "--envoy", envoy(ctx))
-		Eventually(where.phase).Should(BeEquivalentTo("steady"))
+		where.reach(session, record.PhaseSteady)
 		Expect(len(where.children())).To(BeNumerically(">=", 4), "two Envoys, and what they stand beside")
 		session.Signal(syscall.SIGKILL)
 		Eventually(session).Should(gexec.Exit())

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -117,6 +118,19 @@ func (p place) phase() record.PhaseName {
 		return last.Name
 	}
 	return ""
+}
+
+// reach waits until the run in this place is in a phase, and fails at once where
+// that cannot be any more.
+func (p place) reach(session *gexec.Session, phase record.PhaseName) {
+	GinkgoHelper()
+	Eventually(func() (record.PhaseName, error) {
+		now := p.phase()
+		if code := session.ExitCode(); code != -1 && now != phase {
+			return "", StopTrying(fmt.Sprintf("scaler ended before, with %d:\n%s", code, session.Err.Contents()))
+		}
+		return now, nil
+	}).WithTimeout(2 * time.Minute).Should(Equal(phase))
 }
 
 // children are the processes that scalers in this place have started and that
