@@ -58,7 +58,7 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "how many of the pods have a real sidecar, agent and Envoy, as processes of this machine")
 	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
-	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "what simulated sidecars ask their certificates for, and renew them after half of, as their agents' SECRET_TTL (default 24h)")
+	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "what sidecars ask their certificates for, and renew them after half of: their agents' SECRET_TTL (default 24h)")
 	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate after steady, and as long, as in 2/s")
 	f.StringArrayVar(&o.texts.faults, "fault", nil, "break NAME@PHASE, in rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,9 @@ type ProxyPlace struct {
 	// Concurrency is how many worker threads Envoy has; 0 = what the control
 	// plane's proxies have by default.
 	Concurrency int
+	// CertificateLifetime is what its agent asks for; 0 = 24 h, as agents do by
+	// themselves (SECRET_TTL). A proxy without an agent asks for nothing.
+	CertificateLifetime time.Duration
 }
 
 // ProxyPorts are ports of this host that nobody uses: no two proxies share one.

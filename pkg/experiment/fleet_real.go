@@ -85,7 +85,7 @@ func (r *rolloutRun) newRealFleet() *realFleet {
 		place: realPlace{
 			adapter: r.adapter, programs: r.programs, group: r.cluster.Group(),
 			dir: filepath.Join(r.cluster.Group().Dir(), "sidecars"), logs: r.writer.LogDir(), cpus: r.others,
-			expiry: &expiry{},
+			lifetime: r.spec.CertificateLifetime, expiry: &expiry{},
 		},
 		quota:     realQuota(r.mesh.Services, r.spec.RealSidecars),
 		certified: r.programs[component.PilotAgent] == "",

@@ -13,10 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
@@ -88,11 +85,11 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", m.cluster.Kubeconfig())
+	api, err := connect(m.cluster)
 	if err != nil {
-		return m.stop, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
+		return m.stop, err
 	}
-	if m.place.adapter, err = m.startControlPlane(ctx, config, logs); err != nil {
+	if m.place.adapter, err = m.startControlPlane(ctx, api.config, logs); err != nil {
 		return m.stop, err
 	}
 	for _, variant := range r.spec.Variants {
@@ -103,7 +100,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 			return m.stop, err
 		}
 	}
-	return m.stop, m.makeObjects(ctx, config)
+	return m.stop, m.makeObjects(ctx, api)
 }
 
 func (m *latencyMesh) startControlPlane(ctx context.Context, config *rest.Config, logs string) (adapter controlplane.ControlPlane, err error) {
@@ -183,15 +180,7 @@ func (v *meshVariant) workloads() []controlplane.HostWorkload {
 	return all
 }
 
-func (m *latencyMesh) makeObjects(ctx context.Context, config *rest.Config) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	resources, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
+func (m *latencyMesh) makeObjects(ctx context.Context, api apiServer) error {
 	var namespaces []string
 	var objects []*unstructured.Unstructured
 	for _, v := range m.variants {
@@ -199,7 +188,7 @@ func (m *latencyMesh) makeObjects(ctx context.Context, config *rest.Config) erro
 		objects = append(objects, m.place.adapter.HostObjects(v.services, v.workloads())...)
 	}
 	applier := &rollout.Applier{
-		Client: client, Dynamic: resources, Run: "latency-" + strconv.Itoa(os.Getpid()),
+		Client: api.client, Dynamic: api.dynamic, Run: "latency-" + strconv.Itoa(os.Getpid()),
 		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.adapter.NamespaceLabels(), Objects: objects,
 	}
 	return applier.Surroundings(ctx)

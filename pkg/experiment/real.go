@@ -39,6 +39,7 @@ type realPlace struct {
 	discovery   string            // host:port in place of the control plane's own; "" = that
 	concurrency int               // worker threads of each Envoy; 0 = the control plane's default
 	cpus        []int             // processors they keep to; nil = all
+	lifetime    time.Duration     // of the certificates that agents ask for; 0 = 24 h
 	expiry      *expiry           // of certificates that nobody renews; nil = nobody asks
 }
 
@@ -100,7 +101,7 @@ func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.
 		Envoy:       sidecar.EnvoyIn(dir),
 		Discovery:   r.discovery,
 		Ports:       controlplane.ProxyPorts{Admin: ports[0], Status: ports[1], Metrics: ports[2], Ready: ports[3]},
-		Concurrency: r.concurrency,
+		Concurrency: r.concurrency, CertificateLifetime: r.lifetime,
 	})
 	if err != nil {
 		return nil, err

@@ -124,6 +124,9 @@ func (c *ControlPlane) agent(identity controlplane.Sidecar, namespace string, en
 		"ISTIO_KUBE_APP_PROBERS": "",
 		"PATH":                   "/usr/bin:/bin",
 	})
+	if at.CertificateLifetime > 0 {
+		env["SECRET_TTL"] = at.CertificateLifetime.String()
+	}
 	proxy := controlplane.RealProxy{
 		Agent:     true,
 		Args:      []string{"proxy", "sidecar", "--domain", namespace + ".svc." + trustDomain, "--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error", "--log_output_level=default:info"},
