@@ -50,7 +50,7 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if req.SidecarPrograms, err = experiment.SidecarPrograms(cmd.Context(), o, controlPlane); err != nil {
 				return err
 			}
-			req.RealSidecars = real > 0
+			req.RealSidecars = real
 			results := doctor.Check(cmd.Context(), req)
 			if err := cmd.Context().Err(); err != nil {
 				return err

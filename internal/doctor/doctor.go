@@ -47,9 +47,9 @@ type Requirements struct {
 	Programs []Program
 	// SidecarPrograms are those that real sidecars are made of; none = not checked.
 	SidecarPrograms []Program
-	// RealSidecars says that real sidecars are asked for. Otherwise what they lack is
-	// only a warning.
-	RealSidecars bool
+	// RealSidecars is how many real sidecars are asked for. If none are, what they lack
+	// is only a warning.
+	RealSidecars int
 }
 
 // Dir is a folder and the room that is needed in it.
@@ -80,14 +80,14 @@ func Check(ctx context.Context, req Requirements) []Result {
 		checkOpenFiles(req.Pods),
 		checkPorts(req.Ports),
 		checkOutgoingPorts(req.Pods),
-		checkMemory(req.Pods),
+		checkMemory(req.Pods, req.RealSidecars),
 		checkProcessors(),
 	}
 	for _, d := range req.Dirs {
 		results = append(results, checkDir(d))
 	}
 	built := req.Programs
-	if req.RealSidecars {
+	if req.RealSidecars > 0 {
 		built = slices.Concat(built, req.SidecarPrograms)
 	}
 	goResult := checkGo(ctx, built)
@@ -96,7 +96,7 @@ func Check(ctx context.Context, req Requirements) []Result {
 		results = append(results, checkPrograms(req.Programs, goResult.Status == OK))
 	}
 	if len(req.SidecarPrograms) > 0 {
-		results = append(results, checkSidecarPrograms(req.SidecarPrograms, req.RealSidecars, goResult.Status == OK))
+		results = append(results, checkSidecarPrograms(req.SidecarPrograms, req.RealSidecars > 0, goResult.Status == OK))
 	}
 	return results
 }

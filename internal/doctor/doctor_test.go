@@ -133,9 +133,10 @@ func TestJudgements(t *testing.T) {
 		got  Result
 		want Status
 	}{
-		"memory, plenty":   {judgeMemory(Result{Status: OK}, 4e9, 200), OK},
-		"memory, scarce":   {judgeMemory(Result{Status: OK}, 3e9, 200), Warning},
-		"memory, too low":  {judgeMemory(Result{Status: OK}, 1e9, 200), Failed},
+		"memory, plenty":   {judgeMemory(Result{Status: OK}, 4e9, 200, 0), OK},
+		"memory, scarce":   {judgeMemory(Result{Status: OK}, 3e9, 200, 0), Warning},
+		"memory, for real": {judgeMemory(Result{Status: OK}, 4e9, 200, 10), Warning},
+		"memory, too low":  {judgeMemory(Result{Status: OK}, 1e9, 200, 0), Failed},
 		"processors, one":  {judgeProcessors(1), Warning},
 		"processors, two":  {judgeProcessors(2), OK},
 		"room, plenty":     {judgeRoom(Result{Status: OK}, dir, "x", 1000), OK},

@@ -27,6 +27,8 @@ const (
 	// recorder without pods, and what each pod adds over all of them.
 	memoryBesides = 3e9
 	memoryPerPod  = 1.5e6
+	// An Envoy and its agent, at 400 pods that are all configured everywhere.
+	memoryPerRealSidecar = 125e6
 
 	// Connecting sidecars are refused and try again: connections linger (TIME_WAIT, a minute).
 	outgoingPerSidecar = 8
@@ -125,17 +127,17 @@ func parsePortRange(text string) (int, error) {
 	return high - low + 1, nil
 }
 
-func checkMemory(pods int) Result {
+func checkMemory(pods, real int) Result {
 	r := Result{Name: "memory", Status: OK}
 	have, err := freeMemory("/")
 	if err != nil {
 		return unknown(r, err)
 	}
-	return judgeMemory(r, have, pods)
+	return judgeMemory(r, have, pods, real)
 }
 
-func judgeMemory(r Result, have uint64, pods int) Result {
-	need := uint64(memoryBesides + memoryPerPod*float64(pods))
+func judgeMemory(r Result, have uint64, pods, real int) Result {
+	need := uint64(memoryBesides + memoryPerPod*float64(pods) + memoryPerRealSidecar*float64(real))
 	r.Detail = fmt.Sprintf("%s free, about %s needed", size(have), size(need))
 	if have >= need {
 		return r

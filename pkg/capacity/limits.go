@@ -125,10 +125,6 @@ type pace struct {
 	arrival float64 // pods a second at the largest size
 }
 
-// saturated is the share of a phase above which its times are the machine's as
-// much as the control plane's; records mark such phases with a warning.
-const saturated = 0.1
-
 // measurePace fits the factor, from runs whose rollout was not saturated if there
 // are enough of them; otherwise it says so.
 func measurePace(s *sample, known map[string]*record.Limits) pace {
@@ -179,7 +175,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 // calm says whether a run's rollout is known not to have been saturated.
 func calm(r *record.Run) bool {
 	share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r)
-	return share != nil && *share <= saturated
+	return share != nil && *share <= record.Saturated
 }
 
 // at is the rollout time of a mesh, with what the factor leaves open and, where

@@ -110,7 +110,7 @@ func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) er
 		return err
 	}
 	req.Dirs[0].Bytes = records
-	if req.RealSidecars = largest.RealSidecars > 0; req.RealSidecars {
+	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
 		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, largest.ControlPlane); err != nil {
 			return err
 		}

@@ -15,12 +15,13 @@ import (
 
 // CSV writes a row for each run and a column for each figure that any of them has,
 // named by its path in the record, in base units. What a run does not have is an
-// empty cell. Phases and faults are named where a path would have a number:
-// phases.rollout.seconds. Warnings are one cell.
+// empty cell. Runs of one name are named by their folders. Phases and faults are
+// named where a path would have a number: phases.rollout.seconds. Warnings are one
+// cell.
 func CSV(w io.Writer, runs []record.Run) error {
 	var rows []flat
 	var columns []string
-	for _, run := range sorted(runs) {
+	for _, run := range apartByName(sorted(runs)) {
 		row, err := flatten(&run)
 		if err != nil {
 			return fmt.Errorf("writing run %q as CSV: %w", run.Name, err)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/csv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,13 @@ func TestCSV(t *testing.T) {
 	}
 	if got, ok := rows[0]["controlPlane.rollout.cores.mean"]; !ok || got != "" {
 		t.Errorf("what was not measured is %q: want an empty cell", got)
+	}
+}
+
+func TestCSVTellsRunsOfOneNameApart(t *testing.T) {
+	rows := cells(t, []record.Run{{Name: "a", Dir: "/x/before/a"}, {Name: "a", Dir: "/x/after/a"}})
+	if got := []string{rows[0]["name"], rows[1]["name"]}; !slices.Equal(slices.Sorted(slices.Values(got)), []string{"after/a", "before/a"}) {
+		t.Errorf("the rows are named %q", got)
 	}
 }
 
