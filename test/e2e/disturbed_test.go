@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,7 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-var _ = Describe("faults and churn in steady state", Ordered, func() {
+// Serial: what is disturbed is measured.
+var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 	const pods = 20
 	var (
 		where  place
@@ -126,8 +128,9 @@ var _ = Describe("a control plane with too little memory", func() {
 		run := where.recorded()
 		Expect(run.Status).To(Equal(record.StatusFailed))
 		Expect(run.Reason).To(ContainSubstring("out of memory at its limit of 80 MiB"))
-		Expect(filepath.Glob("/sys/fs/cgroup/memory/scaler-*-istiod")).To(BeEmpty())
-		Expect(filepath.Glob("/sys/fs/cgroup/scaler-*-istiod")).To(BeEmpty())
+		group := fmt.Sprintf("scaler-%d-*-istiod", session.Command.Process.Pid)
+		Expect(filepath.Glob(filepath.Join("/sys/fs/cgroup/memory", group))).To(BeEmpty())
+		Expect(filepath.Glob(filepath.Join("/sys/fs/cgroup", group))).To(BeEmpty())
 	})
 
 	It("says what it was given", func() {

@@ -132,13 +132,13 @@ var _ = Describe("a full disk", func() {
 		where.out = disk(110)
 		session := where.rollout(20)
 		where.reach(session, record.PhaseBaseline)
-		ports := where.ports(session)
+		sockets := where.sockets(session)
 		fill(where.out)
 		Expect(wait(session)).To(Equal(exitFailed))
 		Expect(string(session.Err.Contents())).To(And(
 			ContainSubstring("no space left on device"), ContainSubstring("choose another with --out"),
 		))
-		where.expectNothingLeft(ports)
+		where.expectNothingLeft(sockets)
 		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})
 })

@@ -17,7 +17,8 @@ import (
 
 // Both modes, with few changes; all knobs with 200 are in docs/fidelity.md.
 var _ = Describe("a simulated sidecar beside a real Envoy", func() {
-	It("says and holds the same", func() {
+	// Serial: times are compared.
+	It("says and holds the same", Serial, func() {
 		where := newPlace()
 		session := where.start("calibrate", "--fidelity", "--cases", "permissive,strict", "--starts", "1", "--changes", "8", "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))

@@ -21,11 +21,11 @@ var _ = Describe("ctrl-C", func() {
 				where.reach(session, phase)
 			}
 			Expect(where.children()).NotTo(BeEmpty())
-			ports := where.ports(session)
-			Expect(ports).NotTo(BeEmpty())
+			sockets := where.sockets(session)
+			Expect(sockets).NotTo(BeEmpty())
 			interrupt(session)
 			Expect(wait(session)).To(Equal(exitInterrupted))
-			where.expectNothingLeft(ports)
+			where.expectNothingLeft(sockets)
 
 			run := where.recorded()
 			Expect(run.Status).To(Equal(record.StatusInterrupted))

@@ -106,10 +106,10 @@ var _ = Describe("a ladder that does not go well", func() {
 			} else {
 				second.reach(session, phase)
 			}
-			ports := where.ports(session)
+			sockets := where.sockets(session)
 			interrupt(session)
 			Expect(wait(session)).To(Equal(exitInterrupted))
-			where.expectNothingLeft(ports)
+			where.expectNothingLeft(sockets)
 
 			runs, err := record.Read(where.out)
 			Expect(err).NotTo(HaveOccurred())

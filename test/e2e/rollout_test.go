@@ -14,7 +14,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-var _ = Describe("a rollout of 50 pods", Ordered, func() {
+// Serial: its figures are held against a second source.
+var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 	const pods = 50
 	var (
 		where place

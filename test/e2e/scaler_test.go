@@ -183,8 +183,8 @@ func (p place) groups() []process.State {
 }
 
 // expectNothingLeft holds when all that scalers started in this place is gone:
-// processes, the ports they listened on, and folders.
-func (p place) expectNothingLeft(ports []string) {
+// processes, the sockets they listened on, and folders.
+func (p place) expectNothingLeft(sockets []string) {
 	GinkgoHelper()
 	Expect(p.children()).To(BeEmpty())
 	entries, err := os.ReadDir(filepath.Join(p.state, "clusters"))
@@ -192,36 +192,31 @@ func (p place) expectNothingLeft(ports []string) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(entries).To(BeEmpty())
-	for _, port := range ports {
-		Expect(listeners()).NotTo(HaveKey(port))
+	for _, socket := range sockets {
+		Expect(listeners()).NotTo(HaveKey(socket))
 	}
 }
 
-// ports are those that a scaler and its children listen on now.
-func (p place) ports(session *gexec.Session) []string {
+// sockets are those that a scaler and its children listen on now. Not ports: of
+// specs that run side by side, one may take a port that another has left.
+func (p place) sockets(session *gexec.Session) []string {
 	GinkgoHelper()
 	all := listeners()
-	sockets := map[string]bool{}
+	var sockets []string
 	for _, pid := range append(p.children(), session.Command.Process.Pid) {
 		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, link := range links {
-			if target, err := os.Readlink(link); err == nil {
-				sockets[target] = true
+			if target, err := os.Readlink(link); err == nil && all[target] != "" {
+				sockets = append(sockets, target)
 			}
 		}
 	}
-	var ports []string
-	for port, socket := range all {
-		if sockets[socket] {
-			ports = append(ports, port)
-		}
-	}
-	return ports
+	return sockets
 }
 
-// listeners are all listening TCP sockets of this machine by address, as
-// proc_net(5) tells of them.
+// listeners are the addresses of all listening TCP sockets of this machine, by
+// socket as /proc/PID/fd names it, from what proc_net(5) describes.
 func listeners() map[string]string {
 	GinkgoHelper()
 	const listening = "0A"
@@ -234,7 +229,7 @@ func listeners() map[string]string {
 		Expect(err).NotTo(HaveOccurred())
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); len(f) > 9 && f[3] == listening {
-				all[f[1]] = "socket:[" + f[9] + "]"
+				all["socket:["+f[9]+"]"] = f[1]
 			}
 		}
 	}

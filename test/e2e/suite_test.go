@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,15 +27,19 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "scaler", Label("e2e"))
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
+// The specs may run in several processes side by side, which share what is built.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	programs, err := component.Paths(ctx, component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"),
 		Progress: func(msg string) { GinkgoWriter.Println(msg) },
 	}, component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
 		component.Kwok, component.Istiod, component.Prometheus)
 	Expect(err).NotTo(HaveOccurred())
-	prometheus = programs[component.Prometheus]
 	scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(gexec.CleanupBuildArtifacts)
+	return []byte(scaler + "\n" + programs[component.Prometheus])
+}, func(built []byte) {
+	scaler, prometheus, _ = strings.Cut(string(built), "\n")
 }, NodeTimeout(40*time.Minute))
+
+var _ = SynchronizedAfterSuite(func() {}, gexec.CleanupBuildArtifacts)
