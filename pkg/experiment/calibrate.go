@@ -228,24 +228,29 @@ func (c *calibration) measure(context.Context) (undo, error) {
 
 // measureFanOut computes what the changes took of the processors.
 func (c *calibration) measureFanOut() error {
-	var own, theirs, length float64
+	var own, theirs, meanwhile, length float64
 	for _, ch := range c.changes {
 		for _, of := range []struct {
 			name string
 			sum  *float64
 		}{{instrumentName, &own}, {reference.Name, &theirs}} {
-			usage, err := c.sampler.Figures(of.name, ch.begin, ch.end)
+			whole, err := c.sampler.Figures(of.name, ch.begin, ch.acknowledged)
 			if err != nil {
 				return err
 			}
-			*of.sum += usage.CPUSeconds
+			spreading, err := c.sampler.Figures(of.name, ch.begin, ch.end)
+			if err != nil {
+				return err
+			}
+			*of.sum += whole.CPUSeconds
+			meanwhile += spreading.CPUSeconds
 		}
 		length += ch.end.Sub(ch.begin).Seconds()
 	}
 	pushes := float64(len(c.changes) * c.size.Pods)
 	c.point.FanOut = record.FanOut{
 		InstrumentSeconds: own / pushes, ControlPlaneSeconds: theirs / pushes,
-		Share: (own + theirs) / (float64(runtime.NumCPU()) * length),
+		Share: meanwhile / (float64(runtime.NumCPU()) * length),
 	}
 	return nil
 }

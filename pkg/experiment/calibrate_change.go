@@ -3,6 +3,7 @@ package experiment
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,8 +14,9 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// change is one change that was followed; the counters were read at its edges.
-type change struct{ begin, end time.Time }
+// change is one change that was followed; the counters were read at its edges,
+// when the last sidecar that got it had it, and when all that was acknowledged.
+type change struct{ begin, end, acknowledged time.Time }
 
 // changing are the distributions of one kind of change.
 type changing struct{ push, first, last *stats.Histogram }
@@ -24,10 +26,14 @@ func (c *calibration) change(ctx context.Context) error {
 	plan := planned(c.server.Endpoints(), c.spec.Changes)
 	c.point.Latencies.Push = map[record.ChangeKind]*record.Latency{}
 	c.point.Latencies.Propagation = map[record.ChangeKind]record.Propagation{}
+	waiting, err := c.server.Waiting(ctx)
+	if err != nil {
+		return err
+	}
 	for _, kind := range changeKinds {
 		h := changing{stats.NewHistogram(), stats.NewHistogram(), stats.NewHistogram()}
 		for _, one := range plan[kind] {
-			if err := c.changeOnce(ctx, one, h); err != nil {
+			if err := c.changeOnce(ctx, one, h, waiting); err != nil {
 				return err
 			}
 		}
@@ -40,8 +46,10 @@ func (c *calibration) change(ctx context.Context) error {
 }
 
 // changeOnce makes one change and waits until every sidecar has it, or the time
-// is over.
-func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h changing) error {
+// is over, and then until the server, of whose subscriptions so many wait when
+// nothing happens, has seen to the acknowledgements: the next change would stand
+// behind them.
+func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h changing, waiting int64) error {
 	following := c.fleet.tracker.Follow(ch, c.fleet.ids)
 	begin, err := c.sampler.Edge()
 	if err != nil {
@@ -69,7 +77,14 @@ func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h c
 	if err != nil {
 		return err
 	}
-	c.changes = append(c.changes, change{begin, end})
+	if err := c.acknowledged(ctx, waiting); err != nil {
+		return err
+	}
+	acknowledged, err := c.sampler.Edge()
+	if err != nil {
+		return err
+	}
+	c.changes = append(c.changes, change{begin, end, acknowledged})
 	var times []time.Time
 	for _, at := range reached {
 		h.push.Record(at.Sub(made))
@@ -87,6 +102,32 @@ func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h c
 		h.last.Record(slices.MaxFunc(times, time.Time.Compare).Sub(made))
 	}
 	return nil
+}
+
+// acknowledgePoll is how often the server is asked what it waits for.
+const acknowledgePoll = 10 * time.Millisecond
+
+// acknowledged returns when so many subscriptions wait for a change.
+func (c *calibration) acknowledged(ctx context.Context, waiting int64) error {
+	limited, cancel := context.WithTimeout(ctx, c.spec.Delay+c.spec.Timeout)
+	defer cancel()
+	for {
+		now, err := c.server.Waiting(limited)
+		if err == nil && now == waiting {
+			return nil
+		}
+		if err == nil {
+			err = until(limited, time.Now().Add(acknowledgePoll))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case limited.Err() != nil:
+			return fmt.Errorf("waiting for a change to be acknowledged: %d subscriptions of %d are up to date after %v", now, waiting, c.spec.Delay+c.spec.Timeout)
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // planned are the changes to make: each of an endpoint that no other touches, as

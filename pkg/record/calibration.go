@@ -58,7 +58,7 @@ type CalibrationPoint struct {
 }
 
 // FanOut says where the time of a change to all sidecars goes. Seconds are of
-// processor time, for each sidecar and change.
+// processor time, for each sidecar and change, until it was acknowledged.
 type FanOut struct {
 	InstrumentSeconds   float64 `json:"instrumentSeconds"`
 	ControlPlaneSeconds float64 `json:"controlPlaneSeconds"`

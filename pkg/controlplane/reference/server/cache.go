@@ -10,6 +10,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -53,7 +54,20 @@ func newCache(f *faults, c *counters) *cache {
 	for _, t := range served {
 		cache.watches[t] = map[*watch]struct{}{}
 	}
+	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "reference_xds_watches", Help: "Streams' subscriptions, one for each resource type, that wait for a change: those that have acknowledged what they were sent.",
+	}, cache.waiting))
 	return cache
+}
+
+// waiting is how many watches are open.
+func (c *cache) waiting() (watches float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range served {
+		watches += float64(len(c.watches[t]))
+	}
+	return watches
 }
 
 // pushBatch is how many streams are handed a push before they are given a

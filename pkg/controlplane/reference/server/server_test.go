@@ -124,11 +124,17 @@ var _ = Describe("the server", func() {
 					return p.metrics("# HELP reference_xds_streams Streams that are open.", "# TYPE reference_xds_streams gauge",
 						fmt.Sprintf("reference_xds_streams %d", n))
 				}
+				watches := func(n int) error {
+					return p.metrics("# HELP reference_xds_watches Streams' subscriptions, one for each resource type, that wait for a change: those that have acknowledged what they were sent.",
+						"# TYPE reference_xds_watches gauge", fmt.Sprintf("reference_xds_watches %d", n))
+				}
 				Expect(streams(20)).To(Succeed())
+				Eventually(func() error { return watches(20 * len(served)) }).Should(Succeed())
 				for _, s := range all[:5] {
 					s.stop()
 				}
 				Eventually(func() error { return streams(15) }).Should(Succeed())
+				Eventually(func() error { return watches(15 * len(served)) }).Should(Succeed())
 			})
 		})
 	}
