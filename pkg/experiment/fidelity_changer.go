@@ -14,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // meshChanger makes random changes of the mesh and can take all of them back.
@@ -92,7 +93,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 
 // mark makes or changes a probe's object, or takes it away.
 func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c meshChange) error {
-	object, _ := m.istiod.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, markerPrefix+strconv.Itoa(c.value))
+	object, _ := m.istiod.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
 	key := object.GetKind() + "/" + object.GetName()
 	if !c.on {
 		delete(m.objects, key)

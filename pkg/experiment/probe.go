@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 const (
@@ -116,7 +117,7 @@ func (p *prober) of(n int) int { return p.services[n%len(p.services)] }
 // marker is a new marker.
 func (p *prober) marker() string {
 	p.marked++
-	return markerPrefix + strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.Itoa(p.marked)
+	return xdsprobe.Marker(strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.Itoa(p.marked))
 }
 
 // followEndpoint makes a change by write, waits until the API server lists it,

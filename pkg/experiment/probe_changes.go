@@ -16,10 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe"
 )
-
-const markerPrefix = xdsprobe.MarkerPrefix
 
 // probeHealth takes pods' readiness away and gives it back: one change each. It
 // calls half once, when half of the changes have been followed.

@@ -7,25 +7,35 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// MarkerPrefix begins the markers of changes that are followed: the prefix and
-// lower-case letters and digits behind it. Whoever makes a change puts its marker
-// into a string that the control plane passes on.
-const MarkerPrefix = "scaler-marker-"
+// A marker is the id of a change that is followed between these. It has an end of
+// its own because the byte after a string of a message is the next field's tag,
+// which may be a letter.
+const (
+	markerBegin = "scaler-marker-"
+	markerEnd   = '-'
+)
+
+// Marker is the marker of a change. Whoever makes the change puts it into a string
+// that the control plane passes on. The id is of lower-case letters and digits.
+func Marker(id string) string { return markerBegin + id + string(markerEnd) }
 
 // marked returns the content of a resource with the markers that are found in
 // its bytes, wherever they stand.
 func marked(c *convergence.Content, b []byte) *convergence.Content {
 	var markers []string
 	for {
-		i := bytes.Index(b, []byte(MarkerPrefix))
+		i := bytes.Index(b, []byte(markerBegin))
 		if i < 0 {
 			break
 		}
-		end := i + len(MarkerPrefix)
+		end := i + len(markerBegin)
 		for end < len(b) && (b[end] >= 'a' && b[end] <= 'z' || b[end] >= '0' && b[end] <= '9') {
 			end++
 		}
-		markers = append(markers, string(b[i:end]))
+		if end < len(b) && b[end] == markerEnd {
+			end++
+			markers = append(markers, string(b[i:end]))
+		}
 		b = b[end:]
 	}
 	if markers == nil {

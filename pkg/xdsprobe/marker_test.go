@@ -12,8 +12,9 @@ func TestMarked(t *testing.T) {
 		t.Errorf("without a marker the content is %+v, want none", c)
 	}
 	held := &convergence.Content{Members: []string{"a"}}
-	got := marked(held, []byte("\x0a\x10scaler-marker-7f\x12scaler-marker-07f-x scaler-marker-7f"))
-	if want := []string{"scaler-marker-07f", "scaler-marker-7f"}; !slices.Equal(got.Markers, want) {
+	// One is cut short, and behind one a tag is a letter.
+	got := marked(held, []byte("\x0a\x11"+Marker("7f")+"p\x01\x12scaler-marker-1\x12"+Marker("07f")+"x "+Marker("7f")))
+	if want := []string{Marker("07f"), Marker("7f")}; !slices.Equal(got.Markers, want) {
 		t.Errorf("markers are %q, want %q", got.Markers, want)
 	}
 	if got != held || !slices.Equal(got.Members, []string{"a"}) {

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -197,7 +196,7 @@ var _ = Describe("what the adapter expects", func() {
 					h.mu.Unlock()
 				}
 				const probed = 7
-				object, concerned := adapter.Probe(kind, mesh, knobs, probed, fmt.Sprintf("%s%s1", xdsprobe.MarkerPrefix, kind))
+				object, concerned := adapter.Probe(kind, mesh, knobs, probed, xdsprobe.Marker(string(kind)+"1"))
 				apply(client, object)
 				for i := range mesh.Services {
 					if slices.Contains(concerned, i) {
