@@ -28,29 +28,20 @@ type scanned struct {
 // proto.Unmarshal accepts, with the HTTP connection managers of listeners
 // unpacked, and takes from it what the getters of that object would return.
 func scan(t convergence.Type, b []byte) (scanned, error) {
-	var (
-		s  scanned
-		ok bool
-	)
-	switch t {
-	case convergence.CDS:
-		if ok = known().cluster.valid(b); ok {
+	var s scanned
+	shape := known().resources[t]
+	ok := shape != nil && shape.valid(b)
+	if ok {
+		switch t {
+		case convergence.CDS:
 			s = scanCluster(b)
-		}
-	case convergence.EDS:
-		if ok = known().assignment.valid(b); ok {
+		case convergence.EDS:
 			s = scanAssignment(b)
-		}
-	case convergence.LDS:
-		if ok = known().listener.valid(b); ok {
+		case convergence.LDS:
 			s, ok = scanListener(b)
-		}
-	case convergence.RDS:
-		if ok = known().route.valid(b); ok {
+		case convergence.RDS:
 			s = scanRoute(b)
-		}
-	case convergence.ECDS:
-		if ok = known().extension.valid(b); ok {
+		case convergence.ECDS:
 			s.name = scanName(b)
 		}
 	}

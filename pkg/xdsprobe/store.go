@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -22,7 +23,8 @@ const shards = 64
 type Store struct {
 	seed     maphash.Seed
 	counters Counters
-	shards   [shards]shard
+	spelled  [shards]shard // by a hash of their bytes, which is quick
+	said     [shards]shard // by their digest: those that say the same are one
 
 	mu    sync.Mutex
 	trust map[trustKey]*trust
@@ -33,9 +35,13 @@ type shard struct {
 	resources map[resourceKey]weak.Pointer[Resource]
 }
 
-// resourceKey tells resources apart. sum is a 64-bit hash of the resource's
-// bytes: that two different contents of one type, name, version and length are
-// taken for the same has a probability of 2^-64 for each pair.
+// maxSpellings is how many spellings of a resource are known by their bytes; any
+// more are digested each time they come.
+const maxSpellings = 64
+
+// resourceKey tells resources apart. sum is a 64-bit hash: that two different
+// contents of one type, name, version and length are taken for the same has a
+// probability of 2^-64 for each pair.
 type resourceKey struct {
 	kind          convergence.Type
 	size          int
@@ -46,8 +52,9 @@ type resourceKey struct {
 // NewStore returns a Store for a new fleet.
 func NewStore() *Store {
 	s := &Store{seed: maphash.MakeSeed(), trust: make(map[trustKey]*trust)}
-	for i := range s.shards {
-		s.shards[i].resources = make(map[resourceKey]weak.Pointer[Resource])
+	for i := range shards {
+		s.spelled[i].resources = make(map[resourceKey]weak.Pointer[Resource])
+		s.said[i].resources = make(map[resourceKey]weak.Pointer[Resource])
 	}
 	return s
 }
@@ -59,10 +66,10 @@ func (s *Store) Counters() *Counters { return &s.counters }
 // until a moment ago.
 func (s *Store) Len() int {
 	n := 0
-	for i := range s.shards {
-		s.shards[i].mu.RLock()
-		n += len(s.shards[i].resources)
-		s.shards[i].mu.RUnlock()
+	for i := range s.said {
+		s.said[i].mu.RLock()
+		n += len(s.said[i].resources)
+		s.said[i].mu.RUnlock()
 	}
 	return n
 }
@@ -75,7 +82,8 @@ type Resource struct {
 	Content *convergence.Content // nil where only the presence matters
 
 	version    string
-	sum        uint64
+	sum        uint64        // its digest
+	spellings  atomic.Int32  // that are known
 	assignment string        // see scanned
 	timeout    time.Duration // see scanned
 	secured    bool          // see scanned
@@ -93,11 +101,11 @@ func (r *Resource) equal(o *Resource) bool {
 func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 	value := b.resource.value
 	sum := maphash.Bytes(s.seed, value)
-	shard := &s.shards[sum%shards]
+	spelled := &s.spelled[sum%shards]
 	// The conversions to string in this expression do not allocate.
-	shard.mu.RLock()
-	r := shard.resources[resourceKey{t, len(value), sum, string(b.name), string(b.version)}].Value()
-	shard.mu.RUnlock()
+	spelled.mu.RLock()
+	r := spelled.resources[resourceKey{t, len(value), sum, string(b.name), string(b.version)}].Value()
+	spelled.mu.RUnlock()
 	if r != nil {
 		return r, nil
 	}
@@ -107,6 +115,8 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 		return nil, err
 	}
 	key := resourceKey{t, len(value), sum, string(b.name), string(b.version)}
+	same := key
+	same.sum = digest(t, s.seed, value)
 	name := key.name
 	if name == "" {
 		name = says.name
@@ -119,17 +129,27 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 		Size:       len(value),
 		Content:    marked(says.content, value),
 		version:    key.version,
-		sum:        sum,
+		sum:        same.sum,
 		assignment: says.assignment,
 		timeout:    says.timeout,
 		secured:    says.secured,
 		routes:     says.routes,
 		extensions: says.extensions,
 	}
-	return shard.add(key, r), nil
+	r = s.said[same.sum%shards].add(same, r)
+	if r.spellings.Load() < maxSpellings {
+		r.spellings.Add(1)
+		r = spelled.add(key, r)
+	}
+	return r, nil
 }
 
-// add enters r, unless another goroutine has entered an equal one.
+// digest is the digest of a resource of a type, which scan has found valid.
+func digest(t convergence.Type, seed maphash.Seed, value []byte) uint64 {
+	return known().resources[t].digest(seed, value)
+}
+
+// add enters r, unless an equal one is there, which it returns then.
 func (sh *shard) add(key resourceKey, r *Resource) *Resource {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -4,25 +4,37 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	udpav1 "github.com/cncf/xds/go/udpa/type/v1"
+	xdsv3 "github.com/cncf/xds/go/xds/type/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // shape is what has to be known of a message type to tell whether bytes are a
-// valid message of it, in all its depth, without making one.
+// valid message of it, in all its depth, without making one, and what they say
+// (digest).
 type shape struct {
 	fields map[protowire.Number]*field
+	any    bool // it is google.protobuf.Any
+	mapped bool // a map may be in it, in some depth, or something in an Any
 }
 
 type field struct {
@@ -30,27 +42,35 @@ type field struct {
 	packed protowire.Type // element type of a packable repeated field, else BytesType
 	text   bool           // must be UTF-8
 	nested *shape         // of a message field
+	isMap  bool           // it is an entry of a map
 }
 
 // shapes are the message types that are checked.
 type shapes struct {
-	cluster, assignment, listener, route, extension, manager *shape
-	httpRBAC, networkRBAC, tls                               *shape
-	sotw, delta, resource                                    *shape
+	resources                           [kinds]*shape // by convergence.Type
+	manager, httpRBAC, networkRBAC, tls *shape
+	sotw, delta, resource               *shape
+
+	// packed are the messages that may stand in a google.protobuf.Any and hold
+	// maps, by type URL: those that istiod sends, and that the reference control
+	// plane does. Istio's own (stats.PluginConfig) are not among them.
+	packed map[string]*shape
 }
 
 // known builds the shapes on first use.
 var known = sync.OnceValue(func() *shapes {
 	built := make(map[protoreflect.FullName]*shape)
 	of := func(m proto.Message) *shape { return shapeOf(m.ProtoReflect().Descriptor(), built) }
-	return &shapes{
-		cluster:    of(&clusterv3.Cluster{}),
-		assignment: of(&endpointv3.ClusterLoadAssignment{}),
-		listener:   of(&listenerv3.Listener{}),
-		route:      of(&routev3.RouteConfiguration{}),
-		extension:  of(&corev3.TypedExtensionConfig{}),
-		manager:    of(&hcmv3.HttpConnectionManager{}),
+	all := &shapes{
+		resources: [kinds]*shape{
+			convergence.CDS:  of(&clusterv3.Cluster{}),
+			convergence.EDS:  of(&endpointv3.ClusterLoadAssignment{}),
+			convergence.LDS:  of(&listenerv3.Listener{}),
+			convergence.RDS:  of(&routev3.RouteConfiguration{}),
+			convergence.ECDS: of(&corev3.TypedExtensionConfig{}),
+		},
 
+		manager:     of(&hcmv3.HttpConnectionManager{}),
 		httpRBAC:    of(&httprbacv3.RBAC{}),
 		networkRBAC: of(&networkrbacv3.RBAC{}),
 		tls:         of(&tlsv3.DownstreamTlsContext{}),
@@ -58,8 +78,42 @@ var known = sync.OnceValue(func() *shapes {
 		sotw:     of(&discoveryv3.DiscoveryResponse{}),
 		delta:    of(&discoveryv3.DeltaDiscoveryResponse{}),
 		resource: of(&discoveryv3.Resource{}),
+
+		packed: make(map[string]*shape),
 	}
+	for _, m := range []proto.Message{
+		&hcmv3.HttpConnectionManager{}, &tcpproxyv3.TcpProxy{}, &networkrbacv3.RBAC{},
+		&httprbacv3.RBAC{}, &faultv3.HTTPFault{}, &routerv3.Router{}, &corev3.TypedExtensionConfig{},
+		&httpv3.HttpProtocolOptions{}, &tlsv3.DownstreamTlsContext{}, &tlsv3.UpstreamTlsContext{},
+		&filev3.FileAccessLog{}, &udpav1.TypedStruct{}, &xdsv3.TypedStruct{},
+	} {
+		all.packed[typePrefix+string(m.ProtoReflect().Descriptor().FullName())] = of(m)
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, s := range built {
+			if !s.mapped && s.mayHoldMaps() {
+				s.mapped, grown = true, true
+			}
+		}
+	}
+	return all
 })
+
+const typePrefix = "type.googleapis.com/"
+
+// mayHoldMaps says as much as is known so far of what is nested.
+func (s *shape) mayHoldMaps() bool {
+	if s.any {
+		return true
+	}
+	for _, f := range s.fields {
+		if f.isMap || f.nested != nil && f.nested.mapped {
+			return true
+		}
+	}
+	return false
+}
 
 // shapeOf returns the shape of a message type. Types may contain themselves, so
 // it is entered into built before its fields are looked at.
@@ -67,11 +121,11 @@ func shapeOf(d protoreflect.MessageDescriptor, built map[protoreflect.FullName]*
 	if s := built[d.FullName()]; s != nil {
 		return s
 	}
-	s := &shape{fields: make(map[protowire.Number]*field, d.Fields().Len())}
+	s := &shape{fields: make(map[protowire.Number]*field, d.Fields().Len()), any: d.FullName() == "google.protobuf.Any"}
 	built[d.FullName()] = s
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
-		f := &field{wire: wireType(fd.Kind()), packed: protowire.BytesType}
+		f := &field{wire: wireType(fd.Kind()), packed: protowire.BytesType, isMap: fd.IsMap()}
 		switch {
 		case fd.Message() != nil:
 			f.nested = shapeOf(fd.Message(), built)
