@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"syscall"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -28,10 +30,14 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
 }
 
-// FreePorts returns n TCP ports of 127.0.0.1 that were free a moment ago, all
-// different, drawn at random from those that the kernel does not hand out to
+// FreePorts returns n TCP ports that nobody uses at any address of this machine,
+// all different, drawn at random from those that the kernel does not hand out to
 // outgoing connections: of those a run makes thousands, and any of them might
-// take a port before the program that it is meant for. Nothing holds the ports.
+// take a port before the program that it is meant for.
+//
+// They are reserved for whoever is started to listen on them: no other FreePorts
+// of any process gives them away, which may be seconds before they are listened on,
+// until this process ends or has drawn mostReserved others.
 func FreePorts(n int) ([]int, error) {
 	below := 32768 // the kernel's default
 	if text, err := os.ReadFile(portRange); err == nil {
@@ -43,17 +49,52 @@ func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n * portTries {
 		port := lowestPort + rand.IntN(below-lowestPort)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
+		err := reservations.add(port)
+		if errors.Is(err, unix.EADDRINUSE) || errors.Is(err, unix.EACCES) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("choosing free ports: %w", err)
 		}
-		// All stay open until the last is chosen, or one might come twice.
-		defer l.Close()
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
 	}
 	return nil, fmt.Errorf("choosing free ports: %d of %d found between %d and %d", len(ports), n, lowestPort, below)
+}
+
+// mostReserved is how many ports are reserved at a time: many more than are chosen
+// before those that were chosen first are listened on.
+const mostReserved = 1000
+
+// reserved are sockets that are bound to ports and do not listen.
+type reserved struct {
+	mu      sync.Mutex
+	sockets []int // the oldest first
+}
+
+var reservations reserved
+
+// add binds a socket to a port at all addresses. While it is bound as sockets are
+// by default, that fails wherever anybody has the port. Then it allows others to
+// reuse it, as servers do that listen (socket(7), SO_REUSEADDR): those get it, but
+// not another add.
+func (r *reserved) add(port int) error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.Bind(socket, &unix.SockaddrInet4{Port: port})
+	if err == nil {
+		err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err != nil {
+		return errors.Join(err, unix.Close(socket))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sockets = append(r.sockets, socket); len(r.sockets) > mostReserved {
+		err = unix.Close(r.sockets[0])
+		r.sockets = r.sockets[1:]
+	}
+	return err
 }

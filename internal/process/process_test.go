@@ -352,6 +352,34 @@ var _ = Describe("free ports", func() {
 		}
 	})
 
+	It("are given away once, though nobody listens on them yet", func() {
+		seen := map[int]bool{}
+		for range 100 {
+			ports, err := process.FreePorts(5)
+			Expect(err).NotTo(HaveOccurred())
+			for _, port := range ports {
+				Expect(seen[port]).To(BeFalse(), "%d comes twice", port)
+				seen[port] = true
+			}
+		}
+	})
+
+	It("can be listened on at all addresses, and again", func() {
+		ports, err := process.FreePorts(1)
+		Expect(err).NotTo(HaveOccurred())
+		for range 2 { // a server that is started again
+			l, err := net.Listen("tcp", ":"+strconv.Itoa(ports[0]))
+			Expect(err).NotTo(HaveOccurred())
+			client, err := net.Dial("tcp", l.Addr().String())
+			Expect(err).NotTo(HaveOccurred())
+			server, err := l.Accept()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(server.Close()).To(Succeed()) // first, so that it is what lingers
+			Expect(client.Close()).To(Succeed())
+			Expect(l.Close()).To(Succeed())
+		}
+	})
+
 	It("come as an address, too", func() {
 		address, err := process.FreeAddress()
 		Expect(err).NotTo(HaveOccurred())

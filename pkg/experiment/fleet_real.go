@@ -204,7 +204,7 @@ func (f *realFleet) startApplication(p *realPod) (*process.Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding scaler's own program: %w", err)
 	}
-	ports, err := sidecar.FreePorts(1)
+	ports, err := process.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}

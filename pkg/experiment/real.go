@@ -92,7 +92,7 @@ func (r realPlace) host(ctx context.Context, w controlplane.HostWorkload, told f
 func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.Options),
 	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (controlplane.Token, error),
 ) (*sidecar.Sidecar, error) {
-	ports, err := sidecar.FreePorts(4)
+	ports, err := process.FreePorts(4)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -142,7 +143,7 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 			_, err := m.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			echo := controlplane.HostService{Namespace: "real", Name: "echo", Host: "echo.real.host", Port: 8080}
-			ports, err := sidecar.FreePorts(1)
+			ports, err := process.FreePorts(1)
 			Expect(err).NotTo(HaveOccurred())
 			server := controlplane.HostWorkload{
 				Namespace: "real", Name: "server", Account: "server", Address: "127.0.1.1",

@@ -44,7 +44,7 @@ var _ = Describe("a sidecar", func() {
 		group, err := process.OpenGroup(filepath.Join(GinkgoT().TempDir(), "group"), process.GroupOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(group.Stop)
-		ports, err := FreePorts(1)
+		ports, err := process.FreePorts(1)
 		Expect(err).NotTo(HaveOccurred())
 		dir := GinkgoT().TempDir()
 		opts = Options{
