@@ -157,13 +157,15 @@ func TestRequests(t *testing.T) {
 
 // What is forced leaves a doubt behind, and what has no interval another.
 func TestForcedLeavesDoubts(t *testing.T) {
-	w := strict()
+	w, busy := strict(), strict()
+	busy.saturation = 0.9
 	for _, c := range []struct {
 		name        string
 		runs        []record.Run
 		pods        int
 		about, want string
 	}{
+		{"saturated, once each", busy.runs(nil, 1, 200, 400), 800, rolloutCPU, "2 runs of 2 used all the same"},
 		{"two sizes", w.runs(nil, 3, 200, 400), 1600, "runs", "forced: 2 sizes were run, 3 are needed"},
 		{"no repeats", w.runs(nil, 1, 200, 400, 800), 1600, "runs", "forced: every size was run once"},
 		{"too far", w.runs(nil, 2, 200, 400, 800), 8000, "runs", "forced: more than 8 times the largest run, of 800 pods"},

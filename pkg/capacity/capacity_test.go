@@ -20,6 +20,7 @@ type world struct {
 	share         float64                 // standard deviation of a run's figures, of each
 	astray        float64                 // standard deviation of a size's, which all its runs share
 	queue         func(n float64) float64 // seconds that pushes wait; nil = none
+	late          float64                 // share by which rollouts take longer
 	saturation    float64
 }
 
@@ -75,7 +76,7 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2, Limits: limits},
 			Knobs:        record.Knobs{MTLS: w.mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[w.mode], Authz: "none"},
 		},
-		Phases:  []record.Phase{{Name: record.PhaseRollout, Seconds: noise(1.2 * pods / 25), EndedBy: record.EndedByConverged}},
+		Phases:  []record.Phase{{Name: record.PhaseRollout, Seconds: noise(1.2 * (1 + w.late) * pods / 25), EndedBy: record.EndedByConverged}},
 		Arrival: &record.Arrival{AchievedPerSecond: new(50.0)},
 		ControlPlane: &record.ByPhase[*record.Usage]{
 			Baseline: &record.Usage{HeapBytes: &record.Level{Mean: new(emptyHeap)}, MemoryBytes: &record.Level{Mean: new(emptyResident)}},
@@ -100,6 +101,7 @@ func (w world) runs(random *rand.Rand, repeats int, sizes ...int) []record.Run {
 			memory, cpu := w.memory, w.cpu
 			w.memory = func(n float64) float64 { return memory(n)*off + emptyResident*(off-1) }
 			w.cpu = func(n float64) float64 { return cpu(n) * off }
+			w.late = off - 1
 		}
 		for range repeats {
 			all = append(all, w.run(n, random))
@@ -156,20 +158,24 @@ func TestForecastsWithoutNoiseAreExact(t *testing.T) {
 // four sizes leave one degree of freedom, and it is a doubt.
 func TestIntervalsCover(t *testing.T) {
 	const experiments = 400
+	four := []int{200, 400, 600, 800}
 	for _, c := range []struct {
+		sizes         []int
 		share, astray float64
-		threeTerms    float64 // least that intervals hold of what has as many
+		least         float64 // that intervals hold
+		threeTerms    float64 // and of what has as many
 	}{
-		{0.04, 0, 0.9},
-		{0.04, 0.04, 0.75},
-		{0.01, 0.04, 0.72},
+		{four, 0.04, 0, 0.9, 0.9},
+		{four, 0.04, 0.04, 0.9, 0.75},
+		{four, 0.01, 0.04, 0.9, 0.72},
+		{[]int{200, 400, 800}, 0.01, 0.04, 0.8, 0.8}, // two terms leave one degree of freedom, too
 	} {
 		for _, w := range []world{permissive(), strict()} {
 			w.share, w.astray = c.share, c.astray
 			random := rand.New(rand.NewPCG(7, 1600))
 			inside, widths := map[string]int{}, map[string][]float64{}
 			for range experiments {
-				plan, err := Make(append(w.runs(random, 3, 200, 400, 600, 800), w.runs(random, 1, 1600)...), Options{Validate: true})
+				plan, err := Make(append(w.runs(random, 3, c.sizes...), w.runs(random, 1, 1600)...), Options{Validate: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,8 +193,8 @@ func TestIntervalsCover(t *testing.T) {
 				share := float64(inside[name]) / experiments
 				slices.Sort(widths[name])
 				width := widths[name][experiments/2]
-				t.Logf("%s, %v by run, %v by size: %s: %.3f within ±%.0f%% in the median", w.mode, c.share, c.astray, name, share, width*100)
-				least := 0.9
+				t.Logf("%s, %d sizes, %v by run, %v by size: %s: %.3f within ±%.0f%% in the median", w.mode, len(c.sizes), c.share, c.astray, name, share, width*100)
+				least := c.least
 				if name == rolloutCPU && w.mode == "permissive" {
 					least = c.threeTerms
 				}

@@ -121,6 +121,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 // pace is how much longer rollouts take than the limit that binds them does.
 type pace struct {
 	fit     stats.Fit
+	scatter // of runs about it
 	known   bool
 	arrival float64 // pods a second at the largest size
 }
@@ -154,20 +155,31 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
 	}
 	var x [][]float64
-	var y []float64
+	var y, pods []float64
 	var p pace
 	for _, r := range chosen {
 		m := meshOf(r, known)
 		if longest := m.times()[0].Seconds; longest > 0 {
-			x, y = append(x, []float64{longest}), append(y, *r.RolloutSeconds())
+			x, y, pods = append(x, []float64{longest}), append(y, *r.RolloutSeconds()), append(pods, float64(r.Spec.Pods))
 			p.arrival = m.arrival // of the last: runs are in order of size
 		}
 	}
 	var err error
 	p.fit, err = stats.LeastSquaresRelative(x, y, nil, confidence)
 	p.known = err == nil
-	if p.known && p.fit.Spare < 1 {
+	if !p.known {
+		return p
+	}
+	if p.fit.Spare < 1 {
 		s.doubt(rolloutTime, "no interval: one run only tells it")
+		return p
+	}
+	residuals := make([]residual, len(y))
+	for i := range y {
+		residuals[i] = residual{pods[i], y[i]/p.fit.At(x[i]) - 1}
+	}
+	if p.scatter = scattered(residuals, len(p.fit.Terms)); p.astray {
+		s.doubt(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))
 	}
 	return p
 }
@@ -186,7 +198,7 @@ func (p pace) at(m mesh) estimate {
 	if p.fit.Spare < 1 {
 		return estimate{value: value}
 	}
-	half := stats.Student(confidence, p.fit.Spare) * p.fit.Deviation(longest)
+	half := p.half(p.fit, longest)
 	up, down := 0.0, 0.0
 	if most := m.cpuMost; most > 0 {
 		likely := m.cpuSeconds

@@ -136,7 +136,7 @@ func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) 
 	switch {
 	case len(good) == len(all):
 		return s.runs, true
-	case len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
+	case len(sizesOf(good)) < 2, len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
 		s.doubt(f.name, "%s of %d used all the same: %s", worse, len(all), f.doubt)
 		return s.runs, false
 	default:

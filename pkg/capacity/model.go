@@ -185,7 +185,7 @@ func (f figure) model(seen []observation) (fitted, error) {
 		without, err := fit(terms, seen)
 		m, errShown := fit(slices.Insert(slices.Clone(terms), at, *f.shown), seen)
 		missed := err == nil && without.astray
-		if errShown == nil && m.impossible() < 0 && (f.shown.signed && missed || m.shows(at, missed)) {
+		if errShown == nil && m.impossible() < 0 && (f.shown.signed && missed && m.freedom >= 1 || m.shows(at, missed)) {
 			return m, nil
 		}
 	}
@@ -230,7 +230,11 @@ func fit(terms []term, seen []observation) (fitted, error) {
 		return fitted{}, err
 	}
 	m := fitted{terms: terms, Fit: least}
-	m.scatter = m.scattered(seen)
+	residuals := make([]residual, len(seen))
+	for i, o := range seen {
+		residuals[i] = residual{o.pods, (o.value/m.at(o.point) - 1) / o.spread}
+	}
+	m.scatter = scattered(residuals, len(terms))
 	return m, nil
 }
 
@@ -240,7 +244,7 @@ func (m fitted) forecast(p point) estimate {
 	if m.Spare < 1 {
 		return estimate{value: value}
 	}
-	half := m.half(p)
+	half := m.half(m.Fit, row(m.terms, p))
 	return estimate{value, max(0, value-half), value + half, true}
 }
 

@@ -22,10 +22,13 @@ type scatter struct {
 	repeats float64 // mean number of runs of a size
 }
 
-// scattered tests lack of fit (Draper and Smith, Applied Regression Analysis,
-// chapter 2): the residuals' squares are those of repeats about the mean of their
-// size, and the rest.
-func (m fitted) scattered(seen []observation) scatter {
+// residual is by how much of the line a run of so many pods is off it.
+type residual struct{ pods, off float64 }
+
+// scattered tests lack of fit of a line of so many terms (Draper and Smith, Applied
+// Regression Analysis, chapter 2): the residuals' squares are those of repeats about
+// the mean of their size, and the rest.
+func scattered(seen []residual, terms int) scatter {
 	type group struct{ sum, squares, n float64 }
 	groups := map[float64]*group{}
 	all := 0.0
@@ -35,9 +38,8 @@ func (m fitted) scattered(seen []observation) scatter {
 			g = &group{}
 			groups[o.pods] = g
 		}
-		off := (o.value/m.at(o.point) - 1) / o.spread
-		g.sum, g.squares, g.n = g.sum+off, g.squares+off*off, g.n+1
-		all += off * off
+		g.sum, g.squares, g.n = g.sum+o.off, g.squares+o.off*o.off, g.n+1
+		all += o.off * o.off
 	}
 	alone := 0.0
 	for _, pods := range slices.Sorted(maps.Keys(groups)) { // in one order: sums of floats depend on it
@@ -46,7 +48,7 @@ func (m fitted) scattered(seen []observation) scatter {
 	}
 	alone = max(0, alone) // rounding
 	own := len(seen) - len(groups)
-	s := scatter{freedom: len(groups) - len(m.terms), repeats: float64(len(seen)) / float64(len(groups))}
+	s := scatter{freedom: len(groups) - terms, repeats: float64(len(seen)) / float64(len(groups))}
 	if own < 1 || all < exact {
 		return s
 	}
@@ -60,19 +62,19 @@ func (m fitted) scattered(seen []observation) scatter {
 	return s
 }
 
-// half is half the width of the interval of one more run at p. Where sizes go
-// astray, coefficients are as uncertain as sizes leave them, and a run of a size not
-// yet seen is off by both its size's own error and its own.
-func (m fitted) half(p point) float64 {
-	x := row(m.terms, p)
-	deviation := m.Deviation(x)
-	if !m.astray {
-		return stats.Student(confidence, m.Spare) * deviation
+// half is half the width of the interval of one more run at x, the terms' values,
+// about a line whose residuals are relative. Where sizes go astray, coefficients are
+// as uncertain as sizes leave them, and a run of a size not yet seen is off by both
+// its size's own error and its own.
+func (s scatter) half(line stats.Fit, x []float64) float64 {
+	deviation := line.Deviation(x)
+	if !s.astray {
+		return stats.Student(confidence, line.Spare) * deviation
 	}
-	at := m.At(x)
-	line := math.Sqrt(max(0, deviation*deviation/(m.Sigma*m.Sigma)-at*at)) // of coefficients, for residuals of 1
-	own := (m.between + (m.repeats-1)*m.within) / m.repeats
-	return stats.Student(confidence, m.freedom) * math.Hypot(at*math.Sqrt(own), line*math.Sqrt(m.between))
+	at := line.At(x)
+	coefficients := math.Sqrt(max(0, deviation*deviation/(line.Sigma*line.Sigma)-at*at)) // for residuals of 1
+	own := (s.between + (s.repeats-1)*s.within) / s.repeats
+	return stats.Student(confidence, s.freedom) * math.Hypot(at*math.Sqrt(own), coefficients*math.Sqrt(s.between))
 }
 
 // shows says whether a term's interval does not hold zero. Where sizes go astray without
