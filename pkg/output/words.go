@@ -19,7 +19,7 @@ func Plain(s string) string {
 }
 
 var markdownEscapes = strings.NewReplacer(
-	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`, "~", `\~`)
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "~", `\~`)
 
 // Escaped is s, made Plain, as Markdown shows it unchanged.
 func Escaped(s string) string { return markdownEscapes.Replace(Plain(s)) }

@@ -43,7 +43,11 @@ func incomplete(runs []record.Run) []string {
 	var names []string
 	for i := range runs {
 		if runs[i].Status != record.StatusCompleted {
-			names = append(names, fmt.Sprintf("%s (%s, %s)", orAbsent(runs[i].Name), output.Many(runs[i].Spec.Pods, "pod"), orAbsent(string(runs[i].Status))))
+			about := orAbsent(string(runs[i].Status))
+			if pods := runs[i].Spec.Pods; pods > 0 { // else it ended before that was written
+				about = output.Many(pods, "pod") + ", " + about
+			}
+			names = append(names, fmt.Sprintf("%s (%s)", orAbsent(runs[i].Name), about))
 		}
 	}
 	if names == nil {
