@@ -157,34 +157,34 @@ func (s *StaticMesh) Change(ctx context.Context, change convergence.Change) erro
 
 // Dropped is how many pushes the server counts as not sent because of Faults.
 func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
-	return s.metric(ctx, "reference_xds_dropped_pushes_total")
-}
-
-// Waiting is how many subscriptions, of each sidecar one for each resource type,
-// wait for a change: when all are again, every push has been acknowledged and the
-// server has seen to that.
-func (s *StaticMesh) Waiting(ctx context.Context) (subscriptions int64, err error) {
-	return s.metric(ctx, "reference_xds_watches")
-}
-
-// metric is the sum of a metric's series.
-func (s *StaticMesh) metric(ctx context.Context, name string) (sum int64, err error) {
 	text, err := s.call(ctx, http.MethodGet, "metrics", nil)
 	if err != nil {
 		return 0, fmt.Errorf("reading the reference control plane's metrics: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
-		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if of, _, _ := strings.Cut(series, "{"); of != name {
-			continue
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "reference_xds_dropped_pushes_total{") {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the reference control plane's metrics: %q: %w", line, err)
+			}
+			pushes += int64(n)
 		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the reference control plane's metrics: %q: %w", line, err)
-		}
-		sum += int64(n)
 	}
-	return sum, nil
+	return pushes, nil
+}
+
+// Waiting is how many subscriptions, of each sidecar one for each resource type,
+// wait for a change: when all are again, every push has been acknowledged and the
+// server has seen to that. To ask costs next to nothing.
+func (s *StaticMesh) Waiting(ctx context.Context) (subscriptions int, err error) {
+	text, err := s.call(ctx, http.MethodGet, "watches", nil)
+	if err == nil {
+		subscriptions, err = strconv.Atoi(string(text))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("asking the reference control plane what it waits for: %w", err)
+	}
+	return subscriptions, nil
 }
 
 // call sends a request over the connection that is kept.

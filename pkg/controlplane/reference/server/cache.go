@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -54,20 +56,19 @@ func newCache(f *faults, c *counters) *cache {
 	for _, t := range served {
 		cache.watches[t] = map[*watch]struct{}{}
 	}
-	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "reference_xds_watches", Help: "Streams' subscriptions, one for each resource type, that wait for a change: those that have acknowledged what they were sent.",
-	}, cache.waiting))
 	return cache
 }
 
-// waiting is how many watches are open.
-func (c *cache) waiting() (watches float64) {
+// ServeHTTP tells how many watches are open: of each stream one for each type of
+// resource that it was not sent, or has acknowledged.
+func (c *cache) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	open := 0
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, t := range served {
-		watches += float64(len(c.watches[t]))
+		open += len(c.watches[t])
 	}
-	return watches
+	c.mu.Unlock()
+	_, _ = io.WriteString(w, strconv.Itoa(open)) // a client that has gone needs none
 }
 
 // pushBatch is how many streams are handed a push before they are given a

@@ -9,7 +9,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -124,17 +126,25 @@ var _ = Describe("the server", func() {
 					return p.metrics("# HELP reference_xds_streams Streams that are open.", "# TYPE reference_xds_streams gauge",
 						fmt.Sprintf("reference_xds_streams %d", n))
 				}
-				watches := func(n int) error {
-					return p.metrics("# HELP reference_xds_watches Streams' subscriptions, one for each resource type, that wait for a change: those that have acknowledged what they were sent.",
-						"# TYPE reference_xds_watches gauge", fmt.Sprintf("reference_xds_watches %d", n))
+				watches := func() (int, error) {
+					answer, err := http.Get("http://" + p.monitoring + "/watches")
+					if err != nil {
+						return 0, err
+					}
+					defer answer.Body.Close()
+					text, err := io.ReadAll(answer.Body)
+					if err != nil {
+						return 0, err
+					}
+					return strconv.Atoi(string(text))
 				}
 				Expect(streams(20)).To(Succeed())
-				Eventually(func() error { return watches(20 * len(served)) }).Should(Succeed())
+				Eventually(watches).Should(Equal(20 * len(served)))
 				for _, s := range all[:5] {
 					s.stop()
 				}
 				Eventually(func() error { return streams(15) }).Should(Succeed())
-				Eventually(func() error { return watches(15 * len(served)) }).Should(Succeed())
+				Eventually(watches).Should(Equal(15 * len(served)))
 			})
 		})
 	}
