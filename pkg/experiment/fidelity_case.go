@@ -42,7 +42,9 @@ func (r *fidelityRun) compare(ctx context.Context, which fidelityCase) (err erro
 		}},
 		{"breaking both streams", c.reconnect},
 	})
-	c.result.BytesRatio, _ = record.BytesRatio(c.result.Resources)
+	if ratio, known := record.BytesRatio(c.result.Resources); known {
+		c.result.BytesRatio = &ratio
+	}
 	c.result.Real, c.result.Simulated = startTimes(c.times[realSide]), startTimes(c.times[simulated])
 	c.result.Differences = c.seen.explained()
 	if err != nil {
@@ -174,11 +176,11 @@ func (c *fidelityComparison) change(ctx context.Context) (undo, error) {
 		if err := c.saySince(&past, &now); err != nil {
 			return changer.restore, err
 		}
-		c.result.Changes.Compared++
 		if now.late() && n < len(plan)-1 {
 			deferred++
 			continue
 		}
+		c.result.Changes.Compared += 1 + deferred
 		c.compareSaid(string(one.kind), now, &c.result.Changes, 1+deferred)
 		deferred = 0
 		past = now.after(past)

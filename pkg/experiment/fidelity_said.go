@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,10 +56,26 @@ func (s *said) excuse() string {
 	if same && slices.Equal(slices.DeleteFunc(slices.Clone(a), givesUp), slices.DeleteFunc(slices.Clone(b), givesUp)) {
 		return drainedApart
 	}
-	if !slices.Equal(s.responses[realSide], s.responses[simulated]) && slices.Equal(subscriptions(a), subscriptions(b)) && s.answered() {
+	if !slices.Equal(s.responses[realSide], s.responses[simulated]) && slices.Equal(subscriptions(a), subscriptions(b)) && s.toldAlike() && s.answered() {
 		return toldApart
 	}
 	return ""
+}
+
+// toldAlike reports whether both were told of the same resources in all, if in
+// another order, in other parts, or more than once.
+func (s *said) toldAlike() bool {
+	var told [2]map[string]bool
+	for side, responses := range s.responses {
+		told[side] = map[string]bool{}
+		for _, r := range responses {
+			words := strings.Fields(r)
+			for _, name := range words[1:] {
+				told[side][words[0]+" "+name] = true
+			}
+		}
+	}
+	return maps.Equal(told[realSide], told[simulated])
 }
 
 // answered reports whether each has acknowledged or refused as many responses as it

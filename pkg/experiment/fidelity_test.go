@@ -3,6 +3,7 @@ package experiment
 import (
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -88,12 +89,12 @@ func TestUnlike(t *testing.T) {
 func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		values []float64
-		want   record.Spread
+		want   *record.Spread
 	}{
-		{nil, record.Spread{}}, {[]float64{2}, record.Spread{Min: 2, Median: 2, Max: 2}},
-		{[]float64{4, 1, 2, 3}, record.Spread{Min: 1, Median: 2.5, Max: 4}}, {[]float64{9, 1, 2}, record.Spread{Min: 1, Median: 2, Max: 9}},
+		{nil, nil}, {[]float64{2}, &record.Spread{Min: 2, Median: 2, Max: 2}},
+		{[]float64{4, 1, 2, 3}, &record.Spread{Min: 1, Median: 2.5, Max: 4}}, {[]float64{9, 1, 2}, &record.Spread{Min: 1, Median: 2, Max: 9}},
 	} {
-		if got := spread(c.values); got != c.want {
+		if got := spread(c.values); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("spread is %+v, want %+v", got, c.want)
 		}
 	}
@@ -299,6 +300,9 @@ func TestSaid(t *testing.T) {
 		"the end of a draining": {"RDS -r;EDS ack a", "EDS ack a;RDS -r", "EDS a", "EDS a", false, drainedApart},
 		"no draining at all":    {"EDS ack a;LDS ack", "EDS ack a;RDS -r", "EDS a", "EDS a", false, ""},
 		"another order told":    {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, toldApart},
+		"in other parts":        {"CDS ack a b", "CDS ack a;CDS ack b", "CDS a b", "CDS a;CDS b", false, toldApart},
+		"something else told":   {"CDS ack a b", "CDS ack a", "CDS a b", "CDS a", false, ""},
+		"a removal not told":    {"CDS ack -a", "CDS ack a", "CDS -a", "CDS a", false, ""},
 		"silence":               {"CDS ack a;RDS ack r", "RDS ack r", "CDS a;RDS r", "RDS r;CDS a", false, ""},
 		"a refusal":             {"CDS ack a;RDS ack r", "RDS nack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, ""},
 		"the same told":         {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "CDS a;RDS r", false, ""},

@@ -21,21 +21,21 @@ var startFigures = []struct {
 	name  string // in the record
 	about string
 	value func(wiretap.Times) time.Duration
-	of    func(*record.StartTimes) *record.Spread
+	of    func(*record.StartTimes) **record.Spread
 	// longer says why the real one's is the longer one; "" if it ought not to be.
 	longer string
 }{
 	{
 		"firstConfiguration", "start: first configuration", func(t wiretap.Times) time.Duration { return t.First },
-		func(t *record.StartTimes) *record.Spread { return &t.First }, "",
+		func(t *record.StartTimes) **record.Spread { return &t.First }, "",
 	},
 	{
 		"completeConfiguration", "start: complete configuration", func(t wiretap.Times) time.Duration { return t.Complete },
-		func(t *record.StartTimes) *record.Spread { return &t.Complete }, ownWork,
+		func(t *record.StartTimes) **record.Spread { return &t.Complete }, ownWork,
 	},
 	{
 		"waiting", "start: waiting for istiod", func(t wiretap.Times) time.Duration { return t.Complete - t.Own },
-		func(t *record.StartTimes) *record.Spread { return &t.Waiting }, "",
+		func(t *record.StartTimes) **record.Spread { return &t.Waiting }, "",
 	},
 }
 
@@ -59,6 +59,10 @@ func (r *fidelityRun) judgeTimes() {
 			p = append(p, one)
 		}
 	}
+	if len(p) == 0 {
+		r.result.TimesNotJudged = "no case made all its starts"
+		return
+	}
 	if wanted := startsWanted(len(p)); r.spec.Starts < wanted {
 		r.result.TimesNotJudged = fmt.Sprintf("--starts %d cannot tell %d times apart with %.0f %% confidence: %d can",
 			r.spec.Starts, len(p), 100*(1-timeAlpha), wanted)
@@ -70,7 +74,7 @@ func (r *fidelityRun) judgeTimes() {
 		if corrected > timeAlpha {
 			continue
 		}
-		real, fake := f.of(&c.Real), f.of(&c.Simulated)
+		real, fake := *f.of(&c.Real), *f.of(&c.Simulated)
 		d := record.Difference{About: f.about, Real: spreadText(*real), Simulated: spreadText(*fake), Count: 1}
 		if real.Median > fake.Median {
 			d.Explained = f.longer
@@ -110,11 +114,11 @@ func secondsOf(all []wiretap.Times, value func(wiretap.Times) time.Duration) []f
 	return seconds
 }
 
-// spread is zero for no values.
-func spread(values []float64) record.Spread {
+// spread is nil for no values.
+func spread(values []float64) *record.Spread {
 	if len(values) == 0 {
-		return record.Spread{}
+		return nil
 	}
 	slices.Sort(values)
-	return record.Spread{Min: values[0], Median: (values[(len(values)-1)/2] + values[len(values)/2]) / 2, Max: values[len(values)-1]}
+	return &record.Spread{Min: values[0], Median: (values[(len(values)-1)/2] + values[len(values)/2]) / 2, Max: values[len(values)-1]}
 }

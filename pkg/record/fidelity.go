@@ -38,7 +38,7 @@ type FidelityCase struct {
 	// Resources are what both hold after the last of them, by type.
 	Resources map[string]HeldResources `json:"resources"`
 	// BytesRatio is simulated over real, of all resources held.
-	BytesRatio float64 `json:"bytesRatio"`
+	BytesRatio *float64 `json:"bytesRatio,omitempty"`
 	// Real and Simulated are the times of the starts.
 	Real      StartTimes `json:"real"`
 	Simulated StartTimes `json:"simulated"`
@@ -96,11 +96,11 @@ func BytesRatio(types map[string]HeldResources) (ratio float64, known bool) {
 // StartTimes are the times of one side's starts, from the first request on.
 // Times are in seconds.
 type StartTimes struct {
-	First    Spread `json:"firstConfiguration"`    // to the first response
-	Complete Spread `json:"completeConfiguration"` // to the last acknowledgement
+	First    *Spread `json:"firstConfiguration,omitempty"`    // to the first response
+	Complete *Spread `json:"completeConfiguration,omitempty"` // to the last acknowledgement
 	// Waiting is the part of Complete in which the control plane's answer was
 	// waited for; the rest is the proxy's own doing.
-	Waiting Spread `json:"waiting"`
+	Waiting *Spread `json:"waiting,omitempty"`
 }
 
 // Spread is what a few measurements of one thing gave.

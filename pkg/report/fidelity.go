@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -19,7 +20,7 @@ func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated sidecar beside a real one",
 		facts: []fact{
-			{"status", string(f.Status)},
+			{"status", strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", ")},
 			measuredOn(f.Machine),
 			{"scaler", f.Scaler},
 			{"control plane", f.ControlPlane},
@@ -72,6 +73,8 @@ func differenceRows(f *record.Fidelity) [][]string {
 		for _, d := range c.Differences {
 			if why := d.Explained; why == "" {
 				rows = append(rows, []string{c.Name + ": " + d.About, shortened(d.Real), shortened(d.Simulated), "no"})
+			} else if strings.HasPrefix(d.About, "start: ") { // each case has times of its own
+				rows = append(rows, []string{c.Name + ": " + d.About, shortened(d.Real), shortened(d.Simulated), why})
 			} else if !seen[d.About+why] {
 				seen[d.About+why] = true
 				rows = append(rows, []string{d.About, shortened(d.Real), shortened(d.Simulated), why})
@@ -136,8 +139,8 @@ func sameness(s record.Sameness) string {
 }
 
 // startSpread is a median with the range around it.
-func startSpread(s record.Spread) string {
-	if s == (record.Spread{}) {
+func startSpread(s *record.Spread) string {
+	if s == nil {
 		return absent
 	}
 	return fmt.Sprintf("%s (%s to %s)", seconds(&s.Median), seconds(&s.Min), seconds(&s.Max))

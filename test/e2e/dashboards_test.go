@@ -49,6 +49,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 		before = sums(where.out)
 		session = where.start("dashboards", "serve", "--no-grafana", where.out)
 		Eventually(session.Err).Should(gbytes.Say("ctrl-C ends it"))
+		Eventually(session.Out).Should(gbytes.Say("/d/scaler-control-plane")) // the last line, of another pipe
 		address = regexp.MustCompile(`prometheus +(http\S+)`).FindStringSubmatch(string(session.Out.Contents()))[1]
 		for _, run := range runs {
 			for _, phase := range run.Phases {

@@ -36,7 +36,7 @@ var _ = Describe("a simulated sidecar beside a real Envoy", func() {
 					Expect(held.SameNames()).To(BeTrue(), "%s %s: %+v", c.Name, kind, held)
 				}
 			}
-			Expect(c.BytesRatio).To(BeNumerically("~", 1, 0.02), c.Name)
+			Expect(*c.BytesRatio).To(BeNumerically("~", 1, 0.02), c.Name)
 			Expect(c.Differences).To(HaveEach(HaveField("Explained", Not(BeEmpty()))), c.Name)
 		}
 		where.expectNothingLeft(nil)
