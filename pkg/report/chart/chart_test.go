@@ -53,6 +53,16 @@ func TestScales(t *testing.T) {
 	}
 }
 
+// A tick beyond the end would be drawn at the end, and say of it what it is not.
+func TestAxisThatEndsHasNoTicksBeyond(t *testing.T) {
+	for end, want := range map[float64][]float64{226: {0, 100, 200}, 200: {0, 50, 100, 150, 200}, 0: {0, 0.5, 1}} {
+		s := Axis{}.over([]float64{0, end})
+		if s.endAt(end); !slices.Equal(s.ticks, want) {
+			t.Errorf("an axis that ends at %v has ticks at %v: want %v", end, s.ticks, want)
+		}
+	}
+}
+
 func TestPercentilesTakeTheirRoom(t *testing.T) {
 	s := Axis{Kind: Percentile}.over([]float64{0.999})
 	for want, q := range map[float64]float64{0: 0, 1.0 / 3: 0.9, 2.0 / 3: 0.99, 1: 0.999} {

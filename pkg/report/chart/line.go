@@ -55,7 +55,7 @@ func (l Lines) HTML() (template.HTML, error) {
 	}
 	x, y := l.X.over(xs), l.Y.over(ys)
 	if l.X.Kind == Linear {
-		x.high = largest(xs) // a time line ends where time did
+		x.endAt(largest(xs)) // a time line ends where time did
 	}
 	v.bands(l.Bands, x)
 	v.vertical(y)

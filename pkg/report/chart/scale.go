@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Kind is how an axis maps values to places.
 type Kind int
@@ -72,6 +75,15 @@ func linearScale(most float64) scale {
 		s.ticks = append(s.ticks, float64(i)*step)
 	}
 	return s
+}
+
+// endAt has the axis end at a value below its last tick, and no ticks beyond it.
+func (s *scale) endAt(v float64) {
+	if !(v > 0) {
+		return
+	}
+	s.high = v
+	s.ticks = slices.DeleteFunc(s.ticks, func(t float64) bool { return t > v*(1+1e-9) })
 }
 
 // niceStep is the least of 1, 2 and 5 times a power of ten that is not below v.

@@ -37,7 +37,7 @@ func (s Spans) HTML() (template.HTML, error) {
 		ends = append(ends, span.To)
 	}
 	x := s.X.over(ends)
-	x.high = largest(ends)
+	x.endAt(largest(ends))
 	v.horizontal(x)
 	tall := spanRoom * float64(len(s.Spans))
 	v.stretch(tall)
