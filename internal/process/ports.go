@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,9 +36,9 @@ func FreeAddress() (string, error) {
 // outgoing connections: of those a run makes thousands, and any of them might
 // take a port before the program that it is meant for.
 //
-// They are reserved for whoever is started to listen on them: no other FreePorts
-// of any process gives them away, which may be seconds before they are listened on,
-// until this process ends or has drawn mostReserved others.
+// They are reserved for whoever is started to listen on them: for reservedFor no
+// other FreePorts of any process gives them away, unless this process ends before or
+// draws mostReserved others.
 func FreePorts(n int) ([]int, error) {
 	below := 32768 // the kernel's default
 	if text, err := os.ReadFile(portRange); err == nil {
@@ -62,14 +63,22 @@ func FreePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("choosing free ports: %d of %d found between %d and %d", len(ports), n, lowestPort, below)
 }
 
-// mostReserved is how many ports are reserved at a time: many more than are chosen
-// before those that were chosen first are listened on.
-const mostReserved = 1000
+// A port is chosen seconds before it is listened on, which reservedFor is well above;
+// mostReserved is many more than are chosen meanwhile.
+const (
+	reservedFor  = 2 * time.Minute
+	mostReserved = 1000
+)
 
 // reserved are sockets that are bound to ports and do not listen.
 type reserved struct {
 	mu      sync.Mutex
-	sockets []int // the oldest first
+	sockets []reservation // the oldest first
+}
+
+type reservation struct {
+	socket int
+	since  time.Time
 }
 
 var reservations reserved
@@ -79,22 +88,48 @@ var reservations reserved
 // reuse it, as servers do that listen (socket(7), SO_REUSEADDR): those get it, but
 // not another add.
 func (r *reserved) add(port int) error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	err = unix.Bind(socket, &unix.SockaddrInet4{Port: port})
+	socket, err := bound(port)
 	if err == nil {
 		err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err != nil {
-		return errors.Join(err, unix.Close(socket))
+		return err
 	}
+	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sockets = append(r.sockets, socket); len(r.sockets) > mostReserved {
-		err = unix.Close(r.sockets[0])
+	r.sockets = append(r.sockets, reservation{socket, now})
+	for len(r.sockets) > mostReserved || now.Sub(r.sockets[0].since) > reservedFor {
+		err = errors.Join(err, unix.Close(r.sockets[0].socket))
 		r.sockets = r.sockets[1:]
 	}
 	return err
+}
+
+// bound returns a socket that has a port at all addresses, of IPv6 too where there
+// is that.
+func bound(port int) (socket int, err error) {
+	for _, family := range []struct {
+		number  int
+		address unix.Sockaddr
+	}{{unix.AF_INET6, &unix.SockaddrInet6{Port: port}}, {unix.AF_INET, &unix.SockaddrInet4{Port: port}}} {
+		socket, err = unix.Socket(family.number, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		if family.number == unix.AF_INET6 {
+			err = unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		}
+		if err == nil {
+			err = unix.Bind(socket, family.address)
+		}
+		if err == nil {
+			return socket, nil
+		}
+		err = errors.Join(err, unix.Close(socket))
+		if errors.Is(err, unix.EADDRINUSE) || errors.Is(err, unix.EACCES) {
+			return 0, err
+		}
+	}
+	return 0, err
 }

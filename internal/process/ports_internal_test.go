@@ -2,23 +2,43 @@ package process
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // What is reserved, or listened on at any address, is not reserved again.
 func TestReservedOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	for _, address := range []string{"127.0.0.1", "[::1]", ""} {
+		t.Run(address, func(t *testing.T) { testReservedOnce(t, address) })
+	}
+}
+
+func testReservedOnce(t *testing.T, address string) {
+	// Not of those that the kernel gives to the connections of other tests.
+	l, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Skip("there is no such address: " + err.Error())
+	}
+	l.Close()
+	port := 0
+	for range portTries {
+		port = lowestPort + rand.IntN(lowestPort)
+		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", address, port)); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
 	var r reserved
 	defer func() {
-		for _, socket := range r.sockets {
-			_ = unix.Close(socket)
+		for _, one := range r.sockets {
+			_ = unix.Close(one.socket)
 		}
 	}()
 	if err := r.add(port); !errors.Is(err, unix.EADDRINUSE) {
@@ -35,5 +55,22 @@ func TestReservedOnce(t *testing.T) {
 	}
 	if len(r.sockets) != 1 {
 		t.Errorf("%d sockets are held: want 1", len(r.sockets))
+	}
+	if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", address, port)); err != nil {
+		t.Fatalf("what is reserved cannot be listened on: %v", err)
+	}
+	defer l.Close()
+	r.sockets[0].since = time.Now().Add(-2 * reservedFor)
+	other, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err = r.add(other[0] + 1); errors.Is(err, unix.EADDRINUSE); err = r.add(other[0] + 1) {
+		if other, err = FreePorts(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != nil || len(r.sockets) != 1 {
+		t.Errorf("%d sockets are held after a reservation grew old (%v): want 1", len(r.sockets), err)
 	}
 }

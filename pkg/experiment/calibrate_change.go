@@ -3,7 +3,6 @@ package experiment
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -26,14 +25,13 @@ func (c *calibration) change(ctx context.Context) error {
 	plan := planned(c.server.Endpoints(), c.spec.Changes)
 	c.point.Latencies.Push = map[record.ChangeKind]*record.Latency{}
 	c.point.Latencies.Propagation = map[record.ChangeKind]record.Propagation{}
-	waiting, err := c.server.Waiting(ctx)
-	if err != nil {
+	if err := c.acknowledged(ctx); err != nil {
 		return err
 	}
 	for _, kind := range changeKinds {
 		h := changing{stats.NewHistogram(), stats.NewHistogram(), stats.NewHistogram()}
 		for _, one := range plan[kind] {
-			if err := c.changeOnce(ctx, one, h, waiting); err != nil {
+			if err := c.changeOnce(ctx, one, h); err != nil {
 				return err
 			}
 		}
@@ -46,10 +44,9 @@ func (c *calibration) change(ctx context.Context) error {
 }
 
 // changeOnce makes one change and waits until every sidecar has it, or the time
-// is over, and then until the server, of whose subscriptions so many wait when
-// nothing happens, has seen to the acknowledgements: the next change would stand
-// behind them.
-func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h changing, waiting int) error {
+// is over, and then until the server has seen to the acknowledgements: the next
+// change would stand behind them.
+func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h changing) error {
 	following := c.fleet.tracker.Follow(ch, c.fleet.ids)
 	begin, err := c.sampler.Edge()
 	if err != nil {
@@ -77,7 +74,7 @@ func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h c
 	if err != nil {
 		return err
 	}
-	if err := c.acknowledged(ctx, waiting); err != nil {
+	if err := c.acknowledged(ctx); err != nil {
 		return err
 	}
 	acknowledged, err := c.sampler.Edge()
@@ -104,34 +101,19 @@ func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h c
 	return nil
 }
 
-// acknowledgePoll is how often the server is asked what it waits for, and
-// acknowledgePatience how long acknowledgements may take, which is no part of
+// acknowledgePatience is how long acknowledgements may take, which is no part of
 // what is measured: those of a change that came late come later.
-const (
-	acknowledgePoll     = 10 * time.Millisecond
-	acknowledgePatience = time.Minute
-)
+const acknowledgePatience = time.Minute
 
-// acknowledged returns when so many subscriptions wait for a change.
-func (c *calibration) acknowledged(ctx context.Context, waiting int) error {
-	patience := c.spec.Delay + acknowledgePatience
-	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not all of %d subscriptions were up to date %v after a change", waiting, patience))
+// acknowledged returns when every sidecar has acknowledged what it was sent.
+func (c *calibration) acknowledged(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, c.spec.Delay+acknowledgePatience)
 	defer cancel()
-	for {
-		now, err := c.server.Waiting(limited)
-		if err == nil && now >= waiting {
-			return nil
-		}
-		if err == nil {
-			err = until(limited, time.Now().Add(acknowledgePoll))
-		}
-		if limited.Err() != nil {
-			return context.Cause(limited)
-		}
-		if err != nil {
-			return err
-		}
+	err := c.server.Acknowledged(limited)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	return err
 }
 
 // planned are the changes to make: each of an endpoint that no other touches, as

@@ -11,7 +11,8 @@ import (
 // entries: that is no part of it, and istiod as it is released writes them in
 // another order each time (vtprotobuf). Envoy compares resources by such a hash and
 // leaves one as it is that says the same (source/common/protobuf/deterministic_hash.cc).
-// Of what an Any holds, what is of no known type is hashed as it stands.
+// Of what an Any holds, what is of no known type is hashed as it stands. The keys of a
+// map are taken to differ, as they do in whatever was marshalled from a map.
 func (s *shape) digest(seed maphash.Seed, b []byte) uint64 {
 	switch {
 	case s == nil || !s.mapped:

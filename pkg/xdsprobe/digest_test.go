@@ -3,6 +3,7 @@ package xdsprobe
 import (
 	"fmt"
 	"hash/maphash"
+	"runtime"
 	"testing"
 
 	udpav1 "github.com/cncf/xds/go/udpa/type/v1"
@@ -181,18 +182,24 @@ func TestStoreKnowsNotAllSpellings(t *testing.T) {
 		t.Fatalf("%d spellings: want more than %d", len(all), maxSpellings)
 	}
 	store := NewStore()
+	var held *Resource // or it would be garbage
 	for _, b := range append(all, all...) {
-		if _, err := store.resource(convergence.CDS, &body{present: true, resource: packed{value: b}}); err != nil {
+		r, err := store.resource(convergence.CDS, &body{present: true, resource: packed{value: b}})
+		if err != nil {
 			t.Fatal(err)
 		}
+		held = r
 	}
 	known := 0
 	for i := range store.spelled {
+		store.spelled[i].mu.RLock()
 		known += len(store.spelled[i].resources)
+		store.spelled[i].mu.RUnlock()
 	}
 	if store.Len() != 1 || known != maxSpellings {
 		t.Errorf("%d resources of %d spellings: want 1 of %d", store.Len(), known, maxSpellings)
 	}
+	runtime.KeepAlive(held)
 }
 
 // The digest of any message is that of every spelling of it.

@@ -13,8 +13,10 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
@@ -52,8 +54,8 @@ type shapes struct {
 	sotw, delta, resource               *shape
 
 	// packed are the messages that may stand in a google.protobuf.Any and hold
-	// maps, by type URL: those that istiod sends, and that the reference control
-	// plane does. Istio's own (stats.PluginConfig) are not among them.
+	// maps, by type URL: those of Envoy that istiod sends, and that the reference
+	// control plane does. Istio's own (stats.PluginConfig) are not among them.
 	packed map[string]*shape
 }
 
@@ -83,7 +85,7 @@ var known = sync.OnceValue(func() *shapes {
 	}
 	for _, m := range []proto.Message{
 		&hcmv3.HttpConnectionManager{}, &tcpproxyv3.TcpProxy{}, &networkrbacv3.RBAC{},
-		&httprbacv3.RBAC{}, &faultv3.HTTPFault{}, &routerv3.Router{}, &corev3.TypedExtensionConfig{},
+		&httprbacv3.RBAC{}, &faultv3.HTTPFault{}, &routerv3.Router{}, &jwtv3.JwtAuthentication{}, &wasmv3.Wasm{}, &corev3.TypedExtensionConfig{},
 		&httpv3.HttpProtocolOptions{}, &tlsv3.DownstreamTlsContext{}, &tlsv3.UpstreamTlsContext{},
 		&filev3.FileAccessLog{}, &udpav1.TypedStruct{}, &xdsv3.TypedStruct{},
 	} {

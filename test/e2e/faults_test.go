@@ -19,7 +19,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-var _ = Describe("a control plane that is killed in mid-rollout", func() {
+// Serial: it must be killed before the rollout is over.
+var _ = Describe("a control plane that is killed in mid-rollout", Serial, func() {
 	It("is started again once, and the run is measured through", func() {
 		const pods = 60
 		where := newPlace()

@@ -33,7 +33,8 @@ func statuses(runs []record.Run) (all []string) {
 	return all
 }
 
-var _ = Describe("a ladder of both modes", Ordered, func() {
+// Serial: how fast pods came is compared.
+var _ = Describe("a ladder of both modes", Ordered, Serial, func() {
 	const pods = 30
 	var (
 		where              place

@@ -173,18 +173,13 @@ func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
 	return pushes, nil
 }
 
-// Waiting is how many subscriptions, of each sidecar one for each resource type,
-// wait for a change: when all are again, every push has been acknowledged and the
-// server has seen to that. To ask costs next to nothing.
-func (s *StaticMesh) Waiting(ctx context.Context) (subscriptions int, err error) {
-	text, err := s.call(ctx, http.MethodGet, "watches", nil)
-	if err == nil {
-		subscriptions, err = strconv.Atoi(string(text))
+// Acknowledged returns when a sidecar of every pod has acknowledged whatever it was
+// sent, of every type of resource, and the server has seen to that.
+func (s *StaticMesh) Acknowledged(ctx context.Context) error {
+	if _, err := s.call(ctx, http.MethodGet, "acknowledged?sidecars="+strconv.Itoa(s.control.size.Pods), nil); err != nil {
+		return fmt.Errorf("waiting for all sidecars to acknowledge: %w", err)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("asking the reference control plane what it waits for: %w", err)
-	}
-	return subscriptions, nil
+	return nil
 }
 
 // call sends a request over the connection that is kept.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -38,6 +37,8 @@ type cache struct {
 	listener view
 	byName   map[convergence.Type]set // load assignments and route configurations
 	watches  map[convergence.Type]map[*watch]struct{}
+	awaited  int           // watches
+	reached  chan struct{} // closed when there are as many; nil = nobody waits
 }
 
 var _ cachev3.Cache = (*cache)(nil)
@@ -59,16 +60,40 @@ func newCache(f *faults, c *counters) *cache {
 	return cache
 }
 
-// ServeHTTP tells how many watches are open: of each stream one for each type of
-// resource that it was not sent, or has acknowledged.
-func (c *cache) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	open := 0
+// ServeHTTP answers GET /acknowledged?sidecars=N when so many streams have a watch
+// for each type of resource: they have acknowledged whatever they were sent, and
+// that has been seen to. So waiting for it takes one request; one at a time may wait.
+func (c *cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	sidecars, err := strconv.Atoi(r.URL.Query().Get("sidecars"))
+	if err != nil || sidecars < 0 {
+		http.Error(w, fmt.Sprintf("parsing sidecars %q: want a number", r.URL.Query().Get("sidecars")), http.StatusBadRequest)
+		return
+	}
 	c.mu.Lock()
+	c.awaited, c.reached = sidecars*len(served), make(chan struct{})
+	reached := c.reached
+	c.tellReached()
+	c.mu.Unlock()
+	select {
+	case <-reached:
+	case <-r.Context().Done():
+	}
+}
+
+// tellReached closes reached if as many watches are open as are awaited. The caller
+// holds mu.
+func (c *cache) tellReached() {
+	if c.reached == nil {
+		return
+	}
+	open := 0
 	for _, t := range served {
 		open += len(c.watches[t])
 	}
-	c.mu.Unlock()
-	_, _ = io.WriteString(w, strconv.Itoa(open)) // a client that has gone needs none
+	if open >= c.awaited {
+		close(c.reached)
+		c.reached = nil
+	}
 }
 
 // pushBatch is how many streams are handed a push before they are given a
@@ -221,6 +246,7 @@ func (c *cache) create(w *watch, must, asked bool) (cancel func()) {
 	default:
 		c.watches[w.kind][w] = struct{}{}
 	}
+	c.tellReached()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	var ready atomic.Bool
 	handler := newMonitoring(o.Authority, count, faults, &ready)
 	follow := newSource(o, cache, count).run
-	handler.Handle("GET /watches", cache)
+	handler.Handle("GET /acknowledged", cache)
 	if o.Static != nil {
 		fixed := newStatic(*o.Static, cache, count)
 		handler.Handle("POST /endpoint", fixed)

@@ -9,9 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -126,25 +124,24 @@ var _ = Describe("the server", func() {
 					return p.metrics("# HELP reference_xds_streams Streams that are open.", "# TYPE reference_xds_streams gauge",
 						fmt.Sprintf("reference_xds_streams %d", n))
 				}
-				watches := func() (int, error) {
-					answer, err := http.Get("http://" + p.monitoring + "/watches")
-					if err != nil {
-						return 0, err
+				acknowledged := func(sidecars int, patience time.Duration) error {
+					client := http.Client{Timeout: patience}
+					defer client.CloseIdleConnections()
+					answer, err := client.Get(fmt.Sprintf("http://%s/acknowledged?sidecars=%d", p.monitoring, sidecars))
+					if err == nil {
+						err = answer.Body.Close()
 					}
-					defer answer.Body.Close()
-					text, err := io.ReadAll(answer.Body)
-					if err != nil {
-						return 0, err
-					}
-					return strconv.Atoi(string(text))
+					return err
 				}
 				Expect(streams(20)).To(Succeed())
-				Eventually(watches).Should(Equal(20 * len(served)))
+				Expect(acknowledged(20, 20*time.Second)).To(Succeed())
+				Expect(acknowledged(21, 50*time.Millisecond)).NotTo(Succeed(), "there are 20")
 				for _, s := range all[:5] {
 					s.stop()
 				}
 				Eventually(func() error { return streams(15) }).Should(Succeed())
-				Eventually(watches).Should(Equal(15 * len(served)))
+				Expect(acknowledged(15, 20*time.Second)).To(Succeed())
+				Expect(acknowledged(16, 50*time.Millisecond)).NotTo(Succeed(), "15 are left")
 			})
 		})
 	}
