@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"path/filepath"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,8 +56,14 @@ var _ = Describe("probes", func() {
 		where.reach(session, record.PhaseProbe)
 		changes := where.virtualServices(ctx)
 		added := next(ctx, changes, watch.Added)
+		// The API server must not go before it has told of the deletion: scaler ends
+		// Prometheus first, and waits while that does nothing.
+		recorder := where.child("prometheus")
+		Expect(syscall.Kill(recorder, syscall.SIGSTOP)).To(Succeed())
+		DeferCleanup(func() { _ = syscall.Kill(recorder, syscall.SIGCONT) }) // it may have ended
 		interrupt(session)
 		Expect(next(ctx, changes, watch.Deleted)).To(Equal(added))
+		Expect(syscall.Kill(recorder, syscall.SIGCONT)).To(Succeed())
 		Expect(wait(session)).To(Equal(exitInterrupted))
 		where.expectNothingLeft(nil)
 	})
