@@ -57,7 +57,7 @@ type rolloutRun struct {
 	lag       *stats.Histogram // how late scaler itself ran while rolling out
 	probeLag  *stats.Histogram // and while changes were followed
 	holdings  holdings         // of the sidecars when converged
-	live      *float64         // bytes of the control plane's heap after a collection at the end of steady; nil = not known
+	live      *float64         // bytes of the control plane's heap after two collections at the end of steady; nil = not known
 
 	completed bool          // all phases were done
 	restarted atomic.Bool   // the control plane was

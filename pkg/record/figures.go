@@ -42,7 +42,7 @@ type Level struct {
 	Mean *float64 `json:"mean,omitempty"`
 	Peak *float64 `json:"peak,omitempty"`
 	End  *float64 `json:"end,omitempty"`
-	// Collected is of a live heap after a collection that scaler asked for at
+	// Collected is of a live heap after two collections that scaler asked for at
 	// once after the phase; absent where a program cannot be asked.
 	Collected *float64 `json:"collected,omitempty"`
 }

@@ -108,7 +108,7 @@ type heapFigure struct {
 	after string // what that is after, in words
 }
 
-// liveHeap is what a collection left that was asked for after steady, where every run
+// liveHeap is what collections left that were asked for after steady, where every run
 // has that: what the last one of its own found may be of the rollout.
 func liveHeap(runs []*record.Run) heapFigure {
 	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
