@@ -184,10 +184,11 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	return p
 }
 
-// calm says whether a run's rollout is known not to have been saturated.
+// calm says whether a run's rollout is known not to have been saturated: neither did
+// threads wait for processors, nor what they work at for threads.
 func calm(r *record.Run) bool {
 	share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r)
-	return share != nil && *share <= record.Saturated
+	return share != nil && *share <= record.Saturated && !r.AtLimit(record.PhaseRollout)
 }
 
 // at is the rollout time of a mesh, with what the factor leaves open and, where

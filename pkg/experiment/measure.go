@@ -81,6 +81,9 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		heap.Collected = r.live
 	}
 	r.doubtUsage("controlPlane."+string(w.name), usage)
+	if s := usage.Saturation; r.record.AtLimit(w.name) && (s == nil || *s <= record.Saturated) {
+		r.warn("controlPlane."+string(w.name), limitText, usage.CoresPeak, r.record.Environment.ControlPlane.GOMAXPROCS)
+	}
 	for _, c := range r.cluster.Components() {
 		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)
 		if err != nil {
@@ -161,6 +164,8 @@ func usageOf(u recorder.Usage) *record.Usage {
 }
 
 const saturatedText = record.SaturatedText + "up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand"
+
+const limitText = "used %.2f cores in its busiest second, and its GOMAXPROCS is %d: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand"
 
 // waitingCluster is the program of the cluster that waited for processors for the
 // greatest share of a phase; "" where none did for long, and where the control plane

@@ -22,6 +22,24 @@ const (
 	SaturatedText = "saturated for "
 )
 
+// atLimit is the share of what a program may use from which on it is at its limit.
+const atLimit = 0.95
+
+// AtLimit says whether the control plane used, in the busiest second of a phase,
+// nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
+// them then waits within it: no thread does, and Saturation does not tell.
+func (r *Run) AtLimit(phase PhaseName) bool {
+	source := r.Environment.ControlPlane
+	if r.ControlPlane == nil || source.GOMAXPROCS == 0 {
+		return false
+	}
+	at := r.ControlPlane.At(phase)
+	if at == nil || *at == nil || (*at).Cores == nil || (*at).Cores.Peak == nil {
+		return false
+	}
+	return *(*at).Cores.Peak >= atLimit*float64(source.GOMAXPROCS*max(1, source.Replicas))
+}
+
 // MissedText is how a warning says of how many scrapes of a program how many were
 // missed.
 const MissedText = "%d of %d scrapes of %s were missed"

@@ -55,3 +55,29 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+func TestAtLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		gomaxprocs, replicas int
+		peak                 *float64
+		want                 bool
+	}{
+		"below":                   {2, 1, new(1.89), false},
+		"near enough":             {2, 1, new(1.9), true},
+		"of several replicas":     {1, 3, new(1.9), false},
+		"all of several replicas": {1, 3, new(2.9), true},
+		"of an unknown limit":     {0, 0, new(64.0), false},
+		"nobody looked":           {2, 1, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := Run{ControlPlane: &ByPhase[*Usage]{Rollout: &Usage{Cores: &Level{Peak: test.peak}}}}
+			run.Environment.ControlPlane = ControlPlaneSource{GOMAXPROCS: test.gomaxprocs, Replicas: test.replicas}
+			if got := run.AtLimit(PhaseRollout); got != test.want {
+				t.Errorf("at its limit: %v, want %v", got, test.want)
+			}
+			if run.AtLimit(PhaseSteady) || run.AtLimit(PhaseSettle) {
+				t.Error("so it is in phases without figures")
+			}
+		})
+	}
+}
