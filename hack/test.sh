@@ -45,6 +45,7 @@ concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlp
 suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u | grep -vFx ./test/e2e)
 
 step go vet -tags e2e ./... # no file has a tag that excludes e2e
+step go -C hack/opinions vet ./...
 step formatted
 step go test ./...
 # shellcheck disable=SC2086

@@ -1,0 +1,300 @@
+// Command opinions holds scaler's load generator against two that are well known:
+// vegeta and fortio. All three send the same requests at the same rate to one
+// echo server, which is a process of its own, and take turns in short rounds; what
+// each says of the latency is printed with its interval, and with the difference
+// to what scaler's says where that can be told from noise.
+//
+// It is a module of its own, so that nobody who builds scaler fetches the other
+// two:
+//
+//	go -C hack/opinions run . -rate 500 -duration 10s -rounds 6
+//
+// Where nothing stalls the three must agree, but for what their own clients take.
+// Where something stalls they must not: vegeta counts from when a worker took a
+// request up, fortio from when a connection sent it, and scaler from when it was
+// due.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"fortio.org/fortio/fhttp"
+	"fortio.org/fortio/periodic"
+	"fortio.org/log"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/output"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "opinions:", err)
+		os.Exit(1)
+	}
+}
+
+// serve, as the only argument, is the echo server: it prints its address and
+// ends with its input.
+const serve = "serve"
+
+// quantiles are what is compared. The maximum is printed and not compared: one
+// request in ten seconds says nothing of a generator.
+var quantiles = []struct {
+	name string
+	of   func(opinion) float64
+}{
+	{"p50", func(o opinion) float64 { return o.p50 }},
+	{"p90", func(o opinion) float64 { return o.p90 }},
+	{"p99", func(o opinion) float64 { return o.p99 }},
+}
+
+// opinion is what a generator says of one round, times in seconds.
+type opinion struct {
+	p50, p90, p99, max float64
+	sent, failed       int64
+}
+
+// plan is what a generator is to send.
+type plan struct {
+	address  string // HOST:PORT of the server
+	rate     int    // requests a second
+	duration time.Duration
+}
+
+type generator struct {
+	name string
+	send func(ctx context.Context, p plan) (opinion, error)
+}
+
+// The first is scaler's own, which the others are held against.
+var generators = []generator{
+	{"scaler", sendScaler},
+	{"vegeta v12.12.0", sendVegeta},
+	{"fortio v1.75.3", sendFortio},
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if slices.Equal(args, []string{serve}) {
+		return echo(stdin, stdout)
+	}
+	flags := flag.NewFlagSet("opinions", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	rate := flags.Int("rate", 500, "requests a second")
+	duration := flags.Duration("duration", 10*time.Second, "length of a generator's turn")
+	rounds := flags.Int("rounds", 6, "turns of each; their order is turned round every time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *rate < 1 || *duration <= 0 || *rounds < 2 {
+		return fmt.Errorf("-rate %d -duration %s -rounds %d: want 1, more than none, and 2 at least", *rate, *duration, *rounds)
+	}
+	address, stop, err := startServer(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	said := make([][]opinion, len(generators))
+	err = rounded(ctx, plan{address, *rate, *duration}, *rounds, said, stderr)
+	if err := errors.Join(err, stop()); err != nil {
+		return err
+	}
+	return show(stdout, said)
+}
+
+// rounded has the generators take turns: A B C, C B A, and so on, so that what
+// drifts does not touch one more than another. One turn before is not counted.
+func rounded(ctx context.Context, p plan, rounds int, said [][]opinion, progress io.Writer) error {
+	order := []int{0, 1, 2}
+	for round := range rounds + 1 {
+		for _, g := range order {
+			o, err := generators[g].send(ctx, p)
+			if err := cmp.Or(context.Cause(ctx), err); err != nil {
+				return fmt.Errorf("sending with %s: %w", generators[g].name, err)
+			}
+			fmt.Fprintf(progress, "round %d of %d, %s: p50 %.0f µs, p99 %.0f µs\n", round, rounds, generators[g].name, o.p50*1e6, o.p99*1e6)
+			if round > 0 {
+				said[g] = append(said[g], o)
+			}
+		}
+		slices.Reverse(order)
+	}
+	return nil
+}
+
+func sendScaler(ctx context.Context, p plan) (opinion, error) {
+	r, err := dataplane.Open(ctx, dataplane.OpenLoad{
+		Load:     dataplane.Load{Target: dataplane.Target{Addresses: []string{p.address}}},
+		Rate:     float64(p.rate),
+		Duration: p.duration,
+	})
+	if err != nil {
+		return opinion{}, err
+	}
+	s := r.Latency.Summary()
+	o := opinion{sent: r.Requests, failed: r.Failed() + r.NotSent}
+	for to, from := range map[*float64]*float64{&o.p50: s.P50, &o.p90: s.P90, &o.p99: s.P99, &o.max: s.Max} {
+		if from == nil {
+			return opinion{}, fmt.Errorf("a quantile is among %d lost requests", s.Lost)
+		}
+		*to = *from
+	}
+	return o, nil
+}
+
+func sendVegeta(ctx context.Context, p plan) (opinion, error) {
+	attacker := vegeta.NewAttacker()
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
+	target := vegeta.NewStaticTargeter(vegeta.Target{Method: "GET", URL: "http://" + p.address + "/"})
+	var m vegeta.Metrics
+	for r := range attacker.Attack(target, vegeta.Rate{Freq: p.rate, Per: time.Second}, p.duration, "") {
+		m.Add(r)
+	}
+	m.Close()
+	return opinion{
+		p50: m.Latencies.P50.Seconds(), p90: m.Latencies.P90.Seconds(), p99: m.Latencies.P99.Seconds(), max: m.Latencies.Max.Seconds(),
+		sent: int64(m.Requests), failed: int64(m.Requests) - int64(m.StatusCodes["200"]),
+	}, nil
+}
+
+// sendFortio spreads the rate over as many connections as scaler and vegeta come
+// to use where nothing stalls: one most of the time. fortio's own default of 4
+// lets each rest between its requests, which is slow on a virtual machine.
+func sendFortio(_ context.Context, p plan) (opinion, error) {
+	log.SetLogLevelQuiet(log.Warning)
+	r, err := fhttp.RunHTTPTest(&fhttp.HTTPRunnerOptions{
+		HTTPOptions: *fhttp.NewHTTPOptions("http://" + p.address + "/"),
+		RunnerOptions: periodic.RunnerOptions{
+			QPS: float64(p.rate), Duration: p.duration, NumThreads: 1,
+			Percentiles: []float64{50, 90, 99}, Resolution: 1e-6, Out: io.Discard,
+		},
+	})
+	if err != nil {
+		return opinion{}, err
+	}
+	h := r.DurationHistogram
+	o := opinion{max: h.Max, sent: h.Count, failed: h.Count - r.RetCodes[200]}
+	for i, to := range []*float64{&o.p50, &o.p90, &o.p99} {
+		*to = h.Percentiles[i].Value
+	}
+	return o, nil
+}
+
+// show prints a row for each generator: means over the rounds with intervals of
+// 95 %, and with how far they lie from scaler's where Welch's test, corrected for
+// the number of tests, tells them apart at 5 %.
+func show(w io.Writer, said [][]opinion) error {
+	values := func(g, q int) []float64 {
+		var v []float64
+		for _, o := range said[g] {
+			v = append(v, quantiles[q].of(o)*1e6)
+		}
+		return v
+	}
+	var differences []stats.Difference
+	var p []float64
+	for g := 1; g < len(generators); g++ {
+		for q := range quantiles {
+			d, err := stats.Welch(values(0, q), values(g, q), 1, 0.95)
+			if err != nil {
+				return err
+			}
+			differences, p = append(differences, d), append(p, d.P)
+		}
+	}
+	p = stats.Holm(p)
+	table := output.Table{Head: []string{"µs"}}
+	for _, q := range quantiles {
+		table.Head = append(table.Head, q.name, "less scaler's")
+	}
+	table.Head = append(table.Head, "max", "requests", "failed")
+	for g, generator := range generators {
+		row := []string{generator.name}
+		for q := range quantiles {
+			m, _ := stats.MeanOf(values(g, q), 0.95)
+			row = append(row, fmt.Sprintf("%.0f (%.0f to %.0f)", m.Value, m.Low, m.High))
+			if g == 0 {
+				row = append(row, "")
+				continue
+			}
+			k := (g-1)*len(quantiles) + q
+			if d := differences[k]; p[k] < 0.05 {
+				row = append(row, fmt.Sprintf("%+.0f (%+.0f to %+.0f), p %.2g", d.Value, d.Low, d.High, p[k]))
+			} else {
+				row = append(row, fmt.Sprintf("~ (p %.2g)", p[k]))
+			}
+		}
+		var most float64
+		var sent, failed int64
+		for _, o := range said[g] {
+			most, sent, failed = max(most, o.max*1e6), sent+o.sent, failed+o.failed
+		}
+		table.Add(append(row, fmt.Sprintf("%.0f", most), fmt.Sprint(sent), fmt.Sprint(failed))...)
+	}
+	_, err := io.WriteString(w, table.Markdown())
+	return err
+}
+
+// echo is the server's process.
+func echo(stdin io.Reader, stdout io.Writer) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		listener.Close()
+	}()
+	fmt.Fprintln(stdout, listener.Addr())
+	err = http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "echo")
+	}))
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// startServer gives the server's address, and what ends it.
+func startServer(ctx context.Context, stderr io.Writer) (string, func() error, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	server := exec.CommandContext(ctx, self, serve)
+	server.Stderr = stderr
+	in, err := server.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := server.Start(); err != nil {
+		return "", nil, err
+	}
+	stop := func() error { return errors.Join(in.Close(), server.Wait()) }
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("starting the server: %w", err), stop())
+	}
+	return strings.TrimSpace(address), stop, nil
+}
