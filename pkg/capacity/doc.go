@@ -6,19 +6,22 @@
 // # The models
 //
 // All that a control plane does in a rollout, it does for each sidecar (a
-// handshake, a token's review, a certificate, a stream and its buffers) or for
-// each byte of configuration that sidecars hold together. So figures grow with
+// handshake, a token's review, a certificate, a stream and its buffers), for each
+// byte of configuration that sidecars hold together, or for each sidecar whenever
+// a pod comes (whether that concerns it). So figures grow with
 //
 //	pods                   one more sidecar
 //	pods x configuration   one more byte of configuration at every sidecar
+//	pods x pods            one more look at every sidecar
 //
 // where configuration is what a sidecar holds when converged, which is measured
 // almost without error. With scope declared it does not depend on the size of the
 // mesh, and the second term is the first again; with scope all it grows with the
 // services, and the second term is quadratic in pods: no curve is assumed, the
-// bytes make it.
+// bytes make it. It then stands for the third, too, from which nothing could tell
+// it; the third has a place of its own where configuration does not grow.
 //
-// Processor time has both, and a constant of either sign only if the runs show it:
+// Processor time has the first and one of the others, and a constant of either sign only if the runs show it:
 // no pods cost nothing, but below the size at which sidecars begin to queue for the
 // connection limiter they do not come back for further handshakes. Memory has the program itself and a part for each
 // sidecar; the bytes that sidecars hold are no part of it, as a control plane keeps

@@ -48,6 +48,9 @@ var (
 	pods  = term{"pods", func(p point) float64 { return p.pods }, false}
 	// configured is in bytes.
 	configured = term{"pods x configuration", func(p point) float64 { return p.pods * p.configuration }, false}
+	// pairs is work that each pod's coming makes at every sidecar, however little of
+	// it each is sent.
+	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.pods }, false}
 )
 
 // figure is what is forecast by a fit.
@@ -155,6 +158,9 @@ type fitted struct {
 	terms []term
 	stats.Fit
 	scatter
+	// before is the model with the terms that were left out, which may cost something
+	// all the same: intervals are as wide as it leaves them. nil = none was.
+	before *fitted
 }
 
 func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
@@ -168,14 +174,15 @@ func row(terms []term, p point) []float64 {
 }
 
 // model lays a figure's terms over observations. Configuration that does not grow
-// is left to pods. A term that comes out as costing less than nothing is left out,
+// is one more pod's, and pairs are told apart from it: where it grows, it does with
+// the services and so about as they do. A term that comes out as costing less than nothing is left out,
 // and so is one that is to be shown and whose interval holds zero; but a constant is
 // shown, too, by sizes that miss the line without it.
 func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms := slices.Clone(f.terms)
-	if !configurationGrows(seen) {
-		terms = slices.DeleteFunc(terms, func(t term) bool { return t.name == configured.name })
+	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !configurationGrows(seen) {
+		terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
 	}
 	if f.shown != nil && (f.shown.name != configured.name || configurationGrows(seen)) {
 		at := len(terms)
@@ -189,6 +196,7 @@ func (f figure) model(seen []observation) (fitted, error) {
 			return m, nil
 		}
 	}
+	var before *fitted
 	for len(terms) > 0 {
 		m, err := fit(terms, seen)
 		if errors.Is(err, stats.ErrTooFew) || errors.Is(err, stats.ErrCollinear) {
@@ -200,9 +208,13 @@ func (f figure) model(seen []observation) (fitted, error) {
 		}
 		at := m.impossible()
 		if at < 0 {
+			m.before = before
 			return m, nil
 		}
-		terms = slices.Delete(terms, at, at+1)
+		if before == nil {
+			before = &m
+		}
+		terms = slices.Delete(slices.Clone(terms), at, at+1)
 	}
 	return fitted{}, errNoModel
 }
@@ -245,6 +257,9 @@ func (m fitted) forecast(p point) estimate {
 		return estimate{value: value}
 	}
 	half := m.half(m.Fit, row(m.terms, p))
+	if b := m.before; b != nil && b.Spare > 0 {
+		half = max(half, b.half(b.Fit, row(b.terms, p)))
+	}
 	return estimate{value, max(0, value-half), value + half, true}
 }
 

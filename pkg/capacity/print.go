@@ -101,8 +101,8 @@ func (f Figure) model() string {
 		case configured.name:
 			mega := value * 1e6
 			b.WriteString(amount(f.Unit, &mega) + " x MB held by all sidecars")
-		case pods.name:
-			b.WriteString(amount(f.Unit, &value) + " x pods")
+		case pods.name, pairs.name:
+			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
 		default:
 			b.WriteString(digits(value) + " x " + part.Term)
 		}
