@@ -242,6 +242,30 @@ func TestSmallSizesOfAnotherRegimeAreLeftOut(t *testing.T) {
 	}
 }
 
+// Where pushes merge for want of processors, they may merge more in a larger mesh:
+// beyond the sizes run it can be a line, whatever bytes sidecars hold.
+func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
+	w := permissive()
+	w.queue = func(n float64) float64 { return n / 400 }
+	w.cpu = func(n float64) float64 { return 0.0125*n + 133e-9*n*w.configuration(n) }
+	w.share = 0.02
+	line := w.cpu(800) + 800*(w.cpu(800)-w.cpu(400))/400
+	for name, saturation := range map[string]float64{"saturated": 0.9, "calm": 0.05} {
+		w.saturation = saturation
+		plan, err := Make(w.runs(rand.New(rand.NewPCG(7, 1600)), 3, 400, 600, 800), Options{Pods: 1600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpu, merged := plan.figure(t, rolloutCPU), saturation > record.Saturated
+		if holds := *cpu.Low < line; holds != merged || *cpu.High < w.cpu(1600) {
+			t.Errorf("%s: %v to %v, of %v on a line and %v on a curve", name, *cpu.Low, *cpu.High, line, w.cpu(1600))
+		}
+		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != merged {
+			t.Errorf("%s: it is said: %q", name, said)
+		}
+	}
+}
+
 // Times of saturated phases are not used where others are there, and not
 // without a word where they are not.
 func TestSaturatedPhases(t *testing.T) {

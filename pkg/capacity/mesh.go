@@ -98,6 +98,9 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		return forecast{}, err
 	}
 	made := forecast{estimate: model.forecast(t.point), parts: model.parts(), good: good}
+	if !good && s.merging && configurationGrows(seen) {
+		made.merge(s, f.name, t.point, seen)
+	}
 	if f.base != nil {
 		base := 0.0
 		for _, b := range bases {
@@ -150,6 +153,22 @@ type forecast struct {
 	estimate
 	parts []Part
 	good  bool // of runs whose figure is what its name says
+}
+
+// merge lets an interval begin where it would if pushes merged so much that every
+// further pod cost what the one before did. Where a control plane has not the
+// processors to push each change, those that wait for a sidecar become one, and what
+// it uses is what it has while pods come: then a line with a constant holds, not the
+// bytes. How far a larger mesh is from that its smaller ones do not tell.
+func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
+	line, err := fit([]term{delay, pods}, seen)
+	if err != nil {
+		return
+	}
+	if e := line.forecast(p); e.bounded && e.low < f.low {
+		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: the interval begins where every further pod costs what those before did")
+		f.low = e.low
+	}
 }
 
 // raise puts a forecast on top of what was there without a mesh.

@@ -158,8 +158,8 @@ type fitted struct {
 	terms []term
 	stats.Fit
 	scatter
-	// before is the model with the terms that were left out, which may cost something
-	// all the same: intervals are as wide as it leaves them. nil = none was.
+	// before is the model with the terms that were left out, because they came out as
+	// costing less than nothing; nil = none was.
 	before *fitted
 }
 
@@ -257,10 +257,18 @@ func (m fitted) forecast(p point) estimate {
 		return estimate{value: value}
 	}
 	half := m.half(m.Fit, row(m.terms, p))
+	e := estimate{value, max(0, value-half), value + half, true}
 	if b := m.before; b != nil && b.Spare > 0 {
-		half = max(half, b.half(b.Fit, row(b.terms, p)))
+		// A term that costs nothing rather than less moved the forecast one way; as far
+		// as it may cost something, it moves on that way.
+		at, half := b.at(p), b.half(b.Fit, row(b.terms, p))
+		if value > at {
+			e.high = max(e.high, at+half)
+		} else {
+			e.low = max(0, min(e.low, at-half))
+		}
 	}
-	return estimate{value, max(0, value-half), value + half, true}
+	return e
 }
 
 // parts are the model for reading.

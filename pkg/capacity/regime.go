@@ -22,7 +22,7 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	for _, size := range s.sizes() {
 		queued[size.Pods] = s.queued(size.Pods, known)
 	}
-	if !queued[s.largest()] {
+	if s.merging = queued[s.largest()]; !s.merging {
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.runs), func(r *record.Run) bool { return !queued[r.Spec.Pods] })

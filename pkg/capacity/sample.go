@@ -15,8 +15,9 @@ import (
 // sample are the runs that a plan is made from: completed, of one mode, and alike
 // in all but size.
 type sample struct {
-	runs   []*record.Run
-	doubts []Doubt
+	runs    []*record.Run
+	doubts  []Doubt
+	merging bool // pushes queued, and so merged, in the largest runs
 }
 
 // choose takes the runs of a mode. Without one it is permissive, the default of
@@ -180,7 +181,7 @@ func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
 // split takes the runs of the largest size out.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.Spec.Pods == s.largest() })
-	return sample{s.runs[:at], s.doubts}, s.runs[at:]
+	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
 }
 
 // enough says why the runs are too few to forecast from, and what to run. What is
