@@ -9,8 +9,9 @@
 //
 //	go -C hack/opinions run . -rate 500 -duration 10s -rounds 6
 //
-// Where nothing stalls the three must agree, but for what their own clients take.
-// Where something stalls they must not: vegeta counts from when a worker took a
+// Where nothing stalls the three must agree, but for what their own clients take:
+// fortio sends and reads in one loop, the others hand requests to workers. Where
+// something stalls they must not: vegeta counts from when a worker took a
 // request up, fortio from when a connection sent it, and scaler from when it was
 // due.
 package main
@@ -71,6 +72,7 @@ var quantiles = []struct {
 type opinion struct {
 	p50, p90, p99, max float64
 	sent, failed       int64
+	late               float64 // p50 of how late it sent, if that is in its latency; 0 = it is not
 }
 
 // plan is what a generator is to send.
@@ -150,7 +152,7 @@ func sendScaler(ctx context.Context, p plan) (opinion, error) {
 	}
 	s := r.Latency.Summary()
 	o := opinion{sent: r.Requests, failed: r.Failed() + r.NotSent}
-	for to, from := range map[*float64]*float64{&o.p50: s.P50, &o.p90: s.P90, &o.p99: s.P99, &o.max: s.Max} {
+	for to, from := range map[*float64]*float64{&o.p50: s.P50, &o.p90: s.P90, &o.p99: s.P99, &o.max: s.Max, &o.late: r.Lateness.Summary().P50} {
 		if from == nil {
 			return opinion{}, fmt.Errorf("a quantile is among %d lost requests", s.Lost)
 		}
@@ -248,7 +250,11 @@ func show(w io.Writer, said [][]opinion) error {
 		}
 		table.Add(append(row, fmt.Sprintf("%.0f", most), fmt.Sprint(sent), fmt.Sprint(failed))...)
 	}
-	_, err := io.WriteString(w, table.Markdown())
+	late := 0.0
+	for _, o := range said[0] {
+		late += o.late * 1e6 / float64(len(said[0]))
+	}
+	_, err := fmt.Fprintf(w, "%s\nOf scaler's p50, %.0f µs are from when a request was due to when it was sent.\n", table.Markdown(), late)
 	return err
 }
 

@@ -42,6 +42,8 @@ type latencyRepeat struct {
 type usageSum struct {
 	cpuSeconds    float64
 	memorySeconds float64 // bytes times seconds
+	waited        float64 // seconds in which a thread waited for a processor, at most
+	blind         bool    // that is not known of some window
 }
 
 // plan makes the cells.
@@ -215,6 +217,11 @@ func (r *latencyRun) usage(to *latencyRepeat, bed *latencyBed, result *dataplane
 			}
 			to.sidecars[i].cpuSeconds += u.CPUSeconds
 			to.sidecars[i].memorySeconds += u.MemoryMean * length
+			if u.Saturation != nil {
+				to.sidecars[i].waited += *u.Saturation * length
+			} else {
+				to.sidecars[i].blind = true
+			}
 		}
 	}
 	own, err := r.sampler.Figures(instrumentName, result.Start, result.End)

@@ -196,15 +196,19 @@ func sidecarsOf(bed *latencyBed, repeats []*latencyRepeat, achieved float64) *re
 			if i < len(repeat.sidecars) {
 				sum.cpuSeconds += repeat.sidecars[i].cpuSeconds
 				sum.memorySeconds += repeat.sidecars[i].memorySeconds
+				sum.waited += repeat.sidecars[i].waited
+				sum.blind = sum.blind || repeat.sidecars[i].blind
 			}
 		}
 		if seconds == 0 {
 			return nil
 		}
 		each := seconds * float64(tier.count)
-		all.Tiers = append(all.Tiers, record.LatencySidecar{
-			Tier: tier.tier, Count: tier.count, Cores: sum.cpuSeconds / each, MemoryBytes: sum.memorySeconds / each,
-		})
+		one := record.LatencySidecar{Tier: tier.tier, Count: tier.count, Cores: sum.cpuSeconds / each, MemoryBytes: sum.memorySeconds / each}
+		if !sum.blind {
+			one.Saturation = new(min(1, sum.waited/each))
+		}
+		all.Tiers = append(all.Tiers, one)
 		all.Count += tier.count
 		cores += sum.cpuSeconds / seconds
 	}
@@ -237,12 +241,29 @@ func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 	if row.NotSent > 0 {
 		r.warn(about+".latency", "%d of %d requests were not sent: %d were under way already, which is the bound (--max-connections)", row.NotSent, row.Requests, r.spec.MaxConnections)
 	}
+	if tier, share := waitingSidecars(row.Sidecars); share > record.Saturated {
+		r.warn(about+".latency", "the sidecars waited for processors, those of %s for up to %.0f%% of the time: latencies are upper bounds of what they would be on machines of their own", tier, share*100)
+	}
 	if r.spec.KillEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
 		r.warn(about, "not every request that met no server is an error: the server's sidecar tries up to %d times more, within 0.1 s, as %s has it do; what then succeeds is a late answer here and an error without a mesh", r.retries, r.spec.ControlPlane)
 	}
 	if row.Errors > 0 && r.spec.KillEvery == 0 {
 		r.warn(about+".latency", "%d of %d requests failed (%s): they count as slower than all that were answered", row.Errors, row.Requests, kindsText(row.ErrorKinds))
 	}
+}
+
+// waitingSidecars is the tier whose sidecars waited for processors for the greatest
+// share of the time; "" and 0 where that is not known, or there are none.
+func waitingSidecars(all *record.LatencySidecars) (tier string, share float64) {
+	if all == nil {
+		return "", 0
+	}
+	for _, one := range all.Tiers {
+		if one.Saturation != nil && *one.Saturation > share {
+			tier, share = one.Tier, *one.Saturation
+		}
+	}
+	return tier, share
 }
 
 func kindsText(kinds map[string]int64) string {

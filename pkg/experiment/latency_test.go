@@ -159,6 +159,36 @@ func TestRetriesAreSaid(t *testing.T) {
 	}
 }
 
+func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		client, server usageSum // of one sidecar each, in 10 s
+		want           string   // in the warning; "" = there is none
+		saturation     *float64 // of the server's
+	}{
+		"none waited":   {usageSum{waited: 0.5}, usageSum{waited: 1}, "", new(0.1)},
+		"one waited":    {usageSum{waited: 0.5}, usageSum{waited: 3}, "those of server for up to 30%", new(0.3)},
+		"never known":   {usageSum{waited: 0.5}, usageSum{waited: 3, blind: true}, "", nil},
+		"agent and all": {usageSum{}, usageSum{waited: 14}, "for up to 100%", new(1.0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &latencyRun{spec: DefaultLatencySpec()}
+			bed := &latencyBed{sidecars: []latencySidecars{{tier: "client", count: 1}, {tier: "server", count: 1}}}
+			row := record.LatencyRow{Sidecars: sidecarsOf(bed, []*latencyRepeat{{seconds: 10, sidecars: []usageSum{c.client, c.server}}}, 100)}
+			if got := row.Sidecars.Tiers[1].Saturation; (got == nil) != (c.saturation == nil) || got != nil && *got != *c.saturation {
+				t.Errorf("saturation of the server's: %v, want %v", got, c.saturation)
+			}
+			r.doubtRow(4, &row, 0)
+			var texts []string
+			for _, w := range r.record.Warnings {
+				texts = append(texts, w.About+": "+w.Text)
+			}
+			if text := strings.Join(texts, "\n"); (text == "") != (c.want == "") || !strings.Contains(text, c.want) || text != "" && !strings.HasPrefix(text, "rows[4].latency: ") {
+				t.Errorf("warnings %q, want %q", text, c.want)
+			}
+		})
+	}
+}
+
 var _ = Describe("latency without a mesh", func() {
 	var spec LatencySpec
 	BeforeEach(func() {

@@ -167,6 +167,10 @@ type LatencySidecar struct {
 	Count       int     `json:"count"`
 	Cores       float64 `json:"cores"`
 	MemoryBytes float64 `json:"memoryBytes"` // resident, weighted by time
+	// Saturation is at most this share of the time, 0 to 1, in which a thread of it
+	// was ready to run and waited for a processor; absent where the kernel does not
+	// tell.
+	Saturation *float64 `json:"saturation,omitempty"`
 }
 
 // LatencyRepeat is one repeat of a row.
