@@ -83,7 +83,7 @@ func (s *source) read() (reading, error) {
 	if r.files, err = s.proc.FileDescriptorsLen(); err != nil {
 		return reading{}, gone(err)
 	}
-	if r.waited, err = s.readDelays(); err != nil {
+	if r.waited, err = s.readDelays(r.cpu); err != nil {
 		return reading{}, gone(err)
 	}
 	return r, nil
@@ -91,7 +91,7 @@ func (s *source) read() (reading, error) {
 
 // readDelays adds what each thread waited since the last reading. It returns
 // -1 where the kernel keeps no run delays.
-func (s *source) readDelays() (time.Duration, error) {
+func (s *source) readDelays(used time.Duration) (time.Duration, error) {
 	threads, err := s.threads()
 	if err != nil {
 		return 0, err
@@ -115,11 +115,16 @@ func (s *source) readDelays() (time.Duration, error) {
 		delays[thread.PID] = stat.WaitingNanoseconds
 	}
 	s.delays = delays
-	if ran == 0 {
+	if !keepsDelays(ran, used) {
 		return -1, nil
 	}
 	return s.waited, nil
 }
+
+// keepsDelays says whether the kernel keeps run delays, by the nanoseconds that it
+// says threads ran for and by the processor time that their process used. One that
+// was looked at before it came to run has used none.
+func keepsDelays(ran uint64, used time.Duration) bool { return ran > 0 || used == 0 }
 
 func (s *source) threads() (procfs.Procs, error) { return procfs.AllThreads(s.pid) }
 

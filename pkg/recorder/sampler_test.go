@@ -201,6 +201,22 @@ func TestSamplerErrors(t *testing.T) {
 }
 
 // The three ways to a process's time must tell the same within their grain.
+func TestKeepsDelays(t *testing.T) {
+	for name, c := range map[string]struct {
+		ran  uint64
+		used time.Duration
+		want bool
+	}{
+		"kept":                    {1000, time.Microsecond, true},
+		"not kept":                {0, time.Microsecond, false},
+		"the process has not run": {0, 0, true},
+	} {
+		if got := keepsDelays(c.ran, c.used); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestProcessClock(t *testing.T) {
 	burn(t, 50*time.Millisecond)
 	src, started, err := openSource(os.Getpid())
