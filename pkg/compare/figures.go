@@ -67,6 +67,9 @@ func figures(r *record.Run) []measured {
 	f.add("phases.rollout.seconds", Seconds, r.RolloutSeconds())
 	if r.ControlPlane != nil {
 		f.phases("controlPlane", r.ControlPlane)
+		if u := r.ControlPlane.Steady; u != nil && u.HeapBytes != nil && r.Schema >= record.CollectedTwice {
+			f.add("controlPlane.steady.heapBytes.collected", Bytes, u.HeapBytes.Collected)
+		}
 	}
 	f.latencies("latencies", &r.Latencies)
 	f.xds(r.XDS)

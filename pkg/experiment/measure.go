@@ -165,7 +165,7 @@ func usageOf(u recorder.Usage) *record.Usage {
 
 const saturatedText = record.SaturatedText + "up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand"
 
-const limitText = "used %.2f cores in its busiest second, and its GOMAXPROCS is %d: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand"
+const limitText = record.AtLimitText + "%.2f cores in its busiest second, and its GOMAXPROCS is %d: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand"
 
 // waitingCluster is the program of the cluster that waited for processors for the
 // greatest share of a phase; "" where none did for long, and where the control plane

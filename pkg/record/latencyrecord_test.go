@@ -36,7 +36,7 @@ func TestLatencyRecord(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	run.APIVersion, run.Kind, run.Name, run.Dir = APIVersion, LatencyKind, "latency", read().Dir
+	run.APIVersion, run.Kind, run.Schema, run.Name, run.Dir = APIVersion, LatencyKind, Schema, "latency", read().Dir
 	if diff := cmp.Diff(run, read()); diff != "" {
 		t.Errorf("read is not what was saved (-saved +read):\n%s", diff)
 	}

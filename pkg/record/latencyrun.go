@@ -167,9 +167,9 @@ type LatencySidecar struct {
 	Count       int     `json:"count"`
 	Cores       float64 `json:"cores"`
 	MemoryBytes float64 `json:"memoryBytes"` // resident, weighted by time
-	// Saturation is at most this share of the time, 0 to 1, in which a thread of it
-	// was ready to run and waited for a processor; absent where the kernel does not
-	// tell.
+	// Saturation is at most this share of the time, 0 to 1, in which a thread was
+	// ready to run and waited for a processor: of the tier's program, Envoy or agent,
+	// that waited most. Absent where the kernel does not tell.
 	Saturation *float64 `json:"saturation,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func TestReadErrors(t *testing.T) {
 		want []string
 	}{
 		{"newer version", `{"apiVersion":"scaler.mesh/v2","kind":"Run","phases":{}}`, ErrNewer, []string{"scaler.mesh/v2", "scaler.mesh/v1", "use the scaler that wrote it"}},
-		{"newer schema", head + `"schema":12}`, ErrNewer, []string{"scaler.mesh/v1, schema 12", "scaler.mesh/v1, schema 0", "use the scaler that wrote it"}},
+		{"newer schema", head + `"schema":12}`, ErrNewer, []string{"scaler.mesh/v1, schema 12", fmt.Sprintf("scaler.mesh/v1, schema %d:", Schema), "use the scaler that wrote it"}},
 		{"half-written", head + `"status":"comp`, nil, []string{"cut off or damaged", "byte"}},
 		{"empty file", " ", nil, []string{"cut off or damaged"}},
 		{"two documents", head + `"status":"completed"}{}`, nil, []string{"cut off or damaged"}},
@@ -172,7 +173,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := w.Save(&want); err != nil {
 		t.Fatal(err)
 	}
-	want.APIVersion, want.Kind, want.Name, want.Dir = APIVersion, Kind, "full", w.Dir()
+	want.APIVersion, want.Kind, want.Schema, want.Name, want.Dir = APIVersion, Kind, Schema, "full", w.Dir()
 	got, err := Read(out)
 	if err != nil {
 		t.Fatal(err)

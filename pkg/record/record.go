@@ -19,8 +19,12 @@ const (
 	APIVersion = "scaler.mesh/v1"
 	Kind       = "Run"
 	ListKind   = "RunList"
-	Schema     = 0
+	Schema     = 1
 )
+
+// CollectedTwice is the schema since which Level.Collected is of two collections. Of
+// one, as before, it holds what lay unused in Go's pools.
+const CollectedTwice = 1
 
 // Status says how a run ended.
 type Status string

@@ -22,6 +22,9 @@ const (
 	SaturatedText = "saturated for "
 )
 
+// AtLimitText is what a warning of AtLimit begins with, after which comes that peak.
+const AtLimitText = "used up to "
+
 // atLimit is the share of what a program may use from which on it is at its limit.
 const atLimit = 0.95
 
@@ -77,7 +80,7 @@ func (r *Run) Reach(w Warning) []string {
 		}
 		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
 	}
-	if !strings.HasPrefix(w.Text, SaturatedText) {
+	if !strings.HasPrefix(w.Text, SaturatedText) && !strings.HasPrefix(w.Text, AtLimitText) {
 		return paths
 	}
 	if fault, ok := strings.CutSuffix(w.About, ".controlPlane"); ok && Within(fault, "faults") {

@@ -31,6 +31,7 @@ func TestReach(t *testing.T) {
 			"cluster.kube-apiserver.probe.cores.peak", "latencies.push.route.p50", "latencies.propagation.route.last.p50", "latencies.clusterPart.p50",
 		}, []string{"controlPlane.probe.cores.peak", "latencies.certificate.p50", "phases.rollout"}},
 		{"controlPlane.steady", text, []string{"cluster.kube-apiserver.steady.cores.peak"}, []string{"phases.rollout", "latencies.push"}},
+		{"controlPlane.rollout", AtLimitText + "0.99 cores", []string{"controlPlane.rollout.cores.peak", "phases.rollout.seconds", "latencies.certificate.p50", "own.rollout"}, []string{"phases.steady", "latencies.push"}},
 		{"controlPlane.churn", text, []string{"churn.latencies.podReady.p50", "churn.seconds"}, []string{"churn.replaced"}},
 		{"faults.0.controlPlane", text, []string{"faults.0.seconds", "faults.0.latencies.reconnect.p50", "faults.0.controlPlane.cores.peak"}, []string{"faults.1.seconds", "faults.0.reconnected"}},
 		{"controlPlane.rollout", "restarted 2 times", []string{"controlPlane.rollout.restarts"}, []string{"phases.rollout", "latencies.certificate"}},
