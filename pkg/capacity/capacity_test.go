@@ -68,7 +68,7 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 	pods := float64(n)
 	memory := noise(emptyResident + w.memory(pods))
 	r := record.Run{
-		APIVersion: record.APIVersion, Kind: record.Kind, Name: fmt.Sprintf("istiod-%s-%d", w.mode, n),
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: fmt.Sprintf("istiod-%s-%d", w.mode, n),
 		Status: record.StatusCompleted,
 		Spec:   record.Spec{Pods: n, Services: n / 10, Topology: "layers", FanOut: 3, Burst: "all", Mode: w.mode, XDS: "delta"},
 		Environment: record.Environment{
@@ -148,6 +148,29 @@ func TestForecastsWithoutNoiseAreExact(t *testing.T) {
 				t.Errorf("%s: %s is forecast as %v, want %v", w.mode, name, f.Forecast, want)
 			}
 		}
+	}
+}
+
+// What configuration does where nobody recorded it is not guessed: figures are laid
+// over pods alone.
+func TestUnknownConfigurationIsNoCurve(t *testing.T) {
+	w := strict()
+	w.cpu = func(n float64) float64 { return 0.02 * n }
+	runs := w.runs(nil, 2, 200, 400, 600, 800)
+	for i := range runs {
+		runs[i].XDS = nil
+	}
+	plan, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range plan.figure(t, rolloutCPU).Model {
+		if part.Term == pairs.name || part.Term == configured.name {
+			t.Errorf("processor time grows with %s", part.Term)
+		}
+	}
+	if plan.said("xds.configurationBytes.mean", "over pods alone") == "" {
+		t.Errorf("doubts %v", plan.Doubts)
 	}
 }
 
@@ -257,7 +280,7 @@ func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		cpu, merged := plan.figure(t, rolloutCPU), saturation > record.Saturated
-		if holds := *cpu.Low < line; holds != merged || *cpu.High < w.cpu(1600) {
+		if holds := 0.7*line < *cpu.Low && *cpu.Low < line; holds != merged || *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v on a line and %v on a curve", name, *cpu.Low, *cpu.High, line, w.cpu(1600))
 		}
 		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != merged {
@@ -275,10 +298,6 @@ func TestSaturatedPhases(t *testing.T) {
 	for i := range slow {
 		*slow[i].Phases[0].Seconds *= 3
 	}
-	limited := calm.runs(nil, 2, 200, 400, 800)
-	for i := range limited {
-		limited[i].ControlPlane.Rollout.Cores = &record.Level{Peak: new(1.97)} // of GOMAXPROCS 2
-	}
 	for name, c := range map[string]struct {
 		runs   []record.Run
 		factor float64
@@ -287,7 +306,6 @@ func TestSaturatedPhases(t *testing.T) {
 		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, ""},
 		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 not used: saturated"},
 		"all saturated": {slow, 3.6, "6 runs of 6 used all the same: saturated"},
-		"at its limit":  {limited, 1.2, "6 runs of 6 used all the same: saturated"},
 	} {
 		plan, err := Make(c.runs, Options{Pods: 1600})
 		if err != nil {
@@ -301,7 +319,7 @@ func TestSaturatedPhases(t *testing.T) {
 				t.Errorf("%s: it is said of %s: %q", name, figure, said)
 			}
 		}
-		if said := plan.said("request.resources", "saturated"); (said != "") != strings.HasPrefix(c.said, "6 runs of 6") {
+		if said := plan.said("request.resources", "saturated"); (said != "") != (name == "all saturated") {
 			t.Errorf("%s: it is said of the request: %q", name, said)
 		}
 	}

@@ -21,9 +21,12 @@
 // bytes make it. It then stands for the third, too, from which nothing could tell
 // it; the third has a place of its own where configuration does not grow.
 //
-// Processor time has the first and one of the others, and a constant of either sign only if the runs show it:
-// no pods cost nothing, but below the size at which sidecars begin to queue for the
-// connection limiter they do not come back for further handshakes. Memory has the program itself and a part for each
+// Processor time has the first and one of the others. With the second it has a
+// constant of either sign, too, if the runs show it: no pods cost nothing, but below the
+// size at which sidecars begin to queue for the connection limiter they do not come
+// back for further handshakes, and where pushes merge a pod costs less than its bytes
+// have it. With the third it has none: two curves are more than a few sizes can tell
+// apart. Memory has the program itself and a part for each
 // sidecar; the bytes that sidecars hold are no part of it, as a control plane keeps
 // each resource once for all, unless the runs show that they are: the term's
 // interval must not hold zero. A term that comes out as costing less than nothing is

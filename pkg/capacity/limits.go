@@ -28,14 +28,15 @@ const (
 type mesh struct {
 	pods       float64
 	cpuSeconds float64 // of the control plane, for the rollout
-	cpuMost    float64 // that may be needed; 0 = cpuSeconds is known
-	arrival    float64 // pods a second; 0 = as fast as they are served
-	processors int     // of one replica
-	replicas   int
-	beside     float64        // CPU seconds of all else on the same machine; 0 = it is alone
-	machine    int            // processors of that machine, without those that are the control plane's own
-	own        bool           // the control plane has processors to itself
-	limits     *record.Limits // nil = none is known
+	// cpuLeast and cpuMost are what may be needed; cpuMost 0 = cpuSeconds is known.
+	cpuLeast, cpuMost float64
+	arrival           float64 // pods a second; 0 = as fast as they are served
+	processors        int     // of one replica
+	replicas          int
+	beside            float64        // CPU seconds of all else on the same machine; 0 = it is alone
+	machine           int            // processors of that machine, without those that are the control plane's own
+	own               bool           // the control plane has processors to itself
+	limits            *record.Limits // nil = none is known
 }
 
 // times are how long a rollout takes at least by each limit, the longest first.
@@ -184,11 +185,12 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	return p
 }
 
-// calm says whether a run's rollout is known not to have been saturated: neither did
-// threads wait for processors, nor what they work at for threads.
+// calm says whether a run's rollout is known not to have been saturated. A control
+// plane that was at its own limit for a second (AtLimit) is not told from one that was
+// for all of the phase: that is a doubt of the record alone.
 func calm(r *record.Run) bool {
 	share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r)
-	return share != nil && *share <= record.Saturated && !r.AtLimit(record.PhaseRollout)
+	return share != nil && *share <= record.Saturated
 }
 
 // at is the rollout time of a mesh, with what the factor leaves open and, where
@@ -202,10 +204,9 @@ func (p pace) at(m mesh) estimate {
 	half := p.half(p.fit, longest)
 	up, down := 0.0, 0.0
 	if most := m.cpuMost; most > 0 {
-		likely := m.cpuSeconds
 		m.cpuSeconds = most
 		up = p.fit.At([]float64{m.times()[0].Seconds}) - value
-		m.cpuSeconds = max(0, 2*likely-most)
+		m.cpuSeconds = m.cpuLeast
 		down = value - p.fit.At([]float64{m.times()[0].Seconds})
 	}
 	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}

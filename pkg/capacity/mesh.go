@@ -98,7 +98,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		return forecast{}, err
 	}
 	made := forecast{estimate: model.forecast(t.point), parts: model.parts(), good: good}
-	if !good && s.merging && configurationGrows(seen) {
+	if f.merges && !good && s.merging && configurationGrows(seen) {
 		made.merge(s, f.name, t.point, seen)
 	}
 	if f.base != nil {
@@ -159,15 +159,21 @@ type forecast struct {
 // further pod cost what the one before did. Where a control plane has not the
 // processors to push each change, those that wait for a sidecar become one, and what
 // it uses is what it has while pods come: then a line with a constant holds, not the
-// bytes. How far a larger mesh is from that its smaller ones do not tell.
+// bytes. How far a larger mesh is from that its smaller ones do not tell. About that
+// line runs lie as they do about the other: its own residuals would tell nothing but
+// that sizes so far are no line.
 func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
-	line, err := fit([]term{delay, pods}, seen)
-	if err != nil {
+	if !f.bounded || f.value <= 0 {
 		return
 	}
-	if e := line.forecast(p); e.bounded && e.low < f.low {
+	line, err := fit([]term{delay, pods}, seen)
+	if err != nil {
+		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: by how much less that would cost cannot be told")
+		return
+	}
+	if low := line.at(p) * f.low / f.value; low < f.low {
 		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: the interval begins where every further pod costs what those before did")
-		f.low = e.low
+		f.low = max(0, low)
 	}
 }
 

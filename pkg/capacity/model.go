@@ -65,6 +65,8 @@ type figure struct {
 	// Others are used only where too few are left, and not without a word: doubt.
 	good  func(*record.Run) bool
 	doubt string
+	// merges says that it falls behind the bytes where pushes merge; see merge.
+	merges bool
 	// base is what the figure was before there was a mesh, which its models are
 	// above of; nil = nothing.
 	base func(*record.Run) *float64
@@ -81,8 +83,8 @@ var figures = []figure{
 		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return cmp.Or(level(u.HeapBytes).Collected, level(u.HeapBytes).Mean) }),
 		base: usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
 		good: collected,
-		doubt: "no garbage was collected in steady, so that what was held on its way during the rollout is in it: " +
-			"runs of a scaler that asks for a collection after steady do not have that",
+		doubt: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
+			"runs of a scaler that asks for that do not have it",
 	},
 	{
 		name: steadyMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
@@ -96,18 +98,16 @@ var figures = []figure{
 	},
 	{
 		name: rolloutCPU, unit: secondsUnit, terms: processorTerms, shown: &delay,
-		of:    usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
-		good:  calm,
+		of:   usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
+		good: calm, merges: true,
 		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
 	},
 }
 
-// collected says whether garbage was collected when nothing was touched any more, on
-// scaler's request or by itself: live heap is what the last collection found, and
-// changes with every one.
+// collected says whether the live heap is all that was needed when nothing was touched
+// any more: live heap is what the last collection found, and changes with every one.
 func collected(r *record.Run) bool {
-	heap := r.ControlPlane.Steady.HeapBytes // there is a figure of it
-	return heap.Collected != nil || heap.End != nil && *heap.End != *heap.Mean
+	return r.ControlPlane.Steady.HeapBytes.Collected != nil && r.Schema >= record.CollectedTwice // there is a figure of it
 }
 
 var emptyMemory = usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
@@ -182,7 +182,11 @@ func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms := slices.Clone(f.terms)
 	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !configurationGrows(seen) {
-		terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
+		if slices.ContainsFunc(seen, func(o observation) bool { return o.configuration == 0 }) {
+			terms = slices.Delete(terms, at, at+1) // nobody knows whether it grows
+		} else {
+			terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
+		}
 	}
 	if f.shown != nil && (f.shown.name != configured.name || configurationGrows(seen)) {
 		at := len(terms)
@@ -331,6 +335,14 @@ type estimate struct {
 func (e estimate) upper() float64 {
 	if e.bounded {
 		return e.high
+	}
+	return e.value
+}
+
+// lower is the other side of it.
+func (e estimate) lower() float64 {
+	if e.bounded {
+		return e.low
 	}
 	return e.value
 }

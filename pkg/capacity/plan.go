@@ -149,8 +149,8 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		if f.name == rolloutCPU && !made.good {
 			s.doubt("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
 		}
-		if made.bounded && made.high > (1+vague)*made.value {
-			s.doubt(f.name, "told to no more than ±%.0f%%: %s, or as near to the target as is possible", (made.high/made.value-1)*100, advice(s, o))
+		if made.bounded && (made.high > (1+vague)*made.value || made.low < (1-vague)*made.value) {
+			s.doubt(f.name, "told to no more than %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (made.low/made.value-1)*100, (made.high/made.value-1)*100, advice(s, o))
 		}
 		p.add(f.name, f.unit, made.estimate, mean(left, f.of), made.parts)
 	}
@@ -164,7 +164,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	pace := measurePace(s, o.Known)
 	beside := m.beside * t.pods / m.pods // what a cluster does, it does for pods
-	m.pods, m.cpuSeconds, m.cpuMost, m.arrival, m.beside = t.pods, cpu.value, cpu.upper(), pace.arrival, 0
+	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.beside = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
 	if left != nil {
 		// What was left out ran on what the others ran on.
 		shared := m
