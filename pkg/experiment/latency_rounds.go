@@ -42,7 +42,7 @@ type latencyRepeat struct {
 type usageSum struct {
 	cpuSeconds    float64
 	memorySeconds float64 // bytes times seconds
-	waited        float64 // seconds in which a thread waited for a processor, at most
+	waited        float64 // seconds in which a thread of that program of theirs that waited most waited for a processor, at most
 	blind         bool    // that is not known of some window
 }
 
@@ -210,6 +210,7 @@ func (r *latencyRun) usage(to *latencyRepeat, bed *latencyBed, result *dataplane
 		to.sidecars = make([]usageSum, len(bed.sidecars))
 	}
 	for i, tier := range bed.sidecars {
+		most := 0.0
 		for _, name := range tier.names {
 			u, err := r.sampler.Figures(name, result.Start, result.End)
 			if err != nil {
@@ -217,12 +218,13 @@ func (r *latencyRun) usage(to *latencyRepeat, bed *latencyBed, result *dataplane
 			}
 			to.sidecars[i].cpuSeconds += u.CPUSeconds
 			to.sidecars[i].memorySeconds += u.MemoryMean * length
-			if u.Saturation != nil {
-				to.sidecars[i].waited += *u.Saturation * length
-			} else {
+			if u.Saturation == nil {
 				to.sidecars[i].blind = true
+				continue
 			}
+			most = max(most, *u.Saturation)
 		}
+		to.sidecars[i].waited += most * length
 	}
 	own, err := r.sampler.Figures(instrumentName, result.Start, result.End)
 	r.own = append(r.own, own)

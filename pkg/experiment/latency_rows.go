@@ -206,7 +206,7 @@ func sidecarsOf(bed *latencyBed, repeats []*latencyRepeat, achieved float64) *re
 		each := seconds * float64(tier.count)
 		one := record.LatencySidecar{Tier: tier.tier, Count: tier.count, Cores: sum.cpuSeconds / each, MemoryBytes: sum.memorySeconds / each}
 		if !sum.blind {
-			one.Saturation = new(min(1, sum.waited/each))
+			one.Saturation = new(min(1, sum.waited/seconds))
 		}
 		all.Tiers = append(all.Tiers, one)
 		all.Count += tier.count
@@ -242,7 +242,7 @@ func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 		r.warn(about+".latency", "%d of %d requests were not sent: %d were under way already, which is the bound (--max-connections)", row.NotSent, row.Requests, r.spec.MaxConnections)
 	}
 	if tier, share := waitingSidecars(row.Sidecars); share > record.Saturated {
-		r.warn(about+".latency", "the sidecars waited for processors, those of %s for up to %.0f%% of the time: latencies are upper bounds of what they would be on machines of their own", tier, share*100)
+		r.warn(about, "the sidecars waited for processors, those of %s for up to %.0f%% of the time: latencies, and what is added, are upper bounds of what they would be on machines of their own", tier, share*100)
 	}
 	if r.spec.KillEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
 		r.warn(about, "not every request that met no server is an error: the server's sidecar tries up to %d times more, within 0.1 s, as %s has it do; what then succeeds is a late answer here and an error without a mesh", r.retries, r.spec.ControlPlane)

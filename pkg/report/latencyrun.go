@@ -70,7 +70,7 @@ func latencyDocument(l *record.LatencyRun) document {
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
 		d.facts = append(d.facts, fact{"control plane", controlPlaneText(cp)})
 	}
-	for _, t := range []output.Table{r.requests(l), addedTable(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
+	for _, t := range []output.Table{r.requests(l), r.added(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
@@ -144,16 +144,16 @@ func intervalText(i *record.Interval) string {
 	return " (" + seconds(&low) + " to " + seconds(&i.High) + ")"
 }
 
-// addedTable shows what each variant has over none; a difference that repeats
+// added shows what each variant has over none; a difference that repeats
 // cannot tell from none prints as ~.
-func addedTable(l *record.LatencyRun) output.Table {
+func (r *runReport) added(l *record.LatencyRun) output.Table {
 	t := output.Table{Left: 1, Head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Added == nil {
 			continue
 		}
-		cells := []string{offered(row), row.Variant}
+		cells := []string{offered(row), row.Variant + r.mark(fmt.Sprintf("rows[%d].added", i), "")}
 		for _, name := range record.QuantileNames {
 			cells = append(cells, addedText(*row.Added.At(name)))
 		}
