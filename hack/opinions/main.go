@@ -150,15 +150,11 @@ func sendScaler(ctx context.Context, p plan) (opinion, error) {
 	if err != nil {
 		return opinion{}, err
 	}
-	s := r.Latency.Summary()
-	o := opinion{sent: r.Requests, failed: r.Failed() + r.NotSent}
-	for to, from := range map[*float64]*float64{&o.p50: s.P50, &o.p90: s.P90, &o.p99: s.P99, &o.max: s.Max, &o.late: r.Lateness.Summary().P50} {
-		if from == nil {
-			return opinion{}, fmt.Errorf("a quantile is among %d lost requests", s.Lost)
-		}
-		*to = *from
+	o, err := observations{r.Latency}.opinion(r.Requests, r.Failed()+r.NotSent)
+	if late := r.Lateness.Summary().P50; late != nil {
+		o.late = *late
 	}
-	return o, nil
+	return o, err
 }
 
 func sendVegeta(ctx context.Context, p plan) (opinion, error) {
@@ -181,22 +177,45 @@ func sendVegeta(ctx context.Context, p plan) (opinion, error) {
 // lets each rest between its requests, which is slow on a virtual machine.
 func sendFortio(_ context.Context, p plan) (opinion, error) {
 	log.SetLogLevelQuiet(log.Warning)
+	all := observations{stats.NewHistogram()}
 	r, err := fhttp.RunHTTPTest(&fhttp.HTTPRunnerOptions{
 		HTTPOptions: *fhttp.NewHTTPOptions("http://" + p.address + "/"),
 		RunnerOptions: periodic.RunnerOptions{
 			QPS: float64(p.rate), Duration: p.duration, NumThreads: 1,
-			Percentiles: []float64{50, 90, 99}, Resolution: 1e-6, Out: io.Discard,
+			Out: io.Discard, AccessLogger: all,
 		},
 	})
 	if err != nil {
 		return opinion{}, err
 	}
-	h := r.DurationHistogram
-	o := opinion{max: h.Max, sent: h.Count, failed: h.Count - r.RetCodes[200]}
-	for i, to := range []*float64{&o.p50, &o.p90, &o.p99} {
-		*to = h.Percentiles[i].Value
+	return all.opinion(r.DurationHistogram.Count, r.DurationHistogram.Count-r.RetCodes[200])
+}
+
+// observations takes every latency that fortio tells of: its own histogram has
+// buckets up to twice as wide as what is in them.
+type observations struct{ *stats.Histogram }
+
+func (o observations) Start(ctx context.Context, _ periodic.ThreadID, _ int64, _ time.Time) context.Context {
+	return ctx
+}
+
+func (o observations) Report(_ context.Context, _ periodic.ThreadID, _ int64, _ time.Time, seconds float64, _ bool, _ string) {
+	o.Record(time.Duration(seconds * float64(time.Second)))
+}
+
+func (o observations) Info() string { return "observations" }
+
+// opinion is what a histogram says.
+func (o observations) opinion(sent, failed int64) (opinion, error) {
+	s := o.Summary()
+	all := opinion{sent: sent, failed: failed}
+	for to, from := range map[*float64]*float64{&all.p50: s.P50, &all.p90: s.P90, &all.p99: s.P99, &all.max: s.Max} {
+		if from == nil {
+			return opinion{}, fmt.Errorf("a quantile is among %d lost requests", s.Lost)
+		}
+		*to = *from
 	}
-	return o, nil
+	return all, nil
 }
 
 // show prints a row for each generator: means over the rounds with intervals of
