@@ -29,6 +29,7 @@ var _ = Describe("a server at fault", func() {
 				Eventually(t.requests).Should(Receive(And(ContainSubstring("nonce=5"), ContainSubstring("rejects"), Not(ContainSubstring("version=5")))))
 				Expect(sidecar.Held()).To(Equal(held))
 				Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"x"}))
+				Eventually(sidecar.Updates).Should(HaveLen(5)) // which are told of when the request is on its way
 				rejected := sidecar.Updates()[4]
 				Expect(rejected.Rejected).To(HaveOccurred())
 				Expect(rejected.Set).To(BeEmpty())
@@ -130,6 +131,7 @@ var _ = Describe("a server at fault", func() {
 					t.answer(eds, "2", assignment("a", endpoint("10.0.0.1", 80, 1)), assignment("b"))
 					Eventually(t.requests).Should(Receive(ContainSubstring("nonce=2")))
 				}
+				Eventually(sidecar.Updates).Should(HaveLen(6))
 				Expect(store.Counters().Wasted.Load()).To(BeEquivalentTo(2))
 				Expect(store.Counters().Responses[eds].Load()).To(BeEquivalentTo(3))
 				Expect(sidecar.Updates()[5].Wasted).To(BeTrue())
@@ -144,7 +146,7 @@ var _ = Describe("a server at fault", func() {
 				t.answer(cds, "2", edsCluster("a", "", 1))
 				t.answer(eds, "3", assignment("a"), assignment("other"))
 				Eventually(sidecar.Held).Should(Equal([]string{"CDS a", "EDS a"}))
-				Expect(sidecar.Updates()).To(HaveLen(2))
+				Eventually(sidecar.Updates).Should(HaveLen(2))
 			})
 
 			It("answers with a service that has no endpoints", func() {

@@ -150,7 +150,7 @@ var _ = Describe("a conversation", func() {
 		Expect(sidecar.Updates()).To(HaveLen(4))
 		t.answer(eds, "7", assignment("c"), assignment("d"))
 		t.expect("CDS version=6 nonce=6", "EDS =a =c =d version=7 nonce=7")
-		Expect(sidecar.Updates()).To(HaveLen(7))
+		Eventually(sidecar.Updates).Should(HaveLen(7))
 		Expect(store.Counters().Acks.Load()).To(BeEquivalentTo(7))
 	})
 
