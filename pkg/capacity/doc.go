@@ -26,11 +26,12 @@
 // size at which sidecars begin to queue for the connection limiter they do not come
 // back for further handshakes, and where pushes merge a pod costs less than its bytes
 // have it. With the third it has none: two curves are more than a few sizes can tell
-// apart. Memory has the program itself and a part for each
-// sidecar; the bytes that sidecars hold are no part of it, as a control plane keeps
-// each resource once for all, unless the runs show that they are: the term's
-// interval must not hold zero. A term that comes out as costing less than nothing is
-// left out.
+// apart.
+//
+// Memory has the program itself and a part for each sidecar; the bytes that sidecars
+// hold are no part of it, as a control plane keeps each resource once for all, unless
+// the runs show that they are: the term's interval must not hold zero. A term that
+// comes out as costing less than nothing is left out.
 //
 // Few parameters are what keeps intervals narrow: twice as far out as the largest
 // run, three leave twice as much open as two.

@@ -175,20 +175,20 @@ func row(terms []term, p point) []float64 {
 
 // model lays a figure's terms over observations. Configuration that does not grow
 // is one more pod's, and pairs are told apart from it: where it grows, it does with
-// the services and so about as they do. A term that comes out as costing less than nothing is left out,
-// and so is one that is to be shown and whose interval holds zero; but a constant is
-// shown, too, by sizes that miss the line without it.
+// the services and so about as they do. A term that comes out as costing less than
+// nothing is left out, and so is one that is to be shown and whose interval holds
+// zero; but a constant is shown, too, by sizes that miss the line without it.
 func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
-	terms := slices.Clone(f.terms)
-	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !configurationGrows(seen) {
+	terms, grows := slices.Clone(f.terms), configurationGrows(seen)
+	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !grows {
 		if slices.ContainsFunc(seen, func(o observation) bool { return o.configuration == 0 }) {
 			terms = slices.Delete(terms, at, at+1) // nobody knows whether it grows
 		} else {
 			terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
 		}
 	}
-	if f.shown != nil && (f.shown.name != configured.name || configurationGrows(seen)) {
+	if f.shown != nil && (f.shown.name != configured.name || grows) {
 		at := len(terms)
 		if f.shown.signed {
 			at = 0 // constants are read first

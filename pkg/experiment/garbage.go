@@ -36,12 +36,12 @@ func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
 }
 
 func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
-	if err := collect(ctx, http.DefaultClient, url); err != nil {
+	limited, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	if err := collect(limited, http.DefaultClient, url); err != nil {
 		return fmt.Errorf("asking for a garbage collection: %w", err)
 	}
 	done := time.Now()
-	limited, cancel := context.WithTimeout(ctx, collectTimeout)
-	defer cancel()
 	if err := r.recorder.Scraped(limited, done); err != nil {
 		return err
 	}
@@ -54,8 +54,6 @@ func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
 
 // collect asks for collections, one after another, and waits for the end of each.
 func collect(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
-	defer cancel()
 	for range collections {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
