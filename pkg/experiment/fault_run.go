@@ -57,9 +57,9 @@ func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
 			return nil, err
 		}
 		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
-		err := r.window(ctx, record.PhaseFault, 0, func(ctx context.Context) (record.EndedBy, error) {
-			run, err := r.beginFault(fault)
-			if err != nil {
+		var run *faultRun
+		err := r.window(ctx, record.PhaseFault, 0, func(ctx context.Context) (_ record.EndedBy, err error) {
+			if run, err = r.beginFault(fault); err != nil {
 				return "", err
 			}
 			err = r.makeFault(limited, run)
@@ -69,6 +69,9 @@ func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
 			return r.endedBy(ctx, limited, errors.Join(err, r.endFaults(err)))
 		})
 		cancel()
+		if err == nil && fault.Kind == APIServerGone {
+			err = r.awaitWatches(ctx, fmt.Sprintf("faults.%d", run.index), run.begin)
+		}
 		if err != nil {
 			return nil, err
 		}

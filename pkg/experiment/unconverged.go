@@ -66,9 +66,11 @@ func (f *fleet) lacking() []string {
 	return lines
 }
 
-// explain puts into the record what the mesh lacked when a time limit passed.
+// explain puts into the record what the mesh lacked when a time limit passed, and
+// says it at once.
 func (r *rolloutRun) explain(about string) {
 	for _, line := range r.fleet.lacking() {
 		r.warn(about, "when the time limit passed: %s", line)
+		r.progress.say("when the time limit passed: " + line)
 	}
 }

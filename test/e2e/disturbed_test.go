@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +17,30 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
+
+// faultsOf are a run's faults by name.
+func faultsOf(run record.Run) map[string]record.Fault {
+	faults := map[string]record.Fault{}
+	for _, fault := range run.Faults {
+		faults[fault.Name] = fault
+	}
+	return faults
+}
+
+// event is the line of the first event of a kind in the run that is recorded in
+// this place.
+func (p place) event(kind string) []byte {
+	GinkgoHelper()
+	events, err := os.ReadFile(filepath.Join(p.recorded().Dir, "events.jsonl"))
+	Expect(err).NotTo(HaveOccurred())
+	for line := range bytes.Lines(events) {
+		if bytes.Contains(line, []byte(`"kind":"`+kind+`"`)) {
+			return line
+		}
+	}
+	Fail("there is no event " + kind)
+	return nil
+}
 
 // Serial: what is disturbed is measured.
 var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
@@ -27,20 +54,16 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		where = newPlace()
 		session := where.rollout(pods, "--churn", "2/s",
 			"--fault", "kill-control-plane@steady", "--fault", "restart-control-plane@steady",
-			"--fault", "reset-streams:20%@steady", "--fault", "api-server-gone:3s@steady",
-			"--fault", "pause-scaler:2s@steady", "--fault", "rolling-restart@steady")
+			"--fault", "reset-streams:20%@steady", "--fault", "pause-scaler:2s@steady", "--fault", "rolling-restart@steady")
 		Expect(wait(session)).To(Equal(exitDone))
 		run = printed(session)
-		faults = map[string]record.Fault{}
-		for _, fault := range run.Faults {
-			faults[fault.Name] = fault
-		}
+		faults = faultsOf(run)
 		where.expectNothingLeft(nil)
 	})
 
 	It("comes back from every one", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
-		Expect(faults).To(HaveLen(6))
+		Expect(faults).To(HaveLen(5))
 		for name, fault := range faults {
 			Expect(fault.Phase).To(Equal(record.PhaseSteady), name)
 			Expect(*fault.Seconds).To(BeNumerically(">=", *fault.LastedSeconds), name)
@@ -66,8 +89,6 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(*faults["reset-streams:20%"].Reconnected).To(Equal(pods / 5))
 		Expect(*faults["rolling-restart"].Replaced).To(Equal(pods))
 		Expect(faults["rolling-restart"].Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
-		Expect(*faults["api-server-gone:3s"].LastedSeconds).To(BeNumerically(">", 3))
-		Expect(*faults["api-server-gone:3s"].Reconnected).To(BeZero(), "the control plane serves on")
 		Expect(*faults["pause-scaler:2s"].LastedSeconds).To(BeNumerically(">", 2))
 	})
 
@@ -91,6 +112,30 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(*run.Instrument.Lag.Max).To(BeNumerically("<", 1.9), "the pause is the fault's")
 		Expect(filepath.Join(where.out, run.Name, "latencies", "faults.0.reconnect.hgrm")).To(BeAnExistingFile())
 		Expect(filepath.Join(where.out, run.Name, "latencies", "churn.completeConfiguration.hgrm")).To(BeAnExistingFile())
+	})
+})
+
+var _ = Describe("an API server that is gone", Serial, func() {
+	It("disturbs no sidecar, and nothing comes next before all its clients watch again", func() {
+		const pods = 20
+		where := newPlace()
+		session := where.rollout(pods, "--fault", "api-server-gone:3s@steady", "--fault", "rolling-restart@steady")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		faults := faultsOf(run)
+		gone := faults["api-server-gone:3s"]
+		Expect(*gone.LastedSeconds).To(BeNumerically(">", 3))
+		Expect(*gone.Reconnected).To(BeZero(), "the control plane serves on")
+		Expect(*faults["rolling-restart"].Replaced).To(Equal(pods))
+
+		var back struct {
+			Time   time.Time
+			Fields struct{ MissingFirst, Missing int }
+		}
+		Expect(json.Unmarshal(where.event("watchesBack"), &back)).To(Succeed())
+		Expect(back.Fields.MissingFirst).To(BeNumerically(">", 0), "client-go waits before it tries again")
+		Expect(back.Fields.Missing).To(BeZero())
+		Expect(back.Time).To(BeTemporally("<", faults["rolling-restart"].At))
 	})
 })
 

@@ -99,7 +99,11 @@ var _ = Describe("a ladder that does not go well", func() {
 	DescribeTable("is interrupted in its second run, and leaves readable records and nothing else",
 		func(phase record.PhaseName) {
 			where := newPlace()
-			session := ladder(where, "--churn", "2/s", "--fault", "pause-scaler:100ms@steady", "--fault", "api-server-gone:3s@steady")
+			args := []string{"--churn", "2/s"}
+			if phase == record.PhaseFault {
+				args = append(args, "--fault", "pause-scaler:100ms@steady", "--fault", "api-server-gone:3s@steady")
+			}
+			session := ladder(where, args...)
 			second := place{state: where.state, out: filepath.Join(where.out, "reference-permissive-10")}
 			Eventually(session.Err, "2m").Should(gbytes.Say("run 2 of 2"))
 			if phase == "" {
