@@ -69,7 +69,9 @@ type document struct {
 			Datasource  struct{ UID string }
 		}
 	}
-	Templating  struct{ List []struct{ Name, Type string } }
+	Templating struct {
+		List []struct{ Name, Type, AllValue string }
+	}
 	Annotations struct {
 		List []struct{ Name, Expr, Step, TitleFormat, TagKeys string }
 	}
@@ -95,6 +97,9 @@ func TestDashboards(t *testing.T) {
 			var variables []string
 			for _, v := range d.Templating.List {
 				variables = append(variables, v.Name+" "+v.Type)
+				if all := v.Type == "query" && v.Name != "control_plane"; all != (v.AllValue == ".*") {
+					t.Errorf("variable %s: all of it is %q; what was under test is not everything that was looked at", v.Name, v.AllValue)
+				}
 			}
 			if want := []string{"datasource datasource", "run query", "mode query", "phase query", "control_plane query"}; !slices.Equal(variables, want) {
 				t.Errorf("variables %q, want %q", variables, want)

@@ -96,31 +96,33 @@ func encode(built dashboard.Dashboard) ([]byte, error) {
 
 // variables are what a reader chooses by: several of each, or all.
 func variables() []cog.Builder[dashboard.VariableModel] {
-	query := func(name, label, about, expr string, hide dashboard.VariableHide) cog.Builder[dashboard.VariableModel] {
+	query := func(name, label, about, expr string) *dashboard.QueryVariableBuilder {
 		return dashboard.NewQueryVariableBuilder(name).
-			Label(label).Description(about).Hide(hide).
+			Label(label).Description(about).
 			Datasource(source).
 			Query(dashboard.StringOrMap{Map: map[string]any{"query": expr, "refId": "variable-" + name}}).
 			Definition(expr).
 			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 			Sort(dashboard.VariableSortNaturalAsc).
-			Multi(true).IncludeAll(true).AllValue(".*").
+			Multi(true).IncludeAll(true).
 			Current(dashboard.VariableOption{
 				Text:  dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
 				Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
 			})
 	}
-	const shown, hidden = dashboard.VariableHideDontHide, dashboard.VariableHideHideVariable
+	const everything = ".*" // shorter than the names of all that there are
 	return []cog.Builder[dashboard.VariableModel]{
 		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").
 			Description("A Prometheus that holds runs of scaler.").Type("prometheus"),
-		query("run", "Run", "Runs, by the names of their folders.", `label_values(scaler_run_info, run)`, shown),
+		query("run", "Run", "Runs, by the names of their folders.", `label_values(scaler_run_info, run)`).AllValue(everything),
 		query("mode", "Mode", "permissive and strict are presets of the knobs; other knobs are named one by one: mTLS, scope, authorization.",
-			`label_values(scaler_run_info{run=~"$run"}, mode)`, shown),
+			`label_values(scaler_run_info{run=~"$run"}, mode)`).AllValue(everything),
 		query("phase", "Phase", "Only what was in these phases; none is the time between phases.",
-			`label_values(scaler_phase_info{run=~"$run"}, phase)`, shown),
+			`label_values(scaler_phase_info{run=~"$run"}, phase)`).AllValue(everything),
+		// All of them are those that were under test, and not every program that was
+		// looked at.
 		query("control_plane", "Control plane", "The program under test.",
-			`label_values(scaler_run_info{run=~"$run"}, control_plane)`, hidden),
+			`label_values(scaler_run_info{run=~"$run"}, control_plane)`).Hide(dashboard.VariableHideHideVariable),
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -106,6 +108,9 @@ func graph(p panel, id, width uint32) *timeseries.PanelBuilder {
 		Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeAuto).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).Calcs([]string{"max"}))
+	if p.unit == "short" {
+		b.AxisSoftMax(1) // else an axis of nothing but zeros goes to 100
+	}
 	if p.limit > 0 {
 		b.Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).
 			Steps([]dashboard.Threshold{{Color: "transparent"}, {Value: new(p.limit), Color: "red"}})).
@@ -122,14 +127,30 @@ func drawStates(p panel, id, _ uint32) cog.Builder[dashboard.Panel] {
 
 func drawValues(p panel, id, _ uint32) cog.Builder[dashboard.Panel] {
 	hide, rename := map[string]any{"Time": true}, map[string]any{}
+	columns := []string{"run", "mode"}
+	for _, q := range p.queries {
+		for _, label := range q.by {
+			if !slices.Contains(columns, label) {
+				columns = append(columns, label)
+			}
+		}
+	}
 	for i, q := range p.queries {
 		rename["Value #"+refID(i)] = q.name
+		columns = append(columns, "Value #"+refID(i))
 	}
 	if len(p.queries) == 1 { // then Grafana calls its column without a reference
+		columns = append(columns, "Value")
 		rename["Value"] = p.queries[0].name
 		hide["Value"] = p.queries[0].name == ""
 	}
+	order := map[string]any{} // without it that of the alphabet
+	for i, column := range columns {
+		order[column] = i
+	}
 	return frame(table.NewPanelBuilder(), p, id, fullWidth, atOnce).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
-		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": hide, "renameByName": rename}})
+		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+			"excludeByName": hide, "renameByName": rename, "indexByName": order,
+		}})
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -88,6 +89,26 @@ var _ = Describe("the dashboards", Ordered, func() {
 		Expect(asked).To(BeNumerically(">", 150))
 	})
 
+	It("show what the records say, of the control plane alone", func(ctx SpecContext) {
+		prom := promv1.NewAPI(must(api.NewClient(api.Config{Address: address})))
+		for _, run := range runs {
+			steady := run.ControlPlane.Steady
+			want := map[string]float64{"A": *steady.MemoryBytes.End, "B": *steady.HeapBytes.End}
+			for _, q := range questions() {
+				if q.panel != "Control plane: memory" {
+					continue
+				}
+				result, _, _, err := prom.Query(ctx, q.filled(run, to.Sub(from)), *run.Phase(record.PhaseSteady).End)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result).To(HaveLen(1), "%s of %s", q, run.Name)
+				got := float64(result.(model.Vector)[0].Value)
+				Expect(got).To(BeNumerically("~", want[q.ref], want[q.ref]/10), "%s of %s", q, run.Name) // a scrape may be a second old
+				delete(want, q.ref)
+			}
+			Expect(want).To(BeEmpty(), "queries of the panel")
+		}
+	})
+
 	It("have variables and annotations that find both runs", func(ctx SpecContext) {
 		prom := promv1.NewAPI(must(api.NewClient(api.Config{Address: address})))
 		for _, d := range documents() {
@@ -161,7 +182,7 @@ type dashboardDocument struct {
 		}
 	}
 	Templating struct {
-		List []struct{ Name, Type, Definition string }
+		List []struct{ Name, Type, Definition, AllValue string }
 	}
 	Annotations struct{ List []struct{ Expr string } }
 }
@@ -200,7 +221,22 @@ func (q question) String() string { return q.dashboard + ", " + q.panel + " " + 
 
 // chosen is the query with a reader's choices filled in: one run, all of it.
 func (q question) chosen(run record.Run) string {
-	return strings.NewReplacer("$run", run.Name, "$mode", run.Spec.Mode, "$phase", ".*", "$control_plane", "istiod").Replace(q.expr)
+	return strings.NewReplacer("$run", run.Name, "$mode", run.Spec.Mode,
+		"$phase", everything("phase", "baseline", "rollout", "settle", "steady", "none", "probe"),
+		"$control_plane", everything("control_plane", "istiod")).Replace(q.expr)
+}
+
+// everything is what a variable has when all is chosen, as Grafana fills it in: the
+// value that the dashboard has for that, or else every one that was found.
+func everything(variable string, found ...string) string {
+	GinkgoHelper()
+	for _, v := range documents()[0].Templating.List {
+		if v.Name == variable {
+			return cmp.Or(v.AllValue, "("+strings.Join(found, "|")+")")
+		}
+	}
+	Fail("there is no variable " + variable)
+	return ""
 }
 
 // filled is chosen with what Grafana itself fills in, at a scrape a second.
