@@ -20,6 +20,7 @@ type world struct {
 	share         float64                 // standard deviation of a run's figures, of each
 	astray        float64                 // standard deviation of a size's, which all its runs share
 	queue         func(n float64) float64 // seconds that pushes wait; nil = none
+	pushes        func(n float64) float64 // responses to one sidecar; nil = not known
 	late          float64                 // share by which rollouts take longer
 	saturation    float64
 }
@@ -88,6 +89,9 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 	if w.queue != nil {
 		r.Own = &record.Own{}
 		r.Own.Rollout = map[string]float64{queueMetric: w.queue(pods)}
+		if w.pushes != nil {
+			r.Own.Rollout[pushesMetric] = w.pushes(pods) * pods
+		}
 	}
 	return r
 }
@@ -285,6 +289,44 @@ func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
 		}
 		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != merged {
 			t.Errorf("%s: it is said: %q", name, said)
+		}
+	}
+}
+
+// Pushes that queue do not merge more in a larger mesh where its sidecars are sent no
+// less: then a line through all sizes holds.
+func TestPushesThatMergeNoMoreHaveALine(t *testing.T) {
+	w := permissive()
+	w.queue = func(n float64) float64 { return max(0, n-300) / 400 }
+	w.saturation, w.share = 0.9, 0.02
+	for name, c := range map[string]struct {
+		pushes func(n float64) float64
+		merges bool
+	}{
+		"not known":         {nil, true},
+		"ever fewer":        {func(n float64) float64 { return 60 - n/40 }, true},
+		"as many":           {func(n float64) float64 { return 60 }, false},
+		"more":              {func(n float64) float64 { return 30 + n/20 }, false},
+		"hardly any fewer":  {func(n float64) float64 { return 60 - n/200 }, false},
+		"fewer in the last": {func(n float64) float64 { return 60 - max(0, n-600)/20 }, true},
+	} {
+		w.pushes = c.pushes
+		plan, err := Make(w.runs(rand.New(rand.NewPCG(7, 1600)), 3, 200, 400, 600, 800), Options{Pods: 1600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpu := plan.figure(t, rolloutCPU)
+		if *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
+			t.Errorf("%s: %v to %v, of %v", name, *cpu.Low, *cpu.High, w.cpu(1600))
+		}
+		if said := plan.said(rolloutCPU, "was sent less"); (said == "") != c.merges {
+			t.Errorf("%s: it is said: %q", name, said)
+		}
+		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != c.merges {
+			t.Errorf("%s: it is said: %q", name, said)
+		}
+		if left := plan.said("runs", "below 400 pods not used"); (left != "") != c.merges {
+			t.Errorf("%s: it is said of the sizes: %q", name, left)
 		}
 	}
 }

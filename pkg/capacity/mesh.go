@@ -98,8 +98,12 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		return forecast{}, err
 	}
 	made := forecast{estimate: model.forecast(t.point), parts: model.parts(), good: good}
-	if f.merges && !good && s.merging && configurationGrows(seen) {
+	switch {
+	case !f.merges || good || !configurationGrows(seen):
+	case s.merging:
 		made.merge(s, f.name, t.point, seen)
+	case s.queuing:
+		s.doubt(f.name, "pushes queued, though no sidecar of the largest mesh was sent less than those of smaller ones: in one so large that they merge more it costs less")
 	}
 	if f.base != nil {
 		base := 0.0

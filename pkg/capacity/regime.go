@@ -7,22 +7,32 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// queueMetric is the mean time that a push waited for its turn, among the figures
-// that a control plane gives of itself; absent where it does not.
-const queueMetric = "queueSeconds"
+// Figures that a control plane gives of itself, absent where it does not: the mean
+// time that a push waited for its turn, and how many responses it sent.
+const (
+	queueMetric  = "queueSeconds"
+	pushesMetric = "pushes"
+)
+
+// sentLess is the share of what a sidecar of a smaller mesh was sent below which one
+// of the largest was sent less.
+const sentLess = 0.9
 
 // onePace leaves out small sizes that were under another regime than the largest.
 // Below some size a control plane pushes every change to every sidecar by itself.
 // Above it pushes queue for longer than changes are collected for (the debounce),
 // so that those that wait for the same sidecar become one: it then is as busy as it
 // can be while pods come, and holds what is under way. A line through both regimes
-// would be a curve of neither; what is planned for is in the upper one.
+// would be a curve of neither; what is planned for is in the upper one. Where pods come
+// so slowly that a sidecar is sent no less in the largest mesh than in smaller ones,
+// pushes merge no more there, and all sizes are under one regime.
 func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	queued := map[int]bool{}
 	for _, size := range s.sizes() {
 		queued[size.Pods] = s.queued(size.Pods, known)
 	}
-	if s.merging = queued[s.largest()]; !s.merging {
+	s.queuing = queued[s.largest()]
+	if s.merging = s.queuing && s.mergesMore(); !s.merging {
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.runs), func(r *record.Run) bool { return !queued[r.Spec.Pods] })
@@ -58,4 +68,23 @@ func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 	}
 	slices.Sort(waits)
 	return debounce > 0 && len(waits) > 0 && waits[len(waits)/2] > debounce
+}
+
+// mergesMore says whether the sidecars of the largest mesh were sent fewer responses
+// each than those of a smaller one, as they are where pushes merge the more the larger
+// the mesh. Where it is not known it is taken to be so.
+func (s *sample) mergesMore() bool {
+	each := map[int]float64{} // of a size, to one sidecar, in all its runs
+	for _, r := range s.runs {
+		if r.Own == nil || r.Own.Rollout[pushesMetric] == 0 {
+			return true
+		}
+		each[r.Spec.Pods] += r.Own.Rollout[pushesMetric] / float64(r.Spec.Pods)
+	}
+	most, last := 0.0, 0.0
+	for _, size := range s.sizes() {
+		last = each[size.Pods] / float64(size.Runs)
+		most = max(most, last)
+	}
+	return last < sentLess*most
 }

@@ -17,7 +17,8 @@ import (
 type sample struct {
 	runs    []*record.Run
 	doubts  []Doubt
-	merging bool // pushes queued, and so merged, in the largest runs
+	queuing bool // pushes queued, and so merged, in the largest runs
+	merging bool // and merged the more the larger the mesh
 }
 
 // choose takes the runs of a mode. Without one it is permissive, the default of
