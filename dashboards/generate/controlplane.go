@@ -1,5 +1,12 @@
 package main
 
+// born is what rates of the programs' own counters leave out: such a series is not
+// there before it has counted.
+const born = "What a series had counted when it was first scraped is in no rate; the record's figures hold it."
+
+// knownLimit is a bound of the control plane's own, where scaler knows one, as it is set.
+func knownLimit(name string) query { return aggregate("max", metric(name)).as("limit") }
+
 // controlPlane shows what the control plane and the cluster beneath it need
 // while everything rolls out, and afterwards.
 func controlPlane() board {
@@ -25,20 +32,20 @@ func controlPlane() board {
 			),
 			halves("Cores and memory",
 				lines("Control plane: cores", "suffix: cores",
-					"Processor seconds used, user and system, per second (controlPlane.PHASE.cores). 1 is one processor busy all the time. Where threads waited for a processor, see below, a peak is a lower bound of the demand.",
+					"Processor seconds used, user and system, per second (controlPlane.PHASE.cores). 1 is one processor busy all the time. Where threads waited for a processor, see below, a peak is a lower bound of the demand. A point is a mean over 4 s or more, the record's peak over 1 s.",
 					rate(process("scaler_component_cpu_seconds_total"), "component")),
 				lines("Control plane: memory", "bytes",
 					"Resident memory (controlPlane.PHASE.memoryBytes), and live heap (heapBytes): what the last garbage collection found in use. After a rollout, resident memory is the collector's high-water mark, not the need. Live heap follows from the collector's goal, goal / (1 + GOGC/100), and is absent where the goal is the smallest there is, or a memory limit has pulled it down.",
 					sum(process("scaler_component_resident_memory_bytes")).as("resident"),
 					liveHeap.as("live heap")),
 				lines("Threads waiting for a processor", "suffix: threads",
-					"Threads that were ready to run and waited for a processor, on average. Above zero the machine is the limit: times are upper bounds of the control plane's, peak cores lower bounds of its demand (saturation in a record is the share of a phase in which any waited).",
+					"Threads that were ready to run and waited for a processor, on average. Well above zero the processors given are the limit: times are upper bounds of the control plane's, peak cores lower bounds of its demand (saturation in a record is the share of a phase in which any waited).",
 					rate(metric("scaler_component_waiting_seconds_total"), "component")),
 				lines("Restarts", "short",
-					"Times that a process of a component took the place of an earlier one (controlPlane.PHASE.restarts). After a restart of the control plane all sidecars connect anew.",
+					"Times that a process of a component took the place of an earlier one, since the run began (controlPlane.PHASE.restarts are those of a phase). After a restart of the control plane all sidecars connect anew.",
 					sum(metric("scaler_component_restarts_total"), "component")),
 				stack("All components: cores", "suffix: cores",
-					"Cores of the control plane, the cluster and scaler itself. On one machine they take processors from each other: when they add up to all that there are, each would have used more.",
+					"Cores of the control plane, the cluster and scaler itself, not of the Prometheus that records. On one machine they take processors from each other: when they add up to nearly all that there are, each would have used more.",
 					rate(metric("scaler_component_cpu_seconds_total"), "component")),
 				stack("All components: memory", "bytes",
 					"Resident memory of the control plane, the cluster and scaler itself.",
@@ -46,26 +53,27 @@ func controlPlane() board {
 			),
 			thirds("What istiod says of itself (istiod only)",
 				stack("Pushes, by type", "cps",
-					"Responses that istiod sent, per second, answers to requests included (pilot_xds_pushes).",
-					rate(own("pilot_xds_pushes"), "type")),
-				stack("Causes of pushes", "cps",
-					"Causes of pushes that istiod counted, per second (pilot_push_triggers). One push may have many; proxy is a forced push to one pod's own sidecar when that pod turns ready.",
+					"Responses that istiod sent, per second, answers to requests included (pilot_xds_pushes, but for its counts of what could not be sent). "+born,
+					rate(own("pilot_xds_pushes", `type!~".+_senderr"`), "type")),
+				lines("Causes of pushes, by sidecar", "cps",
+					"Causes of pushes that istiod counted, per second (pilot_push_triggers): each counts once for every sidecar that is queued for it, those that then need nothing included, so it grows with pods times changes. proxy is a forced push to one pod's own sidecar when that pod turns ready. "+born,
 					rate(own("pilot_push_triggers"), "type")),
-				stack("Updates received", "cps",
-					"Changes of configuration, endpoints and services that istiod received from the API server, per second (pilot_inbound_updates).",
+				lines("Updates received", "cps",
+					"What istiod was told of, per second (pilot_inbound_updates). config is every request for a push, those that changes of endpoints (eds) and services (svc) make among them: they do not add up. "+born,
 					rate(own("pilot_inbound_updates"), "type")),
 				lines("Debounce, mean", "s",
-					"From the first event to the push being queued, on average; building the push context is part of it (pilot_debounce_time; own.PHASE.debounceSeconds). istiod waits for 100 ms of quiet, and at most 10 s, the line.",
-					mean(own, "pilot_debounce_time")).limited(10),
+					"From the first event to the push being queued, on average; building the push context is part of it (pilot_debounce_time; own.PHASE.debounceSeconds). istiod waits for quiet, by default 100 ms, and for no longer than the limit, by default 10 s, before it looks whether the push before is over.",
+					mean(own, "pilot_debounce_time"),
+					knownLimit("scaler_limit_debounce_seconds")),
 				lines("Queue to sent, mean", "s",
-					"From a push being queued to its last send having returned, on average (pilot_proxy_convergence_time; own.PHASE.convergenceSeconds), and the part of it spent in the queue. Acknowledgements and first connects are in neither. What a sidecar sees of a change is compared with debounce plus this.",
+					"From a push being queued to its last send having returned, on average (pilot_proxy_convergence_time; own.PHASE.convergenceSeconds); and time in the queue, which is over all that was queued, what then needed no push included, and so no part of the other. Acknowledgements and first connects are in neither. What a sidecar sees of a change is compared with debounce plus this.",
 					mean(own, "pilot_proxy_convergence_time").as("queue to sent"),
 					mean(own, "pilot_proxy_queue_time").as("in the queue")),
 				lines("Push context, mean", "s",
 					"Time to build the view of the whole mesh that pushes are made from, on average (pilot_pushcontext_init_seconds). It grows with services and configuration.",
 					mean(own, "pilot_pushcontext_init_seconds")),
 				lines("Injections", "cps",
-					"Pods that the injection webhook has changed, per second (sidecar_injection_success_total).",
+					"Reviews of pods that the injection webhook has answered, per second (sidecar_injection_success_total). "+born,
 					rate(own("sidecar_injection_success_total"))),
 				lines("Injection, mean", "s",
 					"Time of an injection within istiod, on average (sidecar_injection_time_seconds). It is part of pod admission.",

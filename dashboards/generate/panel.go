@@ -21,6 +21,7 @@ type panel struct {
 	about   string // what the figure means and what makes it doubtful, as docs/definitions.md has it
 	queries []query
 	limit   float64 // a line at a value that means trouble; 0 draws none
+	always  bool    // also outside of the chosen phases
 }
 
 // drawing places a panel on a dashboard.
@@ -45,6 +46,13 @@ func drawn(draw drawing) func(title, unit, about string, queries ...query) panel
 // limited is the panel with a limit. One that is a series itself is a query.
 func (p panel) limited(value float64) panel {
 	p.limit = value
+	return p
+}
+
+// outside is the panel also outside of the chosen phases: of what says that scaler
+// itself could not be read, and with it the phase.
+func (p panel) outside() panel {
+	p.always = true
 	return p
 }
 
@@ -104,7 +112,11 @@ func drawStack(p panel, id, width uint32) cog.Builder[dashboard.Panel] {
 }
 
 func graph(p panel, id, width uint32) *timeseries.PanelBuilder {
-	b := frame(timeseries.NewPanelBuilder(), p, id, width, inPhases).
+	ask := inPhases
+	if p.always {
+		ask = overTime
+	}
+	b := frame(timeseries.NewPanelBuilder(), p, id, width, ask).
 		Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeAuto).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).Calcs([]string{"max"}))

@@ -80,6 +80,17 @@ func rate(counters promql, by ...string) query {
 	return sum("rate("+counters+"[$__rate_interval])", by...)
 }
 
+// worst is the greatest value within each rate's window, and unfulfilled the share of
+// it in which one that is 0 or 1 was 0: by itself a query looks at one moment for each
+// point drawn, and misses what is between.
+func worst(selected promql, by ...string) query {
+	return aggregate("max", "max_over_time("+selected+"[$__rate_interval])", by...)
+}
+
+func unfulfilled(selected promql, by ...string) query {
+	return aggregate("avg", "1 - avg_over_time("+selected+"[$__rate_interval])", by...)
+}
+
 // combine is a with an operator and b.
 func combine(a query, operator promql, b query) query {
 	a.expr += " " + operator + " " + b.expr

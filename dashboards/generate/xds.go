@@ -1,13 +1,5 @@
 package main
 
-// streamLimit is the rate at which istiod admits new streams; it depends on its
-// GOMAXPROCS alone (features.RequestLimit in pilot/pkg/features).
-var streamLimit = aggregate("max", "clamp_max(15 + 5 * "+own("go_sched_gomaxprocs_threads", `job="istiod"`)+", 100)")
-
-// reviewLimit is the rate of token reviews that istiod's client of the API
-// server is limited to, after a burst of 160.
-const reviewLimit = 80
-
 // xdsAndCertificates shows what goes between the control plane and the sidecars.
 func xdsAndCertificates() board {
 	return board{
@@ -32,18 +24,18 @@ func xdsAndCertificates() board {
 					"Bytes of a response on average, by type, as sidecars received it.",
 					ratio(rate(metric("scaler_xds_response_bytes_total"), "type"), rate(metric("scaler_xds_responses_total"), "type"))),
 				lines("Time of a push in istiod, mean (istiod only)", "s",
-					"Time that istiod took to generate and send a response, on average (pilot_xds_push_time), answers to requests included; and the part of it that sending took (pilot_xds_send_time).",
+					"Time that istiod took to generate and send a response, on average (pilot_xds_push_time), answers to requests included; and the time that sending took, over all types (pilot_xds_send_time).",
 					mean(own, "pilot_xds_push_time", "type"),
 					mean(own, "pilot_xds_send_time").as("sending")),
 			),
 			thirds("Streams",
 				lines("Sidecars", "short",
-					"Simulated sidecars that have reached a state. connected: has been. complete: held, and had acknowledged, all that was expected when it first asked. converged: holds exactly what is expected now, and has its certificate.",
+					"Sidecars that have reached a state, real ones among them. connected: has been. complete: held, and had acknowledged, all that was expected when it first asked. converged: holds exactly what is expected now, and has its certificate.",
 					sum(metric("scaler_sidecars"), "state")),
 				lines("Sidecars first served, and istiod's limit", "cps",
-					"Sidecars that got their first response, per second, and the rate at which istiod admits new streams: min(15 + 5 x GOMAXPROCS, 100), after which it refuses and they try again with backoff. At the limit, waiting for it is what completeConfiguration measures. Control planes other than istiod have no such line.",
+					"Sidecars that got their first response, per second, and the rate at which istiod admits new streams: min(15 + 5 x GOMAXPROCS, 100) unless it is set otherwise, after which it refuses and they try again with backoff. At the limit, waiting for it is what completeConfiguration measures. Streams of sidecars that come back count toward the limit and are not among the served. Control planes other than istiod have no such line.",
 					rate(metric("scaler_first_configuration_seconds_count")).as("served"),
-					streamLimit.as("limit")),
+					knownLimit("scaler_limit_streams_per_second")),
 				lines("Refusals and reconnects", "cps",
 					"Streams that the control plane refused before any response, and streams opened by sidecars that had lost one, per second (xds.refusals, xds.reconnects).",
 					rate(metric("scaler_xds_refusals_total")).as("refused"),
@@ -64,24 +56,25 @@ func xdsAndCertificates() board {
 					"The same at the 99th percentile. A sidecar without a change after 30 s has lost it, which the record counts and no quantile here holds.",
 					quantile(0.99, rate(metric("scaler_push_seconds"), "kind"))),
 				lines("Propagation to the last sidecar: p50", "s",
-					"From a change to the last of all sidecars concerned having it (latencies.propagation.KIND.last), one observation for each change.",
+					"From a change to the last of all sidecars concerned having it (latencies.propagation.KIND.last), one observation for each change that reached them all.",
 					quantile(0.5, rate(metric("scaler_propagation_last_seconds"), "kind"))),
 			),
 			thirds("Certificates",
 				lines("Certificate requests", "cps",
-					"Certificate signing requests that were answered or failed, per second (certificates.issued, .attempts). istiod has the API server review a token for each, through a client limited to 80 a second, the line, after a burst of 160: that is this limit, not the CA's speed.",
-					rate(metric("scaler_certificate_requests_total"), "outcome")).limited(reviewLimit),
+					"Certificate signing requests that were answered or failed, per second (certificates.issued, .attempts). istiod has the API server review a token for each, and another for each stream, through one client that is limited, by default to 80 a second after a burst of 160: in a rollout that is 40 certificates a second, in a storm 80. See token reviews.",
+					rate(metric("scaler_certificate_requests_total"), "outcome")),
 				lines("Issuance", "s",
-					"From the signing request being sent to the chain being received and verified (latencies.certificate); making the key, getting the token and waiting are no part of it.",
+					"From the signing request being sent to the chain being received and verified (latencies.certificate for first ones; renewals and storms are here too); making the key, getting the token and waiting are no part of it.",
 					quantiles("scaler_certificate_issuance_seconds")...),
 				lines("Token request", "s",
 					"From a pod-bound token being requested to it being received, scaler's own waiting left out (latencies.token).",
 					quantiles("scaler_token_request_seconds")...),
 				lines("Token reviews at the API server", "reqps",
-					"Reviews of tokens, per second: istiod asks for one for each certificate and for each stream, at most 80 a second, the line, after a burst of 160.",
-					rate(metric("apiserver_request_total", `job="kube-apiserver"`, `resource="tokenreviews"`))).limited(reviewLimit),
+					"Reviews of tokens, per second: istiod asks for one for each certificate and for each stream, after a burst of 160 at most as many as the limit. "+born,
+					rate(metric("apiserver_request_total", `job="kube-apiserver"`, `resource="tokenreviews"`)),
+					knownLimit("scaler_limit_token_reviews_per_second")),
 				lines("CSRs at istiod (istiod only)", "cps",
-					"Signing requests that istiod received, and certificates that it issued, per second.",
+					"Signing requests that istiod received, and certificates that it issued, per second. "+born,
 					rate(own("citadel_server_csr_count")).as("received"),
 					rate(own("citadel_server_success_cert_issuance_count")).as("issued")),
 				lines("Root certificate expires in (istiod only)", "s",

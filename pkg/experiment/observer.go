@@ -48,9 +48,11 @@ func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
 func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 	f.tracker.FirstRequest(id, e.Requested)
 	var in *latencies
+	var again bool
 	f.at(id, func(p *pod) {
 		p.line.streams++
 		t := &p.times
+		again = !t.Answered.IsZero()
 		in = p.in
 		if !t.Connected.IsZero() {
 			in = f.later()
@@ -62,6 +64,9 @@ func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 			t.served = e.Connected
 		}
 	})
+	if again {
+		f.metrics.Reconnect()
+	}
 	f.observe(in.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
 }
 
@@ -99,7 +104,11 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 // complete is told by the tracker that a sidecar has its complete set.
 func (f *fleet) complete(id string, at time.Time) {
 	p, t := f.at(id, func(p *pod) { p.times.Complete = at })
-	f.observe(f.startsIn(p).completeConfiguration, recorder.CompleteConfiguration, at.Sub(t.Requested))
+	if took, in := at.Sub(t.Requested), f.startsIn(p).completeConfiguration; p.real != nil {
+		in.Record(took) // scaler's own metrics are of simulated ones
+	} else {
+		f.observe(in, recorder.CompleteConfiguration, took)
+	}
 	f.reportWhenDone(id)
 }
 
@@ -118,9 +127,6 @@ func (f *fleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
 	case xdsprobe.Refused:
 		f.metrics.Refusal()
 		return // thousands of them; they are counted
-	}
-	if e.Responses > 0 {
-		f.metrics.Reconnect()
 	}
 	fields := map[string]any{"pod": id, "class": e.Class, "attempt": e.Attempt, "responses": e.Responses}
 	if e.Err != nil {

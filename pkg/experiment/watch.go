@@ -131,11 +131,18 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 // runInfo is what the run's time series say about it.
 func (r *rolloutRun) runInfo() recorder.RunInfo {
 	spec, environment := r.record.Spec, r.record.Environment
+	var limits recorder.Limits
+	if known := environment.ControlPlane.Limits; known != nil {
+		limits = recorder.Limits{TokenReviewsPerSecond: known.TokenReviewsPerSecond, DebounceSeconds: known.DebounceMaxSeconds}
+		if processors := environment.ControlPlane.GOMAXPROCS; processors > 0 {
+			limits.StreamsPerSecond = known.StreamsPerSecond.At(processors)
+		}
+	}
 	return recorder.RunInfo{
 		ControlPlane: r.controlPlaneName(),
 		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
 		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
-		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS,
+		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
 	}
 }
 

@@ -77,7 +77,9 @@ func (f *xdsFleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 		s.requested = e.Requested
 		f.connected.Add(1)
 	}
-	if !s.answered {
+	if s.answered {
+		f.metrics.Reconnect()
+	} else {
 		s.served = e.Connected
 	}
 	took := e.Connected.Sub(e.Dialed)
@@ -129,8 +131,6 @@ func (f *xdsFleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
 		return
 	case xdsprobe.Refused:
 		f.metrics.Refusal()
-	case xdsprobe.Lost:
-		f.metrics.Reconnect()
 	}
 	reason := "closed by the server"
 	if e.Err != nil {

@@ -45,10 +45,14 @@ func (c components) Collect(ch chan<- prometheus.Metric) {
 		if t.waited >= 0 {
 			counter(componentWaiting, t.waited.Seconds())
 		}
+		// Of one that has ended they are 0: with times of their own, series that end
+		// are taken to go on as they were.
+		var now reading
 		if t.running {
-			gauge(componentResident, float64(t.now.resident))
-			gauge(componentThreads, float64(t.now.threads))
-			gauge(componentFiles, float64(t.now.files))
+			now = t.now
 		}
+		gauge(componentResident, float64(now.resident))
+		gauge(componentThreads, float64(now.threads))
+		gauge(componentFiles, float64(now.files))
 	}
 }

@@ -69,6 +69,8 @@ type Metrics struct {
 	push, first, last         *prometheus.HistogramVec
 	run                       *prometheus.GaugeVec
 
+	streamsLimit, reviewsLimit, debounceLimit *prometheus.GaugeVec
+
 	mu    sync.Mutex // makes a change of phase one step
 	phase *prometheus.GaugeVec
 }
@@ -98,7 +100,8 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	}
 	info := gauges("build_info", "The version of scaler that runs.", "version", "revision", "go_version")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
-	m.registry.MustRegister(info, m.run, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
+	m.streamsLimit, m.reviewsLimit, m.debounceLimit = limits()
+	m.registry.MustRegister(info, m.run, m.streamsLimit, m.reviewsLimit, m.debounceLimit, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))

@@ -37,7 +37,8 @@ func filled(t *testing.T) *Metrics {
 	m.Push("route", 10*time.Millisecond)
 	m.PropagatedFirst("route", 10*time.Millisecond)
 	m.PropagatedLast("route", 10*time.Millisecond)
-	m.Run(RunInfo{ControlPlane: "istiod", Pods: 200, Services: 20, Namespaces: 1, MTLS: "strict", Scope: "declared", Authz: "declared", XDS: "delta", GOMAXPROCS: 2})
+	m.Run(RunInfo{ControlPlane: "istiod", Pods: 200, Services: 20, Namespaces: 1, MTLS: "strict", Scope: "declared", Authz: "declared", XDS: "delta", GOMAXPROCS: 2,
+		Limits: Limits{StreamsPerSecond: 25, DebounceSeconds: 10}})
 	for l := range latencies {
 		m.Observe(l, 10*time.Millisecond)
 	}
@@ -64,6 +65,12 @@ func TestMetricsValues(t *testing.T) {
 # TYPE scaler_certificate_requests_total counter
 scaler_certificate_requests_total{outcome="failed"} 1
 scaler_certificate_requests_total{outcome="issued"} 1
+# HELP scaler_limit_debounce_seconds After a first change the control plane is known to push at the latest.
+# TYPE scaler_limit_debounce_seconds gauge
+scaler_limit_debounce_seconds 10
+# HELP scaler_limit_streams_per_second New streams that the control plane is known to admit.
+# TYPE scaler_limit_streams_per_second gauge
+scaler_limit_streams_per_second 25
 # HELP scaler_phase_info The phase that the run is in; none between phases.
 # TYPE scaler_phase_info gauge
 scaler_phase_info{phase="rollout"} 1
@@ -90,6 +97,7 @@ scaler_xds_responses_total{type="LDS"} 0
 scaler_xds_responses_total{type="RDS"} 0
 `
 	err := testutil.GatherAndCompare(filled(t).registry, strings.NewReader(want), "scaler_certificate_requests_total",
+		"scaler_limit_debounce_seconds", "scaler_limit_streams_per_second", "scaler_limit_token_reviews_per_second",
 		"scaler_phase_info", "scaler_pods", "scaler_run_info", "scaler_xds_response_bytes_total", "scaler_xds_responses_total")
 	if err != nil {
 		t.Error(err)
@@ -103,7 +111,8 @@ func TestMetricsHistogramsAreNativeAndClassic(t *testing.T) {
 	}
 	found := 0
 	for _, family := range families {
-		if name := family.GetName(); !strings.HasPrefix(name, namespace+"_") || !strings.HasSuffix(name, "_seconds") {
+		if name := family.GetName(); !strings.HasPrefix(name, namespace+"_") || !strings.HasSuffix(name, "_seconds") ||
+			strings.HasPrefix(name, namespace+"_limit_") {
 			continue
 		}
 		// Of those with labels, the last is the one that was observed.

@@ -15,6 +15,15 @@ type RunInfo struct {
 	MTLS, Scope, Authz         string // the knobs
 	XDS                        string // delta or sotw
 	GOMAXPROCS                 int    // of the control plane; 0 = not known
+	Limits                     Limits
+}
+
+// Limits are bounds that the control plane is known to hold itself to, set as it
+// is. One that is 0 is not known, and has no series.
+type Limits struct {
+	StreamsPerSecond      float64 // new streams that it admits
+	TokenReviewsPerSecond float64 // that it asks of the API server, after a burst
+	DebounceSeconds       float64 // after a first change it pushes at the latest
 }
 
 func runInfo() *prometheus.GaugeVec {
@@ -22,8 +31,22 @@ func runInfo() *prometheus.GaugeVec {
 		"control_plane", "pods", "services", "namespaces", "mtls", "scope", "authz", "xds", "gomaxprocs")
 }
 
+// The limits' series, none of which has a label.
+func limits() (streams, reviews, debounce *prometheus.GaugeVec) {
+	return gauges("limit_streams_per_second", "New streams that the control plane is known to admit."),
+		gauges("limit_token_reviews_per_second", "Token reviews that the control plane is known to ask for, after a burst."),
+		gauges("limit_debounce_seconds", "After a first change the control plane is known to push at the latest.")
+}
+
 // Run says what run this is.
 func (m *Metrics) Run(r RunInfo) {
 	m.run.WithLabelValues(r.ControlPlane, strconv.Itoa(r.Pods), strconv.Itoa(r.Services), strconv.Itoa(r.Namespaces),
 		r.MTLS, r.Scope, r.Authz, r.XDS, strconv.Itoa(r.GOMAXPROCS)).Set(1)
+	for limit, value := range map[*prometheus.GaugeVec]float64{
+		m.streamsLimit: r.Limits.StreamsPerSecond, m.reviewsLimit: r.Limits.TokenReviewsPerSecond, m.debounceLimit: r.Limits.DebounceSeconds,
+	} {
+		if value > 0 {
+			limit.WithLabelValues().Set(value)
+		}
+	}
 }

@@ -38,7 +38,7 @@ func phaseMetrics() []controlplane.Metric {
 		{Name: "convergenceSeconds", Expr: mean("pilot_proxy_convergence_time")},
 		{Name: "queueSeconds", Expr: mean("pilot_proxy_queue_time")},
 		{Name: "pushContextSeconds", Expr: mean("pilot_pushcontext_init_seconds")},
-		{Name: "pushes", Expr: increase("pilot_xds_pushes")},
+		{Name: "pushes", Expr: increase(`pilot_xds_pushes{type!~".+_senderr"}`)}, // those are counted by their own type, too
 		{Name: "rejects", Expr: increase("pilot_total_xds_rejects")},
 		{Name: "pushTriggers", Expr: increase("pilot_push_triggers")},
 		{Name: "certificates", Expr: increase("citadel_server_success_cert_issuance_count")},
