@@ -206,12 +206,36 @@ func TestPatience(t *testing.T) {
 	}
 	f.answered = now.Add(longerPatience + time.Second)
 	f.bursting.Store(true)
+	f.progressed = now.Add(2 * time.Second)
 	if early := f.heldTooLong(now.Add(longerPatience + time.Second)); len(early) > 0 {
-		t.Errorf("%d were reported while the control plane was busy with a rollout", len(early))
+		t.Errorf("%d were reported while the control plane was busy with a rollout that got on", len(early))
 	}
 	f.bursting.Store(false)
 	if again := f.heldTooLong(now.Add(longerPatience + time.Second)); len(again) != 1 || again[0].name != "pod-02" {
 		t.Errorf("later %d were reported", len(again))
+	}
+}
+
+// In a rollout that does not get on, though everybody is sent to all the time,
+// sidecars are held no longer that have all that they asked for.
+func TestPatienceWithARolloutThatDoesNotGetOn(t *testing.T) {
+	now := time.Now()
+	f := bareFleet(3)
+	f.bursting.Store(true)
+	f.progressed = now
+	late := now.Add(longerPatience)
+	for _, p := range f.pods {
+		p.times.Certified = now
+		p.line.whole, p.line.heard = true, late
+	}
+	f.pods["ns/pod-00"].times.Certified = late.Add(time.Second - patience) // not for long yet
+	f.pods["ns/pod-01"].line.whole = false
+	f.answered = late
+	if early := f.heldTooLong(late.Add(-time.Millisecond)); len(early) > 0 {
+		t.Errorf("%d were reported early", len(early))
+	}
+	if held := f.heldTooLong(late); len(held) != 1 || held[0].name != "pod-02" {
+		t.Errorf("%d were reported", len(held))
 	}
 }
 

@@ -103,7 +103,12 @@ func (f *fleet) Updated(id string, e xdsprobe.Update) {
 
 // complete is told by the tracker that a sidecar has its complete set.
 func (f *fleet) complete(id string, at time.Time) {
-	p, t := f.at(id, func(p *pod) { p.times.Complete = at })
+	p, t := f.at(id, func(p *pod) {
+		p.times.Complete = at
+		if at.After(f.progressed) {
+			f.progressed = at
+		}
+	})
 	if took, in := at.Sub(t.Requested), f.startsIn(p).completeConfiguration; p.real != nil {
 		in.Record(took) // scaler's own metrics are of simulated ones
 	} else {

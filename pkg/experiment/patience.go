@@ -14,8 +14,10 @@ import (
 // initial_fetch_timeout.
 //
 // While it still sends to others it may only be slow, and what is missing on its
-// way: a rollout waits for that, as it ends sometime. What lasts for as long as it
-// is asked to, as churn does, waits for longerPatience.
+// way: a rollout waits for that as long as it gets on, which is while sidecars become
+// complete. Where none has for longerPatience, because all lack the same, the bursts
+// still to come would only make more of them wait. What lasts for as long as it is
+// asked to, as churn does, waits for longerPatience.
 const (
 	patience       = 15 * time.Second
 	longerPatience = 4 * patience
@@ -45,14 +47,23 @@ func (f *fleet) heldTooLong(now time.Time) []*pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	limit := patience
-	if busy := now.Sub(f.answered) < quietTime; busy && f.bursting.Load() {
+	busy, bursting := now.Sub(f.answered) < quietTime, f.bursting.Load()
+	switch {
+	case busy && bursting && now.Sub(f.progressed) < longerPatience:
 		return nil
-	} else if busy {
+	case busy && !bursting:
 		limit = longerPatience
 	}
 	var pods []*pod
 	for _, p := range f.pods {
-		if f.held || p.gone || p.reported || p.times.Certified.IsZero() || !p.line.whole || now.Sub(p.line.heard) < limit {
+		if f.held || p.gone || p.reported || p.times.Certified.IsZero() || !p.line.whole {
+			continue
+		}
+		since := p.line.heard
+		if busy && bursting { // it is sent to all the time, and never what it lacks
+			since = p.times.Certified
+		}
+		if now.Sub(since) < limit {
 			continue
 		}
 		p.reported, p.impatient = true, true
