@@ -73,7 +73,10 @@ type document struct {
 		List []struct{ Name, Type, AllValue string }
 	}
 	Annotations struct {
-		List []struct{ Name, Expr, Step, TitleFormat, TagKeys string }
+		List []struct {
+			Name, Expr, Step, TitleFormat, TagKeys string
+			UseValueForTime                        bool
+		}
 	}
 }
 
@@ -107,7 +110,7 @@ func TestDashboards(t *testing.T) {
 			var annotations []string
 			for _, a := range d.Annotations.List {
 				annotations = append(annotations, a.Name)
-				if a.Expr == "" || a.Step != "1s" || a.TitleFormat == "" || !strings.HasPrefix(a.TagKeys, "run,mode") {
+				if !strings.Contains(a.Expr, "_start_timestamp_seconds{") || !a.UseValueForTime || a.Step != "1s" || a.TitleFormat == "" || !strings.HasPrefix(a.TagKeys, "run,mode") {
 					t.Errorf("annotation %+v", a)
 				}
 			}

@@ -83,6 +83,7 @@ func encode(built dashboard.Dashboard) ([]byte, error) {
 	for i, a := range annotations {
 		entry := list[i].(map[string]any)
 		entry["step"], entry["titleFormat"], entry["textFormat"], entry["tagKeys"] = annotationStep, a.title, a.text, a.tags
+		entry["useValueForTime"] = true
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -126,7 +127,9 @@ func variables() []cog.Builder[dashboard.VariableModel] {
 	}
 }
 
-// annotation marks times on every panel.
+// annotation marks times on every panel: those that its query has as values, in
+// milliseconds. Times at which a query has a value would be told one by one, as far
+// apart as a hundredth of what is looked at, and what is shorter not at all.
 type annotation struct {
 	name              string
 	expr              promql
@@ -139,15 +142,21 @@ type annotation struct {
 // a minute, and phases are shorter.
 const annotationStep = "1s"
 
+// moment is the time, in milliseconds, that a gauge has held since the point before.
+func moment(selected promql) promql {
+	return "1000 * last_over_time(" + selected + "[$__rate_interval])"
+}
+
 var annotations = []annotation{
 	{
 		name: "Phases", on: true, color: "blue",
-		expr:  metric("scaler_phase_info", byPhase, `phase!="none"`),
+		expr:  moment(metric("scaler_phase_start_timestamp_seconds", byPhase)),
 		title: "{{phase}}", text: "{{run}}", tags: "run,mode,phase",
 	},
 	{
 		name: "Runs", color: "purple",
-		expr:  aggregate("max", metric("scaler_run_info"), "control_plane", "pods", "mtls", "scope", "authz").expr,
+		expr: aggregate("max", "last_over_time("+metric("scaler_run_info")+"[$__rate_interval])", "control_plane", "pods", "mtls", "scope", "authz").expr +
+			" * on (run, mode) group_left " + aggregate("max", moment(metric("scaler_run_start_timestamp_seconds"))).expr,
 		title: "{{run}}", text: "{{control_plane}}, {{pods}} pods, mTLS {{mtls}}, scope {{scope}}, authorization {{authz}}", tags: "run,mode",
 	},
 }

@@ -67,12 +67,12 @@ type Metrics struct {
 	certificates              *prometheus.CounterVec
 	latencies                 map[Latency]prometheus.Histogram
 	push, first, last         *prometheus.HistogramVec
-	run                       *prometheus.GaugeVec
+	run, began                *prometheus.GaugeVec
 
 	streamsLimit, reviewsLimit, debounceLimit *prometheus.GaugeVec
 
-	mu    sync.Mutex // makes a change of phase one step
-	phase *prometheus.GaugeVec
+	mu           sync.Mutex // makes a change of phase one step
+	phase, since *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics of one run. A sampler gives them what each
@@ -83,7 +83,9 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 		pods:          gauges("pods", "Pods of the run that have reached a state.", "state"),
 		sidecars:      gauges("sidecars", "Sidecars of the run that have reached a state.", "state"),
 		phase:         gauges("phase_info", "The phase that the run is in; none between phases.", "phase"),
+		since:         gauges("phase_start_timestamp_seconds", "When that phase began, since 1970.", "phase"),
 		run:           runInfo(),
+		began:         gauges("run_start_timestamp_seconds", "When the run was first told of, since 1970."),
 		push:          histograms("push_seconds", "Time from a followed change to a sidecar concerned having it.", "kind"),
 		first:         histograms("propagation_first_seconds", "Time from a followed change to the first sidecar having it.", "kind"),
 		last:          histograms("propagation_last_seconds", "Time from a followed change to the last sidecar concerned having it.", "kind"),
@@ -101,7 +103,7 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	info := gauges("build_info", "The version of scaler that runs.", "version", "revision", "go_version")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
 	m.streamsLimit, m.reviewsLimit, m.debounceLimit = limits()
-	m.registry.MustRegister(info, m.run, m.streamsLimit, m.reviewsLimit, m.debounceLimit, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
+	m.registry.MustRegister(info, m.run, m.began, m.since, m.streamsLimit, m.reviewsLimit, m.debounceLimit, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))
@@ -149,7 +151,12 @@ func (m *Metrics) Phase(name string) {
 	defer m.mu.Unlock()
 	m.phase.Reset()
 	m.phase.WithLabelValues(name).Set(1)
+	m.since.Reset()
+	m.since.WithLabelValues(name).Set(unixSeconds())
 }
+
+// unixSeconds is the time as Prometheus has it: seconds since 1970, to the millisecond.
+func unixSeconds() float64 { return float64(time.Now().UnixMilli()) / 1000 }
 
 // Pods sets how many pods have reached a state, such as "created" or "ready".
 func (m *Metrics) Pods(state string, n int) { m.pods.WithLabelValues(state).Set(float64(n)) }

@@ -111,8 +111,7 @@ func TestMetricsHistogramsAreNativeAndClassic(t *testing.T) {
 	}
 	found := 0
 	for _, family := range families {
-		if name := family.GetName(); !strings.HasPrefix(name, namespace+"_") || !strings.HasSuffix(name, "_seconds") ||
-			strings.HasPrefix(name, namespace+"_limit_") {
+		if !strings.HasPrefix(family.GetName(), namespace+"_") || family.GetType().String() != "HISTOGRAM" {
 			continue
 		}
 		// Of those with labels, the last is the one that was observed.

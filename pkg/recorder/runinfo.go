@@ -42,6 +42,7 @@ func limits() (streams, reviews, debounce *prometheus.GaugeVec) {
 func (m *Metrics) Run(r RunInfo) {
 	m.run.WithLabelValues(r.ControlPlane, strconv.Itoa(r.Pods), strconv.Itoa(r.Services), strconv.Itoa(r.Namespaces),
 		r.MTLS, r.Scope, r.Authz, r.XDS, strconv.Itoa(r.GOMAXPROCS)).Set(1)
+	m.began.WithLabelValues().Set(unixSeconds())
 	for limit, value := range map[*prometheus.GaugeVec]float64{
 		m.streamsLimit: r.Limits.StreamsPerSecond, m.reviewsLimit: r.Limits.TokenReviewsPerSecond, m.debounceLimit: r.Limits.DebounceSeconds,
 	} {
