@@ -2,7 +2,7 @@ package main
 
 // born is what rates of the programs' own counters leave out: such a series is not
 // there before it has counted.
-const born = "What a series had counted when it was first scraped is in no rate; the record's figures hold it."
+const born = "What a series had counted when it was first scraped is in no rate."
 
 // knownLimit is a bound of the control plane's own, where scaler knows one, as it is set.
 func knownLimit(name string) query { return aggregate("max", metric(name)).as("limit") }

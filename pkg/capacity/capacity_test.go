@@ -293,8 +293,8 @@ func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
 	}
 }
 
-// Pushes that queue do not merge more in a larger mesh where its sidecars are sent no
-// less: then a line through all sizes holds.
+// Pushes that queue do not merge more in a larger mesh where its sidecars are sent as
+// much: then a line through all sizes holds.
 func TestPushesThatMergeNoMoreHaveALine(t *testing.T) {
 	w := permissive()
 	w.queue = func(n float64) float64 { return max(0, n-300) / 400 }
@@ -319,7 +319,7 @@ func TestPushesThatMergeNoMoreHaveALine(t *testing.T) {
 		if *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v", name, *cpu.Low, *cpu.High, w.cpu(1600))
 		}
-		if said := plan.said(rolloutCPU, "was sent less"); (said == "") != c.merges {
+		if said := plan.said(rolloutCPU, "each sent as much"); (said == "") != c.merges {
 			t.Errorf("%s: it is said: %q", name, said)
 		}
 		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != c.merges {

@@ -103,7 +103,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case s.merging:
 		made.merge(s, f.name, t.point, seen)
 	case s.queuing:
-		s.doubt(f.name, "pushes queued, though no sidecar of the largest mesh was sent less than those of smaller ones: in one so large that they merge more it costs less")
+		s.doubt(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
 	}
 	if f.base != nil {
 		base := 0.0

@@ -24,7 +24,7 @@ const sentLess = 0.9
 // so that those that wait for the same sidecar become one: it then is as busy as it
 // can be while pods come, and holds what is under way. A line through both regimes
 // would be a curve of neither; what is planned for is in the upper one. Where pods come
-// so slowly that a sidecar is sent no less in the largest mesh than in smaller ones,
+// so slowly that a sidecar is sent as much in the largest mesh as in smaller ones,
 // pushes merge no more there, and all sizes are under one regime.
 func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	queued := map[int]bool{}

@@ -52,7 +52,8 @@ func (r *rolloutRun) faultsInRollout(ctx context.Context) error {
 // its own that lasts until the mesh has converged again. One that it does not
 // come back from is the last.
 func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
-	for _, fault := range faultsIn(r.spec.Faults, record.PhaseSteady) {
+	faults := faultsIn(r.spec.Faults, record.PhaseSteady)
+	for i, fault := range faults {
 		if err := r.awaitQuiet(ctx); err != nil { // what went before is no part of it
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
 			return r.endedBy(ctx, limited, errors.Join(err, r.endFaults(err)))
 		})
 		cancel()
-		if err == nil && fault.Kind == APIServerGone {
+		if err == nil && fault.Kind == APIServerGone && i < len(faults)-1 {
 			err = r.awaitWatches(ctx, fmt.Sprintf("faults.%d", run.index), run.begin)
 		}
 		if err != nil {

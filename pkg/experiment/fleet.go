@@ -60,7 +60,7 @@ type fleet struct {
 	held       bool                             // sidecars that are done are not reported for now
 	subscriber chan endpointChange              // of changes of those; nil = nobody
 	answered   time.Time                        // the last response of the control plane
-	progressed time.Time                        // a sidecar became complete, last; before that, the first pod was seen
+	progressed time.Time                        // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
 	storm      *storm // that goes on; nil = none
 
@@ -225,7 +225,6 @@ func (f *fleet) newPod(id string, ev observe.PodEvent) *pod {
 		return p
 	}
 	p.in = f.latencies
-	first(&f.progressed, ev.Seen)
 	f.arrivals = append(f.arrivals, ev.Seen)
 	f.observe(p.in.podAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
 	return p

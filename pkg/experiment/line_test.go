@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 )
 
@@ -221,6 +222,7 @@ func TestPatience(t *testing.T) {
 func TestPatienceWithARolloutThatDoesNotGetOn(t *testing.T) {
 	now := time.Now()
 	f := bareFleet(3)
+	f.metrics = recorder.NewMetrics(recorder.Build{}, nil)
 	f.bursting.Store(true)
 	f.progressed = now
 	late := now.Add(longerPatience)
@@ -234,8 +236,25 @@ func TestPatienceWithARolloutThatDoesNotGetOn(t *testing.T) {
 	if early := f.heldTooLong(late.Add(-time.Millisecond)); len(early) > 0 {
 		t.Errorf("%d were reported early", len(early))
 	}
+	f.complete("ns/pod-00", now.Add(time.Millisecond))
+	if early := f.heldTooLong(late); len(early) > 0 {
+		t.Errorf("%d were reported when one had become complete since", len(early))
+	}
+	f.progressed = now
 	if held := f.heldTooLong(late); len(held) != 1 || held[0].name != "pod-02" {
 		t.Errorf("%d were reported", len(held))
+	}
+
+	for _, p := range f.pods { // nobody waits until the next burst
+		p.reported = true
+	}
+	next := late.Add(time.Hour)
+	f.answered = next
+	f.heldTooLong(next)
+	f.pods["ns/pod-02"].reported = false
+	f.answered = next.Add(patience)
+	if early := f.heldTooLong(next.Add(patience)); len(early) > 0 {
+		t.Errorf("%d of a later burst were reported early", len(early))
 	}
 }
 

@@ -46,6 +46,9 @@ func (f *fleet) reportImpatient(ctx context.Context) error {
 func (f *fleet) heldTooLong(now time.Time) []*pod {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.waits() {
+		f.progressed = now
+	}
 	limit := patience
 	busy, bursting := now.Sub(f.answered) < quietTime, f.bursting.Load()
 	switch {
@@ -71,4 +74,15 @@ func (f *fleet) heldTooLong(now time.Time) []*pod {
 		pods = append(pods, p)
 	}
 	return pods
+}
+
+// waits says whether a sidecar has its certificate and was not reported yet. The
+// caller holds mu.
+func (f *fleet) waits() bool {
+	for _, p := range f.pods {
+		if !p.gone && !p.reported && !p.times.Certified.IsZero() {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,38 @@ func TestMetricsHistogramsAreNativeAndClassic(t *testing.T) {
 	const followed = 3 // of changes: push, first, last
 	if want := len(latencies) + followed; found != want {
 		t.Errorf("%d histograms, want %d", found, want)
+	}
+}
+
+// A program that has ended has no memory: its series would be drawn as it was.
+func TestMetricsOfAProgramThatEnded(t *testing.T) {
+	program := exec.Command("sleep", "60")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := NewSampler(0)
+	m := NewMetrics(Build{}, s)
+	resident := func() float64 {
+		families, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "scaler_component_resident_memory_bytes" {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return -1
+	}
+	watched := s.Watch("it", program.Process.Pid)
+	before := resident()
+	if err := program.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Wait() // it was killed
+	s.Ended("it", program.Process.Pid, 0.01)
+	if after := resident(); watched != nil || before <= 0 || after != 0 {
+		t.Errorf("%v: %v bytes while it ran, %v after", watched, before, after)
 	}
 }
 

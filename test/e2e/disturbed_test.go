@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
@@ -120,7 +121,7 @@ var _ = Describe("an API server that is gone", Serial, func() {
 		const pods = 20
 		where := newPlace()
 		session := where.rollout(pods, "--fault", "api-server-gone:3s@steady", "--fault", "rolling-restart@steady")
-		Expect(wait(session)).To(Equal(exitDone))
+		Eventually(session).WithTimeout(6 * time.Minute).Should(gexec.Exit(exitDone)) // more than scaler waits for the clients
 		run := printed(session)
 		faults := faultsOf(run)
 		gone := faults["api-server-gone:3s"]

@@ -71,7 +71,7 @@ func (p place) rollout(pods int, args ...string) *gexec.Session {
 	return p.start(append([]string{
 		"rollout", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
 		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--probes", "0",
-		"--converge-timeout", "90s", // before wait's, so that scaler says what is lacking
+		"--converge-timeout", "90s", // of each phase: below wait's, so that scaler says what is lacking
 	}, args...)...)
 }
 
