@@ -142,10 +142,8 @@ type annotation struct {
 // a minute, and phases are shorter.
 const annotationStep = "1s"
 
-// moment is the time, in milliseconds, that a gauge has held since the point before.
-func moment(selected promql) promql {
-	return "1000 * last_over_time(" + selected + "[$__rate_interval])"
-}
+// moment is the time that a gauge holds, in milliseconds.
+func moment(selected promql) promql { return "1000 * " + recent(selected) }
 
 var annotations = []annotation{
 	{
@@ -155,7 +153,7 @@ var annotations = []annotation{
 	},
 	{
 		name: "Runs", color: "purple",
-		expr: aggregate("max", "last_over_time("+metric("scaler_run_info")+"[$__rate_interval])", "control_plane", "pods", "mtls", "scope", "authz").expr +
+		expr: aggregate("max", recent(metric("scaler_run_info")), "control_plane", "pods", "mtls", "scope", "authz").expr +
 			" * on (run, mode) group_left " + aggregate("max", moment(metric("scaler_run_start_timestamp_seconds"))).expr,
 		title: "{{run}}", text: "{{control_plane}}, {{pods}} pods, mTLS {{mtls}}, scope {{scope}}, authorization {{authz}}", tags: "run,mode",
 	},

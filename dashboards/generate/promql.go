@@ -38,6 +38,9 @@ var inPhase = metric("scaler_phase_info", byPhase)
 // last is the last value over the chosen time, for tables.
 func last(selected promql) promql { return "last_over_time(" + selected + "[$__range])" }
 
+// recent is the last value since the point drawn before.
+func recent(selected promql) promql { return "last_over_time(" + selected + "[$__rate_interval])" }
+
 // query is one question of a panel.
 type query struct {
 	expr promql

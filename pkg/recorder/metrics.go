@@ -67,9 +67,7 @@ type Metrics struct {
 	certificates              *prometheus.CounterVec
 	latencies                 map[Latency]prometheus.Histogram
 	push, first, last         *prometheus.HistogramVec
-	run, began                *prometheus.GaugeVec
-
-	streamsLimit, reviewsLimit, debounceLimit *prometheus.GaugeVec
+	run                       *prometheus.GaugeVec
 
 	mu           sync.Mutex // makes a change of phase one step
 	phase, since *prometheus.GaugeVec
@@ -85,7 +83,6 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 		phase:         gauges("phase_info", "The phase that the run is in; none between phases.", "phase"),
 		since:         gauges("phase_start_timestamp_seconds", "When that phase began, since 1970.", "phase"),
 		run:           runInfo(),
-		began:         gauges("run_start_timestamp_seconds", "When the run was first told of, since 1970."),
 		push:          histograms("push_seconds", "Time from a followed change to a sidecar concerned having it.", "kind"),
 		first:         histograms("propagation_first_seconds", "Time from a followed change to the first sidecar having it.", "kind"),
 		last:          histograms("propagation_last_seconds", "Time from a followed change to the last sidecar concerned having it.", "kind"),
@@ -102,8 +99,7 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	}
 	info := gauges("build_info", "The version of scaler that runs.", "version", "revision", "go_version")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
-	m.streamsLimit, m.reviewsLimit, m.debounceLimit = limits()
-	m.registry.MustRegister(info, m.run, m.began, m.since, m.streamsLimit, m.reviewsLimit, m.debounceLimit, m.pods, m.sidecars, m.phase, m.responses, m.responseBytes, m.push, m.first, m.last,
+	m.registry.MustRegister(info, m.run, m.pods, m.sidecars, m.phase, m.since, m.responses, m.responseBytes, m.push, m.first, m.last,
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))

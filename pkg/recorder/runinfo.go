@@ -31,23 +31,22 @@ func runInfo() *prometheus.GaugeVec {
 		"control_plane", "pods", "services", "namespaces", "mtls", "scope", "authz", "xds", "gomaxprocs")
 }
 
-// The limits' series, none of which has a label.
-func limits() (streams, reviews, debounce *prometheus.GaugeVec) {
-	return gauges("limit_streams_per_second", "New streams that the control plane is known to admit."),
-		gauges("limit_token_reviews_per_second", "Token reviews that the control plane is known to ask for, after a burst."),
-		gauges("limit_debounce_seconds", "After a first change the control plane is known to push at the latest.")
-}
-
-// Run says what run this is.
+// Run says what run this is. It is called once.
 func (m *Metrics) Run(r RunInfo) {
 	m.run.WithLabelValues(r.ControlPlane, strconv.Itoa(r.Pods), strconv.Itoa(r.Services), strconv.Itoa(r.Namespaces),
 		r.MTLS, r.Scope, r.Authz, r.XDS, strconv.Itoa(r.GOMAXPROCS)).Set(1)
-	m.began.WithLabelValues().Set(unixSeconds())
-	for limit, value := range map[*prometheus.GaugeVec]float64{
-		m.streamsLimit: r.Limits.StreamsPerSecond, m.reviewsLimit: r.Limits.TokenReviewsPerSecond, m.debounceLimit: r.Limits.DebounceSeconds,
-	} {
-		if value > 0 {
-			limit.WithLabelValues().Set(value)
-		}
+	m.known("run_start_timestamp_seconds", "When the run was first told of, since 1970.", unixSeconds())
+	m.known("limit_streams_per_second", "New streams that the control plane is known to admit.", r.Limits.StreamsPerSecond)
+	m.known("limit_token_reviews_per_second", "Token reviews that the control plane is known to ask for, after a burst.", r.Limits.TokenReviewsPerSecond)
+	m.known("limit_debounce_seconds", "After a first change the control plane is known to push at the latest.", r.Limits.DebounceSeconds)
+}
+
+// known adds a series that does not change; none for a value that is 0.
+func (m *Metrics) known(name, help string, value float64) {
+	if value == 0 {
+		return
 	}
+	g := gauges(name, help)
+	g.WithLabelValues().Set(value)
+	m.registry.MustRegister(g)
 }

@@ -129,7 +129,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 			}), d.UID)
 			for _, a := range d.Annotations.List {
 				for _, run := range runs {
-					expr := question{expr: a.Expr}.filled(run, to.Sub(from))
+					expr := question{expr: a.Expr, all: d.everything()}.filled(run, to.Sub(from))
 					result, _, _, err := prom.QueryRange(ctx, expr, promv1.Range{Start: from, End: to, Step: time.Second})
 					Expect(err).NotTo(HaveOccurred(), expr)
 					Expect(values(result)).NotTo(BeZero(), expr)
@@ -202,16 +202,25 @@ func documents() []dashboardDocument {
 type question struct {
 	dashboard, panel, ref, expr string
 	instant                     bool
+	all                         map[string]string // by variable, what it stands for when all is chosen
 }
 
 func questions() []question {
 	GinkgoHelper()
 	var all []question
 	for _, d := range documents() {
-		for _, p := range d.Panels {
-			for _, t := range p.Targets {
-				all = append(all, question{d.UID, p.Title, t.RefID, t.Expr, t.Instant})
-			}
+		all = append(all, d.questions()...)
+	}
+	return all
+}
+
+// questions are those of one dashboard.
+func (d dashboardDocument) questions() []question {
+	everything := d.everything()
+	var all []question
+	for _, p := range d.Panels {
+		for _, t := range p.Targets {
+			all = append(all, question{d.UID, p.Title, t.RefID, t.Expr, t.Instant, everything})
 		}
 	}
 	return all
@@ -222,21 +231,18 @@ func (q question) String() string { return q.dashboard + ", " + q.panel + " " + 
 // chosen is the query with a reader's choices filled in: one run, all of it.
 func (q question) chosen(run record.Run) string {
 	return strings.NewReplacer("$run", run.Name, "$mode", run.Spec.Mode,
-		"$phase", everything("phase", "baseline", "rollout", "settle", "steady", "none", "probe"),
-		"$control_plane", everything("control_plane", "istiod")).Replace(q.expr)
+		"$phase", q.all["phase"], "$control_plane", q.all["control_plane"]).Replace(q.expr)
 }
 
-// everything is what a variable has when all is chosen, as Grafana fills it in: the
+// everything is what variables have when all is chosen, as Grafana fills them in: the
 // value that the dashboard has for that, or else every one that was found.
-func everything(variable string, found ...string) string {
-	GinkgoHelper()
-	for _, v := range documents()[0].Templating.List {
-		if v.Name == variable {
-			return cmp.Or(v.AllValue, "("+strings.Join(found, "|")+")")
-		}
+func (d dashboardDocument) everything() map[string]string {
+	found := map[string]string{"phase": "(baseline|none|probe|rollout|settle|steady)", "control_plane": "(istiod)"}
+	all := map[string]string{}
+	for _, v := range d.Templating.List {
+		all[v.Name] = cmp.Or(v.AllValue, found[v.Name])
 	}
-	Fail("there is no variable " + variable)
-	return ""
+	return all
 }
 
 // filled is chosen with what Grafana itself fills in, at a scrape a second.

@@ -46,12 +46,9 @@ func expectInGrafana(ctx context.Context, where place, address, prometheus strin
 	for _, item := range list.Items {
 		var loaded struct{ Dashboard dashboardDocument }
 		Expect(g.call(ctx, http.MethodGet, "/api/dashboards/uid/"+item.UID, nil, &loaded)).To(Equal(http.StatusOK))
-		for _, p := range loaded.Dashboard.Panels {
-			for _, t := range p.Targets {
-				q := question{item.UID, p.Title, t.RefID, t.Expr, t.Instant}
-				for _, run := range runs {
-					g.expectData(ctx, q, source, run, to)
-				}
+		for _, q := range loaded.Dashboard.questions() {
+			for _, run := range runs {
+				g.expectData(ctx, q, source, run, to)
 			}
 		}
 	}
