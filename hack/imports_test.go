@@ -12,15 +12,20 @@ import (
 // not import each other; a folder below one of these belongs to it.
 var floors = [][]string{
 	{ // ground
-		"docs", "internal/doctor", "internal/onecall", "internal/process", "kwok", "dashboards",
+		"docs", "internal/doctor", "internal/onecall", "internal/process", "internal/httpget", "kwok", "dashboards",
 		"pkg/convergence", "pkg/output", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
-		"pkg/component", "pkg/cluster", "pkg/controlplane", "pkg/rollout", "pkg/observe", "pkg/xdsprobe",
+		"pkg/component", "pkg/cluster", "pkg/proxy", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
 		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
-	{"pkg/experiment"},
+	{"pkg/istioagent", "pkg/environment"}, // made of mechanisms
+	{"pkg/controlplane"},                  // one package for each control plane, and their list
+	{"pkg/experiment"},                    // what experiments share: steps, progress, facts about the machine
+	{"pkg/fleet"},                         // pods and their sidecars
+	{"pkg/phases", "pkg/faults", "pkg/probes"},
+	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload"}, // experiments
 	{"cmd", "test", "hack"},
 }
 

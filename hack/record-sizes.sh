@@ -13,7 +13,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # The place where every sidecar that has converged is asked for what it holds.
-source=pkg/experiment/holdings.go
+source=pkg/rollout/holdings.go
 sed -e 's|^\(\t*\)held\[resource.Key\] = true$|&\n\1fmt.Printf("SIZE\\t%s\\t%s\\t%d\\n", p.service, resource.Key, resource.Size)|' "$source" >"$scratch/holdings.go"
 if cmp -s "$source" "$scratch/holdings.go"; then
 	echo "$source asks sidecars elsewhere for what they hold; mend this script" >&2

@@ -62,7 +62,7 @@ import _ "scaler.mesh/scaler/pkg/controlplane"
 import _ "scaler.mesh/scaler/pkg/topology"
 -- pkg/stats/a_test.go --
 package stats
-import _ "scaler.mesh/scaler/pkg/experiment"
+import _ "scaler.mesh/scaler/pkg/rollout"
 -- pkg/else/a.go --
 package other
 `, []string{"pkg/stats/a.go:2: pkg/stats imports pkg/report, which is above it", "pkg/stats/a.go:3: pkg/stats imports pkg/topology, which is on the same floor", "pkg/else: "}},

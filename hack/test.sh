@@ -36,8 +36,8 @@ formatted() {
 }
 
 # Where goroutines share data.
-concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/experiment
-	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/rollout ./pkg/sidecar ./pkg/stats
+concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/rollout
+	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 
 # Packages with suites that start the real programs, but for the one whose specs

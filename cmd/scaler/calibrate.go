@@ -7,20 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 type calibrateOptions struct {
-	spec     experiment.CalibrateSpec
-	faithful experiment.FidelitySpec
+	spec     rollout.CalibrateSpec
+	faithful rollout.FidelitySpec
 	fidelity bool
 	output   string
 }
 
 func newCalibrateCommand(s streams) *cobra.Command {
-	o := calibrateOptions{spec: experiment.DefaultCalibrateSpec(), faithful: experiment.DefaultFidelitySpec()}
+	o := calibrateOptions{spec: rollout.DefaultCalibrateSpec(), faithful: rollout.DefaultFidelitySpec()}
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the instrument itself, against a control plane that costs next to nothing",
@@ -97,7 +97,7 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	if o.spec.State, err = stateDir(); err != nil {
 		return err
 	}
-	c, err := experiment.Calibrate(cmd.Context(), o.spec, progress(s))
+	c, err := rollout.Calibrate(cmd.Context(), o.spec, progress(s))
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	if o.faithful.State, err = stateDir(); err != nil {
 		return err
 	}
-	f, err := experiment.Fidelity(cmd.Context(), o.faithful, progress(s))
+	f, err := rollout.Fidelity(cmd.Context(), o.faithful, progress(s))
 	if err != nil && len(f.Cases) == 0 {
 		return err
 	}

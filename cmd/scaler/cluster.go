@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 // defaultCluster is the name of the cluster that cluster up starts.
@@ -43,14 +43,14 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				return err
 			}
 			programs.Progress = progress(s)
-			paths, err := component.Paths(cmd.Context(), programs, experiment.ClusterComponents()...)
+			paths, err := component.Paths(cmd.Context(), programs, rollout.ClusterComponents()...)
 			if err != nil {
 				return err
 			}
 			c, err := cluster.Up(cmd.Context(), cluster.Options{
 				Name:       nameOr(args, defaultCluster),
 				Root:       root,
-				Programs:   experiment.ClusterPrograms(paths),
+				Programs:   rollout.ClusterPrograms(paths),
 				KwokConfig: kwok.Stages(),
 				Keep:       true,
 				Progress:   progress(s),

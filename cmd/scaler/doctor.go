@@ -7,7 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 const doctorPodsLimit = 100000
@@ -42,12 +42,12 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if out == "" {
 				return usagef(`parsing --out "": want a folder`)
 			}
-			controlPlane := experiment.DefaultRolloutSpec().ControlPlane
-			req, err := experiment.Requirements(cmd.Context(), o, controlPlane, pods, out)
+			controlPlane := rollout.DefaultRolloutSpec().ControlPlane
+			req, err := rollout.Requirements(cmd.Context(), o, controlPlane, pods, out)
 			if err != nil {
 				return err
 			}
-			if req.SidecarPrograms, err = experiment.SidecarPrograms(cmd.Context(), o, controlPlane); err != nil {
+			if req.SidecarPrograms, err = rollout.SidecarPrograms(cmd.Context(), o, controlPlane); err != nil {
 				return err
 			}
 			req.RealSidecars = real

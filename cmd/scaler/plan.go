@@ -12,9 +12,9 @@ import (
 
 	"scaler.mesh/scaler/pkg/capacity"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 type planOptions struct {
@@ -134,7 +134,7 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	}
 	o.Headroom = share / 100
 	if given("control-plane-memory") {
-		if o.MemoryBytes, err = experiment.ParseMemory(o.memory); err != nil {
+		if o.MemoryBytes, err = rollout.ParseMemory(o.memory); err != nil {
 			return usagef("%w", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 // plainEvery is the time between two status lines where there is no terminal
@@ -46,7 +46,7 @@ func (v *progressView) say(msg string) {
 }
 
 // status shows how far the run is.
-func (v *progressView) status(s experiment.Status) { v.show(s.Phase, statusLine(s)) }
+func (v *progressView) status(s rollout.Status) { v.show(s.Phase, statusLine(s)) }
 
 // show replaces the status line, which is plain ASCII. Where there is no
 // terminal a new phase is shown at once.
@@ -85,7 +85,7 @@ func (v *progressView) erase() {
 }
 
 // statusLine is plain ASCII, so that its length is its width.
-func statusLine(s experiment.Status) string {
+func statusLine(s rollout.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %s", s.Phase, s.Elapsed.Round(time.Second))
 	if s.Length > 0 {

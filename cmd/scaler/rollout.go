@@ -12,22 +12,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
+	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
 type rolloutOptions struct {
-	ladder experiment.Ladder
+	ladder rollout.Ladder
 	sizes  sizes
 	texts  rolloutTexts
 	output string
 }
 
 func newRolloutCommand(s streams) *cobra.Command {
-	o := rolloutOptions{ladder: experiment.Ladder{Spec: experiment.DefaultRolloutSpec()}}
+	o := rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultRolloutSpec()}}
 	spec := &o.ladder.Spec
 	cmd := &cobra.Command{
 		Use:   "rollout",
@@ -108,7 +108,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	runs, err := o.ladder.Run(cmd.Context(), experiment.Progress{Say: shown.say, Status: shown.status})
+	runs, err := o.ladder.Run(cmd.Context(), rollout.Progress{Say: shown.say, Status: shown.status})
 	shown.close()
 	for _, run := range runs {
 		fmt.Fprintln(s.err, "record:", run.Dir)
@@ -119,7 +119,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, rollout.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/workload"
 )
 
 // bothModes is the value of --mode for one run of each.
@@ -19,7 +19,7 @@ type sizes []int
 
 // Set is part of pflag.Value.
 func (s *sizes) Set(text string) error {
-	all, err := experiment.ParseSizes(text)
+	all, err := rollout.ParseSizes(text)
 	if err != nil {
 		return err
 	}
@@ -87,22 +87,22 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		}
 	}
 	if f.Changed("start-delay") {
-		if spec.StartDelay, err = rollout.ParseDelay(o.texts.startDelay); err != nil {
+		if spec.StartDelay, err = workload.ParseDelay(o.texts.startDelay); err != nil {
 			return usagef("%w", err)
 		}
 	}
 	if f.Changed("churn") {
-		if spec.Churn, err = rollout.ParseChurn(o.texts.churn); err != nil {
+		if spec.Churn, err = workload.ParseChurn(o.texts.churn); err != nil {
 			return usagef("%w", err)
 		}
 	}
 	if f.Changed("control-plane-memory") {
-		if spec.ControlPlaneMemory, err = experiment.ParseMemory(o.texts.memory); err != nil {
+		if spec.ControlPlaneMemory, err = rollout.ParseMemory(o.texts.memory); err != nil {
 			return usagef("%w", err)
 		}
 	}
 	for _, text := range o.texts.faults {
-		fault, err := experiment.ParseFault(text)
+		fault, err := rollout.ParseFault(text)
 		if err != nil {
 			return usagef("%w", err)
 		}

@@ -7,18 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 type xdsOptions struct {
-	spec   experiment.XDSSpec
+	spec   rollout.XDSSpec
 	output string
 }
 
 func newXDSCommand(s streams) *cobra.Command {
-	o := xdsOptions{spec: experiment.DefaultXDSSpec()}
+	o := xdsOptions{spec: rollout.DefaultXDSSpec()}
 	cmd := &cobra.Command{
 		Use:   "xds",
 		Short: "Let simulated sidecars live against any ADS server",
@@ -79,9 +79,9 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	run, err := experiment.XDS(cmd.Context(), o.spec, experiment.XDSProgress{
+	run, err := rollout.XDS(cmd.Context(), o.spec, rollout.XDSProgress{
 		Say:    shown.say,
-		Status: func(st experiment.XDSStatus) { shown.show("", xdsStatusLine(st)) },
+		Status: func(st rollout.XDSStatus) { shown.show("", xdsStatusLine(st)) },
 	})
 	shown.close()
 	if run.Status == "" { // it did not come to live
@@ -90,14 +90,14 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	if printErr := report.PrintXDS(s.out, o.output, &run); printErr != nil {
 		return printErr
 	}
-	if errors.Is(err, experiment.ErrIncomplete) {
+	if errors.Is(err, rollout.ErrIncomplete) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err
 }
 
 // xdsStatusLine is plain ASCII, so that its length is its width.
-func xdsStatusLine(s experiment.XDSStatus) string {
+func xdsStatusLine(s rollout.XDSStatus) string {
 	elapsed := s.Elapsed.Round(time.Second).String()
 	if s.Length > 0 {
 		elapsed += "/" + s.Length.String()

@@ -1,0 +1,95 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// lateSteps is the share of the interval between two bursts above which a burst
+// that came late makes the arrival doubtful.
+const lateSteps = 0.1
+
+// steps follows a plan: each step when it is due, or as soon after as the one
+// before is done.
+func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan []workload.Step) error {
+	begin := time.Now()
+	for i, step := range plan {
+		due := begin.Add(step.At)
+		if err := until(ctx, due); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := applier.Step(ctx, step); err != nil {
+			return err
+		}
+		r.stepLate = max(r.stepLate, time.Since(due))
+		if len(plan) > 1 {
+			r.event("step", map[string]any{
+				"step": i + 1, "of": len(plan), "services": len(step.Replicas),
+				"lateSeconds": began.Sub(due).Seconds(), "seconds": time.Since(began).Seconds(),
+			})
+		}
+	}
+	return nil
+}
+
+// arrival says how the rollout's pods came.
+func (r *rolloutRun) arrival(plan []workload.Step) *record.Arrival {
+	r.fleet.mu.Lock()
+	seen := r.fleet.arrivals
+	r.fleet.mu.Unlock()
+	a := &record.Arrival{}
+	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, seen)
+	if len(plan) > 1 {
+		a.Steps, a.StepsLateSeconds = new(len(plan)), new(r.stepLate.Seconds())
+		if interval := plan[1].At; r.stepLate.Seconds() > lateSteps*interval.Seconds() {
+			r.warn("arrival", "a burst was complete %.1f s after it was due, with %s between two", r.stepLate.Seconds(), interval)
+		}
+	}
+	if *a == (record.Arrival{}) {
+		return nil
+	}
+	return a
+}
+
+// arrivalRates are the pods a second that a plan offers, and those that were
+// seen at these times, in order. Both leave the first burst out of the count and
+// begin with it, so that bursts of 100 every 10 s are 10 a second however many
+// there are. For a plan of one step there is no offered rate, and the achieved
+// one is of all pods. What cannot be told is nil.
+func arrivalRates(plan []workload.Step, seen []time.Time) (offered, achieved *float64) {
+	rate := func(pods int, over time.Duration) *float64 {
+		if pods <= 0 || over <= 0 {
+			return nil
+		}
+		return new(float64(pods) / over.Seconds())
+	}
+	if len(plan) == 0 || len(seen) == 0 {
+		return nil, nil
+	}
+	last := seen[len(seen)-1]
+	if len(plan) == 1 {
+		return nil, rate(len(seen), last.Sub(seen[0]))
+	}
+	replicas := map[int]int{}
+	pods := func(steps []workload.Step) (sum int) {
+		for _, step := range steps {
+			for service, n := range step.Replicas {
+				replicas[service] = n
+			}
+		}
+		for _, n := range replicas {
+			sum += n
+		}
+		return sum
+	}
+	burst := pods(plan[:1])
+	offered = rate(pods(plan)-burst, plan[len(plan)-1].At)
+	if len(seen) > burst {
+		achieved = rate(len(seen)-burst, last.Sub(seen[burst-1]))
+	}
+	return offered, achieved
+}

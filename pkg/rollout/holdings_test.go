@@ -1,0 +1,62 @@
+package rollout
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+func TestDifferences(t *testing.T) {
+	keys := func(names ...string) map[convergence.Key]bool {
+		set := map[convergence.Key]bool{}
+		for _, name := range names {
+			set[convergence.Key{Type: convergence.CDS, Name: name}] = true
+		}
+		return set
+	}
+	type pair struct{ expected, held map[convergence.Key]bool }
+	for _, c := range []struct {
+		name  string
+		pairs []pair
+		want  []string
+	}{
+		{"none", []pair{{keys("a", "b"), keys("b", "a")}, {keys(), keys()}}, nil},
+		{"unwanted", []pair{{keys("a"), keys("a")}, {keys("a"), keys("a", "b", "c", "d", "e")}, {keys(), keys("x")}},
+			[]string{"2 sidecars hold 5 resources that the mesh and its knobs do not call for, as pod-1 CDS b, CDS c, CDS d"}},
+		{"both", []pair{{keys("a"), keys("b")}}, []string{
+			"1 sidecars hold 1 resources that the mesh and its knobs do not call for, as pod-0 CDS b",
+			"1 sidecars hold 1 resources fewer than the control plane was expected to send, as pod-0 CDS a",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var d differences
+			for i, p := range c.pairs {
+				d.compare("pod-"+string(rune('0'+i)), p.expected, p.held)
+			}
+			if got := d.texts(); !slices.Equal(got, c.want) {
+				t.Error(cmp.Diff(c.want, got))
+			}
+		})
+	}
+}
+
+func TestExpectation(t *testing.T) {
+	key := func(kind convergence.Type, name string) convergence.Key {
+		return convergence.Key{Type: kind, Name: name}
+	}
+	e := newExpectation([]controlplane.Holding{
+		{Key: key(convergence.CDS, "a"), Bytes: 10}, {Key: key(convergence.CDS, "b"), Bytes: 5},
+		{Key: key(convergence.LDS, "c"), Bytes: 7}, {Key: key(convergence.LDS, "d")},
+	})
+	want := map[convergence.Type]float64{convergence.CDS: 15} // LDS is not predicted as a whole
+	if diff := cmp.Diff(want, e.bytes); diff != "" {
+		t.Errorf("bytes (-want +got):\n%s", diff)
+	}
+	if len(e.keys) != 4 {
+		t.Errorf("%d keys, want 4", len(e.keys))
+	}
+}

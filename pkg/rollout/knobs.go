@@ -1,0 +1,54 @@
+package rollout
+
+import (
+	"strconv"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// Knobs are the mesh's settings: those of the mode, each replaced by what was
+// asked for it alone.
+func (s RolloutSpec) Knobs() controlplane.Knobs {
+	knobs := controlplane.Modes[s.Mode]
+	for _, one := range []struct {
+		knob *string
+		own  string
+	}{{&knobs.MTLS, s.Own.MTLS}, {&knobs.Scope, s.Own.Scope}, {&knobs.Authz, s.Own.Authz}} {
+		if one.own != "" {
+			*one.knob = one.own
+		}
+	}
+	return knobs
+}
+
+// preset is the mode that the run is recorded with: "" when any knob was set by
+// itself.
+func (s RolloutSpec) preset() string {
+	if s.Own != (controlplane.Knobs{}) {
+		return ""
+	}
+	return s.Mode
+}
+
+// Name is the run's name, also its folder's in the record: control plane, mode
+// and size, as in istiod-strict-200. When knobs were set by themselves all three
+// take the mode's place, in the order of controlplane.Knobs:
+// istiod-permissive-declared-none-200. The repeats of a run carry their number,
+// from -r2 on.
+func (s RolloutSpec) Name() string {
+	name := s.ControlPlane + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
+	if s.Repeat > 1 {
+		name += "-r" + strconv.Itoa(s.Repeat)
+	}
+	return name
+}
+
+// modeOrKnobs is the mode whose knobs these are, else the knobs, as in
+// permissive-declared-none.
+func (s RolloutSpec) modeOrKnobs() string {
+	if mode := s.preset(); mode != "" {
+		return mode
+	}
+	k := s.Knobs()
+	return k.MTLS + "-" + k.Scope + "-" + k.Authz
+}

@@ -1,0 +1,200 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Ladder is an experiment of several rollouts that differ in size and mode: how
+// need grows with both. Each is a run of its own, on a cluster and control plane
+// started fresh for it.
+type Ladder struct {
+	Spec    RolloutSpec // what the runs have in common; its pods and mode do not count
+	Pods    []int       // sizes, each once
+	Modes   []string    // names of controlplane.Modes, each once
+	Repeats int         // runs of each size and mode; 0 means 1
+}
+
+// maxRepeats is more than anyone waits for.
+const maxRepeats = 100
+
+// givingUp is how many runs in a row may fail before the others are not tried:
+// then it is not the size that fails them.
+const givingUp = 2
+
+// ParseSizes parses the value of --pods: whole numbers with commas between them.
+// Its error says what is wrong with the first that is none.
+func ParseSizes(s string) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// Validate names the first flag whose value cannot be used, the value, and what
+// is wanted. Nothing has been started or created before it returns nil.
+func (l Ladder) Validate() error {
+	if len(l.Pods) == 0 || len(l.Modes) == 0 {
+		return errors.New("want a size and a mode at least")
+	}
+	for i, pods := range l.Pods {
+		if slices.Contains(l.Pods[:i], pods) {
+			return fmt.Errorf("parsing --pods %d: want each size once; --repeats runs them several times", pods)
+		}
+	}
+	if l.Repeats < 0 || l.Repeats > maxRepeats {
+		return fmt.Errorf("parsing --repeats %d: want 1 to %d", l.Repeats, maxRepeats)
+	}
+	runs := l.Runs()
+	if len(runs) > 1 && l.Spec.Keep {
+		return fmt.Errorf("parsing --keep: want it with one run alone, not with %d", len(runs))
+	}
+	if own := l.Spec.Own; len(l.Modes) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
+		return errors.New("parsing --mode both: want it without --mtls, --scope or --authz: all of them together leave the modes nothing to differ in")
+	}
+	for _, run := range runs {
+		if err := run.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Runs are the runs in the order in which they are done: all sizes in the order
+// given, the modes of a size next to each other; then again for each repeat,
+// every other time from the last to the first. What drifts meanwhile, as a disk
+// that fills or a machine that warms up, then looks like the spread between
+// repeats, and not like an effect of the size.
+func (l Ladder) Runs() []RolloutSpec {
+	var runs []RolloutSpec
+	for repeat := range max(1, l.Repeats) {
+		var round []RolloutSpec
+		for _, pods := range l.Pods {
+			for _, mode := range l.Modes {
+				run := l.Spec
+				run.Topology.Pods, run.Mode = pods, mode
+				if l.Repeats > 1 {
+					run.Repeat = repeat + 1
+				}
+				round = append(round, run)
+			}
+		}
+		if repeat%2 == 1 {
+			slices.Reverse(round)
+		}
+		runs = append(runs, round...)
+	}
+	return runs
+}
+
+// Run does the runs, one after the other, and returns the records of all that
+// were begun.
+//
+// A run that does not converge, or fails, ends itself alone: the larger ones may
+// fail alike, but what came before is not lost, and that a control plane runs
+// out of memory at a size is a result. Two runs in a row that failed for another
+// reason end the ladder, as does what no run would survive, such as a disk that
+// takes no more.
+//
+// The error wraps context.Canceled when ctx ended the ladder, says of failures
+// what the first was, and is ErrUnconverged when nothing worse happened than a
+// time limit that passed.
+func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, err error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	specs := l.Runs()
+	if err := checkMachine(ctx, specs, progress); err != nil {
+		return nil, err
+	}
+	folder, err := record.Open(l.Spec.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	var names []string
+	for _, spec := range specs {
+		names = append(names, spec.Name())
+	}
+	if err := folder.Check(names...); err != nil {
+		return nil, err
+	}
+	outcome := outcome{of: len(specs)}
+	for i, spec := range specs {
+		if i > 0 {
+			debug.FreeOSMemory() // the instrument's own memory begins anew, too
+		}
+		if len(specs) > 1 {
+			progress.say(fmt.Sprintf("run %d of %d: %s", i+1, len(specs), spec.Name()))
+		}
+		run, err := rollOut(ctx, spec, folder, progress)
+		if run.Dir != "" {
+			runs = append(runs, run)
+		}
+		if run.Dir == "" || ctx.Err() != nil {
+			return runs, err // no other would come further
+		}
+		if outcome.take(spec.Name(), err); outcome.inARow == givingUp && i < len(specs)-1 {
+			return runs, fmt.Errorf("%w; %d runs in a row failed, and the others were not tried", outcome.err(), givingUp)
+		}
+	}
+	return runs, outcome.err()
+}
+
+// outcome is what became of the runs.
+type outcome struct {
+	of          int // runs that there are
+	failed      []string
+	first       error // that failed
+	unconverged []string
+	inARow      int // failed last, other than by running out of memory
+}
+
+func (o *outcome) take(name string, err error) {
+	var outOfMemory *process.OutOfMemoryError
+	switch {
+	case err == nil:
+		o.inARow = 0
+	case errors.Is(err, ErrUnconverged):
+		o.unconverged = append(o.unconverged, name)
+		o.inARow = 0
+	default:
+		if o.first == nil {
+			o.first = err
+		}
+		o.failed = append(o.failed, name)
+		o.inARow++
+		if errors.As(err, &outOfMemory) {
+			o.inARow = 0
+		}
+	}
+}
+
+// err is the error of all runs together.
+func (o *outcome) err() error {
+	switch {
+	case o.of == 1 && o.first != nil:
+		return o.first
+	case o.of == 1 && len(o.unconverged) > 0:
+		return ErrUnconverged
+	case len(o.failed) > 0:
+		return fmt.Errorf("%d of %d runs failed (%s), the first: %w", len(o.failed), o.of, strings.Join(o.failed, ", "), o.first)
+	case len(o.unconverged) > 0:
+		return fmt.Errorf("%d of %d runs (%s): %w", len(o.unconverged), o.of, strings.Join(o.unconverged, ", "), ErrUnconverged)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,107 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/dataplane"
+)
+
+// EchoCommand is the hidden command that runs dataplane.Echo, and the names of
+// its flags.
+const EchoCommand = "echo"
+
+// serverStart bounds the start of an echo server.
+const serverStart = 30 * time.Second
+
+// latencyServer is an echo server as a process of its own.
+type latencyServer struct {
+	spec  process.Spec
+	group *process.Group
+	port  int // of 127.0.0.1
+
+	mu      sync.Mutex
+	process *process.Process
+}
+
+// startServer starts one that listens on a port of 127.0.0.1. next is forwarded
+// to unless it has no addresses.
+func (r *latencyRun) startServer(ctx context.Context, name string, port int, wait time.Duration, next dataplane.Target) (*latencyServer, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding scaler's own program: %w", err)
+	}
+	args := []string{
+		EchoCommand, "--listen", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "--name", name,
+		"--wait", wait.String(), "--http", strconv.Itoa(r.spec.HTTP),
+	}
+	if len(next.Addresses) > 0 {
+		args = append(args, "--next", strings.Join(next.Addresses, ","), "--next-host", next.Host)
+	}
+	s := &latencyServer{group: r.group, port: port, spec: process.Spec{
+		Name: "echo-" + name, Path: program, Args: args, Log: filepath.Join(r.writer.LogDir(), "echo-"+name+".log"),
+	}}
+	return s, s.start(ctx)
+}
+
+// start starts the process and returns when it answers.
+func (s *latencyServer) start(ctx context.Context) error {
+	p, err := s.group.Start(s.spec)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, serverStart)
+	defer cancel()
+	return process.WaitReady(ctx, p, func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// kill kills the process and starts it again at once.
+func (s *latencyServer) kill(ctx context.Context) error {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	p.Kill()
+	<-p.Done()
+	return s.start(ctx)
+}
+
+// startPlain starts the variant none: the tiers call each other without anything
+// between, each its next in turn.
+func (r *latencyRun) startPlain(ctx context.Context) (*latencyBed, error) {
+	bed := &latencyBed{variant: VariantNone}
+	for i := len(r.tiers) - 1; i >= 0; i-- { // the last tier is called by the one before
+		tier := r.tiers[i]
+		ports, err := process.FreePorts(tier.replicas)
+		if err != nil {
+			return nil, err
+		}
+		next := bed.target
+		bed.target = dataplane.Target{}
+		for n, port := range ports {
+			server, err := r.startServer(ctx, fmt.Sprintf("%s-%s-%d", VariantNone, tier.name, n), port, tier.wait, next)
+			if err != nil {
+				return nil, err
+			}
+			bed.servers = append(bed.servers, server)
+			bed.target.Addresses = append(bed.target.Addresses, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		}
+	}
+	return bed, nil
+}

@@ -1,0 +1,128 @@
+package rollout
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// Room on disk, as measured with all programs built.
+const (
+	programsBytes  = 1e9  // the built programs together
+	goCachesBytes  = 14e9 // Go's module and build caches, once all was built from nothing
+	runBytes       = 100e6
+	runBytesPerPod = 50e3 // metrics and logs of a run of some minutes
+)
+
+// rolloutPrograms are those that a rollout against a control plane starts.
+func rolloutPrograms(controlPlane string) []string {
+	programs := append(ClusterComponents(), component.Prometheus)
+	if controlPlane == "istiod" {
+		programs = append(programs, component.Istiod)
+	}
+	return programs
+}
+
+// Requirements are what a rollout of so many pods against a control plane,
+// recorded in the folder out, needs of this machine.
+func Requirements(ctx context.Context, programs component.Options, controlPlane string, pods int, out string) (doctor.Requirements, error) {
+	all, err := component.List(ctx, programs)
+	if err != nil {
+		return doctor.Requirements{}, err
+	}
+	req := doctor.Requirements{
+		Pods: pods,
+		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
+	}
+	needed := map[string]bool{}
+	for _, name := range rolloutPrograms(controlPlane) {
+		needed[name] = true
+	}
+	toBuild := 0
+	for _, p := range all {
+		if !needed[p.Name] {
+			continue
+		}
+		req.Programs = append(req.Programs, doctor.Program{Name: p.Name, Path: p.Path, Problem: p.Problem})
+		if p.Source == component.SourceBuild {
+			toBuild++
+		}
+	}
+	if toBuild > 0 {
+		cache, err := component.CacheDir(programs)
+		if err != nil {
+			return doctor.Requirements{}, err
+		}
+		share, of := uint64(toBuild), uint64(len(req.Programs))
+		req.Dirs = append(req.Dirs,
+			doctor.Dir{Name: "program cache", Path: cache, Bytes: programsBytes * share / of},
+			doctor.Dir{Name: "Go's caches", Path: goCache(), Bytes: goCachesBytes * share / of})
+	}
+	return req, nil
+}
+
+// SidecarPrograms are the programs of real sidecars of a control plane's mesh.
+func SidecarPrograms(ctx context.Context, programs component.Options, controlPlane string) ([]doctor.Program, error) {
+	var all []doctor.Program
+	for _, name := range realPrograms(controlPlane) {
+		st, err := component.Find(ctx, programs, name)
+		if err != nil {
+			return nil, err
+		}
+		p := doctor.Program{Name: name, Path: st.Path, Problem: st.Problem, Pip: st.Source == component.SourcePip}
+		if p.Pip {
+			if err := component.CheckPip(ctx); err != nil {
+				p.Problem = "is not there and cannot be installed: " + firstLine(err)
+			}
+		}
+		all = append(all, p)
+	}
+	return all, ctx.Err()
+}
+
+// goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
+func goCache() string {
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	if base, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(base, "go-build")
+	}
+	return os.TempDir()
+}
+
+// checkMachine fails when this machine lacks what the runs need, naming the
+// fix, and raises the limit of open files where that is allowed. What is only
+// doubtful is said.
+func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) error {
+	largest, records := runs[0], uint64(0)
+	for _, run := range runs {
+		if run.Topology.Pods > largest.Topology.Pods {
+			largest = run
+		}
+		records += recordBytes(run.Topology.Pods)
+	}
+	req, err := Requirements(ctx, largest.Programs, largest.ControlPlane, largest.Topology.Pods, largest.Out)
+	if err != nil {
+		return err
+	}
+	req.Dirs[0].Bytes = records
+	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
+		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, largest.ControlPlane); err != nil {
+			return err
+		}
+	}
+	results := doctor.Check(ctx, req)
+	for _, result := range results {
+		if result.Status == doctor.Warning {
+			progress.say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
+		}
+	}
+	return doctor.Error(results)
+}
+
+// recordBytes is the room that the record of a run of so many pods may take.
+func recordBytes(pods int) uint64 { return runBytes + runBytesPerPod*uint64(pods) }

@@ -1,0 +1,379 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+const (
+	// lateInstrument is the scheduling lag at p99 above which scaler's own
+	// latencies are doubted, and the longest wait of a response for being received.
+	lateInstrument = 10 * time.Millisecond
+)
+
+// measure computes what the phases cost and what came of the sidecars, and puts
+// it into the record. It is called when the sidecars have been stopped and the
+// recorder still runs.
+func (r *rolloutRun) measure(ctx context.Context) error {
+	if len(r.windows) == 0 {
+		return nil
+	}
+	r.countXDS()
+	if err := r.countCertificates(); err != nil {
+		return err
+	}
+	if r.record.Phase(record.PhaseRollout) != nil {
+		r.latencies.lose(r.spec.Topology.Pods, r.spec.RealSidecars)
+	}
+	if err := r.latencies.save(r.writer, "", &r.record.Latencies); err != nil {
+		return err
+	}
+	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
+		r.warn("own", "the time series end before the last phase does: %s", firstLine(err))
+	}
+	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
+	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
+	r.record.Own = &record.Own{Note: r.controlPlaneName() + "'s own metrics over the same windows"}
+	for _, w := range r.windows {
+		if err := r.measurePhase(ctx, w); err != nil {
+			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
+		}
+	}
+	if err := r.measureFaults(ctx); err != nil {
+		return err
+	}
+	if err := r.measureReal(); err != nil {
+		return err
+	}
+	if err := r.crossCheck(ctx); err != nil {
+		return err
+	}
+	if err := r.measureInstrument(ctx); err != nil {
+		return err
+	}
+	r.doubt()
+	return r.save()
+}
+
+// measurePhase computes the usage of every component over one phase.
+func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
+	slot := r.record.ControlPlane.At(w.name)
+	if slot == nil {
+		return nil // settle belongs to no figure
+	}
+	usage, err := r.recorder.Figures(ctx, r.sampler, r.controlPlaneName(), w.begin, w.end)
+	if err != nil {
+		return err
+	}
+	*slot = usageOf(usage)
+	if heap := (*slot).HeapBytes; heap != nil && w.name == record.PhaseSteady {
+		heap.Collected = r.live
+	}
+	r.doubtUsage("controlPlane."+string(w.name), usage)
+	if s := usage.Saturation; r.record.AtLimit(w.name) && (s == nil || *s <= record.Saturated) {
+		r.warn("controlPlane."+string(w.name), limitText, usage.CoresPeak, r.record.Environment.ControlPlane.GOMAXPROCS)
+	}
+	for _, c := range r.cluster.Components() {
+		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		phases := r.record.Cluster[c.Name]
+		*phases.At(w.name) = usageOf(usage)
+		r.record.Cluster[c.Name] = phases
+	}
+	if c, share := waitingCluster(&r.record, w.name); c != "" {
+		r.warn("cluster."+c+"."+string(w.name), saturatedText, share*100)
+	}
+	own := map[string]float64{}
+	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
+	for _, m := range r.adapter.Metrics().Phase {
+		value, ok, err := r.recorder.Value(ctx, strings.ReplaceAll(m.Expr, "$window", seconds), w.end)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[m.Name] = value
+		}
+	}
+	*r.record.Own.At(w.name) = own
+	if w.name == record.PhaseProbe {
+		r.record.Latencies.Explained = explainedPush(r.record.Latencies.Push, r.adapter.Metrics().Push, own)
+	}
+	for _, job := range r.jobs {
+		missed, total, err := r.recorder.Gaps(ctx, job, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		if missed > 0 {
+			r.warn("own."+string(w.name), record.MissedText, missed, total, job)
+		}
+	}
+	return nil
+}
+
+// explainedPush is how much of the pushes the stages say that the control plane
+// counts itself; nil when it does not count one of them, or nothing was followed.
+func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string, own map[string]float64) *record.Explained {
+	var e record.Explained
+	var count int64
+	for _, push := range pushes {
+		if push.Mean != nil {
+			e.PushSeconds += *push.Mean * float64(push.Count)
+			count += push.Count
+		}
+	}
+	for _, stage := range stages {
+		seconds, ok := own[stage]
+		if !ok {
+			return nil
+		}
+		e.OwnSeconds += seconds
+	}
+	if len(stages) == 0 || e.PushSeconds == 0 {
+		return nil
+	}
+	e.PushSeconds /= float64(count)
+	e.Share = e.OwnSeconds / e.PushSeconds
+	return &e
+}
+
+func usageOf(u recorder.Usage) *record.Usage {
+	usage := &record.Usage{
+		Cores:       &record.Level{Mean: &u.CoresMean, Peak: &u.CoresPeak},
+		CPUSeconds:  &u.CPUSeconds,
+		MemoryBytes: &record.Level{Mean: &u.MemoryMean, Peak: &u.MemoryPeak, End: &u.MemoryEnd},
+		Saturation:  u.Saturation,
+		Restarts:    &u.Restarts,
+	}
+	if u.Heap != nil {
+		usage.HeapBytes = &record.Level{Mean: &u.Heap.Mean, End: &u.Heap.End}
+	}
+	return usage
+}
+
+const saturatedText = record.SaturatedText + "up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand"
+
+const limitText = record.AtLimitText + "%.2f cores in its busiest second, and its GOMAXPROCS is %d: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand"
+
+// waitingCluster is the program of the cluster that waited for processors for the
+// greatest share of a phase; "" where none did for long, and where the control plane
+// waited too: its own warning reaches the figures of all.
+func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share float64) {
+	if u := *run.ControlPlane.At(phase); u != nil && u.Saturation != nil && *u.Saturation > record.Saturated {
+		return "", 0
+	}
+	share = record.Saturated
+	for _, c := range slices.Sorted(maps.Keys(run.Cluster)) {
+		by := run.Cluster[c]
+		if u := *by.At(phase); u != nil && u.Saturation != nil && *u.Saturation > share {
+			name, share = c, *u.Saturation
+		}
+	}
+	return name, share
+}
+
+// doubtUsage warns of what makes a phase's usage doubtful.
+func (r *rolloutRun) doubtUsage(about string, u recorder.Usage) {
+	if u.Saturation != nil && *u.Saturation > record.Saturated {
+		r.warn(about, saturatedText, *u.Saturation*100)
+	}
+	if u.Restarts > 0 {
+		r.warn(about, "restarted %d times", u.Restarts)
+	}
+}
+
+// doubt warns of what touches the figures of the whole run.
+func (r *rolloutRun) doubt() {
+	for about, lag := range map[string]*stats.Histogram{"latencies": r.lag, "latencies.push": r.probeLag} {
+		if late := lag.Summary().P99; late != nil && *late > lateInstrument.Seconds() {
+			r.warn(about, "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *late*1e3)
+		}
+	}
+	if text := lateReceipt(r.fleet.probes.Counters()); text != "" {
+		r.warn("latencies", "%s", text)
+	}
+	if n := *r.record.XDS.Refusals; n > 0 {
+		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
+	}
+	if n := r.fleet.impatient; n > 0 {
+		r.warn("latencies.podReady", "%d pods were made ready though their sidecars lacked something, and count as lost: they had all that they had asked for, and the control plane sent them nothing for %s or more", n, patience)
+	}
+	for _, n := range r.latencies.all() {
+		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
+			r.warn("latencies."+n.name, "%d of %d did not come by the time limit", latency.Lost, latency.Count+latency.Lost)
+		}
+	}
+}
+
+// lateReceipt says by how much responses were received late because scaler takes
+// so many bytes of them at once and no more; "" where that is negligible.
+func lateReceipt(c *xdsprobe.Counters) string {
+	longest := time.Duration(c.LongestWait.Load())
+	if longest <= lateInstrument {
+		return ""
+	}
+	var all int64
+	for i := range c.Responses {
+		all += c.Responses[i].Load()
+	}
+	return fmt.Sprintf("scaler itself received late: %d of %d responses waited until it had room for them, up to %.1f ms and %.3g s in all, and may have come that much earlier",
+		c.Waits.Load(), all, longest.Seconds()*1e3, time.Duration(c.Waited.Load()).Seconds())
+}
+
+// countPods counts how far the pods came, as at the end of rollout.
+func (r *rolloutRun) countPods() {
+	var s Status
+	r.fleet.count(&s)
+	pods := r.record.Pods
+	pods.Created, pods.Ready, pods.Connected = &s.Created, &s.Ready, &s.Connected
+	pods.Complete, pods.Converged = &s.Complete, &s.Converged
+}
+
+// countXDS reads the sidecars' counters into the record.
+func (r *rolloutRun) countXDS() {
+	x := xdsCounts(r.fleet.probes.Counters())
+	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
+	r.record.XDS = x
+}
+
+// xdsCounts are a fleet's counters as the record has them.
+func xdsCounts(c *xdsprobe.Counters) *record.XDS {
+	x := &record.XDS{
+		Responses: map[string]int64{}, Bytes: map[string]int64{},
+		Acks: new(c.Acks.Load()), Nacks: new(c.Nacks.Load()),
+		Attempts: new(c.Attempts.Load()), Refusals: new(c.Refusals.Load()),
+		Reconnects: new(c.Reconnects.Load()), WastedResponses: new(c.Wasted.Load()),
+	}
+	for t := convergence.CDS; t <= convergence.ECDS; t++ {
+		x.Responses[t.String()] = c.Responses[t].Load()
+		x.Bytes[t.String()] = c.Bytes[t].Load()
+	}
+	return x
+}
+
+// crossCheck lays the control plane's own counts beside ours. After a phase in
+// which nothing was touched they must be equal, unless it was restarted and lost
+// them.
+func (r *rolloutRun) crossCheck(ctx context.Context) error {
+	if !r.completed || r.restarted.Load() {
+		return nil
+	}
+	var w window // the last with figures
+	var own map[string]float64
+	for _, each := range r.windows {
+		if slot := r.record.Own.At(each.name); slot != nil {
+			w, own = each, *slot
+		}
+	}
+	counters := r.adapter.Metrics().Counters
+	check := func(figure, about, expr string, at time.Time, ours int64) error {
+		if expr == "" {
+			return nil
+		}
+		theirs, ok, err := r.recorder.Value(ctx, expr, at)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[figure] = theirs
+		}
+		if int64(theirs) != ours {
+			r.warn(about, "the control plane counts %d (%s), scaler %d", int64(theirs), expr, ours)
+		}
+		return nil
+	}
+	now := time.Now() // counts do not change any more; how many are connected did
+	if r.spec.RealSidecars > 0 {
+		// What real sidecars ask for, scaler does not count.
+		return check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods))
+	}
+	var errs []error
+	for t, expr := range counters.Responses {
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))
+	}
+	return errors.Join(append(errs,
+		check("connected", "pods.connected", counters.Connected, w.end, int64(w.streams)),
+		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *r.record.Certificates.Attempts),
+		check("totalCertificates", "certificates.issued", counters.Certificates, now, *r.record.Certificates.Issued),
+	)...)
+}
+
+// countCertificates counts what became of the pods' certificates.
+func (r *rolloutRun) countCertificates() error {
+	c := r.fleet.probes.Counters()
+	issued := c.Certificates.Load()
+	certificates := &record.Certificates{
+		Issued:   &issued,
+		Attempts: new(c.CertificateRequests.Load()),
+		Note:     "failed: pods without a certificate at the end",
+	}
+	r.fleet.mu.Lock()
+	defer r.fleet.mu.Unlock()
+	there, failed := 0, int64(0)
+	for _, p := range r.fleet.pods {
+		if p.gone {
+			continue
+		}
+		there++
+		if p.times.Certified.IsZero() {
+			failed++
+		}
+	}
+	// Pods that never came have none either.
+	certificates.Failed = new(failed + int64(max(0, r.spec.Topology.Pods-there)))
+	if csr := r.fleet.csr; csr.last.After(csr.first) {
+		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
+	}
+	certificates.Storm = r.storm
+	renewals, err := saveHistogram(r.writer, "certificateRenewals", r.fleet.renewals)
+	if err != nil {
+		return err
+	}
+	certificates.Renewals = renewals
+	r.record.Certificates = certificates
+	return nil
+}
+
+// measureInstrument records what scaler itself needed, over the rollout.
+func (r *rolloutRun) measureInstrument(ctx context.Context) error {
+	r.record.Instrument = &record.Instrument{Floor: r.floor(), CPUs: r.others}
+	if summary := r.lag.Summary(); summary.Count > 0 {
+		lag := record.Latency(summary)
+		r.record.Instrument.Lag = &lag
+		if err := r.writer.Histogram("lag", r.lag); err != nil {
+			return err
+		}
+	}
+	var idle, loaded float64 // resident bytes without and with sidecars
+	for _, w := range r.windows {
+		usage, err := r.recorder.Figures(ctx, r.sampler, instrumentName, w.begin, w.end)
+		if err != nil {
+			return err
+		}
+		switch w.name {
+		case record.PhaseBaseline:
+			idle = usage.MemoryEnd
+		case record.PhaseRollout:
+			loaded = usage.MemoryEnd
+			r.record.Instrument.Cores = &usage.CoresMean
+			r.record.Instrument.MemoryBytes = &usage.MemoryPeak
+			r.record.Instrument.OpenFiles = &usage.OpenFilesPeak
+		}
+	}
+	if connected := r.record.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {
+		r.record.Instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// Two programs that ran one after the other held as much as one did.
+func TestAddUsage(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	w := window{begin: begin, end: begin.Add(10 * time.Second)}
+	var all *record.Usage
+	addUsage(&all, recorder.Usage{MemoryMean: 100, Ran: 4}, w)
+	addUsage(&all, recorder.Usage{MemoryMean: 100, Ran: 6}, w)
+	if got := *all.MemoryBytes.Mean; got != 100 {
+		t.Errorf("the mean is %v, want 100", got)
+	}
+}

@@ -1,0 +1,71 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// What scaler received late is said of the latencies, and only if it matters.
+func TestLateReceiptIsSaid(t *testing.T) {
+	const late = "scaler itself received late: 3 of 120 responses waited until it had room for them, up to 250.0 ms and 0.26 s in all, and may have come that much earlier"
+	for name, c := range map[string]struct {
+		longest time.Duration
+		want    []record.Warning
+	}{
+		"none waited":      {0, nil},
+		"for next to none": {10 * time.Millisecond, nil},
+		"for long":         {250 * time.Millisecond, []record.Warning{{About: "latencies", Text: late}}},
+	} {
+		store := xdsprobe.NewStore()
+		counters := store.Counters()
+		counters.Responses[convergence.CDS].Store(100)
+		counters.Responses[0].Store(20) // not asked for
+		if c.longest > 0 {
+			counters.Waits.Store(3)
+			counters.LongestWait.Store(int64(c.longest))
+			counters.Waited.Store(int64(c.longest + 10*time.Millisecond))
+		}
+		xds := &xdsRun{fleet: &xdsFleet{store: store}, record: record.XDSRun{Instrument: &record.Instrument{}}}
+		xds.doubt()
+		rollout := &rolloutRun{
+			fleet: &fleet{probes: store}, lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), latencies: newLatencies(),
+			record: record.Run{XDS: xdsCounts(counters)},
+		}
+		rollout.doubt()
+		for command, got := range map[string][]record.Warning{"xds": xds.record.Warnings, "rollout": rollout.record.Warnings} {
+			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] {
+				t.Errorf("%s, %s: %v, want %v", command, name, got, c.want)
+			}
+		}
+	}
+}
+
+func TestWaitingCluster(t *testing.T) {
+	waited := func(share float64) record.ByPhase[*record.Usage] {
+		return record.ByPhase[*record.Usage]{Rollout: &record.Usage{Saturation: &share}}
+	}
+	for name, test := range map[string]struct {
+		control, etcd, apiserver float64
+		want                     string
+		share                    float64
+	}{
+		"none":                  {0.01, 0.02, 0.1, "", record.Saturated},
+		"the control plane too": {0.2, 0.3, 0.99, "", 0},
+		"the cluster alone":     {0.1, 0.3, 0.99, "kube-apiserver", 0.99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := waited(test.control)
+			run := &record.Run{ControlPlane: &control, Cluster: map[string]record.ByPhase[*record.Usage]{
+				"etcd": waited(test.etcd), "kube-apiserver": waited(test.apiserver), "kwok": {},
+			}}
+			if got, share := waitingCluster(run, record.PhaseRollout); got != test.want || share != test.share {
+				t.Errorf("%q for %v, want %q for %v", got, share, test.want, test.share)
+			}
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package rollout
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/sidecar"
+)
+
+// realPrograms are those that real sidecars of a control plane's mesh need.
+func realPrograms(controlPlane string) []string {
+	if controlPlane == "istiod" {
+		return []string{component.Envoy, component.PilotAgent}
+	}
+	return []string{component.Envoy}
+}
+
+// realPlace is where real sidecars of one experiment run.
+type realPlace struct {
+	adapter     controlplane.ControlPlane
+	programs    map[string]string // of realPrograms
+	group       *process.Group    // that they join
+	dir         string            // takes a folder for each
+	logs        string            // takes a log for each
+	discovery   string            // host:port in place of the control plane's own; "" = that
+	concurrency int               // worker threads of each Envoy; 0 = the control plane's default
+	cpus        []int             // processors they keep to; nil = all
+	lifetime    time.Duration     // of the certificates that agents ask for; 0 = 24 h
+	expiry      *expiry           // of certificates that nobody renews; nil = nobody asks
+}
+
+// expiry is when the first of some certificates ends; the zero value has none.
+type expiry struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (e *expiry) note(at time.Time) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.at.IsZero() || at.Before(e.at) {
+		e.at = at
+	}
+}
+
+// doubt is what to say of certificates when a run ends, "" if all lasted.
+func (e *expiry) doubt(end time.Time) string {
+	if e == nil {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.at.IsZero() || !e.at.Before(end) {
+		return ""
+	}
+	return fmt.Sprintf("Envoys without an agent keep the certificate of their start, and the first such ended at %s, %s before the run: its sidecar makes no connection with another since",
+		e.at.UTC().Format(time.RFC3339), end.Sub(e.at).Round(time.Second))
+}
+
+// pod makes the sidecar of a pod that has its IP. told, if not nil, may complete
+// its options. The sidecar does not run yet.
+func (r realPlace) pod(ctx context.Context, pod *corev1.Pod, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
+	return r.sidecar(ctx, pod.Name, told,
+		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.PodProxy(pod, at) },
+		func(ctx context.Context) (controlplane.Token, error) { return r.adapter.Token(ctx, pod) })
+}
+
+// host makes the sidecar of a workload of this host, whose objects are there.
+func (r realPlace) host(ctx context.Context, w controlplane.HostWorkload, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
+	return r.sidecar(ctx, w.Name, told,
+		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.HostProxy(w, at) },
+		func(ctx context.Context) (controlplane.Token, error) { return r.adapter.HostToken(ctx, w) })
+}
+
+func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.Options),
+	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (controlplane.Token, error),
+) (*sidecar.Sidecar, error) {
+	ports, err := process.FreePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(r.dir, name)
+	proxy, err := proxyAt(controlplane.ProxyPlace{
+		Envoy:       sidecar.EnvoyIn(dir),
+		Discovery:   r.discovery,
+		Ports:       controlplane.ProxyPorts{Admin: ports[0], Status: ports[1], Metrics: ports[2], Ready: ports[3]},
+		Concurrency: r.concurrency, CertificateLifetime: r.lifetime,
+	})
+	if err != nil {
+		return nil, err
+	}
+	options := sidecar.Options{
+		Name: "sidecar-" + name, Dir: dir, Group: r.group, Log: filepath.Join(r.logs, "sidecar-"+name+".log"),
+		Envoy: r.programs[component.Envoy], Args: proxy.Args, Env: proxy.Env, Files: proxy.Files,
+		AdminPort: ports[0], TokenFile: proxy.TokenFile, CPUs: r.cpus,
+		Token: func(ctx context.Context) (sidecar.Token, error) {
+			t, err := token(ctx)
+			return sidecar.Token{Value: t.Value, Expires: t.Expires}, err
+		},
+	}
+	if proxy.Agent {
+		options.Agent = r.programs[component.PilotAgent]
+	}
+	if proxy.KeyFile != "" {
+		if err := r.certify(ctx, proxy, token); err != nil {
+			return nil, fmt.Errorf("getting the certificate of sidecar %s: %w", name, err)
+		}
+	}
+	if told != nil {
+		told(&options)
+	}
+	return sidecar.New(options)
+}
+
+// certify puts among the files of a proxy without an agent what one would have
+// got for it: a key and its certificate. That is not renewed: it is for 24 h, as
+// agents ask, whatever simulated sidecars ask for, and a run that outlasts it says so.
+func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, token func(context.Context) (controlplane.Token, error)) error {
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return err
+	}
+	identity, err := url.Parse(proxy.Sidecar.Identity)
+	if err != nil {
+		return err
+	}
+	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{identity}}, key)
+	if err != nil {
+		return err
+	}
+	bearer, err := token(ctx)
+	if err != nil {
+		return err
+	}
+	issuer, err := r.adapter.Issuer(proxy.Sidecar)
+	if err != nil {
+		return err
+	}
+	issued, err := issuer.Issue(ctx, bearer.Value, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}))
+	if err = errors.Join(err, issuer.Close()); err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	var chain []byte
+	for _, certificate := range issued.Chain {
+		chain = append(chain, certificate...)
+	}
+	block, _ := pem.Decode(chain) // its own comes first
+	if block == nil {
+		return errors.New("reading the chain: want PEM")
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("reading the chain: %w", err)
+	}
+	r.expiry.note(leaf.NotAfter)
+	proxy.Files[proxy.ChainFile] = chain
+	proxy.Files[proxy.KeyFile] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	return nil
+}

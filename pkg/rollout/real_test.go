@@ -1,0 +1,62 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// authorityFor issues certificates that end at a time.
+type authorityFor struct {
+	controlplane.ControlPlane
+	ends time.Time
+}
+
+func (a authorityFor) Issuer(controlplane.Sidecar) (controlplane.Issuer, error) { return a, nil }
+func (authorityFor) Close() error                                               { return nil }
+
+func (a authorityFor) Issue(context.Context, string, []byte) (controlplane.Issued, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return controlplane.Issued{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: a.ends}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return controlplane.Issued{Chain: [][]byte{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}}, err
+}
+
+// The first certificate to end counts, and only once it has.
+func TestCertificatesThatEnd(t *testing.T) {
+	end := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	place := realPlace{expiry: &expiry{}}
+	if got := place.expiry.doubt(end); got != "" {
+		t.Errorf("without any: %q", got)
+	}
+	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
+		place.adapter = authorityFor{ends: ends}
+		proxy := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
+		err := place.certify(t.Context(), proxy, func(context.Context) (controlplane.Token, error) { return controlplane.Token{}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(proxy.Files["chain"], []byte("-----BEGIN CERTIFICATE")) || !bytes.HasPrefix(proxy.Files["key"], []byte("-----BEGIN PRIVATE")) {
+			t.Errorf("files %q", proxy.Files)
+		}
+	}
+	if got := place.expiry.doubt(end); got != "" {
+		t.Errorf("when all last: %q", got)
+	}
+	const want = "Envoys without an agent keep the certificate of their start, and the first such ended at 2026-11-21T12:00:00Z, 1m30s before the run: its sidecar makes no connection with another since"
+	if got := place.expiry.doubt(end.Add(90 * time.Second)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

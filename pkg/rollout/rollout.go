@@ -1,0 +1,236 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane/reference"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// sampleInterval is how often processes are read and targets scraped.
+const sampleInterval = time.Second
+
+// rolloutRun is one run of `scaler rollout`, from an empty machine to its
+// record.
+type rolloutRun struct {
+	// fixed at the start
+	spec     RolloutSpec
+	progress Progress
+	mesh     topology.Mesh
+	fail     context.CancelCauseFunc // ends the run with a reason
+	writer   *record.Writer
+
+	// made by the steps, in this order
+	programs map[string]string
+	envoy    component.Status // of the real sidecars; zero where there are none
+	keys     *keyPool
+	cluster  *cluster.Cluster
+	apiServer
+	given    []int // processors of the control plane alone; nil = there are none
+	others   []int // those that everything else keeps to; nil = all
+	placing  controlplane.Placing
+	adapter  controlplane.ControlPlane
+	sampler  *recorder.Sampler
+	metrics  *recorder.Metrics
+	recorder *recorder.Recorder
+	fleet    *fleet
+	applier  *workload.Applier
+	jobs     []string // that the recorder scrapes
+
+	latencies *latencies
+	lag       *stats.Histogram // how late scaler itself ran while rolling out
+	probeLag  *stats.Histogram // and while changes were followed
+	holdings  holdings         // of the sidecars when converged
+	live      *float64         // bytes of the control plane's heap after two collections at the end of steady; nil = not known
+
+	completed bool          // all phases were done
+	restarted atomic.Bool   // the control plane was
+	asked     atomic.Bool   // its next end is a fault's doing
+	again     chan struct{} // a notice that it serves again after one
+	stepLate  time.Duration // the greatest lateness of a burst; the rollout's
+
+	mu      sync.Mutex
+	record  record.Run
+	windows []window // the phases that ended
+	faults  []*faultRun
+	storm   *record.CertificateStorm
+	phase   record.PhaseName // the one that lasts
+	since   time.Time        // when it began
+	length  time.Duration    // of a phase of fixed length
+}
+
+// Rollout does one run: a cluster and a control plane of its own are started,
+// the mesh is rolled out and measured, the record is written, and everything
+// is stopped again. The record that it returns is also in its folder; Dir is ""
+// when nothing came to be started.
+//
+// The error is ErrUnconverged when a time limit passed first, and wraps
+// context.Canceled when ctx ended the run.
+func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.Run, error) {
+	runs, err := Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}.Run(ctx, progress)
+	if len(runs) == 0 {
+		return record.Run{}, err
+	}
+	return runs[0], err
+}
+
+// rollOut does one run, whose record goes into folder.
+func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progress Progress) (record.Run, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &rolloutRun{
+		spec:      spec,
+		progress:  progress,
+		mesh:      topology.Build(spec.Topology),
+		fail:      fail,
+		again:     make(chan struct{}, 1),
+		latencies: newLatencies(),
+		lag:       stats.NewHistogram(),
+		probeLag:  stats.NewHistogram(),
+	}
+	r.record = r.newRecord()
+	var err error
+	if r.writer, err = folder.Create(spec.Name()); err != nil {
+		return r.record, err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return r.record, errors.Join(err, r.writer.Discard())
+	}
+	r.record.Started = time.Now().UTC()
+	err = runSteps(ctx, []step{
+		{"keeping aside", r.keepAside},
+		{"starting the cluster", r.startCluster},
+		{"starting the control plane", r.startControlPlane},
+		{"making fake nodes", r.makeNodes},
+		{"starting the recorder", r.startRecorder},
+		{"watching", r.startWatching},
+		{"baseline", r.baseline},
+		{"rollout", r.rollout},
+		{"settle", r.settle},
+		{"steady", r.steady},
+		{"collecting garbage", r.collectGarbage},
+		{"probe", r.probe},
+		{"certificate storm", r.certificateStorm},
+		{"churn", r.churn},
+		{"faults", r.faultsInSteady},
+		{"finishing", r.complete},
+	})
+	return r.finish(ctx, err)
+}
+
+// prepare gets ready what a run needs and does not start: nothing of it is the
+// run's own, so a failure leaves no record.
+func (r *rolloutRun) prepare(ctx context.Context) (err error) {
+	programs := r.spec.Programs
+	programs.Progress = r.progress.say
+	names := rolloutPrograms(r.spec.ControlPlane)
+	if r.spec.RealSidecars > 0 {
+		names = append(names, realPrograms(r.spec.ControlPlane)...)
+		if r.envoy, err = component.Find(ctx, programs, component.Envoy); err != nil {
+			return err
+		}
+	}
+	r.programs, err = component.Paths(ctx, programs, names...)
+	if err != nil {
+		return err
+	}
+	if r.keys, err = newKeyPool(); err != nil {
+		return err
+	}
+	return r.calibrate(ctx)
+}
+
+func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) error, error) {
+	c, err := cluster.Up(ctx, cluster.Options{
+		Name:       r.clusterName(),
+		Root:       filepath.Join(r.spec.State, "clusters"),
+		Programs:   ClusterPrograms(r.programs),
+		KwokConfig: kwok.Stages(),
+		Keep:       r.spec.Keep,
+		LogDir:     r.writer.LogDir(),
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.cluster = c
+	if r.apiServer, err = connect(c); err != nil {
+		return r.stopCluster, err
+	}
+	return r.stopCluster, nil
+}
+
+// stopCluster ends everything that runs, or with --keep leaves it.
+func (r *rolloutRun) stopCluster(ctx context.Context) error {
+	if r.spec.Keep && r.completed {
+		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.cluster.Kubeconfig(), r.clusterName()))
+		return r.cluster.Release()
+	}
+	return r.cluster.Down(ctx)
+}
+
+func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
+	r.placing = r.place()
+	adapter, err := r.newControlPlane(ctx)
+	if err != nil {
+		return nil, err // what it started is in the cluster's group
+	}
+	r.adapter = adapter
+	r.describeControlPlane()
+	return nil, nil
+}
+
+// newControlPlane starts the control plane that was asked for.
+func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlPlane, error) {
+	switch r.spec.ControlPlane {
+	case "istiod":
+		return istio.Start(ctx, istio.Options{
+			Program:    r.programs[component.Istiod],
+			Kubeconfig: r.cluster.Kubeconfig(),
+			REST:       r.config,
+			Group:      r.cluster.Group(),
+			LogDir:     r.writer.LogDir(),
+			Progress:   r.progress.Say,
+			Placing:    r.placing,
+
+			UpstreamEnvoy: r.spec.RealSidecars > 0,
+		})
+	case reference.Name:
+		return reference.Start(ctx, reference.Options{
+			Version:    Version(),
+			Kubeconfig: r.cluster.Kubeconfig(),
+			REST:       r.config,
+			Group:      r.cluster.Group(),
+			LogDir:     r.writer.LogDir(),
+			Progress:   r.progress.Say,
+			Placing:    r.placing,
+		})
+	default:
+		return nil, fmt.Errorf("no control plane %q", r.spec.ControlPlane)
+	}
+}
+
+// runLabel is the value of the run label on everything the run makes in its
+// cluster, and part of the names of its nodes.
+func (r *rolloutRun) runLabel() string { return r.spec.Name() }
+
+// clusterName tells the clusters of scalers that run side by side apart.
+func (r *rolloutRun) clusterName() string {
+	return fmt.Sprintf("%s-%d", r.spec.Name(), os.Getpid())
+}

@@ -1,0 +1,170 @@
+// Package experiment is the ordered, visible sequence of scaler's experiments:
+// what is started, which phases follow each other, what is read at their edges,
+// and how everything is taken down again in reverse. It is the only package
+// that sees several mechanisms at once; how each of them works is left to them.
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// RolloutSpec is what a user asks of `scaler rollout`. The zero value of a
+// field is not its default: DefaultRolloutSpec has those.
+type RolloutSpec struct {
+	Topology topology.Spec
+
+	Burst        string             // "all"
+	Mode         string             // a name of controlplane.Modes
+	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
+	ControlPlane string             // "istiod" or "reference"
+	XDS          string             // "delta" or "sotw"
+
+	Baseline        time.Duration // the control plane is up, no mesh
+	Settle          time.Duration // between rollout and steady; belongs to no figure
+	Steady          time.Duration // nothing is touched
+	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
+	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
+
+	// CertificateLifetime is what the sidecars ask for, and half of which they
+	// keep a certificate; 0 = 24 h, as agents do by themselves.
+	CertificateLifetime time.Duration
+
+	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
+	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
+
+	StartDelay   workload.Delay // from a pod's address to its sidecar's start
+	Churn        workload.Churn // pods replaced a second, after steady and for as long; 0 = none
+	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host
+
+	Faults []Fault // broken on purpose, each in its phase, in this order
+
+	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
+	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
+	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
+
+	Repeat int // which of several like runs this is, from 1; 0 = there is one
+
+	Out      string            // folder that takes the record as a sub-folder
+	Keep     bool              // leave the cluster and the control plane running
+	Programs component.Options // where programs are found or built
+	State    string            // folder that holds embedded clusters
+}
+
+// DefaultRolloutSpec is `scaler rollout` without flags.
+func DefaultRolloutSpec() RolloutSpec {
+	return RolloutSpec{
+		Topology:        topology.Spec{Pods: 200, Shape: topology.Layers, FanOut: 3, Seed: 1},
+		Burst:           "all",
+		Mode:            "permissive",
+		ControlPlane:    "istiod",
+		XDS:             "delta",
+		Baseline:        10 * time.Second,
+		Settle:          10 * time.Second,
+		Steady:          60 * time.Second,
+		ConvergeTimeout: 10 * time.Minute,
+		Probes:          20,
+	}
+}
+
+// Validate names the first flag whose value cannot be used, the value, and what
+// is wanted. Nothing has been started or created before it returns nil.
+func (s RolloutSpec) Validate() error {
+	var field *topology.FieldError
+	if err := s.Topology.Validate(); errors.As(err, &field) {
+		return fmt.Errorf("parsing --%s %s: want %s", field.Field, field.Value, field.Want)
+	} else if err != nil {
+		return err
+	}
+	if s.Topology.Shape == "" { // to Topology itself it means layers
+		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
+	}
+	burst, err := workload.ParseBurst(s.Burst)
+	if err != nil {
+		return err
+	}
+	if bursts := (s.Topology.Pods - 1) / max(1, burst.Size); burst.Size > 0 && time.Duration(bursts)*burst.Interval >= s.ConvergeTimeout {
+		return fmt.Errorf("parsing --burst %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
+			s.Burst, s.ConvergeTimeout, s.Topology.Pods, time.Duration(bursts)*burst.Interval)
+	}
+	for _, choice := range []struct {
+		flag, value string
+		want        []string
+	}{
+		{"mode", s.Mode, slices.Sorted(maps.Keys(controlplane.Modes))},
+		{"control-plane", s.ControlPlane, []string{"istiod", "reference"}},
+		{"xds", s.XDS, []string{"delta", "sotw"}},
+	} {
+		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
+			return err
+		}
+	}
+	if all := len(processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
+		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
+	}
+	if err := checkEnv(s.ControlPlaneEnv); err != nil {
+		return err
+	}
+	if s.RealSidecars < 0 || s.RealSidecars > s.Topology.Pods {
+		return fmt.Errorf("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", s.RealSidecars, s.Topology.Pods)
+	}
+	if s.RealSidecars > 0 && s.XDS != "delta" {
+		return fmt.Errorf("parsing --xds %q: want delta with --real-sidecars, as real ones speak it", s.XDS)
+	}
+	if s.Probes < 0 || s.Probes > maxProbes {
+		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
+	}
+	if d := s.CertificateLifetime; d != 0 && (d < minLifetime || d > maxLifetime) {
+		return fmt.Errorf("parsing --certificate-lifetime %s: want a duration from %s to %s", d, minLifetime, maxLifetime)
+	}
+	if len(faultsIn(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
+		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faultsIn(s.Faults, record.PhaseProbe)[0])
+	}
+	if err := s.Knobs().Validate(); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"baseline", s.Baseline, time.Second},
+		{"settle", s.Settle, 0},
+		{"steady", s.Steady, time.Second},
+		{"converge-timeout", s.ConvergeTimeout, time.Second},
+	} {
+		if d.value < d.least || d.value > 24*time.Hour {
+			return fmt.Errorf("parsing --%s %s: want a duration from %s to 24h", d.flag, d.value, d.least)
+		}
+	}
+	return nil
+}
+
+// Lifetimes of certificates that can be asked for: shorter ones would be renewed
+// while others are still being issued.
+const (
+	minLifetime = 10 * time.Second
+	maxLifetime = 10 * 365 * 24 * time.Hour
+)
+
+// maxProbes is more changes than anyone waits for.
+const maxProbes = 100_000
+
+func oneOf(flag, value string, want []string) error {
+	for _, w := range want {
+		if value == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("parsing --%s %q: want %s", flag, value, strings.Join(want, " or "))
+}

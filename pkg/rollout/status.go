@@ -1,0 +1,30 @@
+package rollout
+
+import "time"
+
+// Status is a run at one moment, for showing progress.
+type Status struct {
+	Phase       string        // as in the record; "" before the first
+	Elapsed     time.Duration // since the phase began
+	Length      time.Duration // of a phase of fixed length, else 0
+	Pods        int           // wanted
+	Created     int           // pods seen
+	Ready       int           // pods Ready
+	Connected   int           // sidecars that were ever connected
+	Complete    int           // sidecars that hold what was expected at their first request
+	Converged   int           // sidecars that hold all that is expected now
+	Cores       float64       // the control plane's, over the last second
+	MemoryBytes float64       // the control plane's resident memory
+}
+
+// Progress is told how an experiment gets on. The zero value tells nobody.
+type Progress struct {
+	Say    func(msg string) // one line, about a step or an event
+	Status func(Status)     // about once a second during phases
+}
+
+func (p Progress) say(msg string) {
+	if p.Say != nil {
+		p.Say(msg)
+	}
+}

@@ -1,0 +1,36 @@
+package rollout
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// moment is how the run stands, of which s holds the counts.
+func (r *rolloutRun) moment(s Status) record.Moment {
+	c := r.fleet.probes.Counters()
+	m := record.Moment{
+		Time:     time.Now().UTC(),
+		Programs: map[string]record.Load{},
+		Created:  s.Created, Ready: s.Ready, Complete: s.Complete, Converged: s.Converged,
+		Connected:    int(c.Connected.Load()),
+		Responses:    map[string]int64{},
+		Attempts:     c.Attempts.Load(),
+		Refusals:     c.Refusals.Load(),
+		Certificates: c.Certificates.Load(),
+	}
+	for t := convergence.CDS; t <= convergence.ECDS; t++ {
+		m.Responses[t.String()] = c.Responses[t].Load()
+	}
+	names := []string{r.controlPlaneName(), instrumentName}
+	for _, program := range r.cluster.Components() {
+		names = append(names, program.Name)
+	}
+	for _, name := range names {
+		if cores, memory, ok := r.sampler.Live(name); ok {
+			m.Programs[name] = record.Load{Cores: cores, MemoryBytes: memory}
+		}
+	}
+	return m
+}

@@ -1,0 +1,67 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/pkg/cluster"
+)
+
+// watchesTimeout is how long the API server's clients may take to be back: those
+// of client-go wait up to 30 s between two tries, and with jitter twice that.
+const watchesTimeout = 3 * time.Minute
+
+// watched is the expression for how many clients watch each kind of object, by the
+// API server's own count: its job, and where to look.
+const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[10s]%s))`
+
+// awaitWatches returns when every kind of object has as many watches again as
+// before the API server went, at a moment before. Until then controllers, KWOK and
+// the control plane do not see what changes: one that has its pods but not its
+// EndpointSlices back even gives up on a service (the EndpointSlice controller's
+// retry budget). The next fault would be made to a cluster that is not whole; where
+// they do not come back in time there is a warning about that.
+func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time.Time) error {
+	r.progress.say("waiting until all clients of the API server watch again")
+	limited, cancel := context.WithTimeout(ctx, watchesTimeout)
+	defer cancel()
+	begin := time.Now()
+	var first, missing *int // nil = not known
+	var err error
+	for (missing == nil || *missing > 0) && limited.Err() == nil {
+		var n int
+		if n, err = r.missingWatches(limited, before); err != nil {
+			continue // a scrape may be late; the last count stands
+		}
+		if missing = &n; first == nil {
+			first = &n
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case missing == nil:
+		r.warn(about, "it is not known whether all clients of the API server watch again: %s", firstLine(err))
+	case *missing > 0:
+		r.warn(about, "%s after, %d kinds of object were watched by fewer clients than before: what comes next is measured without them", watchesTimeout, *missing)
+	}
+	r.event("watchesBack", map[string]any{"missingFirst": first, "missing": missing, "seconds": time.Since(begin).Seconds()})
+	return nil
+}
+
+// missingWatches counts the kinds of object that fewer clients watch than at a
+// moment before, as of the next scrape.
+func (r *rolloutRun) missingWatches(ctx context.Context, before time.Time) (int, error) {
+	if err := r.recorder.Scraped(ctx, time.Now()); err != nil {
+		return 0, err
+	}
+	was := fmt.Sprintf(watched, cluster.APIServer, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
+	if _, known, err := r.recorder.Value(ctx, "count("+was+")", time.Now()); err != nil || !known {
+		return 0, errors.Join(err, errors.New("the API server's count from before is missing"))
+	}
+	is := fmt.Sprintf(watched, cluster.APIServer, "")
+	missing, _, err := r.recorder.Value(ctx, fmt.Sprintf("count((%[1]s > 0) unless (%[2]s >= %[1]s))", was, is), time.Now())
+	return int(missing), err // without a value there is none
+}

@@ -1,0 +1,160 @@
+package rollout
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// xdsFleet are sidecars without pods: each has its index as its id.
+type xdsFleet struct {
+	// fixed after newXDSFleet
+	store    *xdsprobe.Store
+	metrics  *recorder.Metrics
+	say      func(string)
+	sidecars []lone
+
+	connect, connectTotal                     *stats.Histogram
+	firstConfiguration, completeConfiguration *stats.Histogram
+
+	connected, answered, complete atomic.Int64  // sidecars that ever were
+	whole                         chan struct{} // closed when all are complete
+	said                          sync.Map      // kinds of trouble that were told of
+}
+
+// lone is one sidecar. But for the pointer, only the events of its own stream
+// touch it, which come one at a time.
+type lone struct {
+	sidecar atomic.Pointer[xdsprobe.Sidecar] // nil until it was started
+
+	dialed    time.Time // its first attempt began
+	served    time.Time // the connection was up of its last attempt before it was answered
+	requested time.Time // its first request was sent
+	answered  bool
+	complete  bool
+}
+
+var _ xdsprobe.Observer = (*xdsFleet)(nil)
+
+func newXDSFleet(n int, metrics *recorder.Metrics, say func(string)) *xdsFleet {
+	return &xdsFleet{
+		store: xdsprobe.NewStore(), metrics: metrics, say: say,
+		sidecars:              make([]lone, n),
+		connect:               stats.NewHistogram(),
+		connectTotal:          stats.NewHistogram(),
+		firstConfiguration:    stats.NewHistogram(),
+		completeConfiguration: stats.NewHistogram(),
+		whole:                 make(chan struct{}),
+	}
+}
+
+// of is the sidecar with an id.
+func (f *xdsFleet) of(id string) *lone {
+	index, _ := strconv.Atoi(id) // it was made by Itoa
+	return &f.sidecars[index]
+}
+
+// TokenFetched is part of xdsprobe.Observer.
+func (f *xdsFleet) TokenFetched(_ string, e xdsprobe.TokenFetched) {
+	if e.Err != nil {
+		f.sayOnce("token", fmt.Sprintf("%s; trying again, as a proxy would", firstLine(e.Err)))
+	}
+}
+
+// StreamOpened is part of xdsprobe.Observer.
+func (f *xdsFleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
+	s := f.of(id)
+	if s.dialed.IsZero() {
+		s.dialed = e.Dialed
+	}
+	if s.requested.IsZero() {
+		s.requested = e.Requested
+		f.connected.Add(1)
+	}
+	if s.answered {
+		f.metrics.Reconnect()
+	} else {
+		s.served = e.Connected
+	}
+	took := e.Connected.Sub(e.Dialed)
+	f.connect.Record(took)
+	f.metrics.Observe(recorder.Connect, took)
+}
+
+// Updated is part of xdsprobe.Observer.
+func (f *xdsFleet) Updated(id string, e xdsprobe.Update) {
+	kind := e.Type.String()
+	f.metrics.Response(kind, e.Bytes)
+	if e.Wasted {
+		f.metrics.Wasted(kind)
+	}
+	if e.Rejected != nil {
+		f.metrics.Rejected(kind)
+		f.sayOnce("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, firstLine(e.Rejected)))
+	} else {
+		f.metrics.Acknowledged(kind)
+	}
+	s := f.of(id)
+	if !s.answered {
+		s.answered = true
+		f.answered.Add(1)
+		f.connectTotal.Record(s.served.Sub(s.dialed))
+		took := e.ReceivedAt.Sub(s.requested)
+		f.firstConfiguration.Record(took)
+		f.metrics.Observe(recorder.FirstConfiguration, took)
+	}
+	if e.Complete && !s.complete {
+		s.complete = true
+		took := e.AckedAt.Sub(s.requested)
+		f.completeConfiguration.Record(took)
+		f.metrics.Observe(recorder.CompleteConfiguration, took)
+		if f.complete.Add(1) == int64(len(f.sidecars)) {
+			close(f.whole)
+		}
+	}
+}
+
+// StreamEnded is part of xdsprobe.Observer.
+func (f *xdsFleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
+	f.metrics.Attempt()
+	if s := f.of(id); s.dialed.IsZero() {
+		s.dialed = e.Dialed
+	}
+	switch e.Class {
+	case xdsprobe.Stopped:
+		return
+	case xdsprobe.Refused:
+		f.metrics.Refusal()
+	}
+	reason := "closed by the server"
+	if e.Err != nil {
+		reason = firstLine(e.Err)
+	}
+	f.sayOnce(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
+}
+
+// Certified is part of xdsprobe.Observer. These sidecars ask for none.
+func (f *xdsFleet) Certified(string, xdsprobe.Certificate) {}
+
+// sayOnce tells of a kind of trouble the first time.
+func (f *xdsFleet) sayOnce(kind, msg string) {
+	if _, said := f.said.LoadOrStore(kind, true); !said {
+		f.say(msg)
+	}
+}
+
+// received counts responses and their bytes.
+func (f *xdsFleet) received() (responses, bytes int64) {
+	c := f.store.Counters()
+	for t := range c.Responses {
+		responses += c.Responses[t].Load()
+		bytes += c.Bytes[t].Load()
+	}
+	return responses, bytes
+}

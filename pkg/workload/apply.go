@@ -1,0 +1,203 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// Applier makes a mesh's objects in a cluster: namespaces, service accounts,
+// services, what its knobs become, and one Deployment for each service, scaled
+// as a plan says.
+type Applier struct {
+	Client          kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
+	Run             string               // value of the run label on everything made
+	Mesh            topology.Mesh
+	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
+
+	// Objects are what the mesh's knobs become, made once the namespaces and
+	// services are there. Applied through Dynamic, which may be nil if there are none.
+	Objects []*unstructured.Unstructured
+	Dynamic dynamic.Interface
+
+	Parallel int // requests in flight at most; 0 = 32
+
+	// Scaling is told, just before the request is sent, that the Deployment of
+	// a service is created, or scaled to more replicas. It is called from
+	// several goroutines; nil = nobody is told.
+	Scaling func(service topology.Service, replicas int, at time.Time)
+
+	mu      sync.Mutex
+	created map[int]bool
+}
+
+// Surroundings creates everything but the Deployments: what exists before the
+// first pod arrives.
+func (a *Applier) Surroundings(ctx context.Context) error {
+	err := a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
+		name := a.Mesh.Namespaces[i]
+		labels := map[string]string{kwok.RunLabel: a.Run}
+		for k, v := range a.NamespaceLabels {
+			labels[k] = v
+		}
+		return create(ctx, "namespace", name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	err = a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
+		s := a.Mesh.Services[i]
+		account := &corev1.ServiceAccount{ObjectMeta: a.meta(s, s.Account)}
+		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, account, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return create(ctx, "service", s.Name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Services(s.Namespace).Create(ctx, a.service(s), metav1.CreateOptions{})
+			return err
+		})
+	})
+	if err != nil || len(a.Objects) == 0 {
+		return err
+	}
+	return a.objects(ctx)
+}
+
+// Step brings the Deployments of one step to their replicas.
+func (a *Applier) Step(ctx context.Context, step Step) error {
+	services := make([]int, 0, len(step.Replicas))
+	for service := range step.Replicas {
+		services = append(services, service)
+	}
+	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
+		return a.scale(ctx, services[i], step.Replicas[services[i]])
+	})
+}
+
+// scale creates the Deployment of a service, or changes its replicas.
+func (a *Applier) scale(ctx context.Context, service, replicas int) error {
+	s := a.Mesh.Services[service]
+	a.mu.Lock()
+	if a.created == nil {
+		a.created = map[int]bool{}
+	}
+	exists := a.created[service]
+	a.created[service] = true
+	a.mu.Unlock()
+	if a.Scaling != nil {
+		a.Scaling(s, replicas, time.Now())
+	}
+	deployments := a.Client.AppsV1().Deployments(s.Namespace)
+	if !exists {
+		return create(ctx, "deployment", s.Name, func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, a.deployment(s, replicas), metav1.CreateOptions{})
+			return err
+		})
+	}
+	return Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := deployments.UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
+			Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
+		}, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("scaling deployment %s to %d: %w", s.Name, replicas, err)
+		}
+		return nil
+	})
+}
+
+func (a *Applier) meta(s topology.Service, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: a.labels(s)}
+}
+
+func (a *Applier) labels(s topology.Service) map[string]string {
+	return map[string]string{"app": s.Name, kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}
+}
+
+func (a *Applier) service(s topology.Service) *corev1.Service {
+	service := &corev1.Service{ObjectMeta: a.meta(s, s.Name)}
+	service.Spec.Selector = map[string]string{"app": s.Name}
+	for _, p := range s.Ports {
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: p.Name, Port: int32(p.Number), TargetPort: intstr.FromInt32(int32(p.Target)),
+		})
+	}
+	return service
+}
+
+func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deployment {
+	count := int32(replicas)
+	app := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
+	for _, p := range s.Ports {
+		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: a.meta(s, s.Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &count,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.Name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: a.labels(s)},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: s.Account,
+					Containers:         []corev1.Container{app},
+					NodeSelector:       kwok.NodeSelector(),
+					Tolerations:        []corev1.Toleration{kwok.Toleration()},
+				},
+			},
+		},
+	}
+}
+
+// create makes an object, however often its API server must be asked.
+func create(ctx context.Context, kind, name string, do func(context.Context) error) error {
+	return Persist(ctx, func(ctx context.Context, try int) error {
+		err := do(ctx)
+		if try > 0 && apierrors.IsAlreadyExists(err) {
+			return nil // the answer of an earlier try was lost
+		}
+		return wrap(kind, name, err)
+	})
+}
+
+// each calls do for 0 to n-1, several at once, until one fails.
+func (a *Applier) each(ctx context.Context, n int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(a.Parallel, 0))
+	if a.Parallel <= 0 {
+		group.SetLimit(32)
+	}
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func wrap(kind, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("creating %s %s: %w", kind, name, err)
+}

@@ -1,0 +1,44 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// restartedAt is the annotation of a pod template by which `kubectl rollout
+// restart` makes a Deployment replace its pods.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// Restart has every Deployment replace its pods in a rolling update, as
+// `kubectl rollout restart` would. Deployments that were not created yet are
+// left out.
+func (a *Applier) Restart(ctx context.Context, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)},
+	}}}})
+	if err != nil {
+		return fmt.Errorf("restarting deployments: %w", err)
+	}
+	a.mu.Lock()
+	services := make([]int, 0, len(a.created))
+	for service := range a.created {
+		services = append(services, service)
+	}
+	a.mu.Unlock()
+	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
+		s := a.Mesh.Services[services[i]]
+		return Persist(ctx, func(ctx context.Context, _ int) error {
+			_, err := a.Client.AppsV1().Deployments(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) { // its creation is on the way
+				return fmt.Errorf("restarting deployment %s: %w", s.Name, err)
+			}
+			return nil
+		})
+	})
+}
