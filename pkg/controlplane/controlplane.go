@@ -51,10 +51,10 @@ type Mesh interface {
 	// Wants are the resources that every sidecar of the service with this index
 	// must come to hold.
 	Wants(mesh topology.Mesh, knobs Knobs, service int) []convergence.Want
-	// Holds are all resources that a sidecar of the service with this index
-	// holds when converged, no more and no fewer: the wanted ones and what the
-	// control plane adds of its own accord. nil if the adapter cannot say.
-	Holds(mesh topology.Mesh, knobs Knobs, service int) []Holding
+	// Holds are the keys of all resources that a sidecar of the service with
+	// this index holds when converged, no more and no fewer: the wanted ones and
+	// those that the control plane adds by itself. nil if the adapter does not know.
+	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
 	// EndpointHealth is what the control plane makes of an endpoint's
 	// conditions; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
@@ -70,12 +70,6 @@ type Identities interface {
 	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(s Sidecar) (Issuer, error)
-}
-
-// Holding is one resource that a sidecar holds.
-type Holding struct {
-	convergence.Key
-	Bytes float64 // of its message, as predicted; 0 = not predicted
 }
 
 // ProbeKind is a kind of configuration change that is followed by a marker.

@@ -167,10 +167,7 @@ type ConfigurationBytes struct {
 	Mean   *float64           `json:"mean,omitempty"`
 	Max    *float64           `json:"max,omitempty"`
 	ByType map[string]float64 `json:"byType,omitempty"` // mean, of each type
-	// PredictedByType is that mean as the mesh and its knobs make it, for a
-	// control plane whose adapter has a model of it.
-	PredictedByType map[string]float64 `json:"predictedByType,omitempty"`
-	Note            string             `json:"note,omitempty"`
+	Note   string             `json:"note,omitempty"`
 }
 
 // Certificates count pods' certificates over the whole run.

@@ -209,8 +209,7 @@ func (r *runReport) xdsCharts(id string, draw *drawer) []template.HTML {
 	return []template.HTML{
 		draw.draw(typeBars(id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
 		draw.draw(typeBars(id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
-		draw.draw(typeBars(id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged, and what the mesh and its knobs predict.", bytes, axisBytes,
-			named{"held, mean", size.ByType}, named{"predicted", size.PredictedByType})),
+		draw.draw(typeBars(id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged.", bytes, axisBytes, named{"held, mean", size.ByType})),
 		draw.draw(typeBars(id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
 	}
 }

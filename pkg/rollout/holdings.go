@@ -3,11 +3,9 @@ package rollout
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
-	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -56,30 +54,25 @@ func (f *fleet) holdings() holdings {
 	}
 }
 
-// surprise is how far, as a share, the bytes of a type may be from what was
-// predicted before it is worth a warning.
-const surprise = 0.05
-
-// compareHoldings lays what every sidecar holds beside what the knobs and the
-// mesh call for, name by name and in bytes, and warns of what differs. It is
-// called when the mesh has converged, so what is wanted is there; a name that is
-// missing is one that the control plane was thought to send of its own accord.
+// compareHoldings compares the names of the resources that every sidecar holds
+// with those that the mesh and its knobs call for, and warns of differences. It is
+// called when the mesh has converged, so every wanted resource is there: a missing
+// one is one that the control plane was expected to add by itself.
 func (r *rolloutRun) compareHoldings() {
-	expected := map[string]expectation{} // by service
+	expected := map[string]map[convergence.Key]bool{} // by service
 	for i, s := range r.mesh.Services {
-		all := r.adapter.Holds(r.mesh, r.spec.Knobs(), i)
-		if all == nil {
+		keys := r.adapter.Holds(r.mesh, r.spec.Knobs(), i)
+		if keys == nil {
 			return
 		}
-		expected[s.Name] = newExpectation(all)
+		expected[s.Name] = set(keys)
 	}
 	var d differences
-	predicted, sidecars := map[string]float64{}, 0.0
 	r.fleet.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(r.fleet.pods)) {
 		p := r.fleet.pods[id]
 		if !p.gone && p.real != nil {
-			d.compare(id, expected[p.service].keys, p.real.keys())
+			d.compare(id, expected[p.service], p.real.keys())
 		}
 		if p.gone || p.sidecar == nil {
 			continue
@@ -88,52 +81,20 @@ func (r *rolloutRun) compareHoldings() {
 		for _, resource := range p.sidecar.Held() {
 			held[resource.Key] = true
 		}
-		d.compare(id, expected[p.service].keys, held)
-		sidecars++
-		for kind, bytes := range expected[p.service].bytes {
-			predicted[kind.String()] += bytes
-		}
+		d.compare(id, expected[p.service], held)
 	}
 	r.fleet.mu.Unlock()
 	for _, text := range d.texts() {
 		r.warn("xds.configurationResources", "%s", text)
 	}
-	for kind := range predicted {
-		predicted[kind] /= sidecars
-	}
-	r.predict(predicted)
 }
 
-// expectation is what a service's sidecars hold.
-type expectation struct {
-	keys  map[convergence.Key]bool
-	bytes map[convergence.Type]float64 // of types whose every resource is predicted
-}
-
-func newExpectation(all []controlplane.Holding) expectation {
-	e := expectation{map[convergence.Key]bool{}, map[convergence.Type]float64{}}
-	unknown := map[convergence.Type]bool{}
-	for _, h := range all {
-		e.keys[h.Key] = true
-		e.bytes[h.Type] += h.Bytes
-		unknown[h.Type] = unknown[h.Type] || h.Bytes == 0
+func set(keys []convergence.Key) map[convergence.Key]bool {
+	all := make(map[convergence.Key]bool, len(keys))
+	for _, key := range keys {
+		all[key] = true
 	}
-	maps.DeleteFunc(e.bytes, func(t convergence.Type, _ float64) bool { return unknown[t] })
-	return e
-}
-
-// predict records the predicted means, and warns of a type that differs.
-func (r *rolloutRun) predict(byType map[string]float64) {
-	held := r.holdings.bytes
-	if held == nil || len(byType) == 0 {
-		return
-	}
-	held.PredictedByType = byType
-	for _, kind := range slices.Sorted(maps.Keys(byType)) {
-		if got, want := held.ByType[kind], byType[kind]; math.Abs(got-want) > surprise*want {
-			r.warn("xds.configurationBytes.byType."+kind, "a sidecar holds %.0f bytes of %s; %.0f were predicted from the mesh and its knobs", got, kind, want)
-		}
-	}
+	return all
 }
 
 // differences between what sidecars should hold and what they do.

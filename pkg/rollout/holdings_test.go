@@ -6,17 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
 func TestDifferences(t *testing.T) {
 	keys := func(names ...string) map[convergence.Key]bool {
-		set := map[convergence.Key]bool{}
+		all := map[convergence.Key]bool{}
 		for _, name := range names {
-			set[convergence.Key{Type: convergence.CDS, Name: name}] = true
+			all[convergence.Key{Type: convergence.CDS, Name: name}] = true
 		}
-		return set
+		return all
 	}
 	type pair struct{ expected, held map[convergence.Key]bool }
 	for _, c := range []struct {
@@ -41,22 +40,5 @@ func TestDifferences(t *testing.T) {
 				t.Error(cmp.Diff(c.want, got))
 			}
 		})
-	}
-}
-
-func TestExpectation(t *testing.T) {
-	key := func(kind convergence.Type, name string) convergence.Key {
-		return convergence.Key{Type: kind, Name: name}
-	}
-	e := newExpectation([]controlplane.Holding{
-		{Key: key(convergence.CDS, "a"), Bytes: 10}, {Key: key(convergence.CDS, "b"), Bytes: 5},
-		{Key: key(convergence.LDS, "c"), Bytes: 7}, {Key: key(convergence.LDS, "d")},
-	})
-	want := map[convergence.Type]float64{convergence.CDS: 15} // LDS is not predicted as a whole
-	if diff := cmp.Diff(want, e.bytes); diff != "" {
-		t.Errorf("bytes (-want +got):\n%s", diff)
-	}
-	if len(e.keys) != 4 {
-		t.Errorf("%d keys, want 4", len(e.keys))
 	}
 }

@@ -20,7 +20,6 @@ type beside struct {
 type besidePort struct {
 	number int
 	kind   listenerKind
-	http2  bool // its protocol says so: HTTP/2 or gRPC
 }
 
 // listenerKind is what istiod makes of a port's protocol.
@@ -35,20 +34,18 @@ const (
 // kindOf follows kube.ConvertProtocol and the names in protocol.Parse of
 // Istio's pkg/config: a port's protocol is its appProtocol, or what its name
 // begins with.
-func kindOf(p corev1.ServicePort) (kind listenerKind, http2 bool) {
+func kindOf(p corev1.ServicePort) listenerKind {
 	name, _, _ := strings.Cut(p.Name, "-")
 	if p.AppProtocol != nil {
 		name = *p.AppProtocol
 	}
 	switch strings.ToLower(name) {
-	case "http":
-		return routed, false
-	case "http2", "grpc":
-		return routed, true
+	case "http", "http2", "grpc":
+		return routed
 	case "https", "tls", "tcp":
-		return opaque, false
+		return opaque
 	default:
-		return sniffed, false
+		return sniffed
 	}
 }
 
@@ -62,8 +59,7 @@ func (c *ControlPlane) findBeside(ctx context.Context) error {
 		b := beside{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
 		for _, p := range s.Spec.Ports {
 			if p.Protocol != corev1.ProtocolUDP {
-				kind, http2 := kindOf(p)
-				b.ports = append(b.ports, besidePort{int(p.Port), kind, http2})
+				b.ports = append(b.ports, besidePort{int(p.Port), kindOf(p)})
 			}
 		}
 		c.beside = append(c.beside, b)

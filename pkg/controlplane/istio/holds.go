@@ -11,19 +11,19 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// Holds are all resources that a sidecar of the service with this index holds
-// when converged, sorted, with their predicted sizes: those that are wanted,
-// those that istiod sends to every proxy, and, unless the scope is declared,
-// what the services beside the mesh become.
-func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []controlplane.Holding {
-	h := holds{sizes: newSizes(mesh, knobs, service), routes: map[int]float64{}, upstream: c.opts.UpstreamEnvoy}
-	h.add(convergence.CDS, "BlackHoleCluster", 44)
-	h.add(convergence.CDS, "InboundPassthroughCluster", 264)
-	h.add(convergence.CDS, "PassthroughCluster", 453)
-	h.add(convergence.LDS, virtualOutbound, 537)
-	h.add(convergence.LDS, virtualInbound, h.sizes.inboundListener())
+// Holds are the keys of all resources that a sidecar of the service with this
+// index holds when converged, sorted: those that are wanted, those that istiod
+// sends to every proxy, and, unless the scope is declared, those of the services
+// that are not part of the mesh.
+func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	h := holds{routes: map[int]bool{}}
+	for _, name := range []string{"BlackHoleCluster", "InboundPassthroughCluster", "PassthroughCluster"} {
+		h.add(convergence.CDS, name)
+	}
+	h.add(convergence.LDS, virtualOutbound)
+	h.add(convergence.LDS, virtualInbound)
 	for _, p := range mesh.Services[service].Ports {
-		h.add(convergence.CDS, inboundCluster(p), h.sizes.inboundCluster())
+		h.add(convergence.CDS, inboundCluster(p))
 	}
 	for _, s := range scope(mesh, knobs, service) {
 		h.service(s)
@@ -38,59 +38,49 @@ func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 
 // holds gathers what a sidecar holds.
 type holds struct {
-	sizes  sizes
-	all    []controlplane.Holding
-	routes map[int]float64 // bytes of the virtual hosts of each HTTP port
-
-	upstream bool // see Options.UpstreamEnvoy
+	keys   []convergence.Key
+	routes map[int]bool // the HTTP ports: each has one listener and one route configuration, which services share
 }
 
-func (h *holds) add(t convergence.Type, name string, bytes float64) {
-	if h.upstream {
-		bytes -= h.sizes.ownFilters(t, name)
-	}
-	h.all = append(h.all, controlplane.Holding{Key: convergence.Key{Type: t, Name: name}, Bytes: bytes})
+func (h *holds) add(t convergence.Type, name string) {
+	h.keys = append(h.keys, convergence.Key{Type: t, Name: name})
 }
 
-// service adds what a service of the mesh becomes for those who reach it.
+// service adds the resources of a service of the mesh for those who reach it.
 func (h *holds) service(s topology.Service) {
 	for _, p := range s.Ports {
 		name := outboundCluster(p.Number, hostname(s))
-		h.add(convergence.CDS, name, cluster(letters(s), p.Number)+accounts(letters(s)))
-		h.add(convergence.EDS, name, endpoints(name, s))
-		h.routes[p.Number] += h.sizes.virtualHost(s)
+		h.add(convergence.CDS, name)
+		h.add(convergence.EDS, name)
+		h.routes[p.Number] = true
 	}
 }
 
-// beside adds what a service becomes that is no part of the mesh. Its endpoints,
-// if it has any that istiod knows, are not predicted.
+// beside adds the resources of a service that is not part of the mesh.
 func (h *holds) beside(b beside) {
 	for _, p := range b.ports {
-		name, bytes := outboundCluster(p.number, b.host), cluster(besideLetters(b.host), p.number)
-		if p.http2 {
-			bytes += http2
-		}
-		h.add(convergence.CDS, name, bytes)
-		h.add(convergence.EDS, name, noEndpoints(name))
+		name := outboundCluster(p.number, b.host)
+		h.add(convergence.CDS, name)
+		h.add(convergence.EDS, name)
 		if p.kind == routed {
-			h.routes[p.number] += besideHost(b)
+			h.routes[p.number] = true
 			continue
 		}
-		h.add(convergence.LDS, fmt.Sprintf("%s_%d", b.address, p.number), opaqueListener(b, p.number))
+		h.add(convergence.LDS, fmt.Sprintf("%s_%d", b.address, p.number))
 		if p.kind == sniffed {
-			h.add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number), route+besideHost(b))
+			h.add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number))
 		}
 	}
 }
 
-// sorted adds the listeners and routes that services share, and returns all.
-func (h *holds) sorted() []controlplane.Holding {
-	for port, hosts := range h.routes {
-		h.add(convergence.LDS, anyAddress(port), h.sizes.outboundListener(port))
-		h.add(convergence.RDS, fmt.Sprint(port), route+hosts)
+// sorted adds the listeners and routes that services share, and returns all keys.
+func (h *holds) sorted() []convergence.Key {
+	for port := range h.routes {
+		h.add(convergence.LDS, anyAddress(port))
+		h.add(convergence.RDS, fmt.Sprint(port))
 	}
-	slices.SortFunc(h.all, func(a, b controlplane.Holding) int {
+	slices.SortFunc(h.keys, func(a, b convergence.Key) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
 	})
-	return h.all
+	return h.keys
 }

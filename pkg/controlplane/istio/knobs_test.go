@@ -74,8 +74,8 @@ func TestObjects(t *testing.T) {
 // What is wanted and held is counted from the call graph alone.
 func TestShapes(t *testing.T) {
 	c := &ControlPlane{beside: []beside{
-		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []besidePort{{443, opaque, false}}},
-		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []besidePort{{80, routed, false}, {15021, sniffed, false}}},
+		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []besidePort{{443, opaque}}},
+		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []besidePort{{80, routed}, {15021, sniffed}}},
 	}}
 	for _, shape := range []string{topology.Star, topology.Layers, topology.Random} {
 		mesh := topology.Build(topology.Spec{Pods: 40, Services: 12, Namespaces: 3, Shape: shape, FanOut: 2, Seed: 7})
@@ -154,7 +154,7 @@ func checkWants(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, serv
 	}
 }
 
-func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, service int, wants []convergence.Want, holds []controlplane.Holding) {
+func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, service int, wants []convergence.Want, holds []convergence.Key) {
 	beside := map[convergence.Type]int{convergence.CDS: 3}
 	if knobs.Scope == "all" { // three ports, one of them 80, whose listener and route are there already
 		beside = map[convergence.Type]int{convergence.CDS: 3 + 3, convergence.EDS: 3, convergence.LDS: 2, convergence.RDS: 1}
@@ -163,15 +163,15 @@ func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, serv
 	for kind, n := range beside {
 		want[kind] += n
 	}
-	if diff := cmp.Diff(want, count(holds, func(h controlplane.Holding) convergence.Key { return h.Key })); diff != "" {
+	if diff := cmp.Diff(want, count(holds, func(k convergence.Key) convergence.Key { return k })); diff != "" {
 		t.Errorf("service %d: holds by type (-want +got):\n%s", service, diff)
 	}
 	for _, w := range wants {
-		if !slices.ContainsFunc(holds, func(h controlplane.Holding) bool { return h.Key == w.Key }) {
+		if !slices.Contains(holds, w.Key) {
 			t.Errorf("service %d: %s is wanted and not held", service, w.Key)
 		}
 	}
-	if slices.ContainsFunc(holds, func(h controlplane.Holding) bool { return strings.Contains(h.Name, "istio-system") }) && knobs.Scope == "declared" {
+	if slices.ContainsFunc(holds, func(k convergence.Key) bool { return strings.Contains(k.Name, "istio-system") }) && knobs.Scope == "declared" {
 		t.Errorf("service %d holds what is beside the mesh: %v", service, holds)
 	}
 }

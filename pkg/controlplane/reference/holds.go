@@ -2,15 +2,15 @@ package reference
 
 import (
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// Holds are the wanted resources: the server sends nothing of its own accord. Their
-// sizes are not predicted.
-func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []controlplane.Holding {
-	var holdings []controlplane.Holding
+// Holds are the keys of the wanted resources: the server sends no others.
+func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	var keys []convergence.Key
 	for _, w := range c.Wants(mesh, knobs, service) {
-		holdings = append(holdings, controlplane.Holding{Key: w.Key})
+		keys = append(keys, w.Key)
 	}
-	return holdings
+	return keys
 }
