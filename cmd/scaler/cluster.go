@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -47,18 +50,20 @@ func newClusterUpCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := cluster.Up(cmd.Context(), cluster.Options{
-				Name:       nameOr(args, defaultCluster),
-				Root:       root,
-				Programs:   rollout.ClusterPrograms(paths),
-				KwokConfig: kwok.Stages(),
-				Keep:       true,
-				Progress:   progress(s),
-			})
+			group, err := process.OpenGroup(filepath.Join(root, nameOr(args, defaultCluster)), process.GroupOptions{Keep: true})
 			if err != nil {
 				return err
 			}
-			if err := c.Release(); err != nil {
+			c, err := cluster.Up(cmd.Context(), cluster.Options{
+				Group:      group,
+				Programs:   rollout.ClusterPrograms(paths),
+				KwokConfig: kwok.Stages(),
+				Progress:   progress(s),
+			})
+			if err != nil {
+				return errors.Join(err, group.Remove(context.WithoutCancel(cmd.Context())))
+			}
+			if err := group.MarkKept(); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(s.out, c.Kubeconfig())

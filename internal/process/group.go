@@ -164,6 +164,18 @@ func (g *Group) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Remove stops the children as [Group.Stop] does and deletes the folder. After
+// [Group.MarkKept] it must not be called.
+func (g *Group) Remove(ctx context.Context) error {
+	if err := g.Stop(ctx); err != nil {
+		return fmt.Errorf("removing process group %s: %w", g.dir, err)
+	}
+	if err := os.RemoveAll(g.dir); err != nil {
+		return fmt.Errorf("removing process group: %w", err)
+	}
+	return nil
+}
+
 func (p *Process) ended() bool {
 	select {
 	case <-p.done:

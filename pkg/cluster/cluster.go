@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,22 +32,19 @@ type Programs struct {
 
 // Options say what cluster [Up] starts.
 type Options struct {
-	// Name tells the cluster from others in Root; a DNS label.
-	Name string
-	// Root is the folder that holds all clusters, each in a folder of its name.
-	Root string
+	// Group runs the components; the cluster's files are in its folder, whose
+	// name, a DNS label, is the cluster's. The caller owns it: stopping it stops
+	// the cluster too, and removing it removes the cluster's files.
+	Group *process.Group
 	// Programs are started as the cluster's components; all are needed.
 	Programs Programs
 	// KwokConfig is the configuration file of kwok, with Stages that make pods
 	// run; package kwok has one.
 	KwokConfig []byte
-	// Keep lets the cluster live on after this program, once [Cluster.Release]
-	// was called. False: it ends with this program, whatever ends that.
-	Keep bool
 	// LogDir takes a log file for each component; "" is the folder logs in the
-	// cluster's own, which goes when the cluster does.
+	// group's.
 	LogDir string
-	// Progress is told of each step; nil is silent.
+	// Progress receives each step; nil is silent.
 	Progress func(msg string)
 }
 
@@ -59,8 +57,11 @@ func ValidateName(name string) error {
 	return nil
 }
 
+// name is the cluster's, that of its group's folder.
+func (o Options) name() string { return filepath.Base(o.Group.Dir()) }
+
 func (o Options) validate() error {
-	if err := ValidateName(o.Name); err != nil {
+	if err := ValidateName(o.name()); err != nil {
 		return err
 	}
 	for name, path := range map[string]string{
@@ -68,7 +69,7 @@ func (o Options) validate() error {
 		Scheduler: o.Programs.Scheduler, Kwok: o.Programs.Kwok,
 	} {
 		if path == "" {
-			return fmt.Errorf("cluster %s: no program given for %s", o.Name, name)
+			return fmt.Errorf("cluster %s: no program given for %s", o.name(), name)
 		}
 	}
 	return nil
@@ -105,7 +106,8 @@ type running struct {
 
 // Up starts a cluster and returns when it runs pods: all components are ready
 // and a pod was scheduled and given an address. That takes seconds. On error,
-// and when ctx ends, everything that was started is stopped and removed again.
+// and when ctx ends, everything that it started is stopped and its files are
+// removed; the group stays open.
 func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 		c, err = up(ctx, opts)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("starting cluster %s: %w", opts.Name, err)
+		return nil, fmt.Errorf("starting cluster %s: %w", opts.name(), err)
 	}
 	return c, nil
 }
@@ -131,18 +133,11 @@ func portTaken(err error) bool {
 }
 
 func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
-	l := layout{dir: filepath.Join(opts.Root, opts.Name), logDir: opts.LogDir}
-	if l.dir, err = filepath.Abs(l.dir); err != nil {
-		return nil, err
-	}
+	l := layout{dir: opts.Group.Dir(), logDir: opts.LogDir}
 	if l.logDir == "" {
 		l.logDir = filepath.Join(l.dir, "logs")
 	}
-	group, err := process.OpenGroup(l.dir, process.GroupOptions{Keep: opts.Keep})
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{layout: l, group: group, running: map[string]running{}}
+	c := &Cluster{layout: l, group: opts.Group, running: map[string]running{}}
 	defer func() {
 		if err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTimeout)
@@ -167,10 +162,10 @@ func (c *Cluster) prepare(opts Options) (err error) {
 	if l.ports, err = choosePorts(); err != nil {
 		return err
 	}
-	if l.pki, err = makePKI(filepath.Join(l.dir, "pki")); err != nil {
+	if l.pki, err = makePKI(l.pkiDir()); err != nil {
 		return err
 	}
-	if err := writeKubeconfig(l.kubeconfig(), opts.Name, l.server(), l.pki); err != nil {
+	if err := writeKubeconfig(l.kubeconfig(), opts.name(), l.server(), l.pki); err != nil {
 		return err
 	}
 	if err := os.WriteFile(l.kwokConfig(), opts.KwokConfig, 0o644); err != nil {
@@ -299,26 +294,29 @@ func (c *Cluster) Components() []Component {
 	return append([]Component(nil), c.components...)
 }
 
-// Group holds the cluster's processes; what is started in it ends with the
-// cluster, before the cluster's own.
-func (c *Cluster) Group() *process.Group { return c.group }
-
 // Died delivers an error for each component that ended without being asked
 // to. It is never closed.
 func (c *Cluster) Died() <-chan error { return c.died }
 
-// Release lets a cluster that was started with Keep live on after this
-// program; from then on [Stop] ends it, from this program or another.
-func (c *Cluster) Release() error { return c.group.MarkKept() }
-
-// Down stops all processes of the cluster's group and deletes its folder. When
-// ctx is done it kills instead of asking, and returns all the same only when
-// everything is gone.
+// Down stops the cluster's components, the last started first, and deletes its
+// files except the logs. What else runs in the group goes on: an owner that
+// wants all of it gone removes the group instead. When ctx is done it kills
+// instead of asking, and returns only when the components have ended.
 func (c *Cluster) Down(ctx context.Context) error {
-	if err := c.group.Stop(ctx); err != nil {
-		return fmt.Errorf("stopping cluster: %w", err)
+	c.mu.Lock()
+	var processes []*process.Process
+	for _, component := range c.components {
+		processes = append(processes, c.running[component.Name].process)
 	}
-	if err := os.RemoveAll(c.layout.dir); err != nil {
+	c.mu.Unlock()
+	var errs []error
+	for _, p := range slices.Backward(processes) {
+		errs = append(errs, p.Stop(ctx))
+	}
+	for _, path := range c.layout.files() {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stopping cluster: %w", err)
 	}
 	return nil

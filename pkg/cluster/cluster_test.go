@@ -28,14 +28,24 @@ func TestValidateName(t *testing.T) {
 	}
 }
 
-func TestUpWithoutAProgramMakesNothing(t *testing.T) {
+func TestUpWithoutAProgramFails(t *testing.T) {
 	root := t.TempDir()
-	_, err := Up(context.Background(), Options{Name: "one", Root: root, Programs: Programs{Etcd: "e", APIServer: "a", ControllerManager: "c", Scheduler: "s"}})
+	group, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Up(context.Background(), Options{Group: group, Programs: Programs{Etcd: "e", APIServer: "a", ControllerManager: "c", Scheduler: "s"}})
 	if err == nil || !strings.Contains(err.Error(), "no program given for kwok") {
 		t.Errorf("error %v, want one that names kwok", err)
 	}
+	if entries, _ := os.ReadDir(group.Dir()); len(entries) > 1 {
+		t.Errorf("made %v, want the group's state alone", entries)
+	}
+	if err := group.Remove(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	if entries, _ := os.ReadDir(root); len(entries) > 0 {
-		t.Errorf("made %v", entries)
+		t.Errorf("removing the group left %v", entries)
 	}
 }
 

@@ -68,16 +68,23 @@ func (l layout) kubeconfig() string      { return kubeconfigIn(l.dir) }
 func (l layout) kwokConfig() string      { return filepath.Join(l.dir, "kwok.yaml") }
 func (l layout) log(name string) string  { return filepath.Join(l.logDir, name+".log") }
 func (l layout) server() string          { return "https://" + address(l.ports.apiServer) }
+func (l layout) pkiDir() string          { return filepath.Join(l.dir, "pki") }
+func (l layout) dataDir() string         { return filepath.Join(l.dir, "etcd") }
 func kubeconfigIn(dir string) string     { return filepath.Join(dir, "kubeconfig") }
 func address(port int) string            { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 func httpsMetrics(port int) string       { return "https://" + address(port) + "/metrics" }
 func flag(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
 
+// files are all files and folders that a cluster makes, except its logs.
+func (l layout) files() []string {
+	return []string{l.kubeconfig(), l.kwokConfig(), filepath.Join(l.dir, aboutName), l.pkiDir(), l.dataDir()}
+}
+
 func (l layout) etcdArgs() []string {
 	client, peer := "http://"+address(l.ports.etcd), "http://"+address(l.ports.etcdPeer)
 	return []string{
 		flag("name", "default"),
-		flag("data-dir", filepath.Join(l.dir, "etcd")),
+		flag("data-dir", l.dataDir()),
 		flag("listen-client-urls", client),
 		flag("advertise-client-urls", client),
 		flag("listen-peer-urls", peer),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -51,12 +53,16 @@ func programs(ctx context.Context) (cluster.Programs, error) {
 	}, err
 }
 
-// options are those of a cluster with the embedded Stages.
+// options are those of a cluster with the embedded Stages, in a group of its own
+// that ends with the spec.
 func options(ctx context.Context, root, name string) cluster.Options {
 	GinkgoHelper()
 	p, err := programs(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	return cluster.Options{Name: name, Root: root, Programs: p, KwokConfig: kwok.Stages()}
+	group, err := process.OpenGroup(filepath.Join(root, name), process.GroupOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(group.Remove(ctx)).To(Succeed()) })
+	return cluster.Options{Group: group, Programs: p, KwokConfig: kwok.Stages()}
 }
 
 // own starts a cluster and either waits to be killed or, released, ends.
@@ -68,14 +74,15 @@ func own(args []string) error {
 		return err
 	}
 	announce := func(msg string) { fmt.Println(msg) }
-	c, err := cluster.Up(ctx, cluster.Options{
-		Name: name, Root: root, Programs: p, KwokConfig: kwok.Stages(), Keep: mode != "", Progress: announce,
-	})
+	group, err := process.OpenGroup(filepath.Join(root, name), process.GroupOptions{Keep: mode != ""})
 	if err != nil {
 		return err
 	}
+	if _, err := cluster.Up(ctx, cluster.Options{Group: group, Programs: p, KwokConfig: kwok.Stages(), Progress: announce}); err != nil {
+		return err
+	}
 	if mode == "release" {
-		return c.Release()
+		return group.MarkKept()
 	}
 	fmt.Println("ready")
 	select {}

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/cluster"
 )
 
@@ -44,12 +45,23 @@ func marked(dir string) func() ([]int, error) {
 	}
 }
 
-// up starts a cluster that ends with the spec.
+// left are the names of what is in a folder.
+func left(dir string) []string {
+	GinkgoHelper()
+	entries, err := os.ReadDir(dir)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// up starts a cluster that ends with the spec, as its group does.
 func up(ctx context.Context, o cluster.Options) *cluster.Cluster {
 	GinkgoHelper()
 	c, err := cluster.Up(ctx, o)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(c.Down(ctx)).To(Succeed()) })
 	return c
 }
 
@@ -63,7 +75,8 @@ var _ = Describe("a cluster", func() {
 
 	It("starts within seconds and leaves nothing", func(ctx SpecContext) {
 		start := time.Now()
-		c, err := cluster.Up(ctx, options(ctx, root, "one"))
+		o := options(ctx, root, "one")
+		c, err := cluster.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry("up", time.Since(start).String())
 		dir := filepath.Join(root, "one")
@@ -81,7 +94,7 @@ var _ = Describe("a cluster", func() {
 		Expect(c.Died()).NotTo(Receive())
 
 		start = time.Now()
-		Expect(c.Down(ctx)).To(Succeed())
+		Expect(o.Group.Remove(ctx)).To(Succeed())
 		AddReportEntry("down", time.Since(start).String())
 		Expect(marked(dir)()).To(BeEmpty())
 		Expect(dir).NotTo(BeADirectory())
@@ -95,20 +108,27 @@ var _ = Describe("a cluster", func() {
 		Expect(cluster.Stop(ctx, root, "one")).To(MatchError(cluster.ErrNotFound))
 	})
 
-	It("goes down at once when the context is done", func(ctx SpecContext) {
-		c, err := cluster.Up(ctx, options(ctx, root, "one"))
+	It("goes down at once when the context is done, and leaves its group as it was", func(ctx SpecContext) {
+		o := options(ctx, root, "one")
+		other, err := o.Group.Start(process.Spec{Name: "other", Path: "/bin/sleep", Args: []string{"1000"}})
+		Expect(err).NotTo(HaveOccurred())
+		c, err := cluster.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		Expect(c.Down(done)).To(Succeed())
-		Expect(marked(filepath.Join(root, "one"))()).To(BeEmpty())
-		Expect(filepath.Join(root, "one")).NotTo(BeADirectory())
+		Expect(marked(o.Group.Dir())()).To(Equal([]int{other.PID()}))
+		Expect(c.Died()).NotTo(Receive())
+		Expect(cluster.List(root)).To(BeEmpty())
+
+		_, err = cluster.Up(ctx, o)
+		Expect(err).NotTo(HaveOccurred(), "the group takes another cluster")
 	})
 
 	It("runs beside another, and refuses its folder", func(ctx SpecContext) {
 		up(ctx, options(ctx, root, "one"))
 		up(ctx, options(ctx, root, "two"))
-		_, err := cluster.Up(ctx, options(ctx, root, "one"))
+		_, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})
 		Expect(err).To(MatchError(ContainSubstring("in use by process " + strconv.Itoa(os.Getpid()))))
 		Expect(cluster.List(root)).To(HaveLen(2))
 	})
@@ -130,9 +150,9 @@ var _ = Describe("a cluster", func() {
 	})
 
 	It("unwinds when it is interrupted, whatever it was doing", func(ctx SpecContext) {
+		o := options(ctx, root, "one")
 		for _, at := range []string{"starting etcd", "starting kube-apiserver", "starting kwok", "waiting for a first pod to run"} {
 			short, cancel := context.WithCancel(ctx)
-			o := options(ctx, root, "one")
 			o.Progress = func(msg string) {
 				if msg == at {
 					cancel()
@@ -140,8 +160,8 @@ var _ = Describe("a cluster", func() {
 			}
 			_, err := cluster.Up(short, o)
 			Expect(err).To(MatchError(context.Canceled), at)
-			Expect(marked(filepath.Join(root, "one"))()).To(BeEmpty(), at)
-			Expect(filepath.Join(root, "one")).NotTo(BeADirectory(), at)
+			Expect(marked(o.Group.Dir())()).To(BeEmpty(), at)
+			Expect(left(o.Group.Dir())).To(ConsistOf("logs", "processes.json"), at)
 		}
 	})
 
@@ -154,8 +174,8 @@ var _ = Describe("a cluster", func() {
 		Expect(err).To(MatchError(HavePrefix("starting cluster one: running kube-scheduler (" + broken)))
 		Expect(err).To(MatchError(ContainSubstring("exit status 1")))
 		Expect(err).To(MatchError(ContainSubstring("unknown flag: --kubeconfig")))
-		Expect(marked(filepath.Join(root, "one"))()).To(BeEmpty())
-		Expect(filepath.Join(root, "one")).NotTo(BeADirectory())
+		Expect(marked(o.Group.Dir())()).To(BeEmpty())
+		Expect(left(o.Group.Dir())).To(ConsistOf("logs", "processes.json"))
 
 		o.Programs.Scheduler = filepath.Join(root, "absent")
 		_, err = cluster.Up(ctx, o)

@@ -72,7 +72,7 @@ var _ = Describe("a cluster whose owner", func() {
 			all, err := cluster.List(root)
 			return all[0].State, err
 		}).Should(Equal(cluster.Stopped))
-		_, err := cluster.Up(ctx, options(ctx, root, "one"))
+		_, err := process.OpenGroup(dir, process.GroupOptions{})
 		Expect(err).To(MatchError(ContainSubstring("scaler cleanup")))
 		Expect(cleanUp(ctx)).To(Equal(1))
 		Expect(dir).NotTo(BeADirectory())
@@ -105,7 +105,7 @@ var _ = Describe("a cluster whose owner", func() {
 		Expect(all[0].State).To(Equal(cluster.Running))
 		Expect(all[0].Kept).To(BeTrue())
 		Expect(all[0].Owner).To(BeZero())
-		_, err = cluster.Up(ctx, options(ctx, root, "one"))
+		_, err = process.OpenGroup(dir, process.GroupOptions{})
 		Expect(err).To(MatchError(ContainSubstring("kept")))
 		start := time.Now()
 		Expect(cluster.Stop(ctx, root, "one")).To(Succeed())

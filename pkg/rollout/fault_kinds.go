@@ -76,7 +76,7 @@ const pauseScript = `kill -STOP "$1" && sleep "$2"; kill -CONT "$1"`
 
 // pauseScaler has scaler itself stopped for a while.
 func (r *rolloutRun) pauseScaler(ctx context.Context, length time.Duration) error {
-	helper, err := r.cluster.Group().Start(process.Spec{
+	helper, err := r.group.Start(process.Spec{
 		Name: "pause",
 		Path: "/bin/sh",
 		Args: []string{"-c", pauseScript, "pause", fmt.Sprint(os.Getpid()), fmt.Sprintf("%.3f", length.Seconds())},

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/record"
@@ -27,6 +28,7 @@ type fidelityRun struct {
 	// made by the steps, in this order
 	programs map[string]string
 	keys     *keyPool
+	group    *process.Group // of everything that the run starts
 	cluster  *cluster.Cluster
 	apiServer
 	istiod *istio.ControlPlane

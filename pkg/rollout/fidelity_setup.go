@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	polling "k8s.io/apimachinery/pkg/util/wait"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -78,25 +79,25 @@ func (r *fidelityRun) prepare(ctx context.Context) (err error) {
 }
 
 // logDir is where the cluster writes its logs too: all that a comparison leaves is
-// in the folder of the cluster's group, where `scaler cleanup` finds it.
-func (r *fidelityRun) logDir() string { return filepath.Join(r.cluster.Group().Dir(), "logs") }
+// in the folder of the run's group, where `scaler cleanup` finds it.
+func (r *fidelityRun) logDir() string { return filepath.Join(r.group.Dir(), "logs") }
 
-func (r *fidelityRun) startCluster(ctx context.Context) (undo, error) {
-	c, err := cluster.Up(ctx, cluster.Options{
-		Name:       fmt.Sprintf("%s-%d", fidelityRunName, os.Getpid()),
-		Root:       filepath.Join(r.spec.State, "clusters"),
+func (r *fidelityRun) startCluster(ctx context.Context) (_ undo, err error) {
+	dir := filepath.Join(r.spec.State, "clusters", fmt.Sprintf("%s-%d", fidelityRunName, os.Getpid()))
+	if r.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
+		return nil, err
+	}
+	r.cluster, err = cluster.Up(ctx, cluster.Options{
+		Group:      r.group,
 		Programs:   ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
 		Progress:   r.say,
 	})
 	if err != nil {
-		return nil, err
+		return r.group.Remove, err
 	}
-	r.cluster = c
-	if r.apiServer, err = connect(c); err != nil {
-		return c.Down, err
-	}
-	return c.Down, nil
+	r.apiServer, err = connect(r.cluster)
+	return r.group.Remove, err
 }
 
 func (r *fidelityRun) startIstiod(ctx context.Context) (_ undo, err error) {
@@ -104,7 +105,7 @@ func (r *fidelityRun) startIstiod(ctx context.Context) (_ undo, err error) {
 		Program:    r.programs[component.Istiod],
 		Kubeconfig: r.cluster.Kubeconfig(),
 		REST:       r.config,
-		Group:      r.cluster.Group(),
+		Group:      r.group,
 		LogDir:     r.logDir(),
 		Progress:   r.say,
 
@@ -114,7 +115,7 @@ func (r *fidelityRun) startIstiod(ctx context.Context) (_ undo, err error) {
 	if err == nil {
 		r.result.ControlPlane = r.istiod.Describe().Name + " " + r.istiod.Describe().Version
 	}
-	return nil, err // it is of the cluster's group
+	return nil, err // it is in the run's group
 }
 
 // listen starts the wiretap.

@@ -87,9 +87,9 @@ func (r *fidelityRun) startReal(ctx context.Context) (*behind, error) {
 	}
 	r.nodes[realSide] = identity.NodeID
 	place := realPlace{
-		adapter: r.istiod, programs: r.programs, group: r.cluster.Group(),
+		adapter: r.istiod, programs: r.programs, group: r.group,
 		// Where `scaler cleanup` looks: there are tokens in it.
-		dir: filepath.Join(r.cluster.Group().Dir(), "sidecars"), logs: r.logDir(), discovery: r.tap.Address(), concurrency: 1,
+		dir: filepath.Join(r.group.Dir(), "sidecars"), logs: r.logDir(), discovery: r.tap.Address(), concurrency: 1,
 	}
 	s, err := place.pod(ctx, pod, nil)
 	if err != nil {

@@ -83,8 +83,8 @@ func (r *rolloutRun) newRealFleet() *realFleet {
 	}
 	real := &realFleet{
 		place: realPlace{
-			adapter: r.adapter, programs: r.programs, group: r.cluster.Group(),
-			dir: filepath.Join(r.cluster.Group().Dir(), "sidecars"), logs: r.writer.LogDir(), cpus: r.others,
+			adapter: r.adapter, programs: r.programs, group: r.group,
+			dir: filepath.Join(r.group.Dir(), "sidecars"), logs: r.writer.LogDir(), cpus: r.others,
 			lifetime: r.spec.CertificateLifetime, expiry: &expiry{},
 		},
 		quota:     realQuota(r.mesh.Services, r.spec.RealSidecars),

@@ -44,6 +44,7 @@ const clientTier = "client"
 // control plane for all of them, a namespace for each.
 type latencyMesh struct {
 	run      *latencyRun
+	group    *process.Group // of cluster and control plane
 	cluster  *cluster.Cluster
 	place    realPlace
 	variants map[string]*meshVariant
@@ -77,13 +78,16 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	if err != nil {
 		return nil, err
 	}
+	dir := filepath.Join(r.spec.State, "clusters", "latency-"+strconv.Itoa(os.Getpid()))
+	if m.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
+		return nil, err
+	}
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
-		Name: "latency-" + strconv.Itoa(os.Getpid()), Root: filepath.Join(r.spec.State, "clusters"),
-		LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
+		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
 		Programs: ClusterPrograms(m.place.programs),
 	})
 	if err != nil {
-		return nil, err
+		return m.stop, err
 	}
 	api, err := connect(m.cluster)
 	if err != nil {
@@ -107,12 +111,12 @@ func (m *latencyMesh) startControlPlane(ctx context.Context, config *rest.Config
 	if m.run.spec.ControlPlane == "istiod" {
 		adapter, err = istio.Start(ctx, istio.Options{
 			Program: m.place.programs[component.Istiod], Kubeconfig: m.cluster.Kubeconfig(), REST: config,
-			Group: m.cluster.Group(), LogDir: logs, Progress: m.run.progress.Say, UpstreamEnvoy: true,
+			Group: m.group, LogDir: logs, Progress: m.run.progress.Say, UpstreamEnvoy: true,
 		})
 	} else {
 		adapter, err = reference.Start(ctx, reference.Options{
 			Version: Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
-			Group: m.cluster.Group(), LogDir: logs, Progress: m.run.progress.Say,
+			Group: m.group, LogDir: logs, Progress: m.run.progress.Say,
 		})
 	}
 	if err != nil {
@@ -198,7 +202,7 @@ func (m *latencyMesh) makeObjects(ctx context.Context, api apiServer) error {
 func (m *latencyMesh) stop(ctx context.Context) error {
 	m.end()
 	m.running.Wait()
-	return m.cluster.Down(ctx)
+	return m.group.Remove(ctx)
 }
 
 // start starts a variant's applications and sidecars, and returns when requests

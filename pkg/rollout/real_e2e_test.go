@@ -54,12 +54,14 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	m := &hostMesh{}
+	group, err := process.OpenGroup(filepath.Join(dir, "clusters", "real-"+name), process.GroupOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(group.Remove(ctx)).To(Succeed()) })
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
-		Name: "real-" + name, Root: filepath.Join(dir, "clusters"), LogDir: filepath.Join(dir, "logs"), KwokConfig: kwok.Stages(), Progress: say,
+		Group: group, LogDir: filepath.Join(dir, "logs"), KwokConfig: kwok.Stages(), Progress: say,
 		Programs: ClusterPrograms(programs),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(m.cluster.Down(ctx)).To(Succeed()) })
 	config, err := clientcmd.BuildConfigFromFlags("", m.cluster.Kubeconfig())
 	Expect(err).NotTo(HaveOccurred())
 	m.client, err = kubernetes.NewForConfig(config)
@@ -69,17 +71,17 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	var adapter controlplane.ControlPlane
 	if name == "istiod" {
 		adapter, err = istio.Start(ctx, istio.Options{
-			Program: programs[component.Istiod], Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: m.cluster.Group(),
+			Program: programs[component.Istiod], Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: group,
 			LogDir: filepath.Join(dir, "logs"), Progress: say, UpstreamEnvoy: true,
 		})
 	} else {
 		adapter, err = reference.Start(ctx, reference.Options{
-			Version: "test", Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: m.cluster.Group(), LogDir: filepath.Join(dir, "logs"), Progress: say,
+			Version: "test", Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: group, LogDir: filepath.Join(dir, "logs"), Progress: say,
 		})
 	}
 	Expect(err).NotTo(HaveOccurred())
 	m.place = realPlace{
-		adapter: adapter, programs: programs, group: m.cluster.Group(),
+		adapter: adapter, programs: programs, group: group,
 		dir: filepath.Join(dir, "sidecars"), logs: filepath.Join(dir, "logs"), concurrency: 1,
 	}
 	return m

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
@@ -40,6 +41,7 @@ type rolloutRun struct {
 	programs map[string]string
 	envoy    component.Status // of the real sidecars; zero where there are none
 	keys     *keyPool
+	group    *process.Group // of everything that the run starts
 	cluster  *cluster.Cluster
 	apiServer
 	given    []int // processors of the control plane alone; nil = there are none
@@ -115,6 +117,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 	r.record.Started = time.Now().UTC()
 	err = runSteps(ctx, []step{
 		{"keeping aside", r.keepAside},
+		{"opening the process group", r.openGroup},
 		{"starting the cluster", r.startCluster},
 		{"starting the control plane", r.startControlPlane},
 		{"making fake nodes", r.makeNodes},
@@ -156,40 +159,45 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	return r.calibrate(ctx)
 }
 
-func (r *rolloutRun) startCluster(ctx context.Context) (func(context.Context) error, error) {
-	c, err := cluster.Up(ctx, cluster.Options{
-		Name:       r.clusterName(),
-		Root:       filepath.Join(r.spec.State, "clusters"),
+// openGroup opens the process group of everything that the run starts. Its
+// folder is the cluster's, by which the cluster commands and cleanup find it.
+func (r *rolloutRun) openGroup(context.Context) (_ undo, err error) {
+	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
+	if r.group, err = process.OpenGroup(dir, process.GroupOptions{Keep: r.spec.Keep}); err != nil {
+		return nil, err
+	}
+	return r.stopGroup, nil
+}
+
+// stopGroup ends everything that runs, or with --keep leaves it.
+func (r *rolloutRun) stopGroup(ctx context.Context) error {
+	if r.spec.Keep && r.completed {
+		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.cluster.Kubeconfig(), r.clusterName()))
+		return r.group.MarkKept()
+	}
+	return r.group.Remove(ctx)
+}
+
+func (r *rolloutRun) startCluster(ctx context.Context) (_ undo, err error) {
+	r.cluster, err = cluster.Up(ctx, cluster.Options{
+		Group:      r.group,
 		Programs:   ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
-		Keep:       r.spec.Keep,
 		LogDir:     r.writer.LogDir(),
 		Progress:   r.progress.Say,
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.cluster = c
-	if r.apiServer, err = connect(c); err != nil {
-		return r.stopCluster, err
-	}
-	return r.stopCluster, nil
-}
-
-// stopCluster ends everything that runs, or with --keep leaves it.
-func (r *rolloutRun) stopCluster(ctx context.Context) error {
-	if r.spec.Keep && r.completed {
-		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.cluster.Kubeconfig(), r.clusterName()))
-		return r.cluster.Release()
-	}
-	return r.cluster.Down(ctx)
+	r.apiServer, err = connect(r.cluster)
+	return nil, err // the group stops the cluster
 }
 
 func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
 	r.placing = r.place()
 	adapter, err := r.newControlPlane(ctx)
 	if err != nil {
-		return nil, err // what it started is in the cluster's group
+		return nil, err // what it started is in the run's group
 	}
 	r.adapter = adapter
 	r.describeControlPlane()
@@ -204,7 +212,7 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 			Program:    r.programs[component.Istiod],
 			Kubeconfig: r.cluster.Kubeconfig(),
 			REST:       r.config,
-			Group:      r.cluster.Group(),
+			Group:      r.group,
 			LogDir:     r.writer.LogDir(),
 			Progress:   r.progress.Say,
 			Placing:    r.placing,
@@ -216,7 +224,7 @@ func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlP
 			Version:    Version(),
 			Kubeconfig: r.cluster.Kubeconfig(),
 			REST:       r.config,
-			Group:      r.cluster.Group(),
+			Group:      r.group,
 			LogDir:     r.writer.LogDir(),
 			Progress:   r.progress.Say,
 			Placing:    r.placing,

@@ -112,7 +112,7 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	r.recorder, err = recorder.Start(ctx, recorder.Options{
 		Prometheus: r.programs[component.Prometheus],
 		Dir:        r.writer.PrometheusDir(),
-		Group:      r.cluster.Group(),
+		Group:      r.group,
 		Log:        filepath.Join(r.writer.LogDir(), "prometheus.log"),
 		Targets:    targets,
 		Interval:   sampleInterval,
