@@ -15,6 +15,7 @@ import (
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -67,7 +68,7 @@ type Identities interface {
 	Sidecar(pod *corev1.Pod) (Sidecar, error)
 	// Token requests a token bound to that very pod, of which only namespace, name,
 	// UID and service account are read.
-	Token(ctx context.Context, pod *corev1.Pod) (Token, error)
+	Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(s Sidecar) (Issuer, error)
 }
@@ -96,7 +97,7 @@ type Issuer interface {
 	// Issue sends one request; it does not retry. Issued.Sent is taken when the
 	// connection is up: dialling is not the authority's time. With an error it says
 	// whether the request was sent: it is zero if not.
-	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
+	Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error)
 	Close() error
 }
 
@@ -183,20 +184,6 @@ type Sidecar struct {
 	// CertificateLifetime is what its agent asks for; 0 = 24 h, as Istio's agent
 	// does by itself (SECRET_TTL).
 	CertificateLifetime time.Duration
-}
-
-// Token is a bound service-account token.
-type Token struct {
-	Value   string
-	Expires time.Time
-	Waited  time.Duration // client-side rate limiting before the request was sent
-}
-
-// Issued is the answer to a certificate signing request.
-type Issued struct {
-	Chain    [][]byte  // PEM, leaf first
-	Sent     time.Time // the request was handed to a connection that was up
-	Received time.Time // the whole answer was there
 }
 
 // Metric is one of a control plane's own figures, evaluated over a phase.

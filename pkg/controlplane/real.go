@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // RealProxies are what a real proxy, as processes of this host, needs of a
@@ -18,7 +20,7 @@ type RealProxies interface {
 	// HostProxy is how the proxy of a workload of this host runs.
 	HostProxy(w HostWorkload, at ProxyPlace) (RealProxy, error)
 	// HostToken requests a token of the workload's service account.
-	HostToken(ctx context.Context, w HostWorkload) (Token, error)
+	HostToken(ctx context.Context, w HostWorkload) (proxy.Token, error)
 	// HostObjects are what makes services of this host, and workloads that serve
 	// or call them, part of the mesh, accounts included; namespaces are there
 	// already. They carry no run label yet.

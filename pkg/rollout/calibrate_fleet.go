@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -36,7 +37,7 @@ type calibrationFleet struct {
 	certified   chan struct{} // takes one for each of those
 }
 
-var _ xdsprobe.Observer = (*calibrationFleet)(nil)
+var _ proxy.Observer = (*calibrationFleet)(nil)
 
 func newCalibrationFleet(keys *keyPool, say func(string)) *calibrationFleet {
 	f := &calibrationFleet{
@@ -149,31 +150,31 @@ func (f *calibrationFleet) renew(ctx context.Context) error {
 	return nil
 }
 
-// TokenFetched is part of xdsprobe.Observer. These sidecars have no tokens.
-func (f *calibrationFleet) TokenFetched(string, xdsprobe.TokenFetched) {}
+// TokenFetched is part of proxy.Observer. These sidecars have no tokens.
+func (f *calibrationFleet) TokenFetched(string, proxy.TokenFetched) {}
 
-// StreamOpened is part of xdsprobe.Observer.
-func (f *calibrationFleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
+// StreamOpened is part of proxy.Observer.
+func (f *calibrationFleet) StreamOpened(id string, e proxy.StreamOpened) {
 	f.tracker.FirstRequest(id, e.Requested)
 }
 
-// Updated is part of xdsprobe.Observer.
-func (f *calibrationFleet) Updated(id string, e xdsprobe.Update) {
+// Updated is part of proxy.Observer.
+func (f *calibrationFleet) Updated(id string, e proxy.Update) {
 	if e.Rejected != nil {
 		f.sayOnce("rejected", "a sidecar rejected "+e.Type.String()+": "+firstLine(e.Rejected))
 	}
 	f.tracker.Update(id, e.Update)
 }
 
-// StreamEnded is part of xdsprobe.Observer.
-func (f *calibrationFleet) StreamEnded(_ string, e xdsprobe.StreamEnded) {
-	if e.Class != xdsprobe.Stopped {
+// StreamEnded is part of proxy.Observer.
+func (f *calibrationFleet) StreamEnded(_ string, e proxy.StreamEnded) {
+	if e.Class != proxy.Stopped {
 		f.sayOnce(string(e.Class), fmt.Sprintf("a stream ended (%s) after %d responses: %v", e.Class, e.Responses, e.Err))
 	}
 }
 
-// Certified is part of xdsprobe.Observer.
-func (f *calibrationFleet) Certified(id string, e xdsprobe.Certificate) {
+// Certified is part of proxy.Observer.
+func (f *calibrationFleet) Certified(id string, e proxy.Certificate) {
 	if e.Err != nil {
 		f.sayOnce("certificate", firstLine(e.Err))
 		return

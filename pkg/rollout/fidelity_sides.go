@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
@@ -141,28 +142,28 @@ func (r *fidelityRun) awaitQuiet(ctx context.Context, length time.Duration) erro
 	}
 }
 
-// TokenFetched is part of xdsprobe.Observer.
-func (r *fidelityRun) TokenFetched(_ string, e xdsprobe.TokenFetched) {
+// TokenFetched is part of proxy.Observer.
+func (r *fidelityRun) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
 		r.say("the simulated sidecar got no token: " + firstLine(e.Err))
 	}
 }
 
-// StreamOpened is part of xdsprobe.Observer.
-func (r *fidelityRun) StreamOpened(string, xdsprobe.StreamOpened) {}
+// StreamOpened is part of proxy.Observer.
+func (r *fidelityRun) StreamOpened(string, proxy.StreamOpened) {}
 
-// Updated is part of xdsprobe.Observer.
-func (r *fidelityRun) Updated(string, xdsprobe.Update) {}
+// Updated is part of proxy.Observer.
+func (r *fidelityRun) Updated(string, proxy.Update) {}
 
-// StreamEnded is part of xdsprobe.Observer.
-func (r *fidelityRun) StreamEnded(_ string, e xdsprobe.StreamEnded) {
-	if e.Class != xdsprobe.Stopped && e.Class != xdsprobe.Lost {
+// StreamEnded is part of proxy.Observer.
+func (r *fidelityRun) StreamEnded(_ string, e proxy.StreamEnded) {
+	if e.Class != proxy.Stopped && e.Class != proxy.Lost {
 		r.say(fmt.Sprintf("the simulated sidecar's stream ended (%s): %v", e.Class, e.Err))
 	}
 }
 
-// Certified is part of xdsprobe.Observer.
-func (r *fidelityRun) Certified(_ string, e xdsprobe.Certificate) {
+// Certified is part of proxy.Observer.
+func (r *fidelityRun) Certified(_ string, e proxy.Certificate) {
 	if e.Err != nil {
 		r.say("the simulated sidecar got no certificate: " + firstLine(e.Err))
 	}

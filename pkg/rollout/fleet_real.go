@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/sidecar"
@@ -222,7 +223,7 @@ func (f *realFleet) startApplication(p *realPod) (*process.Process, error) {
 // tellReal has a sidecar tell of its token, its lives and their ends.
 func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 	if ask := o.Token; ask != nil {
-		o.Token = func(ctx context.Context) (sidecar.Token, error) {
+		o.Token = func(ctx context.Context) (proxy.Token, error) {
 			asked := time.Now()
 			token, err := ask(ctx)
 			var isFirst bool

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/recorder"
-	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // The fleet is the observer of its sidecars.
-var _ xdsprobe.Observer = (*fleet)(nil)
+var _ proxy.Observer = (*fleet)(nil)
 
 // at has something done with a pod under the lock, and returns it with its times.
 // One that was forgotten is made up: what comes so late is of no use.
@@ -33,8 +33,8 @@ func first(t *time.Time, at time.Time) bool {
 	return true
 }
 
-// TokenFetched is part of xdsprobe.Observer.
-func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
+// TokenFetched is part of proxy.Observer.
+func (f *fleet) TokenFetched(id string, e proxy.TokenFetched) {
 	if e.Err != nil {
 		f.event("tokenFailed", map[string]any{"pod": id, "error": e.Err.Error()})
 		return
@@ -44,8 +44,8 @@ func (f *fleet) TokenFetched(id string, e xdsprobe.TokenFetched) {
 	f.observe(p.in.token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
 }
 
-// StreamOpened is part of xdsprobe.Observer.
-func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
+// StreamOpened is part of proxy.Observer.
+func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 	f.tracker.FirstRequest(id, e.Requested)
 	var in *latencies
 	var again bool
@@ -70,8 +70,8 @@ func (f *fleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 	f.observe(in.connect, recorder.Connect, e.Connected.Sub(e.Dialed))
 }
 
-// Updated is part of xdsprobe.Observer.
-func (f *fleet) Updated(id string, e xdsprobe.Update) {
+// Updated is part of proxy.Observer.
+func (f *fleet) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
 	f.metrics.Response(kind, e.Bytes)
 	if e.Wasted {
@@ -117,19 +117,19 @@ func (f *fleet) complete(id string, at time.Time) {
 	f.reportWhenDone(id)
 }
 
-// StreamEnded is part of xdsprobe.Observer.
-func (f *fleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
+// StreamEnded is part of proxy.Observer.
+func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 	f.metrics.Attempt()
 	f.at(id, func(p *pod) {
 		first(&p.times.Dialed, e.Dialed)
-		if p.line.answered && e.Class != xdsprobe.Stopped {
+		if p.line.answered && e.Class != proxy.Stopped {
 			f.lost(p, e.Ended)
 		}
 	})
 	switch e.Class {
-	case xdsprobe.Stopped:
+	case proxy.Stopped:
 		return
-	case xdsprobe.Refused:
+	case proxy.Refused:
 		f.metrics.Refusal()
 		return // thousands of them; they are counted
 	}
@@ -140,8 +140,8 @@ func (f *fleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
 	f.event("streamEnded", fields)
 }
 
-// Certified is part of xdsprobe.Observer.
-func (f *fleet) Certified(id string, e xdsprobe.Certificate) {
+// Certified is part of proxy.Observer.
+func (f *fleet) Certified(id string, e proxy.Certificate) {
 	f.metrics.Certificate(e.Err == nil)
 	f.mu.Lock()
 	if !e.Sent.IsZero() {

@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/sidecar"
 )
 
@@ -79,25 +80,25 @@ func (e *expiry) doubt(end time.Time) string {
 func (r realPlace) pod(ctx context.Context, pod *corev1.Pod, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, pod.Name, told,
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.PodProxy(pod, at) },
-		func(ctx context.Context) (controlplane.Token, error) { return r.adapter.Token(ctx, pod) })
+		func(ctx context.Context) (proxy.Token, error) { return r.adapter.Token(ctx, pod) })
 }
 
 // host makes the sidecar of a workload of this host, whose objects are there.
 func (r realPlace) host(ctx context.Context, w controlplane.HostWorkload, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, w.Name, told,
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.HostProxy(w, at) },
-		func(ctx context.Context) (controlplane.Token, error) { return r.adapter.HostToken(ctx, w) })
+		func(ctx context.Context) (proxy.Token, error) { return r.adapter.HostToken(ctx, w) })
 }
 
 func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.Options),
-	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (controlplane.Token, error),
+	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (proxy.Token, error),
 ) (*sidecar.Sidecar, error) {
 	ports, err := process.FreePorts(4)
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(r.dir, name)
-	proxy, err := proxyAt(controlplane.ProxyPlace{
+	real, err := proxyAt(controlplane.ProxyPlace{
 		Envoy:       sidecar.EnvoyIn(dir),
 		Discovery:   r.discovery,
 		Ports:       controlplane.ProxyPorts{Admin: ports[0], Status: ports[1], Metrics: ports[2], Ready: ports[3]},
@@ -108,18 +109,15 @@ func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.
 	}
 	options := sidecar.Options{
 		Name: "sidecar-" + name, Dir: dir, Group: r.group, Log: filepath.Join(r.logs, "sidecar-"+name+".log"),
-		Envoy: r.programs[component.Envoy], Args: proxy.Args, Env: proxy.Env, Files: proxy.Files,
-		AdminPort: ports[0], TokenFile: proxy.TokenFile, CPUs: r.cpus,
-		Token: func(ctx context.Context) (sidecar.Token, error) {
-			t, err := token(ctx)
-			return sidecar.Token{Value: t.Value, Expires: t.Expires}, err
-		},
+		Envoy: r.programs[component.Envoy], Args: real.Args, Env: real.Env, Files: real.Files,
+		AdminPort: ports[0], TokenFile: real.TokenFile, CPUs: r.cpus,
+		Token: token,
 	}
-	if proxy.Agent {
+	if real.Agent {
 		options.Agent = r.programs[component.PilotAgent]
 	}
-	if proxy.KeyFile != "" {
-		if err := r.certify(ctx, proxy, token); err != nil {
+	if real.KeyFile != "" {
+		if err := r.certify(ctx, real, token); err != nil {
 			return nil, fmt.Errorf("getting the certificate of sidecar %s: %w", name, err)
 		}
 	}
@@ -132,12 +130,12 @@ func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.
 // certify puts among the files of a proxy without an agent what one would have
 // got for it: a key and its certificate. That is not renewed: it is for 24 h, as
 // agents ask, whatever simulated sidecars ask for, and a run that outlasts it says so.
-func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, token func(context.Context) (controlplane.Token, error)) error {
+func (r realPlace) certify(ctx context.Context, real controlplane.RealProxy, token func(context.Context) (proxy.Token, error)) error {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
 		return err
 	}
-	identity, err := url.Parse(proxy.Sidecar.Identity)
+	identity, err := url.Parse(real.Sidecar.Identity)
 	if err != nil {
 		return err
 	}
@@ -149,7 +147,7 @@ func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, to
 	if err != nil {
 		return err
 	}
-	issuer, err := r.adapter.Issuer(proxy.Sidecar)
+	issuer, err := r.adapter.Issuer(real.Sidecar)
 	if err != nil {
 		return err
 	}
@@ -174,7 +172,7 @@ func (r realPlace) certify(ctx context.Context, proxy controlplane.RealProxy, to
 		return fmt.Errorf("reading the chain: %w", err)
 	}
 	r.expiry.note(leaf.NotAfter)
-	proxy.Files[proxy.ChainFile] = chain
-	proxy.Files[proxy.KeyFile] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	real.Files[real.ChainFile] = chain
+	real.Files[real.KeyFile] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // authorityFor issues certificates that end at a time.
@@ -24,14 +25,14 @@ type authorityFor struct {
 func (a authorityFor) Issuer(controlplane.Sidecar) (controlplane.Issuer, error) { return a, nil }
 func (authorityFor) Close() error                                               { return nil }
 
-func (a authorityFor) Issue(context.Context, string, []byte) (controlplane.Issued, error) {
+func (a authorityFor) Issue(context.Context, string, []byte) (proxy.Issued, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return controlplane.Issued{}, err
+		return proxy.Issued{}, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: a.ends}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	return controlplane.Issued{Chain: [][]byte{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}}, err
+	return proxy.Issued{Chain: [][]byte{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}}, err
 }
 
 // The first certificate to end counts, and only once it has.
@@ -43,13 +44,13 @@ func TestCertificatesThatEnd(t *testing.T) {
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
 		place.adapter = authorityFor{ends: ends}
-		proxy := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
-		err := place.certify(t.Context(), proxy, func(context.Context) (controlplane.Token, error) { return controlplane.Token{}, nil })
+		real := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
+		err := place.certify(t.Context(), real, func(context.Context) (proxy.Token, error) { return proxy.Token{}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.HasPrefix(proxy.Files["chain"], []byte("-----BEGIN CERTIFICATE")) || !bytes.HasPrefix(proxy.Files["key"], []byte("-----BEGIN PRIVATE")) {
-			t.Errorf("files %q", proxy.Files)
+		if !bytes.HasPrefix(real.Files["chain"], []byte("-----BEGIN CERTIFICATE")) || !bytes.HasPrefix(real.Files["key"], []byte("-----BEGIN PRIVATE")) {
+			t.Errorf("files %q", real.Files)
 		}
 	}
 	if got := place.expiry.doubt(end); got != "" {

@@ -10,6 +10,7 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -42,7 +43,7 @@ func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 }
 
 // probeConfig is what a simulated sidecar is told.
-func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens xdsprobe.TokenSource, authority controlplane.Issuer, keys *keyPool) xdsprobe.Config {
+func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens proxy.TokenSource, authority controlplane.Issuer, keys *keyPool) xdsprobe.Config {
 	return xdsprobe.Config{
 		ID:          s.ID,
 		Address:     s.Address,
@@ -78,15 +79,15 @@ func tokensOf(adapter controlplane.ControlPlane, pod *corev1.Pod) tokens {
 	}}
 }
 
-func (t tokens) Token(ctx context.Context) (xdsprobe.Token, error) {
+func (t tokens) Token(ctx context.Context) (proxy.Token, error) {
 	token, err := t.adapter.Token(ctx, t.pod)
-	return xdsprobe.Token(token), err
+	return proxy.Token(token), err
 }
 
 // issuer has one pod's certificates signed.
 type issuer struct{ authority controlplane.Issuer }
 
-func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprobe.Issued, error) {
+func (i issuer) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	issued, err := i.authority.Issue(ctx, token, csrPEM)
-	return xdsprobe.Issued(issued), err
+	return proxy.Issued(issued), err
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -270,10 +271,10 @@ func (r *xdsRun) tell() {
 // minute ago.
 type tokenFile string
 
-var _ xdsprobe.TokenSource = tokenFile("")
+var _ proxy.TokenSource = tokenFile("")
 
-// Token is part of xdsprobe.TokenSource.
-func (f tokenFile) Token(context.Context) (xdsprobe.Token, error) {
+// Token is part of proxy.TokenSource.
+func (f tokenFile) Token(context.Context) (proxy.Token, error) {
 	token, err := readToken(string(f))
-	return xdsprobe.Token{Value: token, Expires: time.Now().Add(time.Minute)}, err
+	return proxy.Token{Value: token, Expires: time.Now().Add(time.Minute)}, err
 }

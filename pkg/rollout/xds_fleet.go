@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -40,7 +41,7 @@ type lone struct {
 	complete  bool
 }
 
-var _ xdsprobe.Observer = (*xdsFleet)(nil)
+var _ proxy.Observer = (*xdsFleet)(nil)
 
 func newXDSFleet(n int, metrics *recorder.Metrics, say func(string)) *xdsFleet {
 	return &xdsFleet{
@@ -60,15 +61,15 @@ func (f *xdsFleet) of(id string) *lone {
 	return &f.sidecars[index]
 }
 
-// TokenFetched is part of xdsprobe.Observer.
-func (f *xdsFleet) TokenFetched(_ string, e xdsprobe.TokenFetched) {
+// TokenFetched is part of proxy.Observer.
+func (f *xdsFleet) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
 		f.sayOnce("token", fmt.Sprintf("%s; trying again, as a proxy would", firstLine(e.Err)))
 	}
 }
 
-// StreamOpened is part of xdsprobe.Observer.
-func (f *xdsFleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
+// StreamOpened is part of proxy.Observer.
+func (f *xdsFleet) StreamOpened(id string, e proxy.StreamOpened) {
 	s := f.of(id)
 	if s.dialed.IsZero() {
 		s.dialed = e.Dialed
@@ -87,8 +88,8 @@ func (f *xdsFleet) StreamOpened(id string, e xdsprobe.StreamOpened) {
 	f.metrics.Observe(recorder.Connect, took)
 }
 
-// Updated is part of xdsprobe.Observer.
-func (f *xdsFleet) Updated(id string, e xdsprobe.Update) {
+// Updated is part of proxy.Observer.
+func (f *xdsFleet) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
 	f.metrics.Response(kind, e.Bytes)
 	if e.Wasted {
@@ -120,16 +121,16 @@ func (f *xdsFleet) Updated(id string, e xdsprobe.Update) {
 	}
 }
 
-// StreamEnded is part of xdsprobe.Observer.
-func (f *xdsFleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
+// StreamEnded is part of proxy.Observer.
+func (f *xdsFleet) StreamEnded(id string, e proxy.StreamEnded) {
 	f.metrics.Attempt()
 	if s := f.of(id); s.dialed.IsZero() {
 		s.dialed = e.Dialed
 	}
 	switch e.Class {
-	case xdsprobe.Stopped:
+	case proxy.Stopped:
 		return
-	case xdsprobe.Refused:
+	case proxy.Refused:
 		f.metrics.Refusal()
 	}
 	reason := "closed by the server"
@@ -139,8 +140,8 @@ func (f *xdsFleet) StreamEnded(id string, e xdsprobe.StreamEnded) {
 	f.sayOnce(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
 }
 
-// Certified is part of xdsprobe.Observer. These sidecars ask for none.
-func (f *xdsFleet) Certified(string, xdsprobe.Certificate) {}
+// Certified is part of proxy.Observer. These sidecars ask for none.
+func (f *xdsFleet) Certified(string, proxy.Certificate) {}
 
 // sayOnce tells of a kind of trouble the first time.
 func (f *xdsFleet) sayOnce(kind, msg string) {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 const (
@@ -34,12 +35,6 @@ const (
 	// stopTime is how long a sidecar may take to end.
 	stopTime = 8 * time.Second
 )
-
-// Token is a bearer token.
-type Token struct {
-	Value   string
-	Expires time.Time
-}
 
 // Options say how one sidecar runs.
 type Options struct {
@@ -72,7 +67,7 @@ type Options struct {
 	TokenFile string
 	// Token is asked again when two thirds of a token's life are over. It may be
 	// nil without a TokenFile.
-	Token func(context.Context) (Token, error)
+	Token func(context.Context) (proxy.Token, error)
 	// CPUs are the processors to keep to; nil means all.
 	CPUs []int
 
@@ -319,7 +314,7 @@ func (s *Sidecar) prepare() error {
 
 // renew replaces the token in time. An API server that is away for a while is
 // asked again.
-func (s *Sidecar) renew(ctx context.Context, token Token) {
+func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
 	const retry = 10 * time.Second
 	wait := time.Until(token.Expires) * 2 / 3
 	for {
@@ -342,7 +337,7 @@ func (s *Sidecar) renew(ctx context.Context, token Token) {
 }
 
 // writeToken replaces the file at once: an agent may read it at any time.
-func (s *Sidecar) writeToken(token Token) error {
+func (s *Sidecar) writeToken(token proxy.Token) error {
 	path := filepath.Join(s.opts.Dir, s.opts.TokenFile)
 	if err := writeFile(path+".new", []byte(token.Value), 0o600); err != nil {
 		return fmt.Errorf("writing the token: %w", err)

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 func TestSidecar(t *testing.T) {
@@ -74,8 +75,8 @@ var _ = Describe("a sidecar", func() {
 		opts.Envoy = program("exec sleep 1000\n")
 		opts.Agent = program("cat token || exit 1\n./envoy &\nwait\n")
 		opts.TokenFile = "token"
-		opts.Token = func(context.Context) (Token, error) {
-			return Token{Value: "a-token", Expires: time.Now().Add(time.Hour)}, nil
+		opts.Token = func(context.Context) (proxy.Token, error) {
+			return proxy.Token{Value: "a-token", Expires: time.Now().Add(time.Hour)}, nil
 		}
 		lives := make(chan Life, 10)
 		opts.Started = func(l Life) { lives <- l }
@@ -105,7 +106,7 @@ var _ = Describe("a sidecar", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.Run(ctx)).To(MatchError(And(ContainSubstring("starting sidecar sidecar-a"), ContainSubstring("no such file"))))
 
-		opts.TokenFile, opts.Token = "token", func(context.Context) (Token, error) { return Token{}, context.DeadlineExceeded }
+		opts.TokenFile, opts.Token = "token", func(context.Context) (proxy.Token, error) { return proxy.Token{}, context.DeadlineExceeded }
 		s, err = New(opts)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.Run(ctx)).To(MatchError(context.DeadlineExceeded))

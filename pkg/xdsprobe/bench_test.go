@@ -31,6 +31,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // services returns a mesh of n services with endpoints for each; generations
@@ -193,11 +194,11 @@ func BenchmarkFloor(b *testing.B) {
 // tally is an Observer that counts the updates that changed something.
 type tally struct{ updates, ends atomic.Int64 }
 
-func (*tally) TokenFetched(string, TokenFetched) {}
-func (*tally) StreamOpened(string, StreamOpened) {}
-func (*tally) StreamEnded(string, StreamEnded)   {}
-func (*tally) Certified(string, Certificate)     {}
-func (t *tally) Updated(_ string, u Update) {
+func (*tally) TokenFetched(string, proxy.TokenFetched) {}
+func (*tally) StreamOpened(string, proxy.StreamOpened) {}
+func (*tally) StreamEnded(string, proxy.StreamEnded)   {}
+func (*tally) Certified(string, proxy.Certificate)     {}
+func (t *tally) Updated(_ string, u proxy.Update) {
 	t.updates.Add(1)
 	if u.Type == convergence.ECDS && len(u.Set) > 0 {
 		t.ends.Add(1)

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Istio's agent renews a certificate when this share of its life is left, give or
@@ -59,7 +61,7 @@ func (c *certificate) request(ctx context.Context) {
 	defer c.mu.Unlock()
 	s := c.sidecar
 	c.attempt++
-	event := Certificate{Attempt: c.attempt}
+	event := proxy.Certificate{Attempt: c.attempt}
 	lifetime, err := c.obtain(ctx, &event)
 	if ctx.Err() != nil {
 		return
@@ -85,7 +87,7 @@ func (c *certificate) request(ctx context.Context) {
 
 // obtain sends one request, verifies what comes and returns how long it is good
 // for.
-func (c *certificate) obtain(ctx context.Context, event *Certificate) (time.Duration, error) {
+func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (time.Duration, error) {
 	s := c.sidecar
 	if c.pending == nil {
 		pending, err := sign(s.config.Keys, s.config.Identity)

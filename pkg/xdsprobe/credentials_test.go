@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 const identity = "spiffe://cluster.local/ns/default/sa/test"
@@ -71,7 +73,7 @@ func (a *authority) sign(template *x509.Certificate, key crypto.PublicKey) []byt
 }
 
 // Issue is part of Issuer.
-func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (Issued, error) {
+func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	sent := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,12 +81,12 @@ func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (Issue
 	if len(a.fails) > 0 {
 		err := a.fails[0]
 		a.fails = a.fails[1:]
-		return Issued{Sent: sent}, err
+		return proxy.Issued{Sent: sent}, err
 	}
 	block, _ := pem.Decode(csrPEM)
 	csr := must(x509.ParseCertificateRequest(block.Bytes))
 	if err := csr.CheckSignature(); err != nil {
-		return Issued{}, err
+		return proxy.Issued{}, err
 	}
 	template := &x509.Certificate{URIs: csr.URIs}
 	key := csr.PublicKey
@@ -95,7 +97,7 @@ func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (Issue
 		}
 	}
 	leaf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(template, key)})
-	return Issued{Chain: [][]byte{leaf, a.rootPEM}, Sent: sent, Received: time.Now()}, nil
+	return proxy.Issued{Chain: [][]byte{leaf, a.rootPEM}, Sent: sent, Received: time.Now()}, nil
 }
 
 // ticket is a TokenSource of numbered tokens.
@@ -107,14 +109,14 @@ type ticket struct {
 	err   error
 }
 
-func (t *ticket) Token(context.Context) (Token, error) {
+func (t *ticket) Token(context.Context) (proxy.Token, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		return Token{}, t.err
+		return proxy.Token{}, t.err
 	}
 	t.given++
-	token := Token{Value: fmt.Sprint("token", t.given), Waited: time.Millisecond}
+	token := proxy.Token{Value: fmt.Sprint("token", t.given), Waited: time.Millisecond}
 	if t.life > 0 {
 		token.Expires = time.Now().Add(t.life)
 	}
@@ -128,7 +130,7 @@ func (t *ticket) count() int {
 }
 
 // lonely returns a sidecar whose certificate can be followed without a server.
-func lonely(a *authority, source TokenSource) *diary {
+func lonely(a *authority, source proxy.TokenSource) *diary {
 	d := &diary{}
 	d.sidecar = New(Config{
 		ID: "test", RootPEM: a.rootPEM, Issuer: a, Identity: identity, Token: source,
@@ -238,8 +240,8 @@ func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		source := &ticket{life: 100 * time.Second}
-		var fetched []TokenFetched
-		tokens := &tokens{source: source, fetched: func(e TokenFetched) { fetched = append(fetched, e) }}
+		var fetched []proxy.TokenFetched
+		tokens := &tokens{source: source, fetched: func(e proxy.TokenFetched) { fetched = append(fetched, e) }}
 		get := func(want string) {
 			t.Helper()
 			value, err := tokens.get(t.Context())
@@ -283,13 +285,13 @@ var _ = Describe("credentials", func() {
 		Eventually(sidecar.Certificates).Should(ConsistOf(And(HaveField("Err", BeNil()), HaveField("Attempt", 1), HaveField("Wait", BeNumerically(">=", 0)))))
 		Expect(tokens.count()).To(Equal(1), "stream and certificate share one")
 		sidecar.stop()
-		Expect(sidecar.Ended()).To(ConsistOf(HaveField("Class", Stopped)))
+		Expect(sidecar.Ended()).To(ConsistOf(HaveField("Class", proxy.Stopped)))
 
 		By("another name")
 		c.ServerName = "other.svc"
 		stranger := start(store, c)
 		Eventually(stranger.Ended).ShouldNot(BeEmpty())
-		Expect(stranger.Ended()[0].Class).To(Equal(Unreachable))
+		Expect(stranger.Ended()[0].Class).To(Equal(proxy.Unreachable))
 		Expect(stranger.Ended()[0].Err).To(MatchError(ContainSubstring("istiod.istio-system.svc, not other.svc")))
 	})
 
@@ -309,7 +311,7 @@ var _ = Describe("credentials", func() {
 		server := startScript()
 		tokens := &ticket{err: fmt.Errorf("no")}
 		sidecar := start(NewStore(), Config{Address: server.address, Token: tokens})
-		Eventually(func() int { return len(noted(sidecar.diary, func() []TokenFetched { return sidecar.tokens })) }).Should(BeNumerically(">", 2))
+		Eventually(func() int { return len(noted(sidecar.diary, func() []proxy.TokenFetched { return sidecar.tokens })) }).Should(BeNumerically(">", 2))
 		tokens.mu.Lock()
 		tokens.err = nil
 		tokens.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // window is the flow-control window of Istio's agent.
@@ -20,23 +22,23 @@ func (v Variant) method() string {
 
 // classify says how a stream ended that had a connection and on which some
 // responses came.
-func classify(err error, responses int, answered bool) Class {
+func classify(err error, responses int, answered bool) proxy.Class {
 	if errors.Is(err, errWire) {
-		return Misunderstood
+		return proxy.Misunderstood
 	}
 	switch status.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return Unauthorized
+		return proxy.Unauthorized
 	case codes.ResourceExhausted:
 		if responses == 0 {
-			return Refused
+			return proxy.Refused
 		}
 	case codes.Unavailable:
 		// A connection that broke is Unavailable too; only a server's own
 		// answer has trailers.
 		if responses == 0 && answered {
-			return Refused
+			return proxy.Refused
 		}
 	}
-	return Lost
+	return proxy.Lost
 }

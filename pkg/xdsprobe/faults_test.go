@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 var _ = Describe("a server at fault", func() {
@@ -69,7 +70,7 @@ var _ = Describe("a server at fault", func() {
 				Eventually(sidecar.Held).Should(Equal([]string{"CDS a", "CDS b", "EDS a", "EDS b"}))
 				ended := sidecar.Ended()
 				Expect(ended).To(HaveLen(1))
-				Expect(ended[0].Class).To(Equal(Lost))
+				Expect(ended[0].Class).To(Equal(proxy.Lost))
 				Expect(ended[0].Responses).To(BeNumerically(">", 0))
 				Expect(store.Counters().Reconnects.Load()).To(BeEquivalentTo(1))
 				Expect(store.Counters().Failures.Load()).To(BeEquivalentTo(1))
@@ -156,7 +157,7 @@ var _ = Describe("a server at fault", func() {
 				Expect(sidecar.Content(eds, "a").Endpoints).To(HaveLen(1))
 			})
 
-			DescribeTable("refuses, which is told from other failures", func(code codes.Code, class Class) {
+			DescribeTable("refuses, which is told from other failures", func(code codes.Code, class proxy.Class) {
 				server, store := startScript(), NewStore()
 				sidecar := start(store, Config{Address: server.address, Variant: variant})
 				for range 3 {
@@ -180,16 +181,16 @@ var _ = Describe("a server at fault", func() {
 				c := store.Counters()
 				Expect(c.Attempts.Load()).To(BeEquivalentTo(4))
 				Expect(c.Refusals.Load() + c.Failures.Load()).To(BeEquivalentTo(3))
-				if class == Refused {
+				if class == proxy.Refused {
 					Expect(c.Refusals.Load()).To(BeEquivalentTo(3))
 				}
 				Expect(c.Reconnects.Load()).To(BeZero()) // never served, so never lost
 				Expect(c.Connected.Load()).To(BeEquivalentTo(1))
 			},
-				Entry("by its limiter", codes.ResourceExhausted, Refused),
-				Entry("while it is not ready", codes.Unavailable, Refused),
-				Entry("for want of a token", codes.Unauthenticated, Unauthorized),
-				Entry("by closing", codes.OK, Lost),
+				Entry("by its limiter", codes.ResourceExhausted, proxy.Refused),
+				Entry("while it is not ready", codes.Unavailable, proxy.Refused),
+				Entry("for want of a token", codes.Unauthenticated, proxy.Unauthorized),
+				Entry("by closing", codes.OK, proxy.Lost),
 			)
 		})
 	}
@@ -201,7 +202,7 @@ var _ = Describe("a server at fault", func() {
 		store := NewStore()
 		sidecar := start(store, Config{Address: address})
 		Eventually(func() int { return len(sidecar.Ended()) }).Should(BeNumerically(">", 3))
-		Expect(sidecar.Ended()[0].Class).To(Equal(Unreachable))
+		Expect(sidecar.Ended()[0].Class).To(Equal(proxy.Unreachable))
 		Expect(sidecar.Ended()[0].Connected).To(BeZero())
 		Expect(sidecar.Opened()).To(BeEmpty())
 	})

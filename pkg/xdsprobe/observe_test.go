@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // diary is an Observer that writes everything down.
@@ -17,27 +18,29 @@ type diary struct {
 	sidecar *Sidecar
 
 	mu           sync.Mutex
-	tokens       []TokenFetched
-	opened       []StreamOpened
-	updates      []Update
-	ended        []StreamEnded
-	certificates []Certificate
+	tokens       []proxy.TokenFetched
+	opened       []proxy.StreamOpened
+	updates      []proxy.Update
+	ended        []proxy.StreamEnded
+	certificates []proxy.Certificate
 	held         map[convergence.Key]*convergence.Content // as the updates say
 	resources    []*Resource                              // as the sidecar says, after the last update
 }
 
-func (d *diary) TokenFetched(_ string, e TokenFetched) {
+func (d *diary) TokenFetched(_ string, e proxy.TokenFetched) {
 	d.note(func() { d.tokens = append(d.tokens, e) })
 }
-func (d *diary) StreamOpened(_ string, e StreamOpened) {
+func (d *diary) StreamOpened(_ string, e proxy.StreamOpened) {
 	d.note(func() { d.opened = append(d.opened, e) })
 }
-func (d *diary) StreamEnded(_ string, e StreamEnded) { d.note(func() { d.ended = append(d.ended, e) }) }
-func (d *diary) Certified(_ string, e Certificate) {
+func (d *diary) StreamEnded(_ string, e proxy.StreamEnded) {
+	d.note(func() { d.ended = append(d.ended, e) })
+}
+func (d *diary) Certified(_ string, e proxy.Certificate) {
 	d.note(func() { d.certificates = append(d.certificates, e) })
 }
 
-func (d *diary) Updated(_ string, e Update) {
+func (d *diary) Updated(_ string, e proxy.Update) {
 	d.note(func() {
 		d.updates = append(d.updates, e)
 		for _, k := range e.Removed {
@@ -66,17 +69,17 @@ func noted[T any](d *diary, f func() T) T {
 	return f()
 }
 
-func (d *diary) Updates() []Update {
-	return noted(d, func() []Update { return slices.Clone(d.updates) })
+func (d *diary) Updates() []proxy.Update {
+	return noted(d, func() []proxy.Update { return slices.Clone(d.updates) })
 }
-func (d *diary) Ended() []StreamEnded {
-	return noted(d, func() []StreamEnded { return slices.Clone(d.ended) })
+func (d *diary) Ended() []proxy.StreamEnded {
+	return noted(d, func() []proxy.StreamEnded { return slices.Clone(d.ended) })
 }
-func (d *diary) Opened() []StreamOpened {
-	return noted(d, func() []StreamOpened { return slices.Clone(d.opened) })
+func (d *diary) Opened() []proxy.StreamOpened {
+	return noted(d, func() []proxy.StreamOpened { return slices.Clone(d.opened) })
 }
-func (d *diary) Certificates() []Certificate {
-	return noted(d, func() []Certificate { return slices.Clone(d.certificates) })
+func (d *diary) Certificates() []proxy.Certificate {
+	return noted(d, func() []proxy.Certificate { return slices.Clone(d.certificates) })
 }
 func (d *diary) Resources() []*Resource {
 	return noted(d, func() []*Resource { return slices.Clone(d.resources) })

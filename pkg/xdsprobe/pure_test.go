@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 func TestBackoff(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRequest(t *testing.T) {
 	r := request{
 		kind: convergence.EDS, node: node, nonce: "nonce", version: "version", err: errors.New("bad " + strings.Repeat("ü", 3000)),
 		subscribe: []string{"a", ""}, unsubscribe: []string{"b"}, names: []string{"a", "c"},
-		initial: []*Resource{{Key: convergence.Key{Name: "a"}, version: "1"}, {Key: convergence.Key{Name: "d"}}},
+		initial: []*Resource{{Resource: proxy.Resource{Key: convergence.Key{Name: "a"}}, version: "1"}, {Resource: proxy.Resource{Key: convergence.Key{Name: "d"}}}},
 	}
 	detail := &statuspb.Status{Code: 13, Message: "bad " + strings.Repeat("ü", 2046)}
 

@@ -3,6 +3,8 @@ package xdsprobe
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 var _ = Describe("a sidecar that is reset", func() {
@@ -15,7 +17,7 @@ var _ = Describe("a sidecar that is reset", func() {
 			sidecar.sidecar.Reset()
 			Eventually(t.gone).Should(BeClosed())
 			Eventually(sidecar.Ended).Should(HaveLen(1))
-			Expect(sidecar.Ended()[0].Class).To(Equal(Lost))
+			Expect(sidecar.Ended()[0].Class).To(Equal(proxy.Lost))
 			Expect(sidecar.Ended()[0].Responses).To(Equal(4))
 
 			server.next()

@@ -10,6 +10,8 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	. "github.com/onsi/ginkgo/v2"
 	"google.golang.org/protobuf/proto"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // gate is an Issuer that issues once it is opened.
@@ -18,12 +20,12 @@ type gate struct {
 	open chan struct{}
 }
 
-func (g gate) Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error) {
+func (g gate) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	select {
 	case <-g.open:
 		return g.authority.Issue(ctx, token, csrPEM)
 	case <-ctx.Done():
-		return Issued{}, ctx.Err()
+		return proxy.Issued{}, ctx.Err()
 	}
 }
 

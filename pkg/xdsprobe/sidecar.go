@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"scaler.mesh/scaler/internal/onecall"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Sidecar simulates one proxy and its agent.
@@ -24,7 +25,7 @@ type Sidecar struct {
 	node     []byte // encoded
 	trust    *trust // nil for plaintext
 	store    *Store
-	observer Observer
+	observer proxy.Observer
 	err      error // of the Config
 
 	tokens      tokens
@@ -46,7 +47,7 @@ type Sidecar struct {
 
 // New returns a sidecar. It shares what it holds with the other sidecars of the
 // store and reports to obs.
-func New(c Config, store *Store, obs Observer) *Sidecar {
+func New(c Config, store *Store, obs proxy.Observer) *Sidecar {
 	s := &Sidecar{store: store, observer: obs}
 	s.err = s.prepare(c)
 	return s
@@ -82,7 +83,7 @@ func (s *Sidecar) prepare(c Config) (err error) {
 	s.state = state{variant: c.Variant, store: s.store, drain: c.Drain}
 	s.state.certified.Store(c.Issuer == nil) // who asks for no certificate waits for none
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
-	s.tokens = tokens{source: c.Token, fetched: func(e TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
+	s.tokens = tokens{source: c.Token, fetched: func(e proxy.TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
 	s.certificate.sidecar = s
 	return nil
 }
@@ -128,12 +129,12 @@ func (s *Sidecar) Run(ctx context.Context) error {
 			continue
 		}
 		end := s.try(ctx, token)
-		if end.Class != Stopped {
+		if end.Class != proxy.Stopped {
 			end.Backoff = s.backoff.next()
 		}
 		s.count(end)
 		s.observer.StreamEnded(s.config.ID, end)
-		if end.Class == Stopped || !sleep(ctx, end.Backoff) {
+		if end.Class == proxy.Stopped || !sleep(ctx, end.Backoff) {
 			return nil
 		}
 	}
@@ -141,11 +142,11 @@ func (s *Sidecar) Run(ctx context.Context) error {
 }
 
 // count enters the end of an attempt into the counters.
-func (s *Sidecar) count(end StreamEnded) {
+func (s *Sidecar) count(end proxy.StreamEnded) {
 	s.served = s.served || end.Responses > 0
 	switch end.Class {
-	case Stopped:
-	case Refused:
+	case proxy.Stopped:
+	case proxy.Refused:
 		s.store.counters.Refusals.Add(1)
 	default:
 		s.store.counters.Failures.Add(1)
@@ -154,15 +155,15 @@ func (s *Sidecar) count(end StreamEnded) {
 
 // try makes one attempt: a connection, a stream on it, and all that comes over
 // it until it ends.
-func (s *Sidecar) try(ctx context.Context, token string) StreamEnded {
+func (s *Sidecar) try(ctx context.Context, token string) proxy.StreamEnded {
 	s.attempt++
 	s.store.counters.Attempts.Add(1)
-	end := StreamEnded{Attempt: s.attempt, Dialed: time.Now()}
+	end := proxy.StreamEnded{Attempt: s.attempt, Dialed: time.Now()}
 
 	class, err := s.connect(ctx, token, &end)
 	end.Ended, end.Class, end.Err = time.Now(), class, err
 	if ctx.Err() != nil {
-		end.Class, end.Err = Stopped, ctx.Err()
+		end.Class, end.Err = proxy.Stopped, ctx.Err()
 	}
 	if end.Err == io.EOF {
 		end.Err = nil
@@ -171,7 +172,7 @@ func (s *Sidecar) try(ctx context.Context, token string) StreamEnded {
 }
 
 // connect dials, opens the stream and serves it.
-func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (Class, error) {
+func (s *Sidecar) connect(ctx context.Context, token string, end *proxy.StreamEnded) (proxy.Class, error) {
 	// The connection is closed when the attempt is over, before this context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -179,12 +180,12 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *StreamEnded) (
 	defer s.setCut(nil)
 	conn, err := onecall.Dial(ctx, s.transport())
 	if err != nil {
-		return Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
+		return proxy.Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
 	}
 	defer conn.Close()
 	end.Connected = time.Now()
 	if err := conn.Open(s.config.Variant.method(), s.headers(token)); err != nil {
-		return Unreachable, fmt.Errorf("opening a stream to %s: %w", s.config.Address, err)
+		return proxy.Unreachable, fmt.Errorf("opening a stream to %s: %w", s.config.Address, err)
 	}
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
@@ -233,17 +234,17 @@ func (s *Sidecar) certified() {
 }
 
 // opened tells that a stream is up.
-func (s *Sidecar) opened(end *StreamEnded, requested time.Time) {
+func (s *Sidecar) opened(end *proxy.StreamEnded, requested time.Time) {
 	if s.served {
 		s.store.counters.Reconnects.Add(1)
 	}
-	s.observer.StreamOpened(s.config.ID, StreamOpened{
+	s.observer.StreamOpened(s.config.ID, proxy.StreamOpened{
 		Attempt: end.Attempt, Dialed: end.Dialed, Connected: end.Connected, Requested: requested,
 	})
 }
 
 // tell counts an update and reports it.
-func (s *Sidecar) tell(u *Update) {
+func (s *Sidecar) tell(u *proxy.Update) {
 	c := &s.store.counters
 	if u.Rejected == nil {
 		c.Acks.Add(1)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // state is what a sidecar asked for, holds and owes its server. It does no I/O:
@@ -50,15 +51,15 @@ type state struct {
 	// certificate, or asks for none. It is set from outside, at any time.
 	certified atomic.Bool
 
-	waiting []step    // cluster ACKs that wait for load assignments
-	owed    []*Update // of responses whose ACK was lost with its stream
-	opened  bool      // on the current stream, a response came
+	waiting []step          // cluster ACKs that wait for load assignments
+	owed    []*proxy.Update // of responses whose ACK was lost with its stream
+	opened  bool            // on the current stream, a response came
 }
 
 // step is one request to send, and what can be said when it was sent.
 type step struct {
 	request request
-	updates []*Update
+	updates []*proxy.Update
 }
 
 // open forgets the stream that was and returns the first requests of a new one.
@@ -111,7 +112,7 @@ func (st *state) receive(r *response) []step {
 	if !table.requested {
 		return nil
 	}
-	u := &Update{Type: t, First: !st.opened, Bytes: r.size}
+	u := &proxy.Update{Type: t, First: !st.opened, Bytes: r.size}
 	u.ReceivedAt = r.receivedAt
 	st.opened = true
 	table.nonce = r.nonce
@@ -319,8 +320,8 @@ func (st *state) subscribe(steps []step, child convergence.Type, c *change, now 
 
 // finish adds the ACK or NACK of a response to the requests that it caused, and
 // the cluster ACKs that have waited long enough.
-func (st *state) finish(steps []step, u *Update) []step {
-	ack := step{request: st.ack(u), updates: []*Update{u}}
+func (st *state) finish(steps []step, u *proxy.Update) []step {
+	ack := step{request: st.ack(u), updates: []*proxy.Update{u}}
 	warm := !st.listening || st.tables[convergence.EDS].answered()
 	if u.Type == convergence.CDS {
 		if st.variant == SotW && len(st.waiting) > 0 { // one request acknowledges all
@@ -340,7 +341,7 @@ func (st *state) finish(steps []step, u *Update) []step {
 }
 
 // ack returns the request that acknowledges or rejects a response.
-func (st *state) ack(u *Update) request {
+func (st *state) ack(u *proxy.Update) request {
 	if st.variant == SotW {
 		ack := st.full(u.Type)
 		ack.err = u.Rejected

@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // shards is a power of two well above the number of processors.
@@ -77,9 +78,7 @@ func (s *Store) Len() int {
 // Resource is one resource, shared by the sidecars that hold it. It does not
 // change.
 type Resource struct {
-	convergence.Key
-	Size    int                  // of the resource's own message, in bytes
-	Content *convergence.Content // nil where only the presence matters
+	proxy.Resource
 
 	version    string
 	sum        uint64        // its digest
@@ -125,9 +124,11 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 		return nil, errors.New("a resource without a name")
 	}
 	r = &Resource{
-		Key:        convergence.Key{Type: t, Name: name},
-		Size:       len(value),
-		Content:    marked(says.content, value),
+		Resource: proxy.Resource{
+			Key:     convergence.Key{Type: t, Name: name},
+			Size:    len(value),
+			Content: marked(says.content, value),
+		},
 		version:    key.version,
 		sum:        same.sum,
 		assignment: says.assignment,

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/onecall"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // stream is one ADS stream of a sidecar, from its first request to its end.
 type stream struct {
 	conn    *onecall.Conn
 	sidecar *Sidecar
-	end     *StreamEnded // to be; responses are counted in it
+	end     *proxy.StreamEnded // to be; responses are counted in it
 
 	patience task // gives up on load assignments that do not come
 	draining task // gives up what has drained

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // tokenLife is the share of a token's life after which a new one is fetched, as
@@ -13,11 +15,11 @@ const tokenLife = 0.8
 
 // tokens holds the token that a sidecar's stream and certificate requests share.
 type tokens struct {
-	source  TokenSource
-	fetched func(TokenFetched)
+	source  proxy.TokenSource
+	fetched func(proxy.TokenFetched)
 
 	mu      sync.Mutex // held while fetching: the other one waits for the same token
-	token   Token
+	token   proxy.Token
 	renewAt time.Time // zero means never
 	valid   bool
 }
@@ -37,7 +39,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	token, err := t.source.Token(ctx)
 	now := time.Now()
 	if ctx.Err() == nil {
-		t.fetched(TokenFetched{Asked: asked, Received: now, Waited: token.Waited, Err: err})
+		t.fetched(proxy.TokenFetched{Asked: asked, Received: now, Waited: token.Waited, Err: err})
 	}
 	if err != nil {
 		if t.valid && now.Before(t.token.Expires) {

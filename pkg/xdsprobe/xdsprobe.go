@@ -14,9 +14,10 @@
 package xdsprobe
 
 import (
-	"context"
 	"crypto"
 	"time"
+
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Variant is the flavour of the xDS protocol that a sidecar speaks.
@@ -52,40 +53,13 @@ type Config struct {
 
 	// Token provides the bearer token of stream and certificate requests. nil
 	// means none.
-	Token TokenSource
+	Token proxy.TokenSource
 
-	Issuer   Issuer                        // signs certificates; nil means that the sidecar asks for none
+	Issuer   proxy.Issuer                  // signs certificates; nil means that the sidecar asks for none
 	Keys     func() (crypto.Signer, error) // a private key for a certificate; needed with Issuer
 	Identity string                        // SPIFFE URI that is asked for and that the chain must carry
 
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
 	// and 30 s.
 	BackoffBase, BackoffMax time.Duration
-}
-
-// Token is a bearer token of one sidecar.
-type Token struct {
-	Value   string
-	Expires time.Time     // zero means never
-	Waited  time.Duration // client-side waiting before the token was asked for
-}
-
-// TokenSource provides tokens. It is asked again for a stream or a certificate
-// when 80 % of the last token's life have passed, as a kubelet renews the file
-// that an agent reads.
-type TokenSource interface {
-	Token(ctx context.Context) (Token, error)
-}
-
-// Issued is the answer to a certificate signing request.
-type Issued struct {
-	Chain          [][]byte // PEM, leaf first
-	Sent, Received time.Time
-}
-
-// Issuer sends a certificate signing request once; a sidecar does the retries.
-// Errors that carry a gRPC status are told apart by it; with an error Issued.Sent
-// says whether the request was sent.
-type Issuer interface {
-	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
 }

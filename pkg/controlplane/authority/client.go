@@ -20,6 +20,7 @@ import (
 
 	"scaler.mesh/scaler/internal/onecall"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Client speaks to the certificate authority for one proxy. Like that of Istio's
@@ -82,13 +83,13 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 // Issue has csrPEM signed. Issued.Sent is taken when the connection is up, so
 // that dialling is not counted as the authority's time; it is zero when nothing
 // was sent, or nothing that the authority has seen to.
-func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (controlplane.Issued, error) {
+func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	request, err := proto.Marshal(&securityv1.IstioCertificateRequest{
 		Csr:              string(csrPEM),
 		ValidityDuration: int64(c.lifetime / time.Second),
 	})
 	if err != nil {
-		return controlplane.Issued{}, fmt.Errorf("asking for a certificate: %w", err)
+		return proxy.Issued{}, fmt.Errorf("asking for a certificate: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,12 +110,12 @@ func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (contro
 var errUnseen = errors.New("the connection was about to end")
 
 // ask sends a request over the connection there is, or a new one.
-func (c *Client) ask(ctx context.Context, token string, request []byte) (controlplane.Issued, error) {
+func (c *Client) ask(ctx context.Context, token string, request []byte) (proxy.Issued, error) {
 	used := c.link != nil && !c.link.over()
 	if !used {
 		var err error
 		if c.link, err = c.connect(ctx); err != nil {
-			return controlplane.Issued{}, err
+			return proxy.Issued{}, err
 		}
 	}
 	defer context.AfterFunc(ctx, c.link.cut)()
@@ -130,9 +131,9 @@ func (c *Client) ask(ctx context.Context, token string, request []byte) (control
 	if a.unseen {
 		c.link.stop() // an answer might come all the same
 		c.link = nil
-		return controlplane.Issued{}, a.err
+		return proxy.Issued{}, a.err
 	}
-	issued := controlplane.Issued{Sent: sent, Received: a.at}
+	issued := proxy.Issued{Sent: sent, Received: a.at}
 	if a.err != nil {
 		return issued, a.err
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 const (
@@ -25,31 +25,31 @@ const (
 
 // Token requests a token for a pod as the kubelet would: for that audience and
 // bound to that very pod, so that no cache of the API server answers for two.
-func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, audience string) (controlplane.Token, error) {
+func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, audience string) (proxy.Token, error) {
 	bound := &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 	token, err := request(ctx, client, pod.Namespace, pod.Spec.ServiceAccountName, audience, bound)
 	if err != nil {
-		return controlplane.Token{}, fmt.Errorf("requesting a token for pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return proxy.Token{}, fmt.Errorf("requesting a token for pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return token, nil
 }
 
 // AccountToken requests a token of a service account that is bound to no pod.
-func AccountToken(ctx context.Context, client kubernetes.Interface, namespace, account, audience string) (controlplane.Token, error) {
+func AccountToken(ctx context.Context, client kubernetes.Interface, namespace, account, audience string) (proxy.Token, error) {
 	token, err := request(ctx, client, namespace, account, audience, nil)
 	if err != nil {
-		return controlplane.Token{}, fmt.Errorf("requesting a token for service account %s/%s: %w", namespace, account, err)
+		return proxy.Token{}, fmt.Errorf("requesting a token for service account %s/%s: %w", namespace, account, err)
 	}
 	return token, nil
 }
 
-func request(ctx context.Context, client kubernetes.Interface, namespace, account, audience string, bound *authenticationv1.BoundObjectReference) (controlplane.Token, error) {
+func request(ctx context.Context, client kubernetes.Interface, namespace, account, audience string, bound *authenticationv1.BoundObjectReference) (proxy.Token, error) {
 	seconds := int64(tokenLife / time.Second)
 	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds, BoundObjectRef: bound},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return controlplane.Token{}, err
+		return proxy.Token{}, err
 	}
-	return controlplane.Token{Value: answer.Status.Token, Expires: answer.Status.ExpirationTimestamp.Time}, nil
+	return proxy.Token{Value: answer.Status.Token, Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }

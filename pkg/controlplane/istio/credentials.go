@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // tokenAudience is what istiod has tokens reviewed for.
@@ -14,7 +15,7 @@ const tokenAudience = "istio-ca"
 
 // Token requests a token for a pod, of the audience of Istio's certificate
 // authority.
-func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (controlplane.Token, error) {
+func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
 	return authority.Token(ctx, c.client, pod, tokenAudience)
 }
 

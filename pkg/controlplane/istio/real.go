@@ -14,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // bootstrapTemplate is tools/packaging/common/envoy_bootstrap.json of this
@@ -153,6 +154,6 @@ func downward(all map[string]string) []byte {
 
 // HostToken requests a token of the workload's service account. It is bound to
 // no pod: there is none.
-func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (controlplane.Token, error) {
+func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
 	return authority.AccountToken(ctx, c.client, w.Namespace, w.Account, tokenAudience)
 }

@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // keepalive is between the proxies' HTTP/2 pings, as of Istio's agent.
@@ -41,7 +42,7 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 
 // Token requests a token bound to that very pod, as for any mesh: whether the
 // server looks at it is its own setting.
-func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (controlplane.Token, error) {
+func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
 	return authority.Token(ctx, c.client, pod, server.Audience)
 }
 

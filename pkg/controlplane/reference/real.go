@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Files of an Envoy, in its folder.
@@ -63,7 +64,7 @@ func (c *ControlPlane) envoy(identity controlplane.Sidecar, at controlplane.Prox
 }
 
 // HostToken requests a token of the workload's service account.
-func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (controlplane.Token, error) {
+func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
 	return authority.AccountToken(ctx, c.client, w.Namespace, w.Account, server.Audience)
 }
 

@@ -26,6 +26,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -78,12 +79,12 @@ type held struct {
 	markers int
 }
 
-func (h *held) TokenFetched(string, xdsprobe.TokenFetched) {}
-func (h *held) StreamOpened(string, xdsprobe.StreamOpened) {}
-func (h *held) StreamEnded(string, xdsprobe.StreamEnded)   {}
-func (h *held) Certified(string, xdsprobe.Certificate)     {}
+func (h *held) TokenFetched(string, proxy.TokenFetched) {}
+func (h *held) StreamOpened(string, proxy.StreamOpened) {}
+func (h *held) StreamEnded(string, proxy.StreamEnded)   {}
+func (h *held) Certified(string, proxy.Certificate)     {}
 
-func (h *held) Updated(_ string, u xdsprobe.Update) {
+func (h *held) Updated(_ string, u proxy.Update) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, k := range u.Removed {

@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -174,27 +175,27 @@ type sidecar struct {
 	mu           sync.Mutex
 	held         map[convergence.Key]*convergence.Content
 	times        map[convergence.Key]time.Time // received last
-	updates      []xdsprobe.Update
-	ended        []xdsprobe.StreamEnded
-	certificates []xdsprobe.Certificate
+	updates      []proxy.Update
+	ended        []proxy.StreamEnded
+	certificates []proxy.Certificate
 }
 
-func (s *sidecar) TokenFetched(string, xdsprobe.TokenFetched) {}
-func (s *sidecar) StreamOpened(string, xdsprobe.StreamOpened) {}
+func (s *sidecar) TokenFetched(string, proxy.TokenFetched) {}
+func (s *sidecar) StreamOpened(string, proxy.StreamOpened) {}
 
-func (s *sidecar) StreamEnded(_ string, e xdsprobe.StreamEnded) {
+func (s *sidecar) StreamEnded(_ string, e proxy.StreamEnded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = append(s.ended, e)
 }
 
-func (s *sidecar) Certified(_ string, e xdsprobe.Certificate) {
+func (s *sidecar) Certified(_ string, e proxy.Certificate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.certificates = append(s.certificates, e)
 }
 
-func (s *sidecar) Updated(_ string, e xdsprobe.Update) {
+func (s *sidecar) Updated(_ string, e proxy.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.updates = append(s.updates, e)
@@ -247,13 +248,13 @@ func (s *sidecar) Rejections() []error {
 	return all
 }
 
-func (s *sidecar) Certificates() []xdsprobe.Certificate {
+func (s *sidecar) Certificates() []proxy.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.certificates)
 }
 
-func (s *sidecar) Ended() []xdsprobe.StreamEnded {
+func (s *sidecar) Ended() []proxy.StreamEnded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.ended)

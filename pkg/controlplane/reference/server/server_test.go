@@ -26,6 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -222,7 +223,7 @@ var _ = Describe("the server", func() {
 		config := xdsprobe.Config{Address: p.secure, ServerName: ServerName, RootPEM: p.authority.RootPEM()}
 		s := startSidecar(xdsprobe.NewStore(), 1, "a", config)
 		Eventually(s.Ended).ShouldNot(BeEmpty())
-		Expect(s.Ended()[0].Class).To(Equal(xdsprobe.Unauthorized))
+		Expect(s.Ended()[0].Class).To(Equal(proxy.Unauthorized))
 		config.Token = good{}
 		s = startSidecar(xdsprobe.NewStore(), 2, "a", config)
 		Eventually(s.Held).Should(ConsistOf(ofAll("a")))
@@ -257,25 +258,25 @@ var _ = Describe("the server", func() {
 
 type good struct{}
 
-func (good) Token(context.Context) (xdsprobe.Token, error) { return xdsprobe.Token{Value: "good"}, nil }
+func (good) Token(context.Context) (proxy.Token, error) { return proxy.Token{Value: "good"}, nil }
 
 func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // agent has certificates signed by a plane.
 type agent struct{ *plane }
 
-func (a agent) Issue(ctx context.Context, token string, csrPEM []byte) (xdsprobe.Issued, error) {
+func (a agent) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.authority.RootPEM())
 	conn, err := grpc.NewClient("passthrough:///"+a.secure, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: ServerName})))
 	if err != nil {
-		return xdsprobe.Issued{}, err
+		return proxy.Issued{}, err
 	}
 	defer conn.Close()
 	sent := time.Now()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	answer, err := securityv1.NewIstioCertificateServiceClient(conn).CreateCertificate(ctx, &securityv1.IstioCertificateRequest{Csr: string(csrPEM)})
-	issued := xdsprobe.Issued{Sent: sent, Received: time.Now()}
+	issued := proxy.Issued{Sent: sent, Received: time.Now()}
 	for _, c := range answer.GetCertChain() {
 		issued.Chain = append(issued.Chain, []byte(c))
 	}

@@ -1,4 +1,4 @@
-package xdsprobe
+package proxy
 
 import (
 	"time"
@@ -6,11 +6,11 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Observer learns what happens to sidecars, each named by its Config.ID. Its
-// methods are called by the sidecars' goroutines, for one sidecar's stream one at
-// a time and in order; they must not block. Times carry a monotonic reading.
+// Observer receives the events of proxies, each named by its id. The
+// methods are called by the proxies' goroutines, for one proxy's stream one at a
+// time and in order; they must not block. Times carry a monotonic reading.
 type Observer interface {
-	// TokenFetched is called after each call of the sidecar's TokenSource.
+	// TokenFetched is called after each call of the proxy's TokenSource.
 	TokenFetched(id string, e TokenFetched)
 	// StreamOpened is called when a connection is up and the first request of
 	// its stream was handed to it.

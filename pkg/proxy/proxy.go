@@ -1,0 +1,52 @@
+// Package proxy is the vocabulary for simulated proxies: what one is (Proxy), what
+// it reports (Observer and its events), and the credentials that it needs. It has
+// plain types only: it knows neither Kubernetes, nor Envoy, nor a particular mesh,
+// and not every proxy speaks xDS.
+//
+// How a proxy behaves is left to packages that implement Proxy, such as
+// pkg/istioagent. Which implementation a pod has is decided by the adapter of its
+// control plane below pkg/controlplane.
+package proxy
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// Proxy is one simulated proxy of a workload, with its agent if it has one.
+type Proxy interface {
+	// Run runs the proxy until the context ends, and returns after all its
+	// goroutines have ended. Whatever fails on the way is an event and is tried
+	// again; the only error is that of a specification that cannot work. It is
+	// called once.
+	Run(ctx context.Context) error
+	// Reset closes the connection to the control plane that the proxy has, or is
+	// about to have. The proxy connects again as after any loss. It does nothing
+	// between two attempts.
+	Reset()
+	// Renew makes the proxy request a new certificate now instead of when the one
+	// it has grows old. It does nothing before Run, or for a proxy that requests
+	// none.
+	Renew()
+	// Holdings is how much the proxy holds of each type. A type of which it holds
+	// nothing is left out. It may be called while the proxy runs.
+	Holdings() map[convergence.Type]Holding
+	// Held are the resources that the proxy holds, sorted by type and then by
+	// name. It may be called while the proxy runs. The slice is the caller's, the
+	// resources are not: they do not change.
+	Held() []*Resource
+}
+
+// Holding is how much of one type a proxy holds.
+type Holding struct {
+	Resources int
+	Bytes     int64 // of the resources' own messages
+}
+
+// Resource is one resource that a proxy holds.
+type Resource struct {
+	convergence.Key
+	Size    int                  // of the resource's own message, in bytes
+	Content *convergence.Content // nil where only the presence matters
+}
