@@ -292,13 +292,13 @@ func TestLoss(t *testing.T) {
 func TestWarningsStandWithFigures(t *testing.T) {
 	a := runs("a", 5, 1)
 	for i := range 3 {
-		a[i].Warnings = []record.Warning{{About: "controlPlane.rollout", Text: fmt.Sprintf("saturated for up to %d%%", 60+i)}}
+		a[i].Warnings = []record.Warning{{About: "controlPlane.rollout", Reason: record.ReasonSaturated, Phase: record.PhaseRollout, Values: map[string]float64{"share": 0.6 + float64(i)/100}}}
 	}
 	b := runs("b", 5, 2)
 	b[0].Warnings = a[0].Warnings
 	b[1].Warnings = []record.Warning{{About: "latencies", Text: "late"}}
 	r := comparison(t, a, b, Options{})
-	if len(r.Warnings) != 2 || r.Warnings[0].A != 3 || r.Warnings[0].B != 1 || r.Warnings[0].Text != "saturated for up to 60%" {
+	if len(r.Warnings) != 2 || r.Warnings[0].A != 3 || r.Warnings[0].B != 1 || r.Warnings[0].Text != a[0].Warnings[0].Sentence() {
 		t.Fatalf("%+v", r.Warnings)
 	}
 	for _, f := range r.Cells[0].Figures {
@@ -350,7 +350,7 @@ func TestFiguresChosen(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	a, b := runs("a", 5, 1), runs("b", 5, 2, debounced)
-	a[0].Warnings = []record.Warning{{About: "controlPlane.rollout", Text: "saturated for up to 60% | of it"}}
+	a[0].Warnings = []record.Warning{{About: "controlPlane.rollout", Reason: record.ReasonSaturated, Phase: record.PhaseRollout, Text: "saturated for up to 60% | of it"}}
 	b[4].Latencies.Push[record.EndpointAdd].P99, b[4].Latencies.Push[record.EndpointAdd].Lost = nil, 3
 	var bounds []Bound
 	for _, text := range []string{"rollout.cores>+10%", "push.endpointAdd.p50>+50ms", "push.endpointAdd.p99>+10%"} {

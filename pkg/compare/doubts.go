@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,17 +9,16 @@ import (
 )
 
 // Doubt is a warning of the records: about the same figure in so many of the runs
-// that are compared. The words are those of the first; figures in them differ
-// from run to run.
+// that are compared. The sentence is that of the first; numbers in it differ from run
+// to run.
 type Doubt struct {
-	Cell  string `json:"cell"`
-	About string `json:"about"` // the path of a figure, or of what is above it
-	Text  string `json:"text"`
-	A     int    `json:"a"` // runs of A that have it
-	B     int    `json:"b"`
+	Cell   string        `json:"cell"`
+	About  string        `json:"about"` // the path of a figure, or of what is above it
+	Reason record.Reason `json:"reason,omitempty"`
+	Text   string        `json:"text"`
+	A      int           `json:"a"` // runs of A that have it
+	B      int           `json:"b"`
 }
-
-var numbers = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 
 // doubts takes in the warnings of a pair's runs, and returns what says which of
 // them touch the figure at a path.
@@ -33,12 +31,12 @@ func (r *Result) doubts(p pair) func(path string) []int {
 			seen := map[int]bool{}
 			for _, w := range run.Warnings {
 				about := withFaultNames(run, w.About)
-				key := about + "\n" + numbers.ReplaceAllString(w.Text, "0")
+				key := about + "\n" + w.Kind()
 				i, known := at[key]
 				if !known {
 					i = len(r.Warnings)
 					at[key] = i
-					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Text: w.Text})
+					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Reason: w.Reason, Text: w.Sentence()})
 				}
 				if !seen[i] {
 					*count(&r.Warnings[i])++

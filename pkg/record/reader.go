@@ -149,9 +149,11 @@ func decode(data []byte) (run Run, latency *LatencyRun, err error) {
 	switch header.Kind {
 	case Kind:
 		err = json.Unmarshal(data, &run)
+		reasonedAll(run.Warnings)
 	case LatencyKind:
 		latency = &LatencyRun{}
 		err = json.Unmarshal(data, latency)
+		reasonedAll(latency.Warnings)
 	default:
 		return Run{}, nil, fmt.Errorf("kind %q: want %q or %q", header.Kind, Kind, LatencyKind)
 	}

@@ -14,12 +14,13 @@ import "time"
 
 // APIVersion, Kind and ListKind say what a document is. Schema is the minor
 // version within APIVersion: it rises when a field is added or a definition
-// is put right. A reader takes its own and older ones.
+// is put right. A reader takes its own and older ones. 1: Level.Collected is of two
+// collections; 2: warnings have reasons.
 const (
 	APIVersion = "scaler.mesh/v1"
 	Kind       = "Run"
 	ListKind   = "RunList"
-	Schema     = 1
+	Schema     = 2
 )
 
 // CollectedTwice is the schema since which Level.Collected is of two collections. Of

@@ -2,35 +2,95 @@ package record
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// Warning is a doubt about figures.
+// Warning is a doubt about figures. The fields are for programs; Sentence makes the
+// text that is printed.
 type Warning struct {
 	// About is the figure's path in the record, as in "latencies.push.route"
 	// or "controlPlane.rollout.cores"; all below that path is meant. See Reach
 	// for what else may be.
 	About string `json:"about"`
-	Text  string `json:"text"`
+	// Reason is one of the list of reasons; "" only in a record of schema 1 or
+	// older with a text that is of none of them.
+	Reason Reason `json:"reason,omitempty"`
+	// Component is the program, pod, tier or fault that the warning is of, where
+	// About does not name it or Reason concerns one.
+	Component string `json:"component,omitempty"`
+	// Phase is the phase whose figures are meant; "" where it is none, or several.
+	Phase PhaseName `json:"phase,omitempty"`
+	// Values are the numbers behind the sentence in base units, by the names that
+	// the comment of each reason has.
+	Values map[string]float64 `json:"values,omitempty"`
+	// Detail is free text that comes from elsewhere, such as an error's first line.
+	Detail string `json:"detail,omitempty"`
+	// Text is the sentence, for scripts and people who read the JSON. Programs use
+	// the other fields.
+	Text string `json:"text"`
 }
 
-// Saturated is the share of a phase above which its figures are doubted, and
-// SaturatedText what a warning of that begins with, after which comes that share.
-const (
-	Saturated     = 0.1
-	SaturatedText = "saturated for "
-)
+// NewWarning completes a warning that is to be recorded: with its Text, and with its
+// Phase where About is of one.
+func NewWarning(w Warning) Warning {
+	if w.Phase == "" {
+		w.Phase = phaseOf(w.About)
+	}
+	w.Text = w.Sentence()
+	return w
+}
 
-// AtLimitText is what a warning of AtLimit begins with, after which comes that peak.
-const AtLimitText = "used up to "
+// phaseOf is the phase that a path is of; "" if it names none.
+func phaseOf(path string) PhaseName {
+	for name := range strings.SplitSeq(path, ".") {
+		switch phase := PhaseName(name); phase {
+		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseStorm, PhaseChurn:
+			return phase
+		}
+	}
+	return ""
+}
+
+// Sentence is the warning in words, in which figures have units that are easy to
+// read. Where the fields do not suffice, as in a record of schema 1 or older, it is
+// the text that was recorded.
+func (w Warning) Sentence() string {
+	template, known := sentences[w.Reason]
+	if known {
+		if text, ok := fill(template, w); ok || w.Text == "" {
+			return text
+		}
+	}
+	return w.Text
+}
+
+var numbers = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
+
+// Kind is the same for warnings that differ only in their numbers and in what they
+// are about, so that those of several runs can be counted as one.
+func (w Warning) Kind() string {
+	template, known := sentences[w.Reason]
+	if !known {
+		return numbers.ReplaceAllString(w.Text, "0")
+	}
+	kind := string(w.Reason)
+	if strings.Contains(template, "{component}") {
+		kind += "\n" + w.Component
+	}
+	return numbers.ReplaceAllString(kind+"\n"+w.Detail, "0")
+}
+
+// Saturated is the share of a phase above which its figures are doubted.
+const Saturated = 0.1
 
 // atLimit is the share of what a program may use from which on it is at its limit.
 const atLimit = 0.95
 
 // AtLimit says whether the control plane used, in the busiest second of a phase,
 // nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
-// them then waits within it: no thread does, and Saturation does not tell.
+// them then waits within it: no thread does, and Saturation does not show it.
 func (r *Run) AtLimit(phase PhaseName) bool {
 	source := r.Environment.ControlPlane
 	if r.ControlPlane == nil || source.GOMAXPROCS == 0 {
@@ -43,20 +103,6 @@ func (r *Run) AtLimit(phase PhaseName) bool {
 	return *(*at).Cores.Peak >= atLimit*float64(source.GOMAXPROCS*max(1, source.Replicas))
 }
 
-// MissedText is how a warning says of how many scrapes of a program how many were
-// missed.
-const MissedText = "%d of %d scrapes of %s were missed"
-
-// missedOf is the program whose scrapes were missed; "" of another warning.
-func missedOf(text string) string {
-	_, of, _ := strings.Cut(text, " scrapes of ")
-	name, ok := strings.CutSuffix(of, " were missed")
-	if !ok {
-		return ""
-	}
-	return name
-}
-
 // Within says whether path is that of a figure, or of what is above it, at which
 // another path is or below which it is. Nothing is within "".
 func Within(path, above string) bool {
@@ -65,48 +111,54 @@ func Within(path, above string) bool {
 }
 
 // Reach are the paths that a warning of the run is about. One of them is About.
-// That a program waited for processors in a phase says of all that was timed in
-// that phase that it may have taken less on a machine of its own, and of the cores
-// of each program that waited too that it may have wanted more: that is one
-// warning, about the program that is measured, and reaches them all. Scrapes that were
-// missed leave holes in a program's own metrics, and in its live heap, which is made
-// of them.
+// That a program waited for processors in a phase means that all that was timed in
+// that phase may take less on a machine of its own, and that each program that waited
+// too may have wanted more cores: that is one warning, about the program that is
+// measured, and reaches them all. Scrapes that were missed leave holes in a program's
+// own metrics, and in its live heap, which is made of them.
 func (r *Run) Reach(w Warning) []string {
 	paths := []string{w.About}
-	if name := missedOf(w.Text); name != "" && Within(w.About, "own") {
-		program := "cluster." + name
-		if name == r.Environment.ControlPlane.Name {
+	switch w.Reason {
+	case ReasonScrapeGap:
+		if !Within(w.About, "own") {
+			return paths
+		}
+		program := "cluster." + w.Component
+		if w.Component == r.Environment.ControlPlane.Name {
 			program = "controlPlane"
 		}
 		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
+	case ReasonSaturated, ReasonAtLimit:
+		return append(paths, r.waited(w)...)
 	}
-	if !strings.HasPrefix(w.Text, SaturatedText) && !strings.HasPrefix(w.Text, AtLimitText) {
-		return paths
-	}
+	return paths
+}
+
+// waited are the other paths that a warning of waiting for processors reaches.
+func (r *Run) waited(w Warning) (paths []string) {
 	if fault, ok := strings.CutSuffix(w.About, ".controlPlane"); ok && Within(fault, "faults") {
-		return append(paths, fault+".seconds", fault+".latencies")
+		return []string{fault + ".seconds", fault + ".latencies"}
 	}
-	phase := PhaseName(w.About[strings.LastIndexByte(w.About, '.')+1:])
 	if !Within(w.About, "controlPlane") && !Within(w.About, "cluster") {
-		return paths
+		return nil
 	}
-	paths = append(paths, "own."+string(phase))
-	paths = append(paths, timed[phase]...)
-	waited := func(path string, by *ByPhase[*Usage]) {
-		at := by.At(phase)
+	paths = append(paths, "own."+string(w.Phase))
+	paths = append(paths, timed[w.Phase]...)
+	cores := func(path string, by *ByPhase[*Usage]) {
+		at := by.At(w.Phase)
 		if at == nil || *at == nil || (*at).Saturation == nil || *(*at).Saturation <= Saturated {
 			return
 		}
-		if path += "." + string(phase); path != w.About {
+		if path += "." + string(w.Phase); path != w.About {
 			paths = append(paths, path+".cores")
 		}
 	}
 	if r.ControlPlane != nil {
-		waited("controlPlane", r.ControlPlane)
+		cores("controlPlane", r.ControlPlane)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) {
 		by := r.Cluster[name]
-		waited("cluster."+name, &by)
+		cores("cluster."+name, &by)
 	}
 	return paths
 }

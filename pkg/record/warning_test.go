@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 )
@@ -15,9 +14,10 @@ func TestReach(t *testing.T) {
 		},
 	}
 	run.Environment.ControlPlane.Name = "istiod"
-	const text = SaturatedText + "up to 90% of the phase"
+	const text = ReasonSaturated
 	for _, tt := range []struct {
-		about, text string
+		about       string
+		reason      Reason
 		within, not []string
 	}{
 		{"controlPlane.rollout", text, []string{
@@ -31,28 +31,39 @@ func TestReach(t *testing.T) {
 			"cluster.kube-apiserver.probe.cores.peak", "latencies.push.route.p50", "latencies.propagation.route.last.p50", "latencies.clusterPart.p50",
 		}, []string{"controlPlane.probe.cores.peak", "latencies.certificate.p50", "phases.rollout"}},
 		{"controlPlane.steady", text, []string{"cluster.kube-apiserver.steady.cores.peak"}, []string{"phases.rollout", "latencies.push"}},
-		{"controlPlane.rollout", AtLimitText + "0.99 cores", []string{"controlPlane.rollout.cores.peak", "phases.rollout.seconds", "latencies.certificate.p50", "own.rollout"}, []string{"phases.steady", "latencies.push"}},
+		{"controlPlane.rollout", ReasonAtLimit, []string{"controlPlane.rollout.cores.peak", "phases.rollout.seconds", "latencies.certificate.p50", "own.rollout"}, []string{"phases.steady", "latencies.push"}},
 		{"controlPlane.churn", text, []string{"churn.latencies.podReady.p50", "churn.seconds"}, []string{"churn.replaced"}},
 		{"faults.0.controlPlane", text, []string{"faults.0.seconds", "faults.0.latencies.reconnect.p50", "faults.0.controlPlane.cores.peak"}, []string{"faults.1.seconds", "faults.0.reconnected"}},
-		{"controlPlane.rollout", "restarted 2 times", []string{"controlPlane.rollout.restarts"}, []string{"phases.rollout", "latencies.certificate"}},
-		{"own.rollout", fmt.Sprintf(MissedText, 50, 159, "istiod"), []string{"controlPlane.rollout.heapBytes.end", "own.rollout"}, []string{"controlPlane.rollout.cores.mean", "controlPlane.steady.heapBytes.end"}},
-		{"own.rollout", fmt.Sprintf(MissedText, 50, 159, "kube-apiserver"), []string{"cluster.kube-apiserver.rollout.heapBytes.end"}, []string{"controlPlane.rollout.heapBytes.end"}},
-		{"latencies", "late", []string{"latencies.push"}, []string{"phases.rollout"}},
+		{"controlPlane.rollout", ReasonRestarted, []string{"controlPlane.rollout.restarts"}, []string{"phases.rollout", "latencies.certificate"}},
+		{"latencies", ReasonLateInstrument, []string{"latencies.push"}, []string{"phases.rollout"}},
 		{"", text, nil, []string{"", "phases.rollout"}},
 	} {
-		reach := run.Reach(Warning{About: tt.about, Text: tt.text})
+		reach := run.Reach(NewWarning(Warning{About: tt.about, Reason: tt.reason}))
 		reached := func(path string) bool {
 			return slices.ContainsFunc(reach, func(about string) bool { return Within(path, about) })
 		}
 		for _, path := range tt.within {
 			if !reached(path) {
-				t.Errorf("%s: %q does not reach %s", tt.about, tt.text, path)
+				t.Errorf("%s: %q does not reach %s", tt.about, tt.reason, path)
 			}
 		}
 		for _, path := range tt.not {
 			if reached(path) {
-				t.Errorf("%s: %q reaches %s", tt.about, tt.text, path)
+				t.Errorf("%s: %q reaches %s", tt.about, tt.reason, path)
 			}
+		}
+	}
+}
+
+func TestReachOfScrapeGap(t *testing.T) {
+	var run Run
+	run.Environment.ControlPlane.Name = "istiod"
+	for component, want := range map[string]string{
+		"istiod": "controlPlane.rollout.heapBytes", "kube-apiserver": "cluster.kube-apiserver.rollout.heapBytes",
+	} {
+		got := run.Reach(Warning{About: "own.rollout", Reason: ReasonScrapeGap, Component: component})
+		if !slices.Equal(got, []string{"own.rollout", want}) {
+			t.Errorf("%s: %q", component, got)
 		}
 	}
 }

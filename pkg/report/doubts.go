@@ -72,7 +72,7 @@ func (d *doubts) lines(withRun bool) []string {
 		if withRun {
 			about = n.run.Name + ", " + about
 		}
-		lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.text.Text))
+		lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.text.Sentence()))
 	}
 	return lines
 }

@@ -64,7 +64,7 @@ func (r *runReport) warned(paths []string, done map[int]bool) []warned {
 			continue
 		}
 		done[i] = true
-		list = append(list, warned{i + 1, orAbsent(n.text.About), n.text.Text})
+		list = append(list, warned{i + 1, orAbsent(n.text.About), n.text.Sentence()})
 	}
 	return list
 }

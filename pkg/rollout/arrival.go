@@ -46,7 +46,9 @@ func (r *rolloutRun) arrival(plan []workload.Step) *record.Arrival {
 	if len(plan) > 1 {
 		a.Steps, a.StepsLateSeconds = new(len(plan)), new(r.stepLate.Seconds())
 		if interval := plan[1].At; r.stepLate.Seconds() > lateSteps*interval.Seconds() {
-			r.warn("arrival", "a burst was complete %.1f s after it was due, with %s between two", r.stepLate.Seconds(), interval)
+			r.warn(record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
+				"lateSeconds": r.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
+			}})
 		}
 	}
 	if *a == (record.Arrival{}) {

@@ -60,10 +60,12 @@ func (r *rolloutRun) churn(ctx context.Context) (undo, error) {
 	}
 	r.mu.Unlock()
 	if err == nil && achieved < lateChurn*float64(r.spec.Churn) {
-		r.warn("churn.achievedPerSecond", "%.1f pods a second were replaced, of %.1f offered: the others were not ready when their turn came", achieved, float64(r.spec.Churn))
+		r.warn(record.Warning{About: "churn.achievedPerSecond", Reason: record.ReasonSlowChurn, Values: map[string]float64{
+			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.spec.Churn),
+		}})
 	}
 	if errors.Is(err, ErrUnconverged) {
-		r.warn("churn", "the mesh did not converge again within %s", r.spec.ConvergeTimeout)
+		r.warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}})
 		r.explain("churn")
 	}
 	return nil, errors.Join(err, around.latencies.save(r.writer, "churn.", &section.Latencies), r.save())

@@ -179,9 +179,9 @@ func (r *rolloutRun) makeFault(ctx context.Context, run *faultRun) error {
 // again, or err says why that is no longer waited for.
 func (r *rolloutRun) endFaults(err error) error {
 	converged := err == nil
-	why := "the run ended before the mesh had converged again"
+	why := record.Warning{Reason: record.ReasonEndedUnconverged}
 	if errors.Is(err, ErrUnconverged) {
-		why = fmt.Sprintf("the mesh did not converge again within %s", r.spec.ConvergeTimeout)
+		why.Reason, why.Values = record.ReasonNotConvergedAgain, map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}
 	}
 	r.mu.Lock()
 	faults := r.faults
@@ -211,7 +211,8 @@ func (r *rolloutRun) endFaults(err error) error {
 		if converged {
 			r.progress.say(fmt.Sprintf("converged again %.1f s after %s", end.Sub(run.begin).Seconds(), run.fault.Name()))
 		} else {
-			r.warn(fmt.Sprintf("faults.%d", run.index), "%s: %s", run.fault.Name(), why)
+			why.About, why.Component, why.Phase = fmt.Sprintf("faults.%d", run.index), run.fault.Name(), fault.Phase
+			r.warn(why)
 		}
 	}
 	return nil
@@ -229,7 +230,7 @@ func (r *rolloutRun) measureFaults(ctx context.Context) error {
 			return fmt.Errorf("reading the figures of %s: %w", run.fault.Name(), err)
 		}
 		fault.ControlPlane = usageOf(usage)
-		r.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", run.index), usage)
+		r.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", run.index), fault.Phase, usage)
 		if err := run.apart.latencies.save(r.writer, fmt.Sprintf("faults.%d.", run.index), &fault.Latencies); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ type realFleet struct {
 	scopes    map[string]*convergence.Scope // by service name
 	quiet     func() bool
 	say       func(string)
-	warn      func(about, format string, args ...any)
+	warn      func(record.Warning)
 
 	// guarded by fleet.mu
 	all []*realPod
@@ -251,7 +251,10 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 		f.real.sampler.Ended(name, crash.PID, crash.CPUSeconds)
 		f.real.crashed(real, crash.At)
 		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, lastLine(crash.Err)))
-		f.real.warn("sidecars.real", "the sidecar of pod %s ended and was started again: %v", p.id, crash.Err)
+		f.real.warn(record.Warning{
+			About: "sidecars.real", Reason: record.ReasonSidecarCrashed, Component: "the sidecar of pod " + p.id, Detail: fmt.Sprint(crash.Err),
+			Values: map[string]float64{"times": 1},
+		})
 		f.event("realSidecarEnded", map[string]any{"pod": p.id, "error": fmt.Sprint(crash.Err)})
 	}
 }
@@ -338,7 +341,7 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 			refusing = now
 			f.event("refused", map[string]any{"pod": p.id, "refused": configuration.Refused})
 			f.real.say(fmt.Sprintf("the Envoy of pod %s refused %s", p.id, configuration.Refused[0]))
-			f.real.warn("sidecars.real", "the Envoy of pod %s refused %s", p.id, configuration.Refused[0])
+			f.real.warn(record.Warning{About: "sidecars.real", Reason: record.ReasonSidecarRefused, Component: p.id, Detail: configuration.Refused[0].String()})
 		}
 		if now.Sub(refusing) > refusalPatience {
 			f.fail(fmt.Errorf("the Envoy of pod %s has refused its configuration for %.0f s: %s", p.id, now.Sub(refusing).Seconds(), configuration.Refused[0]))

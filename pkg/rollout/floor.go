@@ -28,7 +28,7 @@ func (r *rolloutRun) calibrate(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.warn("instrument.floor", "it could not be measured: %s", firstLine(err))
+		r.warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: firstLine(err)})
 		r.progress.say("scaler's own floor could not be measured: " + firstLine(err))
 	}
 	return nil

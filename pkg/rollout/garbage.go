@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // collectTimeout is how long a control plane may take to collect its garbage.
@@ -30,7 +32,7 @@ func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		r.warn("controlPlane.steady.heapBytes.collected", "not known: %s", firstLine(err))
+		r.warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: firstLine(err)})
 	}
 	return nil, nil
 }

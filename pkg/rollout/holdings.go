@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -84,8 +83,8 @@ func (r *rolloutRun) compareHoldings() {
 		d.compare(id, expected[p.service], held)
 	}
 	r.fleet.mu.Unlock()
-	for _, text := range d.texts() {
-		r.warn("xds.configurationResources", "%s", text)
+	for _, w := range d.warnings() {
+		r.warn(w)
 	}
 }
 
@@ -131,16 +130,19 @@ func (d *difference) add(id string, these, those map[convergence.Key]bool) {
 	d.resources += len(keys)
 }
 
-// texts are the differences as warnings.
-func (d *differences) texts() []string {
-	var texts []string
+// warnings are the differences as warnings.
+func (d *differences) warnings() []record.Warning {
+	var all []record.Warning
 	for _, one := range []struct {
 		difference
-		what string
-	}{{d.unwanted, "that the mesh and its knobs do not call for"}, {d.missing, "fewer than the control plane was expected to send"}} {
+		reason record.Reason
+	}{{d.unwanted, record.ReasonUnexpectedResources}, {d.missing, record.ReasonMissingResources}} {
 		if one.sidecars > 0 {
-			texts = append(texts, fmt.Sprintf("%d sidecars hold %d resources %s, as %s", one.sidecars, one.resources, one.what, one.example))
+			all = append(all, record.Warning{
+				About: "xds.configurationResources", Reason: one.reason, Detail: one.example,
+				Values: map[string]float64{"sidecars": float64(one.sidecars), "resources": float64(one.resources)},
+			})
 		}
 	}
-	return texts
+	return all
 }

@@ -36,7 +36,11 @@ func TestDifferences(t *testing.T) {
 			for i, p := range c.pairs {
 				d.compare("pod-"+string(rune('0'+i)), p.expected, p.held)
 			}
-			if got := d.texts(); !slices.Equal(got, c.want) {
+			var got []string
+			for _, w := range d.warnings() {
+				got = append(got, w.Sentence())
+			}
+			if !slices.Equal(got, c.want) {
 				t.Error(cmp.Diff(c.want, got))
 			}
 		})

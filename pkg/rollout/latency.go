@@ -178,6 +178,6 @@ func (r *latencyRun) say(format string, args ...any) {
 	}
 }
 
-func (r *latencyRun) warn(about, format string, args ...any) {
-	r.record.Warnings = append(r.record.Warnings, record.Warning{About: about, Text: fmt.Sprintf(format, args...)})
+func (r *latencyRun) warn(w record.Warning) {
+	r.record.Warnings = append(r.record.Warnings, record.NewWarning(w))
 }

@@ -291,12 +291,15 @@ func (m *latencyMesh) sample(name string, l sidecar.Life) error {
 
 // doubt warns of sidecars whose certificates, or that themselves, ended unasked.
 func (m *latencyMesh) doubt() {
-	if text := m.place.expiry.doubt(time.Now()); text != "" {
-		m.run.warn("rows", "%s", text)
+	if expired := m.place.expiry.doubt("rows", time.Now()); expired != nil {
+		m.run.warn(*expired)
 	}
 	for _, s := range m.all {
 		if all := s.Crashes(); len(all) > 0 {
-			m.run.warn("rows", "%s ended %d times and was started again: %s", s.Name(), len(all), firstLine(all[0].Err))
+			m.run.warn(record.Warning{
+				About: "rows", Reason: record.ReasonSidecarCrashed, Component: s.Name(), Detail: firstLine(all[0].Err),
+				Values: map[string]float64{"times": float64(len(all))},
+			})
 		}
 	}
 }

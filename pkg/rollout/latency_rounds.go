@@ -253,6 +253,6 @@ func (r *latencyRun) measureInstrument() {
 	}
 	const much = 0.25
 	if waited > much {
-		r.warn("rows", "scaler had a thread that waited for a processor for up to %.0f %% of the time: latencies hold what its own reading of answers waited", 100*waited)
+		r.warn(record.Warning{About: "rows", Reason: record.ReasonWaitedInstrument, Values: map[string]float64{"share": waited}})
 	}
 }

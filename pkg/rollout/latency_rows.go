@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -233,22 +232,34 @@ func timeline(repeats []*latencyRepeat) []record.LatencySecond {
 func (r *latencyRun) doubtRow(index int, row *record.LatencyRow, whole int) {
 	about := fmt.Sprintf("rows[%d]", index)
 	if whole < len(row.Repeats) {
-		r.warn(about+".latency", "of %s all variants did all rounds of %d: intervals, and what is added, are of those alone", output.Many(len(row.Repeats), "repeat"), whole)
+		r.warn(record.Warning{About: about + ".latency", Reason: record.ReasonRoundsMissing, Values: map[string]float64{
+			"repeats": float64(len(row.Repeats)), "rounds": float64(whole),
+		}})
 	}
 	if len(row.Late) > 0 {
-		r.warn(about+".latency", "the generator was itself late at %s: by more than a tenth of the latency, and %g ms", list(row.Late), lateSeconds*1e3)
+		r.warn(record.Warning{
+			About: about + ".latency", Reason: record.ReasonLateGenerator, Detail: list(row.Late),
+			Values: map[string]float64{"thresholdSeconds": lateSeconds},
+		})
 	}
 	if row.NotSent > 0 {
-		r.warn(about+".latency", "%d of %d requests were not sent: %d were under way already, which is the bound (--max-connections)", row.NotSent, row.Requests, r.spec.MaxConnections)
+		r.warn(record.Warning{About: about + ".latency", Reason: record.ReasonNotSent, Values: map[string]float64{
+			"notSent": float64(row.NotSent), "requests": float64(row.Requests), "bound": float64(r.spec.MaxConnections),
+		}})
 	}
 	if tier, share := waitingSidecars(row.Sidecars); share > record.Saturated {
-		r.warn(about, "the sidecars waited for processors, those of %s for up to %.0f%% of the time: latencies, and what is added, are upper bounds of what they would be on machines of their own", tier, share*100)
+		r.warn(record.Warning{About: about, Reason: record.ReasonSidecarsWaited, Component: tier, Values: map[string]float64{"share": share}})
 	}
 	if r.spec.KillEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
-		r.warn(about, "not every request that met no server is an error: the server's sidecar tries up to %d times more, within 0.1 s, as %s has it do; what then succeeds is a late answer here and an error without a mesh", r.retries, r.spec.ControlPlane)
+		r.warn(record.Warning{
+			About: about, Reason: record.ReasonRetried, Component: r.spec.ControlPlane, Values: map[string]float64{"retries": float64(r.retries)},
+		})
 	}
 	if row.Errors > 0 && r.spec.KillEvery == 0 {
-		r.warn(about+".latency", "%d of %d requests failed (%s): they count as slower than all that were answered", row.Errors, row.Requests, kindsText(row.ErrorKinds))
+		r.warn(record.Warning{
+			About: about + ".latency", Reason: record.ReasonRequestsFailed, Detail: kindsText(row.ErrorKinds),
+			Values: map[string]float64{"failed": float64(row.Errors), "requests": float64(row.Requests)},
+		})
 	}
 }
 

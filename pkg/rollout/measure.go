@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		return err
 	}
 	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
-		r.warn("own", "the time series end before the last phase does: %s", firstLine(err))
+		r.warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: firstLine(err)})
 	}
 	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
 	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -80,9 +81,12 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	if heap := (*slot).HeapBytes; heap != nil && w.name == record.PhaseSteady {
 		heap.Collected = r.live
 	}
-	r.doubtUsage("controlPlane."+string(w.name), usage)
+	r.doubtUsage("controlPlane."+string(w.name), w.name, usage)
 	if s := usage.Saturation; r.record.AtLimit(w.name) && (s == nil || *s <= record.Saturated) {
-		r.warn("controlPlane."+string(w.name), limitText, usage.CoresPeak, r.record.Environment.ControlPlane.GOMAXPROCS)
+		r.warn(record.Warning{
+			About: "controlPlane." + string(w.name), Reason: record.ReasonAtLimit, Component: r.controlPlaneName(), Phase: w.name,
+			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(r.record.Environment.ControlPlane.GOMAXPROCS)},
+		})
 	}
 	for _, c := range r.cluster.Components() {
 		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)
@@ -94,7 +98,10 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 		r.record.Cluster[c.Name] = phases
 	}
 	if c, share := waitingCluster(&r.record, w.name); c != "" {
-		r.warn("cluster."+c+"."+string(w.name), saturatedText, share*100)
+		r.warn(record.Warning{
+			About: "cluster." + c + "." + string(w.name), Reason: record.ReasonSaturated, Component: c, Phase: w.name,
+			Values: map[string]float64{"share": share},
+		})
 	}
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
@@ -117,7 +124,10 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 			return err
 		}
 		if missed > 0 {
-			r.warn("own."+string(w.name), record.MissedText, missed, total, job)
+			r.warn(record.Warning{
+				About: "own." + string(w.name), Reason: record.ReasonScrapeGap, Component: job, Phase: w.name,
+				Values: map[string]float64{"missed": float64(missed), "scrapes": float64(total)},
+			})
 		}
 	}
 	return nil
@@ -163,10 +173,6 @@ func usageOf(u recorder.Usage) *record.Usage {
 	return usage
 }
 
-const saturatedText = record.SaturatedText + "up to %.0f%% of the phase: times are upper bounds, peak cores a lower bound of the demand"
-
-const limitText = record.AtLimitText + "%.2f cores in its busiest second, and its GOMAXPROCS is %d: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand"
-
 // waitingCluster is the program of the cluster that waited for processors for the
 // greatest share of a phase; "" where none did for long, and where the control plane
 // waited too: its own warning reaches the figures of all.
@@ -185,51 +191,65 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 }
 
 // doubtUsage warns of what makes a phase's usage doubtful.
-func (r *rolloutRun) doubtUsage(about string, u recorder.Usage) {
+func (r *rolloutRun) doubtUsage(about string, phase record.PhaseName, u recorder.Usage) {
+	w := record.Warning{About: about, Component: r.controlPlaneName(), Phase: phase}
 	if u.Saturation != nil && *u.Saturation > record.Saturated {
-		r.warn(about, saturatedText, *u.Saturation*100)
+		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}
+		r.warn(w)
 	}
 	if u.Restarts > 0 {
-		r.warn(about, "restarted %d times", u.Restarts)
+		w.Reason, w.Values = record.ReasonRestarted, map[string]float64{"restarts": float64(u.Restarts)}
+		r.warn(w)
 	}
 }
 
 // doubt warns of what touches the figures of the whole run.
 func (r *rolloutRun) doubt() {
-	for about, lag := range map[string]*stats.Histogram{"latencies": r.lag, "latencies.push": r.probeLag} {
-		if late := lag.Summary().P99; late != nil && *late > lateInstrument.Seconds() {
-			r.warn(about, "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *late*1e3)
+	for _, each := range []struct {
+		about string
+		lag   *stats.Histogram
+	}{{"latencies", r.lag}, {"latencies.push", r.probeLag}} {
+		if late := each.lag.Summary().P99; late != nil && *late > lateInstrument.Seconds() {
+			r.warn(record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
 		}
 	}
-	if text := lateReceipt(r.fleet.probes.Counters()); text != "" {
-		r.warn("latencies", "%s", text)
+	if late := lateReceipt(r.fleet.probes.Counters()); late != nil {
+		r.warn(*late)
 	}
 	if n := *r.record.XDS.Refusals; n > 0 {
-		r.warn("latencies.completeConfiguration", "the control plane refused %d of %d attempts to connect, as its connection limiter does; waiting for it is part of the latency", n, *r.record.XDS.Attempts)
+		r.warn(record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
+			"refused": float64(n), "attempts": float64(*r.record.XDS.Attempts),
+		}})
 	}
 	if n := r.fleet.impatient; n > 0 {
-		r.warn("latencies.podReady", "%d pods were made ready though their sidecars lacked something, and count as lost: they had all that they had asked for, and the control plane sent them nothing for %s or more", n, patience)
+		r.warn(record.Warning{About: "latencies.podReady", Reason: record.ReasonIncompleteReady, Values: map[string]float64{
+			"pods": float64(n), "quietSeconds": patience.Seconds(),
+		}})
 	}
 	for _, n := range r.latencies.all() {
 		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
-			r.warn("latencies."+n.name, "%d of %d did not come by the time limit", latency.Lost, latency.Count+latency.Lost)
+			r.warn(record.Warning{About: "latencies." + n.name, Reason: record.ReasonLost, Values: map[string]float64{
+				"lost": float64(latency.Lost), "all": float64(latency.Count + latency.Lost),
+			}})
 		}
 	}
 }
 
-// lateReceipt says by how much responses were received late because scaler takes
-// so many bytes of them at once and no more; "" where that is negligible.
-func lateReceipt(c *xdsprobe.Counters) string {
+// lateReceipt warns by how much responses were received late because scaler takes
+// so many bytes of them at once and no more; nil where that is negligible.
+func lateReceipt(c *xdsprobe.Counters) *record.Warning {
 	longest := time.Duration(c.LongestWait.Load())
 	if longest <= lateInstrument {
-		return ""
+		return nil
 	}
 	var all int64
 	for i := range c.Responses {
 		all += c.Responses[i].Load()
 	}
-	return fmt.Sprintf("scaler itself received late: %d of %d responses waited until it had room for them, up to %.1f ms and %.3g s in all, and may have come that much earlier",
-		c.Waits.Load(), all, longest.Seconds()*1e3, time.Duration(c.Waited.Load()).Seconds())
+	return &record.Warning{About: "latencies", Reason: record.ReasonLateReceipt, Values: map[string]float64{
+		"waited": float64(c.Waits.Load()), "responses": float64(all),
+		"longestSeconds": longest.Seconds(), "totalSeconds": time.Duration(c.Waited.Load()).Seconds(),
+	}}
 }
 
 // countPods counts how far the pods came, as at the end of rollout.
@@ -290,7 +310,9 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 			own[figure] = theirs
 		}
 		if int64(theirs) != ours {
-			r.warn(about, "the control plane counts %d (%s), scaler %d", int64(theirs), expr, ours)
+			r.warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: r.controlPlaneName(), Detail: expr, Values: map[string]float64{
+				"theirs": math.Trunc(theirs), "ours": float64(ours),
+			}})
 		}
 		return nil
 	}
@@ -300,7 +322,8 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 		return check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods))
 	}
 	var errs []error
-	for t, expr := range counters.Responses {
+	for _, t := range slices.Sorted(maps.Keys(counters.Responses)) {
+		expr := counters.Responses[t]
 		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))
 	}
 	return errors.Join(append(errs,

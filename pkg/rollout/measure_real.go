@@ -50,8 +50,8 @@ func (r *rolloutRun) measureReal() error {
 		}
 		real.Each = append(real.Each, each)
 	}
-	if text := r.fleet.real.place.expiry.doubt(time.Now()); text != "" {
-		r.warn("sidecars.real", "%s", text)
+	if expired := r.fleet.real.place.expiry.doubt("sidecars.real", time.Now()); expired != nil {
+		r.warn(*expired)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *rolloutRun) measureReal() error {
 func (r *rolloutRun) usedBy(name string, w window) (recorder.Usage, bool) {
 	u, err := r.sampler.Figures(name, w.begin, w.end)
 	if err != nil && !errors.Is(err, recorder.ErrNotWatched) {
-		r.warn("sidecars.real", "in %s %s is not measured: %v", w.name, name, err)
+		r.warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.name, Component: name, Detail: err.Error()})
 	}
 	return u, err == nil && u.MemoryPeak > 0
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
@@ -19,7 +21,10 @@ func TestLateReceiptIsSaid(t *testing.T) {
 	}{
 		"none waited":      {0, nil},
 		"for next to none": {10 * time.Millisecond, nil},
-		"for long":         {250 * time.Millisecond, []record.Warning{{About: "latencies", Text: late}}},
+		"for long": {250 * time.Millisecond, []record.Warning{{
+			About: "latencies", Reason: record.ReasonLateReceipt, Text: late,
+			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.26},
+		}}},
 	} {
 		store := xdsprobe.NewStore()
 		counters := store.Counters()
@@ -38,9 +43,33 @@ func TestLateReceiptIsSaid(t *testing.T) {
 		}
 		rollout.doubt()
 		for command, got := range map[string][]record.Warning{"xds": xds.record.Warnings, "rollout": rollout.record.Warnings} {
-			if len(got) != len(c.want) || len(got) > 0 && got[0] != c.want[0] {
-				t.Errorf("%s, %s: %v, want %v", command, name, got, c.want)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", command, name, diff)
 			}
+		}
+	}
+}
+
+// Warnings come in the same order in every run.
+func TestOrderOfWarnings(t *testing.T) {
+	late := func() *stats.Histogram {
+		h := stats.NewHistogram()
+		h.Record(time.Second)
+		return h
+	}
+	for range 20 {
+		store := xdsprobe.NewStore()
+		r := &rolloutRun{
+			fleet: &fleet{probes: store}, lag: late(), probeLag: late(), latencies: newLatencies(),
+			record: record.Run{XDS: xdsCounts(store.Counters())},
+		}
+		r.doubt()
+		var about []string
+		for _, w := range r.record.Warnings {
+			about = append(about, w.About)
+		}
+		if diff := cmp.Diff([]string{"latencies", "latencies.push"}, about); diff != "" {
+			t.Fatalf("warnings about (-want +got):\n%s", diff)
 		}
 	}
 }

@@ -105,7 +105,9 @@ func (r *rolloutRun) settle(ctx context.Context) (undo, error) {
 	r.holdings = r.fleet.holdings()
 	r.compareHoldings()
 	if last := r.fleet.lastResponse(); time.Since(last) < quietTime {
-		r.warn("controlPlane.steady", "the control plane still sent responses %.1f s before steady began", time.Since(last).Seconds())
+		r.warn(record.Warning{
+			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": time.Since(last).Seconds()},
+		})
 	}
 	return nil, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // Bounds of a control plane's memory: below, none starts; above, nothing is
@@ -90,7 +91,7 @@ func (r *rolloutRun) place() controlplane.Placing {
 		err := process.CanLimitMemory()
 		placing.Enforced = err == nil
 		if err != nil {
-			r.warn("environment.controlPlane.memoryLimitBytes", "the control plane is told of the limit (GOMEMLIMIT), and nothing enforces it: %v", err)
+			r.warn(record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
 		}
 	}
 	return placing

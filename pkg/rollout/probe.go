@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -61,7 +62,7 @@ func (r *rolloutRun) probe(ctx context.Context) (undo, error) {
 		written:    stats.NewHistogram(),
 	}
 	if len(p.services) == 0 {
-		r.warn("latencies.push", "no service has two pods: nothing could be probed without taking a service away")
+		r.warn(record.Warning{About: "latencies.push", Reason: record.ReasonNothingToProbe})
 		return nil, nil
 	}
 	err := r.window(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
@@ -242,12 +243,13 @@ func (p *prober) keep() error {
 		return &latency, p.writer.Histogram(name, h)
 	}
 	var errs []error
-	for kind, k := range p.kinds {
+	for _, kind := range slices.Sorted(maps.Keys(p.kinds)) {
+		k := p.kinds[kind]
 		if k.strays > 0 {
-			p.warn("latencies.push."+string(kind), "%d times a change reached a sidecar that it does not concern", k.strays)
+			p.warn(record.Warning{About: "latencies.push." + string(kind), Reason: record.ReasonStrays, Values: map[string]float64{"times": float64(k.strays)}})
 		}
 		if n := p.spared[kind]; n > 0 {
-			p.warn("latencies.push."+string(kind), "%d changes concerned no sidecar and are not counted", n)
+			p.warn(record.Warning{About: "latencies.push." + string(kind), Reason: record.ReasonUnconcerned, Values: map[string]float64{"changes": float64(n)}})
 		}
 		if s := k.push.Summary(); s.Count+s.Lost == 0 {
 			continue

@@ -181,7 +181,7 @@ func (p *prober) quiet(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			p.warn("latencies.push", "the control plane did not come to rest between changes within %s", probeTimeout)
+			p.warn(record.Warning{About: "latencies.push", Reason: record.ReasonNotQuietBetween, Values: map[string]float64{"limitSeconds": probeTimeout.Seconds()}})
 			return nil
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/sidecar"
 )
 
@@ -61,18 +62,20 @@ func (e *expiry) note(at time.Time) {
 	}
 }
 
-// doubt is what to say of certificates when a run ends, "" if all lasted.
-func (e *expiry) doubt(end time.Time) string {
+// doubt warns of certificates that ended before the run did; nil if all lasted.
+func (e *expiry) doubt(about string, end time.Time) *record.Warning {
 	if e == nil {
-		return ""
+		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.at.IsZero() || !e.at.Before(end) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("Envoys without an agent keep the certificate of their start, and the first such ended at %s, %s before the run: its sidecar makes no connection with another since",
-		e.at.UTC().Format(time.RFC3339), end.Sub(e.at).Round(time.Second))
+	return &record.Warning{
+		About: about, Reason: record.ReasonCertificateExpired, Detail: e.at.UTC().Format(time.RFC3339),
+		Values: map[string]float64{"endedSeconds": end.Sub(e.at).Round(time.Second).Seconds()},
+	}
 }
 
 // pod makes the sidecar of a pod that has its IP. told, if not nil, may complete

@@ -39,8 +39,8 @@ func (a authorityFor) Issue(context.Context, string, []byte) (proxy.Issued, erro
 func TestCertificatesThatEnd(t *testing.T) {
 	end := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	place := realPlace{expiry: &expiry{}}
-	if got := place.expiry.doubt(end); got != "" {
-		t.Errorf("without any: %q", got)
+	if got := place.expiry.doubt("rows", end); got != nil {
+		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
 		place.adapter = authorityFor{ends: ends}
@@ -53,11 +53,11 @@ func TestCertificatesThatEnd(t *testing.T) {
 			t.Errorf("files %q", real.Files)
 		}
 	}
-	if got := place.expiry.doubt(end); got != "" {
-		t.Errorf("when all last: %q", got)
+	if got := place.expiry.doubt("rows", end); got != nil {
+		t.Errorf("when all last: %+v", got)
 	}
 	const want = "Envoys without an agent keep the certificate of their start, and the first such ended at 2026-11-21T12:00:00Z, 1m30s before the run: its sidecar makes no connection with another since"
-	if got := place.expiry.doubt(end.Add(90 * time.Second)); got != want {
+	if got := place.expiry.doubt("rows", end.Add(90*time.Second)).Sentence(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -79,10 +79,10 @@ func texts[T fmt.Stringer](things []T) []string {
 }
 
 // warn puts a doubt beside the figure it touches.
-func (r *rolloutRun) warn(about, format string, args ...any) {
+func (r *rolloutRun) warn(w record.Warning) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.record.Warnings = append(r.record.Warnings, record.Warning{About: about, Text: fmt.Sprintf(format, args...)})
+	r.record.Warnings = append(r.record.Warnings, record.NewWarning(w))
 }
 
 // event notes what happened in events.jsonl. A disk that is full ends the run.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // explained is how many sidecars are named that lack something.
@@ -70,7 +71,7 @@ func (f *fleet) lacking() []string {
 // says it at once.
 func (r *rolloutRun) explain(about string) {
 	for _, line := range r.fleet.lacking() {
-		r.warn(about, "when the time limit passed: %s", line)
+		r.warn(record.Warning{About: about, Reason: record.ReasonUnconverged, Detail: line})
 		r.progress.say("when the time limit passed: " + line)
 	}
 }

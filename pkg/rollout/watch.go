@@ -209,7 +209,9 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		case !asked:
 			died = true
 			r.progress.say(r.controlPlaneName() + " ended and is started again; its log is in " + r.writer.LogDir())
-			r.warn("controlPlane."+string(r.currentPhase()), "%s ended and was started again: %s", r.controlPlaneName(), firstLine(p.Err()))
+			r.warn(record.Warning{
+				About: "controlPlane." + string(r.currentPhase()), Reason: record.ReasonCrashed, Component: r.controlPlaneName(), Detail: firstLine(p.Err()),
+			})
 		}
 		r.event("controlPlaneEnded", map[string]any{"asked": asked, "error": fmt.Sprint(p.Err())})
 		r.restarted.Store(true)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // watchesTimeout is how long the API server's clients may take to be back: those
@@ -43,9 +44,11 @@ func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case missing == nil:
-		r.warn(about, "it is not known whether all clients of the API server watch again: %s", firstLine(err))
+		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: firstLine(err)})
 	case *missing > 0:
-		r.warn(about, "%s after, %d kinds of object were watched by fewer clients than before: what comes next is measured without them", watchesTimeout, *missing)
+		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
+			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),
+		}})
 	}
 	r.event("watchesBack", map[string]any{"missingFirst": first, "missing": missing, "seconds": time.Since(begin).Seconds()})
 	return nil

@@ -100,27 +100,31 @@ func (r *xdsRun) measureInstrument() error {
 
 // doubt warns of what touches the figures.
 func (r *xdsRun) doubt() {
-	warn := func(about, format string, args ...any) {
-		r.record.Warnings = append(r.record.Warnings, record.Warning{About: about, Text: fmt.Sprintf(format, args...)})
-	}
+	warn := func(w record.Warning) { r.record.Warnings = append(r.record.Warnings, record.NewWarning(w)) }
 	if missing := r.spec.Clients - r.record.Sidecars.Complete; missing > 0 {
-		warn("sidecars.complete", "%d of %d sidecars were never complete", missing, r.spec.Clients)
+		warn(record.Warning{About: "sidecars.complete", Reason: record.ReasonNeverComplete, Values: map[string]float64{
+			"missing": float64(missing), "all": float64(r.spec.Clients),
+		}})
 	}
 	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > lateInstrument.Seconds() {
-		warn("latencies", "scaler itself ran late: %.1f ms at p99 of its own scheduling lag", *lag.P99*1e3)
+		warn(record.Warning{About: "latencies", Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *lag.P99}})
 	}
 	c := r.fleet.store.Counters()
-	if text := lateReceipt(c); text != "" {
-		warn("latencies", "%s", text)
+	if late := lateReceipt(c); late != nil {
+		warn(*late)
 	}
 	if n := c.Refusals.Load(); n > 0 {
-		warn("latencies.completeConfiguration", "the server refused %d of %d attempts; waiting for it is part of the latency", n, c.Attempts.Load())
+		warn(record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
+			"refused": float64(n), "attempts": float64(c.Attempts.Load()),
+		}})
 	}
 	if n := c.Failures.Load(); n > 0 {
-		warn("xds.attempts", "%d of %d attempts found no server, were turned away or lost their stream", n, c.Attempts.Load())
+		warn(record.Warning{About: "xds.attempts", Reason: record.ReasonFailedAttempts, Values: map[string]float64{
+			"failed": float64(n), "attempts": float64(c.Attempts.Load()),
+		}})
 	}
 	if n := c.Nacks.Load(); n > 0 {
-		warn("xds.nacks", "sidecars rejected %d responses", n)
+		warn(record.Warning{About: "xds.nacks", Reason: record.ReasonRejected, Values: map[string]float64{"responses": float64(n)}})
 	}
 }
 

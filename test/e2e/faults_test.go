@@ -46,7 +46,7 @@ var _ = Describe("a control plane that is killed in mid-rollout", Serial, func()
 		Expect(*run.ControlPlane.Rollout.CPUSeconds).To(BeNumerically(">", 0))
 		Expect(*run.XDS.Reconnects).To(BeNumerically(">", 0))
 		Expect(run.Warnings).To(ContainElement(And(
-			HaveField("About", "controlPlane.rollout"), HaveField("Text", ContainSubstring("signal: killed")),
+			HaveField("About", "controlPlane.rollout"), HaveField("Reason", record.ReasonCrashed), HaveField("Detail", ContainSubstring("signal: killed")),
 		)))
 		where.expectNothingLeft(nil)
 	})

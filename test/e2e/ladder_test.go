@@ -139,7 +139,7 @@ var _ = Describe("a ladder that does not go well", func() {
 			Expect(run.Status).To(Equal(record.StatusUnconverged))
 			Expect(*run.Pods.Converged).To(BeZero())
 			Expect(run.Latencies.CompleteConfiguration.Lost).To(BeEquivalentTo(run.Spec.Pods))
-			Expect(run.Warnings).To(ContainElement(HaveField("Text", ContainSubstring("pods are not ready"))))
+			Expect(run.Warnings).To(ContainElement(And(HaveField("Reason", record.ReasonUnconverged), HaveField("Detail", ContainSubstring("pods are not ready")))))
 		}
 		where.expectNothingLeft(nil)
 	})

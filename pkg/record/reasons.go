@@ -1,0 +1,119 @@
+package record
+
+// Reason is why there is a warning. The list is closed: readers may rely on it, and
+// a new one raises Schema.
+type Reason string
+
+// The reasons, by what is doubted. In brackets are the names of a warning's Values,
+// in base units; what Component and Detail hold is said where it is not plain.
+const (
+	// Processors and restarts.
+	ReasonSaturated        Reason = "saturated"        // threads waited for a processor [share: of the phase]
+	ReasonAtLimit          Reason = "atLimit"          // the control plane used all that its GOMAXPROCS allows [peakCores, maxProcs]
+	ReasonRestarted        Reason = "restarted"        // a program was started again in a phase [restarts]
+	ReasonCrashed          Reason = "crashed"          // the control plane ended unasked; Detail: its error
+	ReasonLimitNotEnforced Reason = "limitNotEnforced" // the memory limit is only a setting of the program; Detail: why
+
+	// The instrument itself.
+	ReasonLateInstrument   Reason = "lateInstrument"   // scheduling lag [p99Seconds]
+	ReasonLateReceipt      Reason = "lateReceipt"      // responses waited to be received [waited, responses, longestSeconds, totalSeconds]
+	ReasonWaitedInstrument Reason = "waitedInstrument" // scaler's threads waited for a processor [share]
+	ReasonLateGenerator    Reason = "lateGenerator"    // requests were sent late [thresholdSeconds]; Detail: the quantiles
+	ReasonLateBurst        Reason = "lateBurst"        // a burst of pods took longer than planned [lateSeconds, intervalSeconds]
+	ReasonScrapeGap        Reason = "scrapeGap"        // of Component's metrics [missed, scrapes]
+	ReasonSeriesEnd        Reason = "seriesEnd"        // the time series end too early; Detail: why
+	ReasonNotMeasured      Reason = "notMeasured"      // a figure is absent; Detail: why
+	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
+
+	// Convergence and loss.
+	ReasonLost              Reason = "lost"              // not there by the time limit [lost, all]
+	ReasonNeverComplete     Reason = "neverComplete"     // sidecars that lacked something to the end [missing, all]
+	ReasonIncompleteReady   Reason = "incompleteReady"   // pods made ready whose sidecars lacked something [pods, quietSeconds]
+	ReasonUnconverged       Reason = "unconverged"       // Detail: one thing that the mesh lacked when the time limit passed
+	ReasonNotConvergedAgain Reason = "notConvergedAgain" // after churn, or after the fault Component [limitSeconds]
+	ReasonEndedUnconverged  Reason = "endedUnconverged"  // the run ended before the mesh had recovered from the fault Component
+	ReasonSlowChurn         Reason = "slowChurn"         // pods were replaced more slowly than asked [achievedPerSecond, offeredPerSecond]
+	ReasonWatchesMissing    Reason = "watchesMissing"    // clients of the API server did not come back [kinds, afterSeconds]
+	ReasonWatchesUnknown    Reason = "watchesUnknown"    // whether they did is not known; Detail: why
+
+	// What the control plane did.
+	ReasonRefused             Reason = "refused"             // attempts to connect [refused, attempts]
+	ReasonFailedAttempts      Reason = "failedAttempts"      // [failed, attempts]
+	ReasonRejected            Reason = "rejected"            // responses that sidecars rejected, NACKs [responses]
+	ReasonNotQuiet            Reason = "notQuiet"            // it still sent responses before steady [agoSeconds]
+	ReasonNotQuietBetween     Reason = "notQuietBetween"     // it still sent responses between probes [limitSeconds]
+	ReasonCountsDiffer        Reason = "countsDiffer"        // its own count differs from scaler's [theirs, ours]; Detail: the query
+	ReasonUnexpectedResources Reason = "unexpectedResources" // sidecars hold more than expected [sidecars, resources]; Detail: an example
+	ReasonMissingResources    Reason = "missingResources"    // sidecars hold less than expected [sidecars, resources]; Detail: an example
+	ReasonBytesDiffer         Reason = "bytesDiffer"         // only in records of schema 1: bytes of the type Component [heldBytes, predictedBytes]
+
+	// Probes.
+	ReasonNothingToProbe Reason = "nothingToProbe" // no service has two pods
+	ReasonStrays         Reason = "strays"         // changes reached sidecars that they do not concern [times]
+	ReasonUnconcerned    Reason = "unconcerned"    // changes that concern no sidecar [changes]
+
+	// Real sidecars.
+	ReasonSidecarCrashed     Reason = "sidecarCrashed"     // Component ended unasked [times]; Detail: the first error
+	ReasonSidecarRefused     Reason = "sidecarRefused"     // the Envoy of the pod Component refused Detail
+	ReasonSidecarsWaited     Reason = "sidecarsWaited"     // for processors, those of the tier Component most [share]
+	ReasonCertificateExpired Reason = "certificateExpired" // nobody renews it [endedSeconds: before the run's end]; Detail: when
+
+	// Requests of scaler latency.
+	ReasonRoundsMissing  Reason = "roundsMissing"  // not all repeats are whole [repeats, rounds]
+	ReasonNotSent        Reason = "notSent"        // requests beyond the bound on those under way [notSent, requests, bound]
+	ReasonRequestsFailed Reason = "requestsFailed" // [failed, requests]; Detail: how many of each kind
+	ReasonRetried        Reason = "retried"        // the sidecar hides errors by trying again [retries]; Component: the control plane
+)
+
+// sentences are the sentences of the reasons, in the language of fill.
+var sentences = map[Reason]string{
+	ReasonSaturated:        "saturated for up to {share:percent} of the phase: times are upper bounds, peak cores a lower bound of the demand",
+	ReasonAtLimit:          "used up to {peakCores:.2f} cores in its busiest second, and its GOMAXPROCS is {maxProcs}: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand",
+	ReasonRestarted:        "restarted {restarts:times}",
+	ReasonCrashed:          "{component} ended and was started again: {detail}",
+	ReasonLimitNotEnforced: "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
+
+	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
+	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",
+	ReasonWaitedInstrument: "scaler had a thread that waited for a processor for up to {share:percent} of the time: latencies include the time that its own reading of answers waited",
+	ReasonLateGenerator:    "the generator was itself late at {detail}: by more than a tenth of the latency, and {thresholdSeconds:ms}",
+	ReasonLateBurst:        "a burst was complete {lateSeconds:.1f} s after it was due, with {intervalSeconds:duration} between two",
+	ReasonScrapeGap:        "{missed} of {scrapes} scrapes of {component} were missed",
+	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",
+	ReasonNotMeasured:      "it could not be measured: {detail}",
+	ReasonUsageUnknown:     "in {phase} {component} is not measured: {detail}",
+
+	ReasonLost:              "{lost} of {all} did not come by the time limit",
+	ReasonNeverComplete:     "{missing} of {all} sidecars were never complete",
+	ReasonIncompleteReady:   "{pods} pods were made ready though their sidecars lacked something, and count as lost: they had all that they had asked for, and the control plane sent them nothing for {quietSeconds:duration} or more",
+	ReasonUnconverged:       "when the time limit passed: {detail}",
+	ReasonNotConvergedAgain: "[{component}: ]the mesh did not converge again within {limitSeconds:duration}",
+	ReasonEndedUnconverged:  "{component}: the run ended before the mesh had converged again",
+	ReasonSlowChurn:         "{achievedPerSecond:.1f} pods a second were replaced, of {offeredPerSecond:.1f} offered: the others were not ready when their turn came",
+	ReasonWatchesMissing:    "{afterSeconds:duration} after, {kinds} kinds of object were watched by fewer clients than before: what comes next is measured without them",
+	ReasonWatchesUnknown:    "it is not known whether all clients of the API server watch again: {detail}",
+
+	ReasonRefused:             "the control plane refused {refused} of {attempts} attempts to connect, as its connection limiter does; waiting for it is part of the latency",
+	ReasonFailedAttempts:      "{failed} of {attempts} attempts found no server, were turned away or lost their stream",
+	ReasonRejected:            "sidecars rejected {responses} responses",
+	ReasonNotQuiet:            "the control plane still sent responses {agoSeconds:.1f} s before steady began",
+	ReasonNotQuietBetween:     "the control plane did not come to rest between changes within {limitSeconds:duration}",
+	ReasonCountsDiffer:        "the control plane counts {theirs} ({detail}), scaler {ours}",
+	ReasonUnexpectedResources: "{sidecars} sidecars hold {resources} resources that the mesh and its knobs do not call for, as {detail}",
+	ReasonMissingResources:    "{sidecars} sidecars hold {resources} resources fewer than the control plane was expected to send, as {detail}",
+	ReasonBytesDiffer:         "a sidecar holds {heldBytes} bytes of {component}; {predictedBytes} were predicted from the mesh and its knobs",
+
+	ReasonNothingToProbe: "no service has two pods: nothing could be probed without taking a service away",
+	ReasonStrays:         "{times} times a change reached a sidecar that it does not concern",
+	ReasonUnconcerned:    "{changes} changes concerned no sidecar and are not counted",
+
+	ReasonSidecarCrashed:     "{component} ended {times:times} and was started again: {detail}",
+	ReasonSidecarRefused:     "the Envoy of pod {component} refused {detail}",
+	ReasonSidecarsWaited:     "the sidecars waited for processors, those of {component} for up to {share:percent} of the time: latencies, and what is added, are upper bounds of what they would be on machines of their own",
+	ReasonCertificateExpired: "Envoys without an agent keep the certificate of their start, and the first such ended at {detail}, {endedSeconds:duration} before the run: its sidecar makes no connection with another since",
+
+	ReasonRoundsMissing:  "of {repeats:many repeat} all variants did all rounds of {rounds}: intervals, and what is added, are of those alone",
+	ReasonNotSent:        "{notSent} of {requests} requests were not sent: {bound} were under way already, which is the bound (--max-connections)",
+	ReasonRequestsFailed: "{failed} of {requests} requests failed ({detail}): they count as slower than all that were answered",
+	ReasonRetried:        "not every request that met no server is an error: the server's sidecar tries up to {retries} times more, within 0.1 s, as {component} has it do; what then succeeds is a late answer here and an error without a mesh",
+}
