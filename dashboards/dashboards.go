@@ -33,9 +33,6 @@ const (
 	FolderTitle = "scaler"
 )
 
-// DatasourceUID is that of the Prometheus that a provisioned Grafana has.
-const DatasourceUID = "scaler"
-
 // Dashboard is one of them.
 type Dashboard struct {
 	// UID is the same in every version of scaler, and in every Grafana.

@@ -177,7 +177,7 @@ func TestExport(t *testing.T) {
 			Datasources []struct{ UID, Type, URL string }
 		}
 		read(t, filepath.Join(to.Provisioning, "datasources", "scaler.yaml"), &sources)
-		if len(sources.Datasources) != 1 || sources.Datasources[0].UID != DatasourceUID || inGrafana(sources.Datasources[0].URL) != url {
+		if len(sources.Datasources) != 1 || sources.Datasources[0].UID != "scaler" || inGrafana(sources.Datasources[0].URL) != url {
 			t.Errorf("data sources %+v", sources)
 		}
 		var providers struct {

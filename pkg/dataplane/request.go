@@ -14,19 +14,6 @@ type Target struct {
 	Path      string   // and query; "" = "/"
 }
 
-// ParseTarget reads a URL, as in http://127.0.0.1:8080/path.
-func ParseTarget(text string) (Target, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Host == "" || u.User != nil {
-		return Target{}, fmt.Errorf("parsing the URL %q: want http://HOST:PORT/PATH", text)
-	}
-	address := u.Host
-	if u.Port() == "" {
-		address = net.JoinHostPort(u.Hostname(), "80")
-	}
-	return Target{Addresses: []string{address}, Host: u.Host, Path: u.RequestURI()}, nil
-}
-
 // Validate says what cannot be called. What ends up in a request's head must not
 // end it.
 func (t Target) Validate() error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 )
 
@@ -61,23 +60,6 @@ func value(result model.Value) (float64, bool, error) {
 		return 0, false, fmt.Errorf("a %s, want a number", result.Type())
 	}
 	return v, !math.IsNaN(v), nil
-}
-
-// Range evaluates a PromQL expression at from and then at each step until to;
-// a step of 0 means 1 s.
-func (r *Recorder) Range(ctx context.Context, expr string, from, to time.Time, step time.Duration) ([]Series, error) {
-	if step == 0 {
-		step = defaultInterval
-	}
-	result, _, _, err := r.api.QueryRange(ctx, expr, promv1.Range{Start: from, End: to, Step: step})
-	if err != nil {
-		return nil, fmt.Errorf("querying %q: %w", expr, err)
-	}
-	series, err := matrix(result)
-	if err != nil {
-		return nil, fmt.Errorf("querying %q: %w", expr, err)
-	}
-	return series, nil
 }
 
 func matrix(result model.Value) ([]Series, error) {

@@ -190,12 +190,6 @@ func ready(ctx context.Context, transport *http.Transport, url string) error {
 	return nil
 }
 
-// URL is where Prometheus serves its pages and API.
-func (r *Recorder) URL() string { return r.url }
-
-// PID is the process id of Prometheus, so that its own cost can be watched.
-func (r *Recorder) PID() int { return r.proc.PID() }
-
 // Done is closed when Prometheus has ended. Err then says why, and is nil when
 // Stop asked for it.
 func (r *Recorder) Done() <-chan struct{} { return r.proc.Done() }

@@ -77,22 +77,13 @@ type rolloutRun struct {
 	length  time.Duration    // of a phase of fixed length
 }
 
-// Rollout does one run: a cluster and a control plane of its own are started,
-// the mesh is rolled out and measured, the record is written, and everything
-// is stopped again. The record that it returns is also in its folder; Dir is ""
-// when nothing came to be started.
+// rollOut does one run: a cluster and a control plane of its own are started,
+// the mesh is rolled out and measured, the record is written into a folder of its
+// own, and everything is stopped again. Dir of the record is "" when nothing was
+// started.
 //
 // The error is ErrUnconverged when a time limit passed first, and wraps
 // context.Canceled when ctx ended the run.
-func Rollout(ctx context.Context, spec RolloutSpec, progress Progress) (record.Run, error) {
-	runs, err := Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}.Run(ctx, progress)
-	if len(runs) == 0 {
-		return record.Run{}, err
-	}
-	return runs[0], err
-}
-
-// rollOut does one run, whose record goes into folder.
 func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progress Progress) (record.Run, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

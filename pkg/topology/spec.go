@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 )
 
@@ -18,7 +17,6 @@ type Spec struct {
 	Shape      string // Star, Layers or Random; "" means Layers
 	FanOut     int    // how many services each one calls, or fewer if there are not as many; 0 means 3
 	Seed       uint64 // decides who calls whom; every value is valid
-	Prefix     string // begins every namespace's name; "" means "mesh"
 }
 
 // Defaults returns s with its zero values replaced by what they mean.
@@ -35,9 +33,6 @@ func (s Spec) Defaults() Spec {
 	if s.FanOut == 0 {
 		s.FanOut = 3
 	}
-	if s.Prefix == "" {
-		s.Prefix = "mesh"
-	}
 	return s
 }
 
@@ -52,10 +47,6 @@ type FieldError struct {
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s %s: want %s", e.Field, e.Value, e.Want)
 }
-
-// prefixes are those that make names of namespaces which Kubernetes accepts and
-// people can read: RFC 1123 labels that begin with a letter.
-var prefixes = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Validate returns a *FieldError for the first field whose value is out of
 // bounds or contradicts another, and nil if Build can be called. Zero values
@@ -78,9 +69,6 @@ func (s Spec) Validate() error {
 	}
 	if s.FanOut < 1 {
 		return &FieldError{"fanout", strconv.Itoa(s.FanOut), "1 or more"}
-	}
-	if !prefixes.MatchString(s.Prefix) {
-		return &FieldError{"prefix", strconv.Quote(s.Prefix), "at most 40 lower-case letters, digits and dashes, a letter first and no dash last"}
 	}
 	return nil
 }

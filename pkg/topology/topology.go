@@ -62,7 +62,7 @@ func Build(s Spec) Mesh {
 		Services:   make([]Service, s.Services),
 	}
 	for i := range mesh.Namespaces {
-		mesh.Namespaces[i] = fmt.Sprintf("%s-%d", s.Prefix, i)
+		mesh.Namespaces[i] = fmt.Sprintf("mesh-%d", i)
 	}
 	calls := callGraph(s)
 	for i := range mesh.Services {

@@ -135,7 +135,7 @@ func TestSeedDecidesCalls(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	got := Spec{Pods: 1601}.Defaults()
-	want := Spec{Pods: 1601, Services: 161, Namespaces: 4, Shape: Layers, FanOut: 3, Prefix: "mesh"}
+	want := Spec{Pods: 1601, Services: 161, Namespaces: 4, Shape: Layers, FanOut: 3}
 	if got != want {
 		t.Errorf("defaults are %+v, want %+v", got, want)
 	}
@@ -158,8 +158,6 @@ func TestValidate(t *testing.T) {
 		{Spec{Pods: 10, Namespaces: -3}, "namespaces -3: want 1 to 1, no more than services"},
 		{Spec{Pods: 10, Shape: "ring"}, `topology "ring": want star, layers or random`},
 		{Spec{Pods: 10, FanOut: -1}, "fanout -1: want 1 or more"},
-		{Spec{Pods: 10, Prefix: "Mesh_1"}, `prefix "Mesh_1": want at most 40 lower-case letters, digits and dashes, a letter first and no dash last`},
-		{Spec{Pods: 10, Prefix: "m-"}, `prefix "m-": want at most 40 lower-case letters, digits and dashes, a letter first and no dash last`},
 	}
 	for _, test := range tests {
 		err := test.spec.Validate()

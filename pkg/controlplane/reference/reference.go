@@ -156,9 +156,6 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.Placing.Processors(), Settings: c.opts.Placing.Settings(settings)}
 }
 
-// PlainAddress is host:port of its ADS service without TLS.
-func (c *ControlPlane) PlainAddress() string { return address(c.ports.plain) }
-
 // SetFaults makes it late, and lose pushes, from now on: a mesh must have
 // converged before its updates are lost.
 func (c *ControlPlane) SetFaults(ctx context.Context, f server.Faults) error {

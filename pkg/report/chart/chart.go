@@ -59,11 +59,11 @@ func (s Style) class() string {
 // The drawing's size and margins, in the units of its view box. A chart is as wide
 // as a phone held upright: on larger screens several stand side by side.
 const (
-	width, height             = 440.0, 250.0
-	left, right, top, bottom  = 62.0, 12.0, 22.0, 40.0
-	plotWidth, plotHeight     = width - left - right, height - top - bottom
-	letter                    = 7.0 // width of a letter, at most
-	labelHeight, legendIndent = 14.0, 4.0
+	width, height            = 440.0, 250.0
+	left, right, top, bottom = 62.0, 12.0, 22.0, 40.0
+	plotWidth, plotHeight    = width - left - right, height - top - bottom
+	letter                   = 7.0 // width of a letter, at most
+	legendIndent             = 4.0
 )
 
 // view is a drawing before it is markup. All numbers are strings already.

@@ -1,0 +1,4 @@
+package recorder
+
+// PID is the process id of Prometheus.
+func (r *Recorder) PID() int { return r.proc.PID() }
