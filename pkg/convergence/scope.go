@@ -25,7 +25,7 @@ type condition struct {
 type target struct {
 	members []string              // sorted
 	service *service              // nil if endpoints are not compared
-	matches map[*Content]*verdict // of the contents that some sidecar holds
+	matches map[identity]*verdict // of the contents that some sidecar holds
 }
 
 // verdict is how one content stands to one target, and which slots hold it.
@@ -41,7 +41,7 @@ type verdict struct {
 var noContent = new(Content)
 
 func newTarget(members []string, s *service) *target {
-	tg := &target{members: members, service: s, matches: make(map[*Content]*verdict)}
+	tg := &target{members: members, service: s, matches: make(map[identity]*verdict)}
 	if s != nil {
 		s.targets = append(s.targets, tg)
 	}
@@ -50,11 +50,12 @@ func newTarget(members []string, s *service) *target {
 
 // verdict returns the verdict on a content, making it on first sight.
 func (tg *target) verdict(c *Content) *verdict {
-	v := tg.matches[c]
+	id := c.identity()
+	v := tg.matches[id]
 	if v == nil {
 		v = &verdict{target: tg, content: c}
 		v.judge()
-		tg.matches[c] = v
+		tg.matches[id] = v
 	}
 	return v
 }
@@ -108,7 +109,7 @@ func (v *verdict) detach(sl *slot) {
 	v.holders = v.holders[:len(v.holders)-1]
 	sl.held = nil
 	if len(v.holders) == 0 {
-		delete(v.target.matches, v.content)
+		delete(v.target.matches, v.content.identity())
 	}
 }
 

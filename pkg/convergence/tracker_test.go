@@ -385,3 +385,20 @@ func TestConcurrentCallers(t *testing.T) {
 		t.Errorf("complete: %s, want each of %d once", strings.Join(complete, " "), sidecars)
 	}
 }
+
+// What another process received is known by its digest, not by its pointer.
+func TestContentIsKnownByItsDigest(t *testing.T) {
+	s := tell(t)
+	s.lists(1, 1)
+	s.starts("x", 2)
+	s.holds("x", 3, 1)
+	content := func() *Content { return &Content{Digest: 7, Endpoints: eps(1)} }
+	for i := range 3 {
+		s.Update("x", Update{AckedAt: second(float64(4 + i)), Set: []Resource{{edsKey, content()}}})
+	}
+	held := s.sidecars["x"].scope.wants[s.sidecars["x"].scope.index[edsKey][0]].target.matches
+	if len(held) != 1 || held[identity{digest: 7}] == nil {
+		t.Errorf("contents of one digest are known as %v", held)
+	}
+	s.wantConverged(3)
+}

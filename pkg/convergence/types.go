@@ -85,13 +85,33 @@ func (h Health) String() string {
 // the same: none.
 type Endpoints map[netip.AddrPort]Health
 
-// Content is what a resource says, as far as convergence cares. Equal resources
-// should share one *Content: what is known about a content is remembered by its
-// pointer. A Content must not change after a Tracker has seen it.
+// Digest identifies a content, in every process that computes it in the same way.
+type Digest uint64
+
+// Content is the part of a resource that convergence depends on. A Content must not
+// change after a Tracker has seen it. Equal resources should share one *Content,
+// which saves memory.
 type Content struct {
+	// Digest identifies the content: a Tracker takes contents with the same digest
+	// for one. 0 means that this *Content is the same as no other.
+	Digest Digest
+
 	Endpoints Endpoints // those of a load assignment; nil for other types
 	Members   []string  // sorted; the virtual hosts' domains of a route configuration
 	Markers   []string  // of changes that are followed, as found in the resource's bytes
+}
+
+// identity is what a Content is known by: its digest, or its pointer if it has none.
+type identity struct {
+	digest Digest
+	only   *Content
+}
+
+func (c *Content) identity() identity {
+	if c.Digest != 0 {
+		return identity{digest: c.Digest}
+	}
+	return identity{only: c}
 }
 
 // Want is one resource that a sidecar must come to hold.

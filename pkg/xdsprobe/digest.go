@@ -2,26 +2,26 @@ package xdsprobe
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// digest is a hash of what a valid message says, whatever the order of its maps'
-// entries: that is no part of it, and istiod as it is released writes them in
-// another order each time (vtprotobuf). Envoy compares resources by such a hash and
-// leaves one as it is that says the same (source/common/protobuf/deterministic_hash.cc).
+// digest is a hash of a valid message, whatever the order of its maps' entries:
+// that is no part of it, and istiod as it is released writes them in another order
+// each time (vtprotobuf). Envoy compares resources by such a hash and leaves an
+// equal one as it is (source/common/protobuf/deterministic_hash.cc). The digest is
+// the same in every process: the hash is XXH64 without a seed.
 // Of what an Any holds, what is of no known type is hashed as it stands. The keys of a
 // map are taken to differ, as they do in whatever was marshalled from a map.
-func (s *shape) digest(seed maphash.Seed, b []byte) uint64 {
+func (s *shape) digest(b []byte) uint64 {
 	switch {
 	case s == nil || !s.mapped:
-		return maphash.Bytes(seed, b)
+		return xxhash.Sum64(b)
 	case s.any:
-		return digestAny(seed, b)
+		return digestAny(b)
 	}
-	var d digester
-	d.hash.SetSeed(seed)
+	d := newDigester()
 	var (
 		entries protowire.Number // of the map that is being read, 0 = none
 		total   uint64           // of its entries so far
@@ -42,7 +42,7 @@ func (s *shape) digest(seed maphash.Seed, b []byte) uint64 {
 		}
 		_, _ = d.hash.Write(b[from:begin])
 		from = at
-		sum := f.nested.digest(seed, m.bytes)
+		sum := f.nested.digest(m.bytes)
 		if !f.isMap {
 			d.put(uint64(m.number))
 			d.put(sum)
@@ -62,26 +62,30 @@ func (s *shape) digest(seed maphash.Seed, b []byte) uint64 {
 }
 
 // digestAny is digest for a google.protobuf.Any, whose content may be invalid.
-func digestAny(seed maphash.Seed, b []byte) uint64 {
+func digestAny(b []byte) uint64 {
 	var a packed
 	if a.merge(b) != nil {
-		return maphash.Bytes(seed, b)
+		return xxhash.Sum64(b)
 	}
 	content := known().packed[string(a.typeURL)]
 	if content == nil || !content.valid(a.value) {
-		return maphash.Bytes(seed, b)
+		return xxhash.Sum64(b)
 	}
-	var d digester
-	d.hash.SetSeed(seed)
+	d := newDigester()
 	_, _ = d.hash.Write(a.typeURL)
-	d.put(content.digest(seed, a.value))
+	d.put(content.digest(a.value))
 	return d.hash.Sum64()
 }
 
 // digester is a hash that takes numbers.
 type digester struct {
-	hash   maphash.Hash
+	hash   xxhash.Digest
 	number [8]byte
+}
+
+func newDigester() (d digester) {
+	d.hash.Reset()
+	return d
 }
 
 func (d *digester) put(n uint64) {

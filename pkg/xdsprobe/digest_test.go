@@ -2,7 +2,6 @@ package xdsprobe
 
 import (
 	"fmt"
-	"hash/maphash"
 	"runtime"
 	"testing"
 
@@ -112,18 +111,17 @@ func spellings(t testing.TB, with func(testing.TB, string) proto.Message, last s
 }
 
 func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
-	seed := maphash.MakeSeed()
 	for name, test := range withMaps {
 		t.Run(name, func(t *testing.T) {
 			sums := map[uint64]int{}
 			for _, b := range spellings(t, test.with, "p") {
-				sums[digest(test.kind, seed, b)]++
+				sums[digest(test.kind, b)]++
 			}
 			if len(sums) != 1 {
 				t.Errorf("spellings of one resource have %d digests", len(sums))
 			}
 			for _, b := range spellings(t, test.with, "q") {
-				if sums[digest(test.kind, seed, b)] != 0 {
+				if sums[digest(test.kind, b)] != 0 {
 					t.Fatal("another resource has the same digest")
 				}
 			}
@@ -178,8 +176,8 @@ func TestStoreKnowsNotAllSpellings(t *testing.T) {
 	all := spellings(t, func(testing.TB, string) proto.Message {
 		return &clusterv3.Cluster{Name: "a", Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": deep(2)}}}
 	}, "")
-	if len(all) <= maxSpellings {
-		t.Fatalf("%d spellings: want more than %d", len(all), maxSpellings)
+	if len(all) <= maxEncodings {
+		t.Fatalf("%d spellings: want more than %d", len(all), maxEncodings)
 	}
 	store := NewStore()
 	var held *Resource // or it would be garbage
@@ -191,13 +189,13 @@ func TestStoreKnowsNotAllSpellings(t *testing.T) {
 		held = r
 	}
 	known := 0
-	for i := range store.spelled {
-		store.spelled[i].mu.RLock()
-		known += len(store.spelled[i].resources)
-		store.spelled[i].mu.RUnlock()
+	for i := range store.byBytes {
+		store.byBytes[i].mu.RLock()
+		known += len(store.byBytes[i].resources)
+		store.byBytes[i].mu.RUnlock()
 	}
-	if store.Len() != 1 || known != maxSpellings {
-		t.Errorf("%d resources of %d spellings: want 1 of %d", store.Len(), known, maxSpellings)
+	if store.Len() != 1 || known != maxEncodings {
+		t.Errorf("%d resources of %d spellings: want 1 of %d", store.Len(), known, maxEncodings)
 	}
 	runtime.KeepAlive(held)
 }
@@ -209,15 +207,14 @@ func FuzzDigest(f *testing.F) {
 			f.Add(marshal(f, test.with(f, "p")))
 		}
 	}
-	seed := maphash.MakeSeed()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c clusterv3.Cluster
 		if proto.Unmarshal(b, &c) != nil {
 			return
 		}
-		digest(convergence.CDS, seed, b) // whatever its order of fields
+		digest(convergence.CDS, b) // whatever its order of fields
 		one, again := marshal(t, &c), marshal(t, proto.Clone(&c))
-		if digest(convergence.CDS, seed, one) != digest(convergence.CDS, seed, again) {
+		if digest(convergence.CDS, one) != digest(convergence.CDS, again) {
 			t.Errorf("%x and %x have different digests", one, again)
 		}
 	})
@@ -226,7 +223,6 @@ func FuzzDigest(f *testing.F) {
 // BenchmarkUnseen is what a resource costs whose bytes nobody has sent before,
 // beside unmarshalling it.
 func BenchmarkUnseen(b *testing.B) {
-	seed := maphash.MakeSeed()
 	endpoints := &endpointv3.ClusterLoadAssignment{ClusterName: "a", Endpoints: []*endpointv3.LocalityLbEndpoints{{}}}
 	for range 100 {
 		endpoints.Endpoints[0].LbEndpoints = append(endpoints.Endpoints[0].LbEndpoints, &endpointv3.LbEndpoint{
@@ -244,7 +240,7 @@ func BenchmarkUnseen(b *testing.B) {
 		value := marshal(b, test.m)
 		for how, do := range map[string]func(){
 			"scan":      func() { _, _ = scan(test.kind, value) },
-			"digest":    func() { digest(test.kind, seed, value) },
+			"digest":    func() { digest(test.kind, value) },
 			"unmarshal": func() { _ = proto.Unmarshal(value, test.into()) },
 		} {
 			b.Run(fmt.Sprintf("%s/%s", name, how), func(b *testing.B) {

@@ -22,10 +22,10 @@ const shards = 64
 // sidecars hold it, the counters, and the roots they trust. A resource that no
 // sidecar holds any more is garbage like any other.
 type Store struct {
-	seed     maphash.Seed
+	seed     maphash.Seed // of the hashes of bytes, which are this process's alone
 	counters Counters
-	spelled  [shards]shard // by a hash of their bytes, which is quick
-	said     [shards]shard // by their digest: those that say the same are one
+	byBytes  [shards]shard // by a hash of their bytes, which is fast
+	byDigest [shards]shard // by their digest: equal resources are one
 
 	mu    sync.Mutex
 	trust map[trustKey]*trust
@@ -36,26 +36,26 @@ type shard struct {
 	resources map[resourceKey]weak.Pointer[Resource]
 }
 
-// maxSpellings is how many spellings of a resource are known by their bytes; any
-// more are digested each time they come.
-const maxSpellings = 64
+// maxEncodings is how many encodings of a resource are known by their bytes; any
+// more are digested each time they are received.
+const maxEncodings = 64
 
-// resourceKey tells resources apart. sum is a 64-bit hash: that two different
+// resourceKey identifies a resource. sum is a 64-bit hash: that two different
 // contents of one type, name, version and length are taken for the same has a
 // probability of 2^-64 for each pair.
 type resourceKey struct {
 	kind          convergence.Type
 	size          int
 	sum           uint64
-	name, version string // as the response says; "" where it doesn't
+	name, version string // as in the response; "" where it has none
 }
 
 // NewStore returns a Store for a new fleet.
 func NewStore() *Store {
 	s := &Store{seed: maphash.MakeSeed(), trust: make(map[trustKey]*trust)}
 	for i := range shards {
-		s.spelled[i].resources = make(map[resourceKey]weak.Pointer[Resource])
-		s.said[i].resources = make(map[resourceKey]weak.Pointer[Resource])
+		s.byBytes[i].resources = make(map[resourceKey]weak.Pointer[Resource])
+		s.byDigest[i].resources = make(map[resourceKey]weak.Pointer[Resource])
 	}
 	return s
 }
@@ -67,10 +67,10 @@ func (s *Store) Counters() *Counters { return &s.counters }
 // until a moment ago.
 func (s *Store) Len() int {
 	n := 0
-	for i := range s.said {
-		s.said[i].mu.RLock()
-		n += len(s.said[i].resources)
-		s.said[i].mu.RUnlock()
+	for i := range s.byDigest {
+		s.byDigest[i].mu.RLock()
+		n += len(s.byDigest[i].resources)
+		s.byDigest[i].mu.RUnlock()
 	}
 	return n
 }
@@ -82,7 +82,7 @@ type Resource struct {
 
 	version    string
 	sum        uint64        // its digest
-	spellings  atomic.Int32  // that are known
+	encodings  atomic.Int32  // that are known
 	assignment string        // see scanned
 	timeout    time.Duration // see scanned
 	secured    bool          // see scanned
@@ -90,7 +90,8 @@ type Resource struct {
 	extensions []string      // sorted
 }
 
-// equal reports whether two resources of one key say the same.
+// equal reports whether two resources of one key are the same but for their
+// versions.
 func (r *Resource) equal(o *Resource) bool {
 	return r == o || r.sum == o.sum && r.Size == o.Size
 }
@@ -100,54 +101,58 @@ func (r *Resource) equal(o *Resource) bool {
 func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 	value := b.resource.value
 	sum := maphash.Bytes(s.seed, value)
-	spelled := &s.spelled[sum%shards]
+	bytes := &s.byBytes[sum%shards]
 	// The conversions to string in this expression do not allocate.
-	spelled.mu.RLock()
-	r := spelled.resources[resourceKey{t, len(value), sum, string(b.name), string(b.version)}].Value()
-	spelled.mu.RUnlock()
+	bytes.mu.RLock()
+	r := bytes.resources[resourceKey{t, len(value), sum, string(b.name), string(b.version)}].Value()
+	bytes.mu.RUnlock()
 	if r != nil {
 		return r, nil
 	}
 
-	says, err := scan(t, value)
+	found, err := scan(t, value)
 	if err != nil {
 		return nil, err
 	}
 	key := resourceKey{t, len(value), sum, string(b.name), string(b.version)}
 	same := key
-	same.sum = digest(t, s.seed, value)
+	same.sum = digest(t, value)
 	name := key.name
 	if name == "" {
-		name = says.name
+		name = found.name
 	}
 	if name == "" {
 		return nil, errors.New("a resource without a name")
+	}
+	content := marked(found.content, value)
+	if content != nil {
+		content.Digest = convergence.Digest(same.sum)
 	}
 	r = &Resource{
 		Resource: proxy.Resource{
 			Key:     convergence.Key{Type: t, Name: name},
 			Size:    len(value),
-			Content: marked(says.content, value),
+			Content: content,
 		},
 		version:    key.version,
 		sum:        same.sum,
-		assignment: says.assignment,
-		timeout:    says.timeout,
-		secured:    says.secured,
-		routes:     says.routes,
-		extensions: says.extensions,
+		assignment: found.assignment,
+		timeout:    found.timeout,
+		secured:    found.secured,
+		routes:     found.routes,
+		extensions: found.extensions,
 	}
-	r = s.said[same.sum%shards].add(same, r)
-	if r.spellings.Load() < maxSpellings {
-		r.spellings.Add(1)
-		r = spelled.add(key, r)
+	r = s.byDigest[same.sum%shards].add(same, r)
+	if r.encodings.Load() < maxEncodings {
+		r.encodings.Add(1)
+		r = bytes.add(key, r)
 	}
 	return r, nil
 }
 
 // digest is the digest of a resource of a type, which scan has found valid.
-func digest(t convergence.Type, seed maphash.Seed, value []byte) uint64 {
-	return known().resources[t].digest(seed, value)
+func digest(t convergence.Type, value []byte) uint64 {
+	return known().resources[t].digest(value)
 }
 
 // add enters r, unless an equal one is there, which it returns then.
@@ -171,7 +176,7 @@ func (sh *shard) forget(key resourceKey) {
 	}
 }
 
-// trust is whom sidecars believe.
+// trust is what sidecars verify their server with.
 type trust struct {
 	roots *x509.CertPool
 	tls   *tls.Config
