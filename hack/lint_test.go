@@ -87,6 +87,7 @@ func TestLint(t *testing.T) {
 		{"imports point down", importsPointDown},
 		{"vendor types stay home", vendorTypesStayHome},
 		{"forbidden calls", forbiddenCalls},
+		{"drivers alone have names", driversAloneHaveNames},
 		{"packages are documented", packageDocs},
 		{"exported names are documented", exportedDocs},
 		{"package names are the field's", packageNames},

@@ -66,6 +66,25 @@ import _ "scaler.mesh/scaler/pkg/rollout"
 -- pkg/else/a.go --
 package other
 `, []string{"pkg/stats/a.go:2: pkg/stats imports pkg/report, which is above it", "pkg/stats/a.go:3: pkg/stats imports pkg/topology, which is on the same floor", "pkg/else: "}},
+		{"a control plane's name", driversAloneHaveNames, `-- pkg/rollout/a.go --
+package rollout
+import "scaler.mesh/scaler/pkg/controlplane/istio"
+import "scaler.mesh/scaler/pkg/stats"
+var a = map[string]int{"istiod": 1, "istiod ": 2}
+func f(s string) bool {
+	switch s {
+	case istio.Name:
+	case stats.Name:
+	}
+	return istio.Name != s
+}
+-- pkg/controlplane/istio/a.go --
+package istio
+const Name = "istiod"
+-- pkg/rollout/a_test.go --
+package rollout
+const name = "istiod"
+`, []string{"pkg/rollout/a.go:4: ", "pkg/rollout/a.go:7: compares", "pkg/rollout/a.go:10: compares"}},
 		{"vendors", vendorTypesStayHome, `-- pkg/report/a.go --
 package report
 import _ "scaler.mesh/scaler/kwok"

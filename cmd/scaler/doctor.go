@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
@@ -42,12 +43,11 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if out == "" {
 				return usagef(`parsing --out "": want a folder`)
 			}
-			controlPlane := rollout.DefaultRolloutSpec().ControlPlane
-			req, err := rollout.Requirements(cmd.Context(), o, controlPlane, pods, out)
+			req, err := rollout.Requirements(cmd.Context(), o, drivers.Default(), pods, out)
 			if err != nil {
 				return err
 			}
-			if req.SidecarPrograms, err = rollout.SidecarPrograms(cmd.Context(), o, controlPlane); err != nil {
+			if req.SidecarPrograms, err = rollout.SidecarPrograms(cmd.Context(), o, drivers.Default()); err != nil {
 				return err
 			}
 			req.RealSidecars = real

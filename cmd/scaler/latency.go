@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
@@ -72,7 +74,7 @@ tested. docs/definitions.md says what each figure means.`,
 	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "rounds that it is divided into, in which the variants take turns")
 	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "time before each round whose requests do not count")
 	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "repeats of everything, for intervals")
-	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: istiod or reference")
+	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(drivers.All()))
 	addComponentFlags(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
@@ -82,7 +84,7 @@ tested. docs/definitions.md says what each figure means.`,
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
 		"topology":      {rollout.PairTopology, rollout.StarTopology, rollout.ChainTopology},
 		"variants":      {rollout.VariantNone, rollout.VariantPermissive, rollout.VariantStrict},
-		"control-plane": {"istiod", "reference"},
+		"control-plane": controlplane.Names(drivers.All()),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/capacity"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
@@ -24,8 +24,19 @@ type planOptions struct {
 	output   string
 }
 
+// knownLimits are the limits of control planes as they come, by name.
+func knownLimits() map[string]*record.Limits {
+	known := map[string]*record.Limits{}
+	for _, d := range drivers.All() {
+		if d.Limits != nil {
+			known[d.Name] = d.Limits(nil)
+		}
+	}
+	return known
+}
+
 func newPlanCommand(s streams) *cobra.Command {
-	o := planOptions{Options: capacity.Options{Known: map[string]*record.Limits{"istiod": istio.Limits(nil)}}}
+	o := planOptions{Options: capacity.Options{Known: knownLimits()}}
 	cmd := &cobra.Command{
 		Use:   "plan DIR... --pods N",
 		Short: "Forecast what a larger mesh needs, from the records of smaller ones",

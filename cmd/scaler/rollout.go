@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
@@ -71,7 +71,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.StringVar(&spec.Own.MTLS, "mtls", "", "knob, over the mode's: permissive or strict, whether plaintext is refused")
 	f.StringVar(&spec.Own.Scope, "scope", "", "knob, over the mode's: all or declared, what each sidecar is configured for")
 	f.StringVar(&spec.Own.Authz, "authz", "", "knob, over the mode's: none or declared, which calls are allowed")
-	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: istiod or reference")
+	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: "+controlplane.Choices(drivers.All()))
 	f.StringVar(&spec.XDS, "xds", spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
 	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane up, no mesh")
 	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady, part of no figure")
@@ -88,7 +88,7 @@ The first run builds the programs it needs, which takes a while; see
 	addEnvoyFlag(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
-		"mode":     append(slices.Sorted(maps.Keys(controlplane.Modes)), bothModes),
+		"mode":     append(drivers.Default().ModeNames(), bothModes),
 		"mtls":     {"permissive", "strict"},
 		"scope":    {"all", "declared"},
 		"authz":    {"none", "declared"},

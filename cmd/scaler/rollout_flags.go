@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -76,10 +75,14 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	spec := &o.ladder.Spec
 	o.ladder.Pods = o.sizes
 	o.ladder.Modes = []string{o.texts.mode}
+	driver, err := spec.Driver()
+	if err != nil {
+		return usagef("%w", err)
+	}
 	if o.texts.mode == bothModes {
-		o.ladder.Modes = []string{"permissive", "strict"}
-	} else if _, known := controlplane.Modes[o.texts.mode]; !known {
-		return usagef("parsing --mode %q: want permissive, strict or both", o.texts.mode)
+		o.ladder.Modes = driver.ModeNames()
+	} else if _, known := driver.Mode(o.texts.mode); !known {
+		return usagef("parsing --mode %q: want %s or both", o.texts.mode, strings.Join(driver.ModeNames(), ", "))
 	}
 	for _, flag := range []string{"repeats", "control-plane-cpus"} {
 		if given := f.Lookup(flag); given.Changed && given.Value.String() == "0" {

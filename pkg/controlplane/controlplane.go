@@ -20,25 +20,32 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// ControlPlane is a running control plane of one kind.
-type ControlPlane interface {
-	Server
-	Mesh
-	Identities
-	Probes
-	RealProxies
+// ControlPlane is a running control plane: its parts. A part that is nil is one
+// that it does not have; whoever needs it checks, and says what is not supported.
+type ControlPlane struct {
+	Server        Server        // never nil
+	Program       Program       // nil: it does not run here
+	Mesh          Mesh          // never nil
+	Identities    Identities    // never nil
+	Probes        Probes        // nil: no change of it can be followed by a marker
+	RealProxies   RealProxies   // nil: it has no real sidecars
+	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
 }
 
-// Server is a control plane as a program that runs here.
+// Server is what serves the mesh.
 type Server interface {
-	// Process is the program that runs now, or ran last.
-	Process() *process.Process
-	// Restart starts it again after it ended, on the same addresses.
-	Restart(ctx context.Context) error
 	// Describe says which program it is and how it is set.
 	Describe() Description
 	// Metrics says where its own metrics are and what they mean.
 	Metrics() Metrics
+}
+
+// Program is a control plane as a program that runs here.
+type Program interface {
+	// Process is the program that runs now, or ran last.
+	Process() *process.Process
+	// Restart starts it again after it ended, on the same addresses.
+	Restart(ctx context.Context) error
 }
 
 // Mesh is what a mesh's objects and configuration are to a control plane.
@@ -114,7 +121,7 @@ type Description struct {
 
 // Metrics are a control plane's own.
 type Metrics struct {
-	URL   string   // where they are scraped
+	URL   string   // where they are scraped; "" = it has none
 	Phase []Metric // evaluated over each phase
 	// Push names those of Phase whose sum is the mean time from when it learns of
 	// a change until it has sent it, in seconds; none = it does not say.

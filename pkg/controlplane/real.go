@@ -10,13 +10,17 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// RealProxies are what a real proxy, as processes of this host, needs of a
-// control plane. There are two kinds of workload that it may stand beside: a pod
-// of the mesh, whose proxy it then is, or a workload of this host that is no pod.
+// RealProxies are what the real proxies of pods, as processes of this host, need
+// of a control plane.
 type RealProxies interface {
-	// PodProxy is how the proxy of a pod runs that has its IP. It says and is
-	// sent what it would in that pod. Its token is Identities.Token's.
+	// PodProxy is how the proxy of a pod runs that has its IP. It sends and receives
+	// what it would in that pod. Its token is Identities.Token's.
 	PodProxy(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
+}
+
+// HostWorkloads are workloads of this host that are no pods, each with a real
+// proxy.
+type HostWorkloads interface {
 	// HostProxy is how the proxy of a workload of this host runs.
 	HostProxy(w HostWorkload, at ProxyPlace) (RealProxy, error)
 	// HostToken requests a token of the workload's service account.

@@ -23,6 +23,7 @@ const (
 	ReasonScrapeGap        Reason = "scrapeGap"        // of Component's metrics [missed, scrapes]
 	ReasonSeriesEnd        Reason = "seriesEnd"        // the time series end too early; Detail: why
 	ReasonNotMeasured      Reason = "notMeasured"      // a figure is absent; Detail: why
+	ReasonNotSupported     Reason = "notSupported"     // a figure is absent because Component cannot give it; Detail: why
 	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
 
 	// Convergence and loss.
@@ -81,6 +82,7 @@ var sentences = map[Reason]string{
 	ReasonScrapeGap:        "{missed} of {scrapes} scrapes of {component} were missed",
 	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",
 	ReasonNotMeasured:      "it could not be measured: {detail}",
+	ReasonNotSupported:     "absent with {component}: {detail}",
 	ReasonUsageUnknown:     "in {phase} {component} is not measured: {detail}",
 
 	ReasonLost:              "{lost} of {all} did not come by the time limit",

@@ -19,7 +19,7 @@ import (
 // when it was started again and serves: what supervises it sees to that.
 func (r *rolloutRun) endControlPlane(ctx context.Context, ask bool) error {
 	r.asked.Store(true)
-	if p := r.adapter.Process(); !ask {
+	if p := r.adapter.Program.Process(); !ask {
 		p.Kill()
 	} else if err := p.Stop(ctx); err != nil {
 		return err

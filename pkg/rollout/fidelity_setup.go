@@ -59,7 +59,7 @@ func mostConnected(mesh topology.Mesh) int {
 func (r *fidelityRun) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
 	programs.Progress = r.say
-	r.programs, err = component.Paths(ctx, programs, append(rolloutPrograms("istiod"), realPrograms("istiod")...)...)
+	r.programs, err = component.Paths(ctx, programs, append(rolloutPrograms(istio.Driver()), istio.Driver().SidecarPrograms...)...)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (r *fidelityRun) startSimulated(ctx context.Context) (*behind, error) {
 			identity.Metadata["INSTANCE_IPS"] = strings.TrimSuffix(pod.Status.PodIP+","+others, ",")
 		}
 	}
-	s := xdsprobe.New(probeConfig(identity, xdsprobe.Delta, tokensOf(r.istiod, pod), authority, r.keys), xdsprobe.NewStore(), r)
+	s := xdsprobe.New(probeConfig(identity, xdsprobe.Delta, tokensOf(r.istiod.Parts(), pod), authority, r.keys), xdsprobe.NewStore(), r)
 	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -88,7 +88,7 @@ func (r *fidelityRun) startReal(ctx context.Context) (*behind, error) {
 	}
 	r.nodes[realSide] = identity.NodeID
 	place := realPlace{
-		adapter: r.istiod, programs: r.programs, group: r.group,
+		adapter: r.istiod.Parts(), programs: r.programs, group: r.group,
 		// Where `scaler cleanup` looks: there are tokens in it.
 		dir: filepath.Join(r.group.Dir(), "sidecars"), logs: r.logDir(), discovery: r.tap.Address(), concurrency: 1,
 	}

@@ -27,7 +27,7 @@ import (
 // kwok/ then make the pod Ready.
 type fleet struct {
 	// fixed after newFleet
-	adapter   controlplane.ControlPlane
+	adapter   *controlplane.ControlPlane
 	client    kubernetes.Interface
 	variant   xdsprobe.Variant
 	keys      *keyPool
@@ -111,7 +111,7 @@ func (r *rolloutRun) newFleet() *fleet {
 	}
 	f.tracker.Delivered = f.delivered
 	for i, s := range r.mesh.Services {
-		f.scopes[s.Name] = f.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
+		f.scopes[s.Name] = f.tracker.Scope(r.adapter.Mesh.Wants(r.mesh, r.spec.Knobs(), i))
 		f.wanted += s.Pods
 		f.healthy += s.Pods * len(s.Ports)
 	}
@@ -290,7 +290,7 @@ func (f *fleet) onEndpoints(ev observe.EndpointsEvent) {
 	for port, listed := range ev.Ports {
 		endpoints := convergence.Endpoints{}
 		for _, e := range listed {
-			health, ok := f.adapter.EndpointHealth(e.Ready, e.Serving, e.Terminating)
+			health, ok := f.adapter.Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating)
 			if ok {
 				endpoints[e.Addr] = health
 			}

@@ -100,7 +100,7 @@ func (r *rolloutRun) newRealFleet() *realFleet {
 		warn:      r.warn,
 	}
 	for i, s := range r.mesh.Services {
-		real.scopes[s.Name] = real.tracker.Scope(r.adapter.Wants(r.mesh, r.spec.Knobs(), i))
+		real.scopes[s.Name] = real.tracker.Scope(r.adapter.Mesh.Wants(r.mesh, r.spec.Knobs(), i))
 	}
 	return real
 }

@@ -24,7 +24,7 @@ const collections = 2
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
 func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
-	url := r.adapter.Metrics().CollectURL
+	url := r.adapter.Server.Metrics().CollectURL
 	if url == "" {
 		return nil, nil
 	}

@@ -60,7 +60,7 @@ func (f *fleet) holdings() holdings {
 func (r *rolloutRun) compareHoldings() {
 	expected := map[string]map[convergence.Key]bool{} // by service
 	for i, s := range r.mesh.Services {
-		keys := r.adapter.Holds(r.mesh, r.spec.Knobs(), i)
+		keys := r.adapter.Mesh.Holds(r.mesh, r.spec.Knobs(), i)
 		if keys == nil {
 			return
 		}

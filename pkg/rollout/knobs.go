@@ -9,7 +9,9 @@ import (
 // Knobs are the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
 func (s RolloutSpec) Knobs() controlplane.Knobs {
-	knobs := controlplane.Modes[s.Mode]
+	driver, _ := s.Driver() // Validate reports one that there is not
+	mode, _ := driver.Mode(s.Mode)
+	knobs := mode.Knobs
 	for _, one := range []struct {
 		knob *string
 		own  string

@@ -19,7 +19,7 @@ import (
 type Ladder struct {
 	Spec    RolloutSpec // what the runs have in common; its pods and mode do not count
 	Pods    []int       // sizes, each once
-	Modes   []string    // names of controlplane.Modes, each once
+	Modes   []string    // names of the control plane's modes, each once
 	Repeats int         // runs of each size and mode; 0 means 1
 }
 

@@ -20,8 +20,6 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
-	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/sidecar"
@@ -69,12 +67,16 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	if !r.spec.withMesh() {
 		return nil, nil
 	}
+	driver, err := r.spec.Driver()
+	if err != nil {
+		return nil, err
+	}
 	m := &latencyMesh{run: r, variants: map[string]*meshVariant{}}
 	r.mesh = m
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
 	logs := r.writer.LogDir()
 	m.place = realPlace{group: r.group, dir: filepath.Join(r.dir, "sidecars"), logs: logs, concurrency: sidecarWorkers, expiry: &expiry{}}
-	m.place.programs, err = component.Paths(ctx, r.spec.Programs, append(rolloutPrograms(r.spec.ControlPlane), realPrograms(r.spec.ControlPlane)...)...)
+	m.place.programs, err = component.Paths(ctx, r.spec.Programs, append(rolloutPrograms(driver), driver.SidecarPrograms...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	if err != nil {
 		return m.stop, err
 	}
-	if m.place.adapter, err = m.startControlPlane(ctx, api.config, logs); err != nil {
+	if m.place.adapter, err = m.startControlPlane(ctx, driver, api.config, logs); err != nil {
 		return m.stop, err
 	}
 	for _, variant := range r.spec.Variants {
@@ -107,22 +109,15 @@ func (r *latencyRun) startMesh(ctx context.Context) (_ undo, err error) {
 	return m.stop, m.makeObjects(ctx, api)
 }
 
-func (m *latencyMesh) startControlPlane(ctx context.Context, config *rest.Config, logs string) (adapter controlplane.ControlPlane, err error) {
-	if m.run.spec.ControlPlane == "istiod" {
-		adapter, err = istio.Start(ctx, istio.Options{
-			Program: m.place.programs[component.Istiod], Kubeconfig: m.cluster.Kubeconfig(), REST: config,
-			Group: m.group, LogDir: logs, Progress: m.run.progress.Say, UpstreamEnvoy: true,
-		})
-	} else {
-		adapter, err = reference.Start(ctx, reference.Options{
-			Version: Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
-			Group: m.group, LogDir: logs, Progress: m.run.progress.Say,
-		})
-	}
+func (m *latencyMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string) (*controlplane.ControlPlane, error) {
+	adapter, err := driver.Start(ctx, controlplane.StartOptions{
+		Programs: m.place.programs, Scaler: Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
+		Group: m.group, LogDir: logs, Progress: m.run.progress.Say, RealSidecars: true,
+	})
 	if err != nil {
 		return nil, err
 	}
-	d := adapter.Describe()
+	d := adapter.Server.Describe()
 	m.run.retries = d.Retries
 	env := &m.run.record.Environment
 	env.Kubernetes, env.Kwok = component.Version(component.KubeAPIServer), component.Version(component.Kwok)
@@ -189,11 +184,11 @@ func (m *latencyMesh) makeObjects(ctx context.Context, api apiServer) error {
 	var objects []*unstructured.Unstructured
 	for _, v := range m.variants {
 		namespaces = append(namespaces, v.client.Namespace)
-		objects = append(objects, m.place.adapter.HostObjects(v.services, v.workloads())...)
+		objects = append(objects, m.place.adapter.HostWorkloads.HostObjects(v.services, v.workloads())...)
 	}
 	applier := &workload.Applier{
 		Client: api.client, Dynamic: api.dynamic, Run: "latency-" + strconv.Itoa(os.Getpid()),
-		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.adapter.NamespaceLabels(), Objects: objects,
+		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.adapter.Mesh.NamespaceLabels(), Objects: objects,
 	}
 	return applier.Surroundings(ctx)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -57,10 +59,12 @@ type LatencySpec struct {
 	Warmup   time.Duration // before each round
 	Repeats  int
 
-	ControlPlane string            // "istiod" or "reference"; of the variants with sidecars
-	Programs     component.Options // where programs are found or built
-	State        string            // folder that holds what a run needs while it lasts
-	Out          string            // folder that the run's folder is made in
+	ControlPlane string // the name of one of Drivers; of the variants with sidecars
+	// Drivers are the control planes that there are; nil = those of package drivers.
+	Drivers  []controlplane.Driver
+	Programs component.Options // where programs are found or built
+	State    string            // folder that holds what a run needs while it lasts
+	Out      string            // folder that the run's folder is made in
 }
 
 // DefaultLatencySpec is `scaler latency` without flags. RPS is what there is
@@ -74,7 +78,7 @@ func DefaultLatencySpec() LatencySpec {
 		HTTP: 1, Keepalive: true, MaxConnections: 1024, Timeout: 10 * time.Second,
 		Topology: PairTopology,
 		Duration: 10 * time.Second, Rounds: 4, Warmup: time.Second, Repeats: 1,
-		ControlPlane: "istiod",
+		ControlPlane: drivers.Default().Name,
 	}
 }
 
@@ -103,16 +107,27 @@ func (s LatencySpec) Validate() error {
 		want        []string
 	}{
 		{"topology", s.Topology, []string{PairTopology, StarTopology, ChainTopology}},
-		{"control-plane", s.ControlPlane, []string{"istiod", "reference"}},
 	} {
 		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
 		}
 	}
+	driver, err := s.Driver()
+	if err != nil {
+		return err
+	}
+	if !driver.HostWorkloads {
+		return fmt.Errorf("parsing --control-plane %q: want one whose mesh workloads of this host can join", s.ControlPlane)
+	}
 	if err := s.validateTopology(); err != nil {
 		return err
 	}
 	return s.validateTimes()
+}
+
+// Driver is the control plane that is asked for. Its error names the flag.
+func (s LatencySpec) Driver() (controlplane.Driver, error) {
+	return findDriver(s.Drivers, s.ControlPlane)
 }
 
 var latencyVariants = []string{VariantNone, VariantPermissive, VariantStrict}

@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 // Room on disk, as measured with all programs built.
@@ -18,17 +19,13 @@ const (
 )
 
 // rolloutPrograms are those that a rollout against a control plane starts.
-func rolloutPrograms(controlPlane string) []string {
-	programs := append(ClusterComponents(), component.Prometheus)
-	if controlPlane == "istiod" {
-		programs = append(programs, component.Istiod)
-	}
-	return programs
+func rolloutPrograms(d controlplane.Driver) []string {
+	return append(append(ClusterComponents(), component.Prometheus), d.Programs...)
 }
 
 // Requirements are what a rollout of so many pods against a control plane,
 // recorded in the folder out, needs of this machine.
-func Requirements(ctx context.Context, programs component.Options, controlPlane string, pods int, out string) (doctor.Requirements, error) {
+func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out string) (doctor.Requirements, error) {
 	all, err := component.List(ctx, programs)
 	if err != nil {
 		return doctor.Requirements{}, err
@@ -38,7 +35,7 @@ func Requirements(ctx context.Context, programs component.Options, controlPlane 
 		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
 	}
 	needed := map[string]bool{}
-	for _, name := range rolloutPrograms(controlPlane) {
+	for _, name := range rolloutPrograms(d) {
 		needed[name] = true
 	}
 	toBuild := 0
@@ -65,9 +62,9 @@ func Requirements(ctx context.Context, programs component.Options, controlPlane 
 }
 
 // SidecarPrograms are the programs of real sidecars of a control plane's mesh.
-func SidecarPrograms(ctx context.Context, programs component.Options, controlPlane string) ([]doctor.Program, error) {
+func SidecarPrograms(ctx context.Context, programs component.Options, d controlplane.Driver) ([]doctor.Program, error) {
 	var all []doctor.Program
-	for _, name := range realPrograms(controlPlane) {
+	for _, name := range d.SidecarPrograms {
 		st, err := component.Find(ctx, programs, name)
 		if err != nil {
 			return nil, err
@@ -105,13 +102,17 @@ func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) er
 		}
 		records += recordBytes(run.Topology.Pods)
 	}
-	req, err := Requirements(ctx, largest.Programs, largest.ControlPlane, largest.Topology.Pods, largest.Out)
+	driver, err := largest.Driver()
+	if err != nil {
+		return err
+	}
+	req, err := Requirements(ctx, largest.Programs, driver, largest.Topology.Pods, largest.Out)
 	if err != nil {
 		return err
 	}
 	req.Dirs[0].Bytes = records
 	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
-		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, largest.ControlPlane); err != nil {
+		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	}
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
-	for _, m := range r.adapter.Metrics().Phase {
+	for _, m := range r.adapter.Server.Metrics().Phase {
 		value, ok, err := r.recorder.Value(ctx, strings.ReplaceAll(m.Expr, "$window", seconds), w.end)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	}
 	*r.record.Own.At(w.name) = own
 	if w.name == record.PhaseProbe {
-		r.record.Latencies.Explained = explainedPush(r.record.Latencies.Push, r.adapter.Metrics().Push, own)
+		r.record.Latencies.Explained = explainedPush(r.record.Latencies.Push, r.adapter.Server.Metrics().Push, own)
 	}
 	for _, job := range r.jobs {
 		missed, total, err := r.recorder.Gaps(ctx, job, w.begin, w.end)
@@ -297,7 +297,7 @@ func (r *rolloutRun) crossCheck(ctx context.Context) error {
 			w, own = each, *slot
 		}
 	}
-	counters := r.adapter.Metrics().Counters
+	counters := r.adapter.Server.Metrics().Counters
 	check := func(figure, about, expr string, at time.Time, ours int64) error {
 		if expr == "" {
 			return nil

@@ -121,8 +121,8 @@ func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
 	plan := workload.Plan(r.mesh, burst)
 	r.applier = &workload.Applier{
 		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
-		NamespaceLabels: r.adapter.NamespaceLabels(),
-		Objects:         r.adapter.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.dynamic,
+		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(),
+		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.dynamic,
 		Scaling: r.fleet.ownerScaled,
 	}
 	r.fleet.bursting.Store(true)

@@ -83,6 +83,10 @@ func (p *prober) probeMembers(ctx context.Context) error {
 // probeObjects changes the control plane's objects. Of each object the creation
 // and the deletion are not counted: they may be heavier than a change.
 func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) (err error) {
+	if p.adapter.Probes == nil {
+		p.warn(record.Warning{About: "latencies.push." + string(kind), Reason: record.ReasonNotSupported, Component: p.controlPlaneName(), Detail: "no change of it carries a marker that can be followed"})
+		return nil
+	}
 	made := map[int]*unstructured.Unstructured{}
 	defer func() {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
@@ -146,7 +150,7 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 // probeObject is a probe's object with a new marker, and whom it concerns.
 func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
 	p.lastMarker = p.marker()
-	object, concerned := p.adapter.Probe(kind, p.mesh, p.spec.Knobs(), service, p.lastMarker)
+	object, concerned := p.adapter.Probes.Probe(kind, p.mesh, p.spec.Knobs(), service, p.lastMarker)
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

@@ -23,18 +23,10 @@ import (
 	"scaler.mesh/scaler/pkg/sidecar"
 )
 
-// realPrograms are those that real sidecars of a control plane's mesh need.
-func realPrograms(controlPlane string) []string {
-	if controlPlane == "istiod" {
-		return []string{component.Envoy, component.PilotAgent}
-	}
-	return []string{component.Envoy}
-}
-
 // realPlace is where real sidecars of one experiment run.
 type realPlace struct {
-	adapter     controlplane.ControlPlane
-	programs    map[string]string // of realPrograms
+	adapter     *controlplane.ControlPlane
+	programs    map[string]string // of Driver.SidecarPrograms
 	group       *process.Group    // that they join
 	dir         string            // takes a folder for each
 	logs        string            // takes a log for each
@@ -82,15 +74,19 @@ func (e *expiry) doubt(about string, end time.Time) *record.Warning {
 // its options. The sidecar does not run yet.
 func (r realPlace) pod(ctx context.Context, pod *corev1.Pod, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, pod.Name, told,
-		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.PodProxy(pod, at) },
-		func(ctx context.Context) (proxy.Token, error) { return r.adapter.Token(ctx, pod) })
+		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+			return r.adapter.RealProxies.PodProxy(pod, at)
+		},
+		func(ctx context.Context) (proxy.Token, error) { return r.adapter.Identities.Token(ctx, pod) })
 }
 
 // host makes the sidecar of a workload of this host, whose objects are there.
 func (r realPlace) host(ctx context.Context, w controlplane.HostWorkload, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, w.Name, told,
-		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) { return r.adapter.HostProxy(w, at) },
-		func(ctx context.Context) (proxy.Token, error) { return r.adapter.HostToken(ctx, w) })
+		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+			return r.adapter.HostWorkloads.HostProxy(w, at)
+		},
+		func(ctx context.Context) (proxy.Token, error) { return r.adapter.HostWorkloads.HostToken(ctx, w) })
 }
 
 func (r realPlace) sidecar(ctx context.Context, name string, told func(*sidecar.Options),
@@ -150,7 +146,7 @@ func (r realPlace) certify(ctx context.Context, real controlplane.RealProxy, tok
 	if err != nil {
 		return err
 	}
-	issuer, err := r.adapter.Issuer(real.Sidecar)
+	issuer, err := r.adapter.Identities.Issuer(real.Sidecar)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,6 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
-	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/sidecar"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -47,10 +45,12 @@ type hostMesh struct {
 // startHostMesh starts one for a spec.
 func startHostMesh(ctx context.Context, name string) *hostMesh {
 	GinkgoHelper()
+	driver, err := findDriver(nil, name)
+	Expect(err).NotTo(HaveOccurred())
 	say := func(msg string) { GinkgoWriter.Println(msg) }
 	programs, err := component.Paths(ctx, component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"), Progress: say,
-	}, append(rolloutPrograms(name), realPrograms(name)...)...)
+	}, append(rolloutPrograms(driver), driver.SidecarPrograms...)...)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	m := &hostMesh{}
@@ -68,17 +68,10 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	Expect(err).NotTo(HaveOccurred())
 	m.dynamic, err = dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-	var adapter controlplane.ControlPlane
-	if name == "istiod" {
-		adapter, err = istio.Start(ctx, istio.Options{
-			Program: programs[component.Istiod], Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: group,
-			LogDir: filepath.Join(dir, "logs"), Progress: say, UpstreamEnvoy: true,
-		})
-	} else {
-		adapter, err = reference.Start(ctx, reference.Options{
-			Version: "test", Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: group, LogDir: filepath.Join(dir, "logs"), Progress: say,
-		})
-	}
+	adapter, err := driver.Start(ctx, controlplane.StartOptions{
+		Programs: programs, Scaler: "test", Kubeconfig: m.cluster.Kubeconfig(), REST: config, Group: group,
+		LogDir: filepath.Join(dir, "logs"), Progress: say, RealSidecars: true,
+	})
 	Expect(err).NotTo(HaveOccurred())
 	m.place = realPlace{
 		adapter: adapter, programs: programs, group: group,
@@ -97,7 +90,7 @@ var resources = map[string]string{
 func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService, workloads []controlplane.HostWorkload) map[string]*sidecar.Sidecar {
 	GinkgoHelper()
 	knobs := controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
-	objects := append(m.place.adapter.Objects(topology.Mesh{}, knobs), m.place.adapter.HostObjects(services, workloads)...)
+	objects := append(m.place.adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.adapter.HostWorkloads.HostObjects(services, workloads)...)
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
 		gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resources[gvk.Kind]}
@@ -141,7 +134,7 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 			}))
 			DeferCleanup(app.Close)
 			m := startHostMesh(ctx, controlPlane)
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.adapter.NamespaceLabels()}}
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.adapter.Mesh.NamespaceLabels()}}
 			_, err := m.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			echo := controlplane.HostService{Namespace: "real", Name: "echo", Host: "echo.real.host", Port: 8080}

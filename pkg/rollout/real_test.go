@@ -18,7 +18,7 @@ import (
 
 // authorityFor issues certificates that end at a time.
 type authorityFor struct {
-	controlplane.ControlPlane
+	controlplane.Identities
 	ends time.Time
 }
 
@@ -43,7 +43,7 @@ func TestCertificatesThatEnd(t *testing.T) {
 		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
-		place.adapter = authorityFor{ends: ends}
+		place.adapter = &controlplane.ControlPlane{Identities: authorityFor{ends: ends}}
 		real := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
 		err := place.certify(t.Context(), real, func(context.Context) (proxy.Token, error) { return proxy.Token{}, nil })
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -61,12 +62,21 @@ func (r *rolloutRun) newRecord() record.Run {
 func (r *rolloutRun) describeControlPlane() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := r.adapter.Describe()
+	d := r.adapter.Server.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
-		Program: digest(r.programs[component.Istiod]),
+		Program: programDigest(r.programs, r.driver),
 	}
+}
+
+// programDigest is that of a control plane's own program; "" of one that is none
+// but scaler.
+func programDigest(programs map[string]string, d controlplane.Driver) string {
+	if len(d.Programs) == 0 {
+		return ""
+	}
+	return digest(programs[d.Programs[0]])
 }
 
 // texts are things as they print.

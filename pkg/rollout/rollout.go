@@ -15,8 +15,6 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
-	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -32,6 +30,7 @@ const sampleInterval = time.Second
 type rolloutRun struct {
 	// fixed at the start
 	spec     RolloutSpec
+	driver   controlplane.Driver
 	progress Progress
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason
@@ -47,7 +46,7 @@ type rolloutRun struct {
 	given    []int // processors of the control plane alone; nil = there are none
 	others   []int // those that everything else keeps to; nil = all
 	placing  controlplane.Placing
-	adapter  controlplane.ControlPlane
+	adapter  *controlplane.ControlPlane
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
 	recorder *recorder.Recorder
@@ -85,10 +84,15 @@ type rolloutRun struct {
 // The error is ErrUnconverged when a time limit passed first, and wraps
 // context.Canceled when ctx ended the run.
 func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progress Progress) (record.Run, error) {
+	driver, err := spec.Driver()
+	if err != nil {
+		return record.Run{}, err
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	r := &rolloutRun{
 		spec:      spec,
+		driver:    driver,
 		progress:  progress,
 		mesh:      topology.Build(spec.Topology),
 		fail:      fail,
@@ -98,7 +102,6 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		probeLag:  stats.NewHistogram(),
 	}
 	r.record = r.newRecord()
-	var err error
 	if r.writer, err = folder.Create(spec.Name()); err != nil {
 		return r.record, err
 	}
@@ -133,9 +136,9 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
 	programs.Progress = r.progress.say
-	names := rolloutPrograms(r.spec.ControlPlane)
+	names := rolloutPrograms(r.driver)
 	if r.spec.RealSidecars > 0 {
-		names = append(names, realPrograms(r.spec.ControlPlane)...)
+		names = append(names, r.driver.SidecarPrograms...)
 		if r.envoy, err = component.Find(ctx, programs, component.Envoy); err != nil {
 			return err
 		}
@@ -186,43 +189,23 @@ func (r *rolloutRun) startCluster(ctx context.Context) (_ undo, err error) {
 
 func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Context) error, error) {
 	r.placing = r.place()
-	adapter, err := r.newControlPlane(ctx)
+	adapter, err := r.driver.Start(ctx, controlplane.StartOptions{
+		Programs:     r.programs,
+		Scaler:       Version(),
+		Kubeconfig:   r.cluster.Kubeconfig(),
+		REST:         r.config,
+		Group:        r.group,
+		LogDir:       r.writer.LogDir(),
+		Progress:     r.progress.Say,
+		Placing:      r.placing,
+		RealSidecars: r.spec.RealSidecars > 0,
+	})
 	if err != nil {
 		return nil, err // what it started is in the run's group
 	}
 	r.adapter = adapter
 	r.describeControlPlane()
 	return nil, nil
-}
-
-// newControlPlane starts the control plane that was asked for.
-func (r *rolloutRun) newControlPlane(ctx context.Context) (controlplane.ControlPlane, error) {
-	switch r.spec.ControlPlane {
-	case "istiod":
-		return istio.Start(ctx, istio.Options{
-			Program:    r.programs[component.Istiod],
-			Kubeconfig: r.cluster.Kubeconfig(),
-			REST:       r.config,
-			Group:      r.group,
-			LogDir:     r.writer.LogDir(),
-			Progress:   r.progress.Say,
-			Placing:    r.placing,
-
-			UpstreamEnvoy: r.spec.RealSidecars > 0,
-		})
-	case reference.Name:
-		return reference.Start(ctx, reference.Options{
-			Version:    Version(),
-			Kubeconfig: r.cluster.Kubeconfig(),
-			REST:       r.config,
-			Group:      r.group,
-			LogDir:     r.writer.LogDir(),
-			Progress:   r.progress.Say,
-			Placing:    r.placing,
-		})
-	default:
-		return nil, fmt.Errorf("no control plane %q", r.spec.ControlPlane)
-	}
 }
 
 // runLabel is the value of the run label on everything the run makes in its

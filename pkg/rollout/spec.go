@@ -7,13 +7,12 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -25,9 +24,9 @@ type RolloutSpec struct {
 	Topology topology.Spec
 
 	Burst        string             // "all"
-	Mode         string             // a name of controlplane.Modes
+	Mode         string             // one of the control plane's modes
 	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
-	ControlPlane string             // "istiod" or "reference"
+	ControlPlane string             // the name of one of Drivers
 	XDS          string             // "delta" or "sotw"
 
 	Baseline        time.Duration // the control plane is up, no mesh
@@ -55,6 +54,9 @@ type RolloutSpec struct {
 
 	Repeat int // which of several like runs this is, from 1; 0 = there is one
 
+	// Drivers are the control planes that there are; nil = those of package drivers.
+	Drivers []controlplane.Driver
+
 	Out      string            // folder that takes the record as a sub-folder
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built
@@ -67,7 +69,7 @@ func DefaultRolloutSpec() RolloutSpec {
 		Topology:        topology.Spec{Pods: 200, Shape: topology.Layers, FanOut: 3, Seed: 1},
 		Burst:           "all",
 		Mode:            "permissive",
-		ControlPlane:    "istiod",
+		ControlPlane:    drivers.Default().Name,
 		XDS:             "delta",
 		Baseline:        10 * time.Second,
 		Settle:          10 * time.Second,
@@ -97,12 +99,15 @@ func (s RolloutSpec) Validate() error {
 		return fmt.Errorf("parsing --burst %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
 			s.Burst, s.ConvergeTimeout, s.Topology.Pods, time.Duration(bursts)*burst.Interval)
 	}
+	driver, err := s.Driver()
+	if err != nil {
+		return err
+	}
 	for _, choice := range []struct {
 		flag, value string
 		want        []string
 	}{
-		{"mode", s.Mode, slices.Sorted(maps.Keys(controlplane.Modes))},
-		{"control-plane", s.ControlPlane, []string{"istiod", "reference"}},
+		{"mode", s.Mode, driver.ModeNames()},
 		{"xds", s.XDS, []string{"delta", "sotw"}},
 	} {
 		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
@@ -117,6 +122,9 @@ func (s RolloutSpec) Validate() error {
 	}
 	if s.RealSidecars < 0 || s.RealSidecars > s.Topology.Pods {
 		return fmt.Errorf("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", s.RealSidecars, s.Topology.Pods)
+	}
+	if s.RealSidecars > 0 && driver.SidecarPrograms == nil {
+		return fmt.Errorf("parsing --real-sidecars %d: want none with --control-plane %s, which has no real sidecars", s.RealSidecars, s.ControlPlane)
 	}
 	if s.RealSidecars > 0 && s.XDS != "delta" {
 		return fmt.Errorf("parsing --xds %q: want delta with --real-sidecars, as real ones speak it", s.XDS)
@@ -159,6 +167,23 @@ const (
 
 // maxProbes is more changes than anyone waits for.
 const maxProbes = 100_000
+
+// Driver is the control plane that is asked for. Its error names the flag.
+func (s RolloutSpec) Driver() (controlplane.Driver, error) {
+	return findDriver(s.Drivers, s.ControlPlane)
+}
+
+// findDriver looks for a control plane among all; nil = those of package drivers.
+func findDriver(all []controlplane.Driver, name string) (controlplane.Driver, error) {
+	if all == nil {
+		all = drivers.All()
+	}
+	driver, ok := controlplane.Find(all, name)
+	if !ok {
+		return driver, fmt.Errorf("parsing --control-plane %q: want %s", name, controlplane.Choices(all))
+	}
+	return driver, nil
+}
 
 func oneOf(flag, value string, want []string) error {
 	for _, w := range want {

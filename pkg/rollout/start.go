@@ -16,13 +16,13 @@ import (
 
 // start starts the sidecar of a pod. The caller holds mu.
 func (f *fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
-	identity, err := f.adapter.Sidecar(object)
+	identity, err := f.adapter.Identities.Sidecar(object)
 	if err != nil {
 		f.fail(fmt.Errorf("simulating a sidecar: %w", err))
 		return
 	}
 	identity.CertificateLifetime = f.lifetime
-	authority, err := f.adapter.Issuer(identity)
+	authority, err := f.adapter.Identities.Issuer(identity)
 	if err != nil {
 		f.fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
 		return
@@ -66,13 +66,13 @@ func probeConfig(s controlplane.Sidecar, variant xdsprobe.Variant, tokens proxy.
 
 // tokens requests the tokens of one pod.
 type tokens struct {
-	adapter controlplane.ControlPlane
+	adapter *controlplane.ControlPlane
 	pod     *corev1.Pod
 }
 
 // tokensOf keeps of the pod only what a token is requested for: thousands are
 // simulated, and an injected pod is large.
-func tokensOf(adapter controlplane.ControlPlane, pod *corev1.Pod) tokens {
+func tokensOf(adapter *controlplane.ControlPlane, pod *corev1.Pod) tokens {
 	return tokens{adapter, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName},
@@ -80,7 +80,7 @@ func tokensOf(adapter controlplane.ControlPlane, pod *corev1.Pod) tokens {
 }
 
 func (t tokens) Token(ctx context.Context) (proxy.Token, error) {
-	token, err := t.adapter.Token(ctx, t.pod)
+	token, err := t.adapter.Identities.Token(ctx, t.pod)
 	return proxy.Token(token), err
 }
 

@@ -79,11 +79,15 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := []recorder.Target{
-		{Job: r.controlPlaneName(), URL: r.adapter.Metrics().URL},
-		{Job: instrumentName, URL: server.URL()},
+	var targets []recorder.Target
+	if url := r.adapter.Server.Metrics().URL; url != "" {
+		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
 	}
-	processes := map[string]int{r.controlPlaneName(): r.adapter.Process().PID(), instrumentName: os.Getpid()}
+	targets = append(targets, recorder.Target{Job: instrumentName, URL: server.URL()})
+	processes := map[string]int{instrumentName: os.Getpid()}
+	if r.adapter.Program != nil {
+		processes[r.controlPlaneName()] = r.adapter.Program.Process().PID()
+	}
 	for _, c := range r.cluster.Components() {
 		processes[c.Name] = c.PID
 		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
@@ -164,7 +168,9 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 			OnLost:      func(err error) { r.event("watchLost", map[string]any{"error": err.Error()}) },
 		})
 	})
-	b.run("supervising the control plane", r.supervise)
+	if r.adapter.Program != nil {
+		b.run("supervising the control plane", r.supervise)
+	}
 	b.run("supervising the cluster", func(ctx context.Context) error {
 		select {
 		case err := <-r.cluster.Died():
@@ -192,7 +198,7 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 func (r *rolloutRun) supervise(ctx context.Context) error {
 	died := false
 	for {
-		p := r.adapter.Process()
+		p := r.adapter.Program.Process()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -215,10 +221,10 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		}
 		r.event("controlPlaneEnded", map[string]any{"asked": asked, "error": fmt.Sprint(p.Err())})
 		r.restarted.Store(true)
-		if err := r.adapter.Restart(ctx); err != nil {
+		if err := r.adapter.Program.Restart(ctx); err != nil {
 			return err
 		}
-		if err := r.sampler.Watch(r.controlPlaneName(), r.adapter.Process().PID()); err != nil {
+		if err := r.sampler.Watch(r.controlPlaneName(), r.adapter.Program.Process().PID()); err != nil {
 			return err
 		}
 		if asked {
@@ -291,4 +297,4 @@ func (r *rolloutRun) currentPhase() record.PhaseName {
 	return r.phase
 }
 
-func (r *rolloutRun) controlPlaneName() string { return r.adapter.Describe().Name }
+func (r *rolloutRun) controlPlaneName() string { return r.adapter.Server.Describe().Name }

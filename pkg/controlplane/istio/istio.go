@@ -70,8 +70,6 @@ type Options struct {
 	ConnectionAge string
 }
 
-var _ controlplane.ControlPlane = (*ControlPlane)(nil)
-
 // ControlPlane is a running istiod.
 type ControlPlane struct {
 	// fixed after Start
@@ -151,7 +149,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	}
 	placing := c.opts.Placing
 	return controlplane.Description{
-		Name: "istiod", Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
+		Name: Name, Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
 		Settings: placing.Settings(settings), Limits: Limits(placing.Env),
 		Retries: inboundRetries,
 	}
@@ -186,7 +184,7 @@ func (c *ControlPlane) environment() []string {
 func (c *ControlPlane) run(ctx context.Context) error {
 	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
-		Name: "istiod",
+		Name: Name,
 		Path: c.opts.Program,
 		Args: []string{"discovery",
 			"--kubeconfig", c.opts.Kubeconfig,

@@ -59,8 +59,6 @@ type Options struct {
 	Progress     func(string)  // nil = silent
 }
 
-var _ controlplane.ControlPlane = (*ControlPlane)(nil)
-
 // ControlPlane is a running reference control plane.
 type ControlPlane struct {
 	// fixed after Start

@@ -1,0 +1,21 @@
+// Package drivers lists the control planes that scaler can measure. To add one,
+// write its adapter in a package below pkg/controlplane and its line here; nothing
+// else names it.
+package drivers
+
+import (
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane/reference"
+)
+
+// All are the drivers; the first is the default.
+func All() []controlplane.Driver {
+	return []controlplane.Driver{
+		istio.Driver(),
+		reference.Driver(),
+	}
+}
+
+// Default is the control plane that is measured when none is asked for.
+func Default() controlplane.Driver { return All()[0] }

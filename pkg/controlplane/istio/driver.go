@@ -1,0 +1,42 @@
+package istio
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// Name is that of the control plane and of its process.
+const Name = "istiod"
+
+// Driver is Istio with its sidecars.
+func Driver() controlplane.Driver {
+	return controlplane.Driver{
+		Name:            Name,
+		Summary:         "Istio's control plane, with sidecars",
+		Programs:        []string{component.Istiod},
+		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
+		Modes:           controlplane.StandardModes(),
+		HostWorkloads:   true,
+		Limits:          Limits,
+		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
+			c, err := Start(ctx, Options{
+				Program: o.Programs[component.Istiod], Kubeconfig: o.Kubeconfig, REST: o.REST,
+				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Placing: o.Placing,
+				UpstreamEnvoy: o.RealSidecars,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Parts(), nil
+		},
+	}
+}
+
+// Parts are what this control plane can do.
+func (c *ControlPlane) Parts() *controlplane.ControlPlane {
+	return &controlplane.ControlPlane{
+		Server: c, Program: c, Mesh: c, Identities: c, Probes: c, RealProxies: c, HostWorkloads: c,
+	}
+}
