@@ -1,18 +1,11 @@
 package record
 
-import (
-	"bytes"
-	"encoding/json"
-	"time"
-)
+import "time"
 
-// PodReadyEvent is the kind of the events that hold a PodStartup.
-const PodReadyEvent = "podReady"
-
-// PodStartup is how one pod started, an event of each that became Ready.
+// PodStartup is how one pod started, when it has become Ready.
 type PodStartup struct {
-	Pod   string  `json:"pod"` // namespace/name
-	Times Startup `json:"times"`
+	Pod   string  `json:"pod"`   // namespace/name
+	Times Startup `json:"times"` // see docs/definitions.md
 }
 
 // Startup are the moments of one pod's start; those that did not come are zero.
@@ -27,35 +20,10 @@ type Startup struct {
 	Answered  time.Time `json:"answered,omitzero"`  // first response
 	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
 	Certified time.Time `json:"certified,omitzero"` // certificate verified
-	Reported  time.Time `json:"reported,omitzero"`  // the pod was told
+	Reported  time.Time `json:"reported,omitzero"`  // the pod was reported complete
 	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
 }
 
 // Startups reads the starts of a run's pods from its events, in the order in
 // which they became Ready.
-func (r *Run) Startups() ([]PodStartup, error) {
-	var all []PodStartup
-	mark := []byte(`"` + PodReadyEvent + `"`)
-	err := r.readLines(eventsFile, func(line []byte) error {
-		if !bytes.Contains(line, mark) {
-			return nil
-		}
-		var event struct {
-			Kind   string          `json:"kind"`
-			Fields json.RawMessage `json:"fields"`
-		}
-		if err := json.Unmarshal(line, &event); err != nil {
-			return err
-		}
-		if event.Kind != PodReadyEvent {
-			return nil
-		}
-		var s PodStartup
-		if err := json.Unmarshal(event.Fields, &s); err != nil {
-			return err
-		}
-		all = append(all, s)
-		return nil
-	})
-	return all, err
-}
+func (r *Run) Startups() ([]PodStartup, error) { return eventsOf[PodStartup](r) }

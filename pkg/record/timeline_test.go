@@ -46,11 +46,8 @@ func TestStartupsComeBack(t *testing.T) {
 		{Pod: "a/b", Times: Startup{Seen: at, Ready: at.Add(time.Second)}},
 		{Pod: "a/c", Times: Startup{Owner: at, Certified: at}},
 	}
-	for _, event := range []struct {
-		kind   string
-		fields any
-	}{{PodReadyEvent, want[0]}, {"other", map[string]string{"about": PodReadyEvent}}, {PodReadyEvent, want[1]}} {
-		if err := w.Event(event.kind, event.fields); err != nil {
+	for _, event := range []Event{want[0], WatchLost{Error: string(EventPodReady)}, want[1]} {
+		if err := w.Event(event); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -104,14 +104,14 @@ func saveRun(dir string, run any) error {
 	})
 }
 
-// Event appends one line to events.jsonl: the time, the kind and the fields,
-// which must marshal to JSON; nil means none.
-func (w *Writer) Event(kind string, fields any) error {
+// Event appends one line to events.jsonl: the time, the kind and the fields.
+func (w *Writer) Event(e Event) error {
+	kind := e.EventKind()
 	line, err := json.Marshal(struct {
 		Time   time.Time `json:"time"`
-		Kind   string    `json:"kind"`
-		Fields any       `json:"fields,omitempty"`
-	}{time.Now(), kind, fields})
+		Kind   EventKind `json:"kind"`
+		Fields Event     `json:"fields"`
+	}{time.Now(), kind, e})
 	if err != nil {
 		return fmt.Errorf("writing event %q: %w", kind, err)
 	}

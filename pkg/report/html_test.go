@@ -46,7 +46,7 @@ func onDisk(t *testing.T, run record.Run) record.Run {
 			Seen: seen, IP: at(10), Token: at(20), Dialed: at(21), Connected: at(30), Requested: at(31), Answered: at(100), Complete: at(120),
 			Certified: at(130), Reported: at(140), Ready: at(1000 * (i + 1)),
 		}}
-		if err := w.Event(record.PodReadyEvent, start); err != nil {
+		if err := w.Event(start); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,9 +27,9 @@ func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan 
 		}
 		r.stepLate = max(r.stepLate, time.Since(due))
 		if len(plan) > 1 {
-			r.event("step", map[string]any{
-				"step": i + 1, "of": len(plan), "services": len(step.Replicas),
-				"lateSeconds": began.Sub(due).Seconds(), "seconds": time.Since(began).Seconds(),
+			r.event(record.Step{
+				Step: i + 1, Of: len(plan), Services: len(step.Replicas),
+				LateSeconds: began.Sub(due).Seconds(), Seconds: time.Since(began).Seconds(),
 			})
 		}
 	}

@@ -142,7 +142,7 @@ func (r *rolloutRun) beginFault(fault Fault) (*faultRun, error) {
 	r.record.Faults = append(r.record.Faults, record.Fault{Name: fault.Name(), Phase: fault.Phase, At: at.UTC()})
 	r.faults = append(r.faults, run)
 	r.mu.Unlock()
-	r.event("fault", map[string]any{"name": fault.Name()})
+	r.event(record.FaultBegun{Name: fault.Name()})
 	return run, r.save()
 }
 
@@ -171,7 +171,7 @@ func (r *rolloutRun) makeFault(ctx context.Context, run *faultRun) error {
 	r.mu.Lock()
 	r.record.Faults[run.index].LastedSeconds = new(lasted.Seconds())
 	r.mu.Unlock()
-	r.event("faultOver", map[string]any{"name": run.fault.Name(), "seconds": lasted.Seconds()})
+	r.event(record.FaultOver{Name: run.fault.Name(), Seconds: lasted.Seconds()})
 	return nil
 }
 

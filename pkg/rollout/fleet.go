@@ -37,7 +37,7 @@ type fleet struct {
 	latencies *latencies                    // of the rollout's pods
 	renewals  *stats.Histogram              // certificates issued in place of one that grew old
 	metrics   *recorder.Metrics
-	event     func(kind string, fields any)
+	event     func(record.Event)
 	fail      func(error) // ends the run
 	delay     workload.Delay
 	lifetime  time.Duration // of certificates, as asked for; 0 = the agent's own
@@ -202,7 +202,7 @@ func (f *fleet) onPod(ctx context.Context, ev observe.PodEvent) {
 		if !p.impatient { // else it turned ready without what readiness stands for: lost
 			f.observe(p.in.podReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 		}
-		f.event(record.PodReadyEvent, record.PodStartup{Pod: p.id, Times: p.times.Startup})
+		f.event(record.PodStartup{Pod: p.id, Times: p.times.Startup})
 	}
 	f.notify()
 }

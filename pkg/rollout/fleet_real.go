@@ -241,7 +241,7 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			first(&p.times.Requested, life.At)
 		})
 		f.real.tracker.FirstRequest(p.id, life.At)
-		f.event("realSidecarStarted", map[string]any{"pod": p.id, "life": life.Number, "pid": life.PID, "envoy": life.EnvoyPID})
+		f.event(record.RealSidecarStarted{Pod: p.id, Life: life.Number, PID: life.PID, Envoy: life.EnvoyPID})
 	}
 	o.Crashed = func(crash sidecar.Crash) {
 		name := real.envoyName()
@@ -255,7 +255,7 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			About: "sidecars.real", Reason: record.ReasonSidecarCrashed, Component: "the sidecar of pod " + p.id, Detail: fmt.Sprint(crash.Err),
 			Values: map[string]float64{"times": 1},
 		})
-		f.event("realSidecarEnded", map[string]any{"pod": p.id, "error": fmt.Sprint(crash.Err)})
+		f.event(record.RealSidecarEnded{Pod: p.id, Error: fmt.Sprint(crash.Err)})
 	}
 }
 
@@ -339,7 +339,7 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 		}
 		if refusing.IsZero() {
 			refusing = now
-			f.event("refused", map[string]any{"pod": p.id, "refused": configuration.Refused})
+			f.event(refusedEvent(p.id, configuration.Refused))
 			f.real.say(fmt.Sprintf("the Envoy of pod %s refused %s", p.id, configuration.Refused[0]))
 			f.real.warn(record.Warning{About: "sidecars.real", Reason: record.ReasonSidecarRefused, Component: p.id, Detail: configuration.Refused[0].String()})
 		}
@@ -348,6 +348,15 @@ func (f *fleet) followReal(ctx context.Context, p *pod, real *realPod) {
 			return
 		}
 	}
+}
+
+// refusedEvent is the event of what a pod's Envoy refused.
+func refusedEvent(pod string, refused []sidecar.Refusal) record.ConfigurationRefused {
+	e := record.ConfigurationRefused{Pod: pod}
+	for _, r := range refused {
+		e.Refused = append(e.Refused, record.RefusedResource(r))
+	}
+	return e
 }
 
 // startsIn are where a pod's sidecar's start is recorded.

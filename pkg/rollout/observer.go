@@ -5,6 +5,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
@@ -36,7 +37,7 @@ func first(t *time.Time, at time.Time) bool {
 // TokenFetched is part of proxy.Observer.
 func (f *fleet) TokenFetched(id string, e proxy.TokenFetched) {
 	if e.Err != nil {
-		f.event("tokenFailed", map[string]any{"pod": id, "error": e.Err.Error()})
+		f.event(record.TokenFailed{Pod: id, Error: e.Err.Error()})
 		return
 	}
 	p, _ := f.at(id, func(p *pod) { first(&p.times.Token, e.Received) })
@@ -79,7 +80,7 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 	}
 	if e.Rejected != nil {
 		f.metrics.Rejected(kind)
-		f.event("rejected", map[string]any{"pod": id, "type": kind, "error": e.Rejected.Error()})
+		f.event(record.Rejected{Pod: id, Type: kind, Error: e.Rejected.Error()})
 	} else {
 		f.metrics.Acknowledged(kind)
 	}
@@ -133,11 +134,11 @@ func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 		f.metrics.Refusal()
 		return // thousands of them; they are counted
 	}
-	fields := map[string]any{"pod": id, "class": e.Class, "attempt": e.Attempt, "responses": e.Responses}
+	ended := record.StreamEnded{Pod: id, Class: string(e.Class), Attempt: e.Attempt, Responses: e.Responses}
 	if e.Err != nil {
-		fields["error"] = e.Err.Error()
+		ended.Error = e.Err.Error()
 	}
-	f.event("streamEnded", fields)
+	f.event(ended)
 }
 
 // Certified is part of proxy.Observer.
@@ -153,7 +154,7 @@ func (f *fleet) Certified(id string, e proxy.Certificate) {
 	}
 	f.mu.Unlock()
 	if e.Err != nil {
-		f.event("certificateFailed", map[string]any{"pod": id, "attempt": e.Attempt, "error": e.Err.Error()})
+		f.event(record.CertificateFailed{Pod: id, Attempt: e.Attempt, Error: e.Err.Error()})
 		return
 	}
 	var renewed bool // it had one before

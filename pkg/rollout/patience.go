@@ -3,6 +3,8 @@ package rollout
 import (
 	"context"
 	"time"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // patience is how long a sidecar that has all it asked for is held back because
@@ -34,7 +36,7 @@ func (f *fleet) reportImpatient(ctx context.Context) error {
 			return nil
 		case now := <-tick.C:
 			for _, p := range f.heldTooLong(now) {
-				f.event("reportedIncomplete", map[string]any{"pod": p.id})
+				f.event(record.ReportedIncomplete{Pod: p.id})
 				f.ready.push(p)
 			}
 		}

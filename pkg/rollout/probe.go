@@ -215,9 +215,9 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	} else {
 		k.first.Lose(1)
 	}
-	p.event("probe", map[string]any{
-		"kind": kind, "since": since.UTC(), "reached": len(reached), "lost": lost, "strays": strays,
-		"firstSeconds": first.Seconds(), "lastSeconds": last.Seconds(),
+	p.event(record.ProbedChange{
+		Kind: kind, Since: since.UTC(), Reached: len(reached), Lost: lost, Strays: strays,
+		FirstSeconds: first.Seconds(), LastSeconds: last.Seconds(),
 	})
 	return nil
 }

@@ -96,8 +96,8 @@ func (r *rolloutRun) warn(w record.Warning) {
 }
 
 // event notes what happened in events.jsonl. A disk that is full ends the run.
-func (r *rolloutRun) event(kind string, fields any) {
-	if err := r.writer.Event(kind, fields); err != nil {
+func (r *rolloutRun) event(e record.Event) {
+	if err := r.writer.Event(e); err != nil {
 		r.fail(err)
 	}
 }

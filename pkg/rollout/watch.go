@@ -165,7 +165,7 @@ func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
 			Run:         r.runLabel(),
 			OnPod:       func(ev observe.PodEvent) { r.fleet.onPod(ctx, ev) },
 			OnEndpoints: r.fleet.onEndpoints,
-			OnLost:      func(err error) { r.event("watchLost", map[string]any{"error": err.Error()}) },
+			OnLost:      func(err error) { r.event(record.WatchLost{Error: err.Error()}) },
 		})
 	})
 	if r.adapter.Program != nil {
@@ -208,7 +208,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		asked := r.asked.Swap(false)
 		switch {
 		case p.OutOfMemory():
-			r.event("outOfMemory", map[string]any{"limitBytes": r.placing.MemoryBytes})
+			r.event(record.OutOfMemory{LimitBytes: r.placing.MemoryBytes})
 			return fmt.Errorf("%w; %s", p.Err(), r.standing())
 		case died && !asked:
 			return fmt.Errorf("it ended a second time: %w", p.Err())
@@ -219,7 +219,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 				About: "controlPlane." + string(r.currentPhase()), Reason: record.ReasonCrashed, Component: r.controlPlaneName(), Detail: firstLine(p.Err()),
 			})
 		}
-		r.event("controlPlaneEnded", map[string]any{"asked": asked, "error": fmt.Sprint(p.Err())})
+		r.event(record.ControlPlaneEnded{Asked: asked, Error: fmt.Sprint(p.Err())})
 		r.restarted.Store(true)
 		if err := r.adapter.Program.Restart(ctx); err != nil {
 			return err

@@ -50,7 +50,7 @@ func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time
 			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),
 		}})
 	}
-	r.event("watchesBack", map[string]any{"missingFirst": first, "missing": missing, "seconds": time.Since(begin).Seconds()})
+	r.event(record.WatchesBack{MissingFirst: first, Missing: missing, Seconds: time.Since(begin).Seconds()})
 	return nil
 }
 

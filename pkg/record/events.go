@@ -1,0 +1,235 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// Event is one thing that happened in a run: the fields of a line of events.jsonl.
+// docs/reference/events.md lists all kinds; a test writes it from the comments here.
+type Event interface {
+	// EventKind is the line's kind, by which readers know which fields it has.
+	EventKind() EventKind
+}
+
+// EventKind names what happened.
+type EventKind string
+
+// The kinds of events, each with its type of fields.
+const (
+	EventStep               EventKind = "step"               // Step
+	EventPodReady           EventKind = "podReady"           // PodStartup
+	EventReportedIncomplete EventKind = "reportedIncomplete" // ReportedIncomplete
+	EventStreamEnded        EventKind = "streamEnded"        // StreamEnded
+	EventRejected           EventKind = "rejected"           // Rejected
+	EventTokenFailed        EventKind = "tokenFailed"        // TokenFailed
+	EventCertificateFailed  EventKind = "certificateFailed"  // CertificateFailed
+	EventProbe              EventKind = "probe"              // ProbedChange
+	EventFault              EventKind = "fault"              // FaultBegun
+	EventFaultOver          EventKind = "faultOver"          // FaultOver
+	EventWatchesBack        EventKind = "watchesBack"        // WatchesBack
+	EventWatchLost          EventKind = "watchLost"          // WatchLost
+	EventControlPlaneEnded  EventKind = "controlPlaneEnded"  // ControlPlaneEnded
+	EventOutOfMemory        EventKind = "outOfMemory"        // OutOfMemory
+	EventRealSidecarStarted EventKind = "realSidecarStarted" // RealSidecarStarted
+	EventRealSidecarEnded   EventKind = "realSidecarEnded"   // RealSidecarEnded
+	EventRefused            EventKind = "refused"            // ConfigurationRefused
+)
+
+// Step is one burst of pods of the plan, when the API server has accepted it.
+type Step struct {
+	Step        int     `json:"step"`        // its place in the plan, from 1
+	Of          int     `json:"of"`          // steps of the plan
+	Services    int     `json:"services"`    // services whose Deployments it scales
+	LateSeconds float64 `json:"lateSeconds"` // from the time that the plan has for it to its begin
+	Seconds     float64 `json:"seconds"`     // from its begin until the API server had accepted it
+}
+
+// ReportedIncomplete is a pod that was made ready though its sidecar lacked something.
+type ReportedIncomplete struct {
+	Pod string `json:"pod"` // namespace/name
+}
+
+// StreamEnded is a stream of a simulated sidecar that ended, or an attempt that found
+// no server. Refusals are not among them: there may be thousands, and they are counted.
+type StreamEnded struct {
+	Pod       string `json:"pod"`             // namespace/name
+	Class     string `json:"class"`           // unreachable, unauthorized, lost or misunderstood
+	Attempt   int    `json:"attempt"`         // number of the attempt to connect, from 1
+	Responses int    `json:"responses"`       // received on the stream
+	Error     string `json:"error,omitempty"` // why it ended; absent if nothing is known
+}
+
+// Rejected is a response that a simulated sidecar rejected (NACK).
+type Rejected struct {
+	Pod   string `json:"pod"`   // namespace/name
+	Type  string `json:"type"`  // of the resources: CDS, EDS, LDS, RDS, ...
+	Error string `json:"error"` // why, as the control plane received it
+}
+
+// TokenFailed is a token that a simulated sidecar did not get from the API server.
+type TokenFailed struct {
+	Pod   string `json:"pod"`   // namespace/name
+	Error string `json:"error"` // of the request
+}
+
+// CertificateFailed is an attempt to get a certificate that failed.
+type CertificateFailed struct {
+	Pod     string `json:"pod"`     // namespace/name
+	Attempt int    `json:"attempt"` // its number, from 1
+	Error   string `json:"error"`   // of the request
+}
+
+// ProbedChange is one change that was made in the probe phase and followed to all
+// sidecars that it concerns.
+type ProbedChange struct {
+	Kind         ChangeKind `json:"kind"`         // of the change, as in latencies.push
+	Since        time.Time  `json:"since"`        // when its latency began
+	Reached      int        `json:"reached"`      // sidecars that received it in time
+	Lost         []string   `json:"lost"`         // pods whose sidecars did not
+	Strays       []string   `json:"strays"`       // pods whose sidecars received it though it does not concern them
+	FirstSeconds float64    `json:"firstSeconds"` // from since until the first sidecar received it; 0 if none did
+	LastSeconds  float64    `json:"lastSeconds"`  // from since until the last sidecar received it; 0 if none did
+}
+
+// FaultBegun is a fault that is about to be made.
+type FaultBegun struct {
+	Name string `json:"name"` // as in faults[].name
+}
+
+// FaultOver is a fault that has been made: what was broken is there again.
+type FaultOver struct {
+	Name    string  `json:"name"`    // as in faults[].name
+	Seconds float64 `json:"seconds"` // from its begin
+}
+
+// WatchesBack is the end of the wait for the clients of the API server after it was gone.
+type WatchesBack struct {
+	MissingFirst *int    `json:"missingFirst"` // kinds of object with fewer watches than before, at the first look; null if not known
+	Missing      *int    `json:"missing"`      // the same at the last look
+	Seconds      float64 `json:"seconds"`      // that scaler waited
+}
+
+// WatchLost is a watch of scaler's own that ended and is opened again.
+type WatchLost struct {
+	Error string `json:"error"` // that ended it
+}
+
+// ControlPlaneEnded is an end of the control plane's process; it is started again.
+type ControlPlaneEnded struct {
+	Asked bool   `json:"asked"` // a fault ended it
+	Error string `json:"error"` // its exit status and the end of its output
+}
+
+// OutOfMemory is the end of a control plane that exceeded its memory limit.
+type OutOfMemory struct {
+	LimitBytes int64 `json:"limitBytes"` // that it was given
+}
+
+// RealSidecarStarted is a start of the processes of a real sidecar.
+type RealSidecarStarted struct {
+	Pod   string `json:"pod"`   // namespace/name
+	Life  int    `json:"life"`  // number of the start, from 1
+	PID   int    `json:"pid"`   // of the agent, or of Envoy where there is none
+	Envoy int    `json:"envoy"` // process id of Envoy
+}
+
+// RealSidecarEnded is an end of a real sidecar that nobody asked for; it is started again.
+type RealSidecarEnded struct {
+	Pod   string `json:"pod"`   // namespace/name
+	Error string `json:"error"` // its exit status and the end of its log
+}
+
+// ConfigurationRefused is configuration that the Envoy of a real sidecar refused.
+type ConfigurationRefused struct {
+	Pod     string            `json:"pod"`     // namespace/name
+	Refused []RefusedResource `json:"refused"` // each resource with Envoy's words
+}
+
+// RefusedResource is one resource that an Envoy refused.
+type RefusedResource struct {
+	Resource string // type and name, as in "LDS virtualInbound"
+	Words    string // Envoy's error
+}
+
+// EventKind is part of Event.
+func (Step) EventKind() EventKind { return EventStep }
+
+// EventKind is part of Event.
+func (PodStartup) EventKind() EventKind { return EventPodReady }
+
+// EventKind is part of Event.
+func (ReportedIncomplete) EventKind() EventKind { return EventReportedIncomplete }
+
+// EventKind is part of Event.
+func (StreamEnded) EventKind() EventKind { return EventStreamEnded }
+
+// EventKind is part of Event.
+func (Rejected) EventKind() EventKind { return EventRejected }
+
+// EventKind is part of Event.
+func (TokenFailed) EventKind() EventKind { return EventTokenFailed }
+
+// EventKind is part of Event.
+func (CertificateFailed) EventKind() EventKind { return EventCertificateFailed }
+
+// EventKind is part of Event.
+func (ProbedChange) EventKind() EventKind { return EventProbe }
+
+// EventKind is part of Event.
+func (FaultBegun) EventKind() EventKind { return EventFault }
+
+// EventKind is part of Event.
+func (FaultOver) EventKind() EventKind { return EventFaultOver }
+
+// EventKind is part of Event.
+func (WatchesBack) EventKind() EventKind { return EventWatchesBack }
+
+// EventKind is part of Event.
+func (WatchLost) EventKind() EventKind { return EventWatchLost }
+
+// EventKind is part of Event.
+func (ControlPlaneEnded) EventKind() EventKind { return EventControlPlaneEnded }
+
+// EventKind is part of Event.
+func (OutOfMemory) EventKind() EventKind { return EventOutOfMemory }
+
+// EventKind is part of Event.
+func (RealSidecarStarted) EventKind() EventKind { return EventRealSidecarStarted }
+
+// EventKind is part of Event.
+func (RealSidecarEnded) EventKind() EventKind { return EventRealSidecarEnded }
+
+// EventKind is part of Event.
+func (ConfigurationRefused) EventKind() EventKind { return EventRefused }
+
+// eventsOf reads the events of one kind from a run's events.jsonl, in their order.
+// Lines of other kinds are passed over, whoever wrote them.
+func eventsOf[E Event](r *Run) ([]E, error) {
+	var all []E
+	var none E
+	mark := []byte(`"` + none.EventKind() + `"`)
+	err := r.readLines(eventsFile, func(line []byte) error {
+		if !bytes.Contains(line, mark) {
+			return nil // the kind is not there: spare the decoder the line
+		}
+		var event struct {
+			Kind   EventKind       `json:"kind"`
+			Fields json.RawMessage `json:"fields"`
+		}
+		if err := json.Unmarshal(line, &event); err != nil {
+			return err
+		}
+		if event.Kind != none.EventKind() {
+			return nil
+		}
+		var e E
+		if err := json.Unmarshal(event.Fields, &e); err != nil {
+			return err
+		}
+		all = append(all, e)
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,113 @@
+package record
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is what the package's files declare, for tests that hold the documents to it.
+type source struct {
+	structs map[string]*ast.TypeSpec // by name
+	docs    map[string]string        // comments of these
+	returns map[string]string        // by receiver: the constant that its EventKind returns
+	consts  map[string]map[string]constant
+}
+
+// constant is a declared constant: its value and the comment after it.
+type constant struct{ value, comment string }
+
+func parseSource(t *testing.T) source {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{map[string]*ast.TypeSpec{}, map[string]string{}, map[string]string{}, map[string]map[string]constant{}}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range file.Decls {
+			s.take(declared)
+		}
+	}
+	return s
+}
+
+func (s source) take(declared ast.Decl) {
+	if f, ok := declared.(*ast.FuncDecl); ok && f.Name.Name == "EventKind" {
+		s.returns[f.Recv.List[0].Type.(*ast.Ident).Name] = f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.Ident).Name
+	}
+	list, ok := declared.(*ast.GenDecl)
+	if !ok {
+		return
+	}
+	for _, spec := range list.Specs {
+		switch spec := spec.(type) {
+		case *ast.TypeSpec:
+			if _, ok := spec.Type.(*ast.StructType); ok {
+				s.structs[spec.Name.Name] = spec
+				s.docs[spec.Name.Name] = list.Doc.Text() + spec.Doc.Text()
+			}
+		case *ast.ValueSpec:
+			kind, ok := spec.Type.(*ast.Ident)
+			if !ok || list.Tok != token.CONST {
+				continue
+			}
+			if s.consts[kind.Name] == nil {
+				s.consts[kind.Name] = map[string]constant{}
+			}
+			literal, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok {
+				continue
+			}
+			value, _ := strconv.Unquote(literal.Value)
+			s.consts[kind.Name][spec.Names[0].Name] = constant{value, strings.TrimSpace(spec.Comment.Text())}
+		}
+	}
+}
+
+// documented is a field as a document has it.
+type documented struct{ name, kind, comment string }
+
+// fields are a struct's fields by their names in JSON, with Go's type and the comment.
+func (s source) fields(name string) []documented {
+	var all []documented
+	for _, field := range s.structs[name].Type.(*ast.StructType).Fields.List {
+		for _, ident := range field.Names {
+			d := documented{ident.Name, typeText(field.Type), strings.Join(strings.Fields(field.Doc.Text()+" "+field.Comment.Text()), " ")}
+			if field.Tag != nil {
+				tag, _ := strconv.Unquote(field.Tag.Value)
+				d.name, _, _ = strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+func typeText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.StarExpr:
+		return "*" + typeText(e.X)
+	case *ast.ArrayType:
+		return "[]" + typeText(e.Elt)
+	case *ast.SelectorExpr:
+		return typeText(e.X) + "." + e.Sel.Name
+	case *ast.MapType:
+		return "map[" + typeText(e.Key) + "]" + typeText(e.Value)
+	}
+	return "?"
+}
