@@ -25,13 +25,14 @@ var floors = [][]string{
 	{"pkg/experiment"},                    // what experiments share: steps, progress, facts about the machine
 	{"pkg/fleet"},                         // pods and their sidecars
 	{"pkg/phases", "pkg/faults", "pkg/probes"},
-	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload"}, // experiments
+	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"cmd", "test", "hack"},
 }
 
 // sideways are the exceptions: imports within one floor, with the reason.
 var sideways = map[[2]string]string{
 	{"pkg/record", "pkg/stats"}:      "a record holds the histograms and summaries of stats as they are",
+	{"pkg/rollout", "pkg/calibrate"}: "a run measures the instrument's floor first where it is not known",
 	{"pkg/proxy", "pkg/convergence"}: "a proxy's events hold what convergence is computed from as it is",
 }
 

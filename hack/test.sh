@@ -36,7 +36,8 @@ formatted() {
 }
 
 # Where goroutines share data.
-concurrent="./internal/onecall ./internal/process ./pkg/component ./pkg/controlplane/... ./pkg/convergence ./pkg/rollout
+concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/component ./pkg/controlplane/... ./pkg/convergence
+	./pkg/experiment ./pkg/fidelity ./pkg/latency ./pkg/rollout ./pkg/xdsload
 	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 

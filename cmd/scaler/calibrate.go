@@ -7,20 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/calibrate"
+	"scaler.mesh/scaler/pkg/fidelity"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
-	"scaler.mesh/scaler/pkg/rollout"
 )
 
 type calibrateOptions struct {
-	spec     rollout.CalibrateSpec
-	faithful rollout.FidelitySpec
+	spec     calibrate.Spec
+	faithful fidelity.Spec
 	fidelity bool
 	output   string
 }
 
 func newCalibrateCommand(s streams) *cobra.Command {
-	o := calibrateOptions{spec: rollout.DefaultCalibrateSpec(), faithful: rollout.DefaultFidelitySpec()}
+	o := calibrateOptions{spec: calibrate.DefaultSpec(), faithful: fidelity.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the instrument itself, against a control plane that costs next to nothing",
@@ -97,7 +98,7 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	if o.spec.State, err = stateDir(); err != nil {
 		return err
 	}
-	c, err := rollout.Calibrate(cmd.Context(), o.spec, progress(s))
+	c, err := calibrate.Run(cmd.Context(), o.spec, progress(s))
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	if o.faithful.State, err = stateDir(); err != nil {
 		return err
 	}
-	f, err := rollout.Fidelity(cmd.Context(), o.faithful, progress(s))
+	f, err := fidelity.Run(cmd.Context(), o.faithful, progress(s))
 	if err != nil && len(f.Cases) == 0 {
 		return err
 	}

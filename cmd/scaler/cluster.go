@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/experiment"
 )
 
 // defaultCluster is the name of the cluster that cluster up starts.
@@ -46,7 +46,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				return err
 			}
 			programs.Progress = progress(s)
-			paths, err := component.Paths(cmd.Context(), programs, rollout.ClusterComponents()...)
+			paths, err := component.Paths(cmd.Context(), programs, experiment.ClusterComponents()...)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 			}
 			c, err := cluster.Up(cmd.Context(), cluster.Options{
 				Group:      group,
-				Programs:   rollout.ClusterPrograms(paths),
+				Programs:   experiment.ClusterPrograms(paths),
 				KwokConfig: kwok.Stages(),
 				Progress:   progress(s),
 			})

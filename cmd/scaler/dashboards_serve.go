@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/dashboardserver"
 	"scaler.mesh/scaler/pkg/grafana"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/rollout"
 )
 
 func newDashboardsServeCommand(s streams) *cobra.Command {
-	var spec rollout.ServeSpec
+	var spec dashboardserver.Spec
 	cmd := &cobra.Command{
 		Use:   "serve RUN...",
 		Short: "Show runs in a Prometheus, and in a Grafana where there is one",
@@ -56,7 +56,7 @@ command (ctrl-C), which leaves nothing behind.`,
 			if spec.State, err = stateDir(); err != nil {
 				return err
 			}
-			return rollout.Serve(cmd.Context(), spec, progress(s), func(what rollout.Serving) error {
+			return dashboardserver.Serve(cmd.Context(), spec, progress(s), func(what dashboardserver.Serving) error {
 				if err := printServing(s.out, spec.Runs, what); err != nil {
 					return err
 				}
@@ -78,7 +78,7 @@ command (ctrl-C), which leaves nothing behind.`,
 
 // printServing says what is to be seen, and without a Grafana what to point at
 // what.
-func printServing(out io.Writer, runs []record.Run, what rollout.Serving) error {
+func printServing(out io.Writer, runs []record.Run, what dashboardserver.Serving) error {
 	var names []string
 	for _, run := range runs {
 		names = append(names, run.Name)

@@ -8,6 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
@@ -47,7 +48,7 @@ func newDoctorCommand(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if req.SidecarPrograms, err = rollout.SidecarPrograms(cmd.Context(), o, drivers.Default()); err != nil {
+			if req.SidecarPrograms, err = experiment.SidecarPrograms(cmd.Context(), o, drivers.Default()); err != nil {
 				return err
 			}
 			req.RealSidecars = real

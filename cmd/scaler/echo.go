@@ -4,14 +4,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/dataplane"
-	"scaler.mesh/scaler/pkg/rollout"
 )
 
 // newEchoCommand is the echo server as a program. scaler starts it itself.
 func newEchoCommand() *cobra.Command {
 	var o dataplane.EchoOptions
 	cmd := &cobra.Command{
-		Use:    rollout.EchoCommand,
+		Use:    dataplane.EchoCommand,
 		Short:  "Answer HTTP requests, at once or after a wait, or hand them on",
 		Hidden: true,
 		Args:   noArgs,

@@ -8,20 +8,20 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/latency"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
-	"scaler.mesh/scaler/pkg/rollout"
 )
 
 type latencyOptions struct {
-	spec   rollout.LatencySpec
+	spec   latency.Spec
 	rps    string
 	chain  string
 	output string
 }
 
 func newLatencyCommand(s streams) *cobra.Command {
-	o := latencyOptions{spec: rollout.DefaultLatencySpec()}
+	o := latencyOptions{spec: latency.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "latency",
 		Short: "Measure what a request pays for the mesh, with and without sidecars",
@@ -80,10 +80,10 @@ tested. docs/definitions.md says what each figure means.`,
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
-		"output": output.Formats, "preset": {rollout.StagesPreset},
+		"output": output.Formats, "preset": {latency.StagesPreset},
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
-		"topology":      {rollout.PairTopology, rollout.StarTopology, rollout.ChainTopology},
-		"variants":      {rollout.VariantNone, rollout.VariantPermissive, rollout.VariantStrict},
+		"topology":      {latency.PairTopology, latency.StarTopology, latency.ChainTopology},
+		"variants":      {latency.VariantNone, latency.VariantPermissive, latency.VariantStrict},
 		"control-plane": controlplane.Names(drivers.All()),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -96,11 +96,11 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
-	if o.spec.RPS, err = rollout.ParseRates(o.rps); err != nil {
+	if o.spec.RPS, err = latency.ParseRates(o.rps); err != nil {
 		return usagef("parsing --rps %q: want requests a second, as in 100,500,1000", o.rps)
 	}
 	if cmd.Flags().Changed("chain") {
-		if o.spec.Chain, err = rollout.ParseWaits(o.chain); err != nil {
+		if o.spec.Chain, err = latency.ParseWaits(o.chain); err != nil {
 			return usagef("parsing --chain %q: want how long each tier waits, as in 100ms,100ms", o.chain)
 		}
 	}
@@ -124,7 +124,7 @@ func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 	shown := newProgress(s.err)
 	defer shown.close()
 	o.spec.Programs.Progress = shown.say
-	run, err := rollout.Latency(cmd.Context(), o.spec, rollout.LatencyProgress{
+	run, err := latency.Run(cmd.Context(), o.spec, latency.Progress{
 		Say:    shown.say,
 		Status: func(done, of int) { shown.show("", fmt.Sprintf("round %d of %d", done+1, of)) },
 	})

@@ -12,6 +12,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
@@ -119,7 +120,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, rollout.ErrUnconverged) {
+	if errors.Is(err, experiment.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err

@@ -9,16 +9,16 @@ import (
 
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/report"
-	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/xdsload"
 )
 
 type xdsOptions struct {
-	spec   rollout.XDSSpec
+	spec   xdsload.Spec
 	output string
 }
 
 func newXDSCommand(s streams) *cobra.Command {
-	o := xdsOptions{spec: rollout.DefaultXDSSpec()}
+	o := xdsOptions{spec: xdsload.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "xds",
 		Short: "Let simulated sidecars live against any ADS server",
@@ -79,9 +79,9 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	run, err := rollout.XDS(cmd.Context(), o.spec, rollout.XDSProgress{
+	run, err := xdsload.Run(cmd.Context(), o.spec, xdsload.Progress{
 		Say:    shown.say,
-		Status: func(st rollout.XDSStatus) { shown.show("", xdsStatusLine(st)) },
+		Status: func(st xdsload.Status) { shown.show("", xdsStatusLine(st)) },
 	})
 	shown.close()
 	if run.Status == "" { // it did not come to live
@@ -90,14 +90,14 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	if printErr := report.PrintXDS(s.out, o.output, &run); printErr != nil {
 		return printErr
 	}
-	if errors.Is(err, rollout.ErrIncomplete) {
+	if errors.Is(err, xdsload.ErrIncomplete) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err
 }
 
 // xdsStatusLine is plain ASCII, so that its length is its width.
-func xdsStatusLine(s rollout.XDSStatus) string {
+func xdsStatusLine(s xdsload.Status) string {
 	elapsed := s.Elapsed.Round(time.Second).String()
 	if s.Length > 0 {
 		elapsed += "/" + s.Length.String()

@@ -16,6 +16,9 @@ import (
 // lists, as they came in: what a sidecar has put there is seen.
 const HeadersPath = "/headers"
 
+// EchoCommand is the name of the hidden command of scaler that runs Echo.
+const EchoCommand = "echo"
+
 // EchoOptions say what an echo server does.
 type EchoOptions struct {
 	// Listen is HOST:PORT. It has no default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -18,7 +19,7 @@ func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan 
 	begin := time.Now()
 	for i, step := range plan {
 		due := begin.Add(step.At)
-		if err := until(ctx, due); err != nil {
+		if err := experiment.WaitUntil(ctx, due); err != nil {
 			return err
 		}
 		began := time.Now()

@@ -9,13 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // Every thread is bound while the control plane has processors of its own, and
 // free again afterwards.
 func TestKeepAside(t *testing.T) {
-	all := processors()
+	all := experiment.Processors()
 	if len(all) < 2 {
 		t.Skip("there is one processor")
 	}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -26,7 +27,7 @@ const (
 // churn replaces pods at the rate asked for, for as long as steady was, then
 // waits until the mesh has converged again. Only the first is the phase: what
 // comes after has no rate.
-func (r *rolloutRun) churn(ctx context.Context) (undo, error) {
+func (r *rolloutRun) churn(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Churn == 0 {
 		return nil, nil
 	}
@@ -47,7 +48,7 @@ func (r *rolloutRun) churn(ctx context.Context) (undo, error) {
 	over, after := time.Now(), r.fleet.exchange()
 	achieved := float64(deleted) / over.Sub(begin).Seconds()
 	if err == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
+		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
 		err = r.fleet.awaitConverged(limited)
 		cancel()
 	}
@@ -64,7 +65,7 @@ func (r *rolloutRun) churn(ctx context.Context) (undo, error) {
 			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.spec.Churn),
 		}})
 	}
-	if errors.Is(err, ErrUnconverged) {
+	if errors.Is(err, experiment.ErrUnconverged) {
 		r.warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}})
 		r.explain("churn")
 	}
@@ -77,7 +78,7 @@ func (r *rolloutRun) replacePods(ctx context.Context, begin time.Time) (deleted 
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(deleting)
 	for n := 0; r.spec.Churn.Due(n) < r.spec.Steady && during.Err() == nil; n++ {
-		if until(during, begin.Add(r.spec.Churn.Due(n))) != nil {
+		if experiment.WaitUntil(during, begin.Add(r.spec.Churn.Due(n))) != nil {
 			break
 		}
 		p := r.fleet.oldest()
@@ -87,7 +88,7 @@ func (r *rolloutRun) replacePods(ctx context.Context, begin time.Time) (deleted 
 		deleted++
 		requests.Go(func() error {
 			err := workload.Persist(during, func(ctx context.Context, _ int) error {
-				return r.client.CoreV1().Pods(p.namespace).Delete(ctx, p.name, metav1.DeleteOptions{})
+				return r.Client.CoreV1().Pods(p.namespace).Delete(ctx, p.name, metav1.DeleteOptions{})
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("deleting pod %s: %w", p.id, err)
@@ -98,7 +99,7 @@ func (r *rolloutRun) replacePods(ctx context.Context, begin time.Time) (deleted 
 	if err := requests.Wait(); err != nil {
 		return deleted, err
 	}
-	return deleted, until(ctx, begin.Add(r.spec.Steady))
+	return deleted, experiment.WaitUntil(ctx, begin.Add(r.spec.Steady))
 }
 
 // oldest is the ready pod that was seen first of those not chosen yet, nil if

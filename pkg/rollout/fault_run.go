@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -51,13 +52,13 @@ func (r *rolloutRun) faultsInRollout(ctx context.Context) error {
 // faultsInSteady makes the faults asked for in steady state, each in a phase of
 // its own that lasts until the mesh has converged again. One that it does not
 // come back from is the last.
-func (r *rolloutRun) faultsInSteady(ctx context.Context) (undo, error) {
+func (r *rolloutRun) faultsInSteady(ctx context.Context) (experiment.Undo, error) {
 	faults := faultsIn(r.spec.Faults, record.PhaseSteady)
 	for i, fault := range faults {
 		if err := r.awaitQuiet(ctx); err != nil { // what went before is no part of it
 			return nil, err
 		}
-		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
+		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
 		var run *faultRun
 		err := r.window(ctx, record.PhaseFault, 0, func(ctx context.Context) (_ record.EndedBy, err error) {
 			if run, err = r.beginFault(fault); err != nil {
@@ -121,9 +122,9 @@ func (r *rolloutRun) endedBy(ctx, limited context.Context, err error) (record.En
 	switch {
 	case err == nil:
 		return record.EndedByConverged, nil
-	case ctx.Err() == nil && context.Cause(limited) == ErrUnconverged:
+	case ctx.Err() == nil && context.Cause(limited) == experiment.ErrUnconverged:
 		r.explain("pods.converged")
-		return record.EndedByTimeout, ErrUnconverged
+		return record.EndedByTimeout, experiment.ErrUnconverged
 	default:
 		return "", err
 	}
@@ -180,7 +181,7 @@ func (r *rolloutRun) makeFault(ctx context.Context, run *faultRun) error {
 func (r *rolloutRun) endFaults(err error) error {
 	converged := err == nil
 	why := record.Warning{Reason: record.ReasonEndedUnconverged}
-	if errors.Is(err, ErrUnconverged) {
+	if errors.Is(err, experiment.ErrUnconverged) {
 		why.Reason, why.Values = record.ReasonNotConvergedAgain, map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}
 	}
 	r.mu.Lock()
@@ -229,7 +230,7 @@ func (r *rolloutRun) measureFaults(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", run.fault.Name(), err)
 		}
-		fault.ControlPlane = usageOf(usage)
+		fault.ControlPlane = experiment.UsageOf(usage)
 		r.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", run.index), fault.Phase, usage)
 		if err := run.apart.latencies.save(r.writer, fmt.Sprintf("faults.%d.", run.index), &fault.Latencies); err != nil {
 			return err

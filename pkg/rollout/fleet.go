@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -30,7 +31,7 @@ type fleet struct {
 	adapter   *controlplane.ControlPlane
 	client    kubernetes.Interface
 	variant   xdsprobe.Variant
-	keys      *keyPool
+	keys      *experiment.KeyPool
 	probes    *xdsprobe.Store
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
@@ -83,7 +84,7 @@ type firstCertificates struct {
 func (r *rolloutRun) newFleet() *fleet {
 	f := &fleet{
 		adapter:   r.adapter,
-		client:    r.client,
+		client:    r.Client,
 		variant:   xdsprobe.Variant(r.spec.XDS),
 		keys:      r.keys,
 		probes:    xdsprobe.NewStore(),

@@ -17,6 +17,8 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -43,7 +45,7 @@ const received = `^cluster\.(xds-grpc|ads);?\.upstream_cx_rx_bytes_total$`
 // realFleet are the real sidecars of a run.
 type realFleet struct {
 	// fixed after newRealFleet
-	place     realPlace
+	place     experiment.RealSidecars
 	quota     map[string]int // of each service's pods, how many are real
 	certified bool           // a proxy has its certificate from its start: there is no agent
 	sampler   *recorder.Sampler
@@ -75,6 +77,7 @@ type realPod struct {
 // envoyName and agentName are the components that a sidecar's processes are
 // sampled as.
 func (p *realPod) envoyName() string { return "envoy " + p.name }
+
 func (p *realPod) agentName() string { return "agent " + p.name }
 
 // newRealFleet makes the real sidecars' part of a fleet, nil where there are none.
@@ -83,10 +86,10 @@ func (r *rolloutRun) newRealFleet() *realFleet {
 		return nil
 	}
 	real := &realFleet{
-		place: realPlace{
-			adapter: r.adapter, programs: r.programs, group: r.group,
-			dir: filepath.Join(r.group.Dir(), "sidecars"), logs: r.writer.LogDir(), cpus: r.others,
-			lifetime: r.spec.CertificateLifetime, expiry: &expiry{},
+		place: experiment.RealSidecars{
+			Adapter: r.adapter, Programs: r.programs, Group: r.group,
+			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.writer.LogDir(), Cpus: r.others,
+			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
 		},
 		quota:     realQuota(r.mesh.Services, r.spec.RealSidecars),
 		certified: r.programs[component.PilotAgent] == "",
@@ -171,7 +174,7 @@ func (f *fleet) startReal(ctx context.Context, p *pod, object *corev1.Pod) {
 	ctx, p.stop = context.WithCancel(ctx)
 	delay := f.delay.Of(f.seed, p.order)
 	f.sidecars.Go(func() {
-		if delay > 0 && until(ctx, time.Now().Add(delay)) != nil {
+		if delay > 0 && experiment.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return
 		}
 		application, err := f.real.startApplication(real)
@@ -180,7 +183,7 @@ func (f *fleet) startReal(ctx context.Context, p *pod, object *corev1.Pod) {
 			return
 		}
 		defer func() { _ = application.Stop(context.WithoutCancel(ctx)) }() // its group says so, too
-		s, err := f.real.place.pod(ctx, object, func(o *sidecar.Options) { f.tellReal(p, real, o) })
+		s, err := f.real.place.ForPod(ctx, object, func(o *sidecar.Options) { f.tellReal(p, real, o) })
 		if err == nil {
 			f.mu.Lock()
 			real.sidecar = s
@@ -209,10 +212,10 @@ func (f *realFleet) startApplication(p *realPod) (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	application, err := f.place.group.Start(process.Spec{
+	application, err := f.place.Group.Start(process.Spec{
 		Name: "echo-" + p.name, Path: program,
-		Args: []string{EchoCommand, "--listen", "127.0.0.1:" + strconv.Itoa(ports[0]), "--name", p.name},
-		Log:  filepath.Join(f.place.logs, "echo-"+p.name+".log"), CPUs: f.place.cpus,
+		Args: []string{dataplane.EchoCommand, "--listen", "127.0.0.1:" + strconv.Itoa(ports[0]), "--name", p.name},
+		Log:  filepath.Join(f.place.Logs, "echo-"+p.name+".log"), CPUs: f.place.Cpus,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the application of pod %s: %w", p.id, err)

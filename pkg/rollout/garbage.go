@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -23,7 +24,7 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
+func (r *rolloutRun) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	url := r.adapter.Server.Metrics().CollectURL
 	if url == "" {
 		return nil, nil
@@ -32,7 +33,7 @@ func (r *rolloutRun) collectGarbage(ctx context.Context) (undo, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		r.warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: firstLine(err)})
+		r.warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
 	}
 	return nil, nil
 }

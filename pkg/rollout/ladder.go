@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -168,7 +169,7 @@ func (o *outcome) take(name string, err error) {
 	switch {
 	case err == nil:
 		o.inARow = 0
-	case errors.Is(err, ErrUnconverged):
+	case errors.Is(err, experiment.ErrUnconverged):
 		o.unconverged = append(o.unconverged, name)
 		o.inARow = 0
 	default:
@@ -189,11 +190,11 @@ func (o *outcome) err() error {
 	case o.of == 1 && o.first != nil:
 		return o.first
 	case o.of == 1 && len(o.unconverged) > 0:
-		return ErrUnconverged
+		return experiment.ErrUnconverged
 	case len(o.failed) > 0:
 		return fmt.Errorf("%d of %d runs failed (%s), the first: %w", len(o.failed), o.of, strings.Join(o.failed, ", "), o.first)
 	case len(o.unconverged) > 0:
-		return fmt.Errorf("%d of %d runs (%s): %w", len(o.unconverged), o.of, strings.Join(o.unconverged, ", "), ErrUnconverged)
+		return fmt.Errorf("%d of %d runs (%s): %w", len(o.unconverged), o.of, strings.Join(o.unconverged, ", "), experiment.ErrUnconverged)
 	default:
 		return nil
 	}

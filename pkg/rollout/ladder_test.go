@@ -10,6 +10,7 @@ import (
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
 )
 
 func TestParseSizes(t *testing.T) {
@@ -112,9 +113,9 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"all well", []error{nil, nil}, 0, nil, ""},
 		{"one alone", []error{broken}, 1, broken, "broken"},
-		{"one alone unconverged", []error{ErrUnconverged}, 0, ErrUnconverged, "did not converge"},
-		{"unconverged at a size", []error{nil, ErrUnconverged, nil}, 0, ErrUnconverged, "1 of 3 runs (b)"},
-		{"failed and unconverged", []error{ErrUnconverged, broken}, 1, broken, "1 of 2 runs failed (b), the first: broken"},
+		{"one alone unconverged", []error{experiment.ErrUnconverged}, 0, experiment.ErrUnconverged, "did not converge"},
+		{"unconverged at a size", []error{nil, experiment.ErrUnconverged, nil}, 0, experiment.ErrUnconverged, "1 of 3 runs (b)"},
+		{"failed and unconverged", []error{experiment.ErrUnconverged, broken}, 1, broken, "1 of 2 runs failed (b), the first: broken"},
 		{"failed twice", []error{nil, broken, broken}, 2, broken, "2 of 3 runs failed (b, c)"},
 		{"failed here and there", []error{broken, nil, broken}, 1, broken, "2 of 3 runs failed (a, c)"},
 		{"out of memory from a size on", []error{nil, outOfMemory, outOfMemory}, 0, outOfMemory, "2 of 3 runs failed (b, c), the first: supervising: istiod was killed by the kernel: out of memory at its limit of 512 MiB"},
@@ -127,7 +128,7 @@ func TestOutcome(t *testing.T) {
 		if o.inARow != test.inARow || !errors.Is(err, test.is) || (err == nil) != (test.is == nil) || err != nil && !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: got %v, %d in a row", test.name, err, o.inARow)
 		}
-		if test.is != ErrUnconverged && errors.Is(err, ErrUnconverged) {
+		if test.is != experiment.ErrUnconverged && errors.Is(err, experiment.ErrUnconverged) {
 			t.Errorf("%s: the error is unconverged: %v", test.name, err)
 		}
 	}

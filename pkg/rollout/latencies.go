@@ -1,9 +1,8 @@
 package rollout
 
 import (
-	"fmt"
-
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -85,14 +84,14 @@ func loseIn(pods int, distributions ...*stats.Histogram) {
 // lost ones included, was not measured.
 func (l *latencies) save(w *record.Writer, prefix string, into *record.Latencies) error {
 	for _, n := range l.all() {
-		latency, err := saveHistogram(w, prefix+n.name, *n.histogram)
+		latency, err := experiment.SaveHistogram(w, prefix+n.name, *n.histogram)
 		if err != nil {
 			return err
 		}
 		*n.summary(into) = latency
 	}
 	for kind, h := range l.rolloutPush {
-		latency, err := saveHistogram(w, prefix+"rolloutPush-"+string(changeKinds[kind]), h)
+		latency, err := experiment.SaveHistogram(w, prefix+"rolloutPush-"+string(changeKinds[kind]), h)
 		if err != nil {
 			return err
 		}
@@ -105,17 +104,4 @@ func (l *latencies) save(w *record.Writer, prefix string, into *record.Latencies
 		into.RolloutPush[changeKinds[kind]] = latency
 	}
 	return nil
-}
-
-// saveHistogram writes one distribution; nil means that there is nothing in it.
-func saveHistogram(w *record.Writer, name string, h *stats.Histogram) (*record.Latency, error) {
-	summary := h.Summary()
-	if summary.Count+summary.Lost == 0 {
-		return nil, nil
-	}
-	if err := w.Histogram(name, h); err != nil {
-		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
-	}
-	latency := record.Latency(summary)
-	return &latency, nil
 }

@@ -8,6 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
 )
 
 // Room on disk, as measured with all programs built.
@@ -17,11 +18,6 @@ const (
 	runBytes       = 100e6
 	runBytesPerPod = 50e3 // metrics and logs of a run of some minutes
 )
-
-// rolloutPrograms are those that a rollout against a control plane starts.
-func rolloutPrograms(d controlplane.Driver) []string {
-	return append(append(ClusterComponents(), component.Prometheus), d.Programs...)
-}
 
 // Requirements are what a rollout of so many pods against a control plane,
 // recorded in the folder out, needs of this machine.
@@ -35,7 +31,7 @@ func Requirements(ctx context.Context, programs component.Options, d controlplan
 		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
 	}
 	needed := map[string]bool{}
-	for _, name := range rolloutPrograms(d) {
+	for _, name := range experiment.RunPrograms(d) {
 		needed[name] = true
 	}
 	toBuild := 0
@@ -59,25 +55,6 @@ func Requirements(ctx context.Context, programs component.Options, d controlplan
 			doctor.Dir{Name: "Go's caches", Path: goCache(), Bytes: goCachesBytes * share / of})
 	}
 	return req, nil
-}
-
-// SidecarPrograms are the programs of real sidecars of a control plane's mesh.
-func SidecarPrograms(ctx context.Context, programs component.Options, d controlplane.Driver) ([]doctor.Program, error) {
-	var all []doctor.Program
-	for _, name := range d.SidecarPrograms {
-		st, err := component.Find(ctx, programs, name)
-		if err != nil {
-			return nil, err
-		}
-		p := doctor.Program{Name: name, Path: st.Path, Problem: st.Problem, Pip: st.Source == component.SourcePip}
-		if p.Pip {
-			if err := component.CheckPip(ctx); err != nil {
-				p.Problem = "is not there and cannot be installed: " + firstLine(err)
-			}
-		}
-		all = append(all, p)
-	}
-	return all, ctx.Err()
 }
 
 // goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
@@ -112,7 +89,7 @@ func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) er
 	}
 	req.Dirs[0].Bytes = records
 	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
-		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, driver); err != nil {
+		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}
 	}

@@ -10,17 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
-	"scaler.mesh/scaler/pkg/xdsprobe"
-)
-
-const (
-	// lateInstrument is the scheduling lag at p99 above which scaler's own
-	// latencies are doubted, and the longest wait of a response for being received.
-	lateInstrument = 10 * time.Millisecond
 )
 
 // measure computes what the phases cost and what came of the sidecars, and puts
@@ -41,7 +34,7 @@ func (r *rolloutRun) measure(ctx context.Context) error {
 		return err
 	}
 	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
-		r.warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: firstLine(err)})
+		r.warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 	}
 	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
 	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -77,7 +70,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	if err != nil {
 		return err
 	}
-	*slot = usageOf(usage)
+	*slot = experiment.UsageOf(usage)
 	if heap := (*slot).HeapBytes; heap != nil && w.name == record.PhaseSteady {
 		heap.Collected = r.live
 	}
@@ -94,7 +87,7 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 			return err
 		}
 		phases := r.record.Cluster[c.Name]
-		*phases.At(w.name) = usageOf(usage)
+		*phases.At(w.name) = experiment.UsageOf(usage)
 		r.record.Cluster[c.Name] = phases
 	}
 	if c, share := waitingCluster(&r.record, w.name); c != "" {
@@ -159,20 +152,6 @@ func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string
 	return &e
 }
 
-func usageOf(u recorder.Usage) *record.Usage {
-	usage := &record.Usage{
-		Cores:       &record.Level{Mean: &u.CoresMean, Peak: &u.CoresPeak},
-		CPUSeconds:  &u.CPUSeconds,
-		MemoryBytes: &record.Level{Mean: &u.MemoryMean, Peak: &u.MemoryPeak, End: &u.MemoryEnd},
-		Saturation:  u.Saturation,
-		Restarts:    &u.Restarts,
-	}
-	if u.Heap != nil {
-		usage.HeapBytes = &record.Level{Mean: &u.Heap.Mean, End: &u.Heap.End}
-	}
-	return usage
-}
-
 // waitingCluster is the program of the cluster that waited for processors for the
 // greatest share of a phase; "" where none did for long, and where the control plane
 // waited too: its own warning reaches the figures of all.
@@ -209,11 +188,11 @@ func (r *rolloutRun) doubt() {
 		about string
 		lag   *stats.Histogram
 	}{{"latencies", r.lag}, {"latencies.push", r.probeLag}} {
-		if late := each.lag.Summary().P99; late != nil && *late > lateInstrument.Seconds() {
+		if late := each.lag.Summary().P99; late != nil && *late > experiment.LateInstrument.Seconds() {
 			r.warn(record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
 		}
 	}
-	if late := lateReceipt(r.fleet.probes.Counters()); late != nil {
+	if late := experiment.LateReceipt(r.fleet.probes.Counters()); late != nil {
 		r.warn(*late)
 	}
 	if n := *r.record.XDS.Refusals; n > 0 {
@@ -235,23 +214,6 @@ func (r *rolloutRun) doubt() {
 	}
 }
 
-// lateReceipt warns by how much responses were received late because scaler takes
-// so many bytes of them at once and no more; nil where that is negligible.
-func lateReceipt(c *xdsprobe.Counters) *record.Warning {
-	longest := time.Duration(c.LongestWait.Load())
-	if longest <= lateInstrument {
-		return nil
-	}
-	var all int64
-	for i := range c.Responses {
-		all += c.Responses[i].Load()
-	}
-	return &record.Warning{About: "latencies", Reason: record.ReasonLateReceipt, Values: map[string]float64{
-		"waited": float64(c.Waits.Load()), "responses": float64(all),
-		"longestSeconds": longest.Seconds(), "totalSeconds": time.Duration(c.Waited.Load()).Seconds(),
-	}}
-}
-
 // countPods counts how far the pods came, as at the end of rollout.
 func (r *rolloutRun) countPods() {
 	var s Status
@@ -263,24 +225,9 @@ func (r *rolloutRun) countPods() {
 
 // countXDS reads the sidecars' counters into the record.
 func (r *rolloutRun) countXDS() {
-	x := xdsCounts(r.fleet.probes.Counters())
+	x := experiment.XDSCounts(r.fleet.probes.Counters())
 	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
 	r.record.XDS = x
-}
-
-// xdsCounts are a fleet's counters as the record has them.
-func xdsCounts(c *xdsprobe.Counters) *record.XDS {
-	x := &record.XDS{
-		Responses: map[string]int64{}, Bytes: map[string]int64{},
-		Acks: new(c.Acks.Load()), Nacks: new(c.Nacks.Load()),
-		Attempts: new(c.Attempts.Load()), Refusals: new(c.Refusals.Load()),
-		Reconnects: new(c.Reconnects.Load()), WastedResponses: new(c.Wasted.Load()),
-	}
-	for t := convergence.CDS; t <= convergence.ECDS; t++ {
-		x.Responses[t.String()] = c.Responses[t].Load()
-		x.Bytes[t.String()] = c.Bytes[t].Load()
-	}
-	return x
 }
 
 // crossCheck lays the control plane's own counts beside ours. After a phase in
@@ -360,7 +307,7 @@ func (r *rolloutRun) countCertificates() error {
 		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
 	}
 	certificates.Storm = r.storm
-	renewals, err := saveHistogram(r.writer, "certificateRenewals", r.fleet.renewals)
+	renewals, err := experiment.SaveHistogram(r.writer, "certificateRenewals", r.fleet.renewals)
 	if err != nil {
 		return err
 	}
@@ -381,7 +328,7 @@ func (r *rolloutRun) measureInstrument(ctx context.Context) error {
 	}
 	var idle, loaded float64 // resident bytes without and with sidecars
 	for _, w := range r.windows {
-		usage, err := r.recorder.Figures(ctx, r.sampler, instrumentName, w.begin, w.end)
+		usage, err := r.recorder.Figures(ctx, r.sampler, experiment.InstrumentName, w.begin, w.end)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
@@ -38,19 +39,19 @@ func (r *rolloutRun) measureReal() error {
 			if !ok {
 				continue
 			}
-			*each.Proxy.At(w.name) = usageOf(proxy)
+			*each.Proxy.At(w.name) = experiment.UsageOf(proxy)
 			addUsage(real.At(w.name), proxy, w)
 			if agent, ok := r.usedBy(p.agentName(), w); ok {
 				if each.Agent == nil {
 					each.Agent = &record.ByPhase[*record.Usage]{}
 				}
-				*each.Agent.At(w.name) = usageOf(agent)
+				*each.Agent.At(w.name) = experiment.UsageOf(agent)
 				addUsage(real.At(w.name), agent, w)
 			}
 		}
 		real.Each = append(real.Each, each)
 	}
-	if expired := r.fleet.real.place.expiry.doubt("sidecars.real", time.Now()); expired != nil {
+	if expired := r.fleet.real.place.Expiry.Doubt("sidecars.real", time.Now()); expired != nil {
 		r.warn(*expired)
 	}
 	r.mu.Lock()

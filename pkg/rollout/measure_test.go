@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -35,17 +36,13 @@ func TestLateReceiptIsSaid(t *testing.T) {
 			counters.LongestWait.Store(int64(c.longest))
 			counters.Waited.Store(int64(c.longest + 10*time.Millisecond))
 		}
-		xds := &xdsRun{fleet: &xdsFleet{store: store}, record: record.XDSRun{Instrument: &record.Instrument{}}}
-		xds.doubt()
 		rollout := &rolloutRun{
 			fleet: &fleet{probes: store}, lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), latencies: newLatencies(),
-			record: record.Run{XDS: xdsCounts(counters)},
+			record: record.Run{XDS: experiment.XDSCounts(counters)},
 		}
 		rollout.doubt()
-		for command, got := range map[string][]record.Warning{"xds": xds.record.Warnings, "rollout": rollout.record.Warnings} {
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s, %s (-want +got):\n%s", command, name, diff)
-			}
+		if diff := cmp.Diff(c.want, rollout.record.Warnings); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -61,7 +58,7 @@ func TestOrderOfWarnings(t *testing.T) {
 		store := xdsprobe.NewStore()
 		r := &rolloutRun{
 			fleet: &fleet{probes: store}, lag: late(), probeLag: late(), latencies: newLatencies(),
-			record: record.Run{XDS: xdsCounts(store.Counters())},
+			record: record.Run{XDS: experiment.XDSCounts(store.Counters())},
 		}
 		r.doubt()
 		var about []string

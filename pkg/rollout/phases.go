@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -13,8 +14,6 @@ import (
 // quietTime is how long before the end of settle the control plane must have
 // sent nothing for steady to deserve its name.
 const quietTime = 2 * time.Second
-
-type undo = func(context.Context) error
 
 // window is one phase: from its first edge to its last the processes' counters
 // were read.
@@ -83,22 +82,22 @@ func wait(length time.Duration) func(context.Context) (record.EndedBy, error) {
 	}
 }
 
-func (r *rolloutRun) baseline(ctx context.Context) (undo, error) {
+func (r *rolloutRun) baseline(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.window(ctx, record.PhaseBaseline, r.spec.Baseline, wait(r.spec.Baseline))
 }
 
-func (r *rolloutRun) steady(ctx context.Context) (undo, error) {
+func (r *rolloutRun) steady(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.window(ctx, record.PhaseSteady, r.spec.Steady, wait(r.spec.Steady))
 }
 
 // complete is the last step: all phases were done.
-func (r *rolloutRun) complete(context.Context) (undo, error) {
+func (r *rolloutRun) complete(context.Context) (experiment.Undo, error) {
 	r.completed = true
 	return nil, nil
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
-func (r *rolloutRun) settle(ctx context.Context) (undo, error) {
+func (r *rolloutRun) settle(ctx context.Context) (experiment.Undo, error) {
 	if err := r.window(ctx, record.PhaseSettle, r.spec.Settle, wait(r.spec.Settle)); err != nil {
 		return nil, err
 	}
@@ -113,21 +112,21 @@ func (r *rolloutRun) settle(ctx context.Context) (undo, error) {
 }
 
 // rollout creates the mesh as planned and waits until it has converged.
-func (r *rolloutRun) rollout(ctx context.Context) (undo, error) {
+func (r *rolloutRun) rollout(ctx context.Context) (experiment.Undo, error) {
 	burst, err := workload.ParseBurst(r.spec.Burst)
 	if err != nil {
 		return nil, err
 	}
 	plan := workload.Plan(r.mesh, burst)
 	r.applier = &workload.Applier{
-		Client: r.client, Run: r.runLabel(), Mesh: r.mesh,
+		Client: r.Client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(),
-		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.dynamic,
+		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.Dynamic,
 		Scaling: r.fleet.ownerScaled,
 	}
 	r.fleet.bursting.Store(true)
 	defer r.fleet.bursting.Store(false)
-	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
 	defer cancel()
 	err = r.window(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := r.roll(limited, plan)
@@ -159,20 +158,8 @@ func (r *rolloutRun) awaitQuiet(ctx context.Context) error {
 		if !time.Now().Before(quiet) {
 			return nil
 		}
-		if err := until(ctx, quiet); err != nil {
+		if err := experiment.WaitUntil(ctx, quiet); err != nil {
 			return err
 		}
-	}
-}
-
-// until returns at the moment at.
-func until(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

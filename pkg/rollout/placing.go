@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"scaler.mesh/scaler/internal/process"
@@ -52,21 +51,6 @@ func checkEnv(env []string) error {
 		}
 	}
 	return nil
-}
-
-// processors are those that scaler, and what it starts, may use.
-func processors() []int {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return nil
-	}
-	var all []int
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all
 }
 
 // lastProcessors are the last n of all, nil when that is all of them: the first

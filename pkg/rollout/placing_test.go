@@ -3,6 +3,8 @@ package rollout
 import (
 	"slices"
 	"testing"
+
+	"scaler.mesh/scaler/pkg/experiment"
 )
 
 func TestParseMemory(t *testing.T) {
@@ -49,7 +51,7 @@ func TestLastProcessors(t *testing.T) {
 			t.Errorf("the last %d of %v: got %v, want %v", n, all, got, want)
 		}
 	}
-	if len(processors()) == 0 {
+	if len(experiment.Processors()) == 0 {
 		t.Error("no processors")
 	}
 }

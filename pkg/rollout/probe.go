@@ -12,6 +12,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -49,7 +50,7 @@ type followed struct {
 }
 
 // probe is the probe phase.
-func (r *rolloutRun) probe(ctx context.Context) (undo, error) {
+func (r *rolloutRun) probe(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Probes == 0 {
 		return nil, nil
 	}

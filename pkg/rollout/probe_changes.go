@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -35,7 +36,7 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 			value, health = kwok.SidecarReady, convergence.Healthy
 		}
 		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
-			func(ctx context.Context) error { return p.annotate(ctx, target.namespace, target.name, value) },
+			func(ctx context.Context) error { return p.ReportSidecar(ctx, target.namespace, target.name, value) },
 			func(c endpointChange) bool { return c.addr.Addr() == target.addr && c.health == health })
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 	if p.spec.Probes%2 == 1 { // the last one was taken away
 		service := p.of((p.spec.Probes - 1) / 2)
 		if target, ok := p.fleet.podOf(p.mesh.Services[service].Name, (p.spec.Probes-1)/2/len(p.services)); ok {
-			if err := p.annotate(ctx, target.namespace, target.name, kwok.SidecarReady); err != nil {
+			if err := p.ReportSidecar(ctx, target.namespace, target.name, kwok.SidecarReady); err != nil {
 				return err
 			}
 		}
@@ -65,7 +66,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			replicas := p.mesh.Services[service].Pods + change.more
 			p.fleet.hold()
 			_, err := p.followEndpoint(ctx, change.kind, service,
-				func(ctx context.Context) error { return p.setReplicas(ctx, p.mesh.Services[service], replicas) },
+				func(ctx context.Context) error { return p.SetReplicas(ctx, p.mesh.Services[service], replicas) },
 				func(endpointChange) bool { return true })
 			p.fleet.release()
 			if err != nil {
@@ -92,7 +93,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 		defer cancel()
 		for _, object := range made {
-			if deleteErr := p.resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
+			if deleteErr := p.Resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
 				err = deleteErr
 			}
 		}
@@ -116,7 +117,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		marker := p.lastMarker
 		f := p.fleet.tracker.Follow(convergence.Change{Marker: marker}, p.fleet.simulatedOf(p.names(concerned)))
 		begin := time.Now()
-		updated, err := p.resource(object).Update(ctx, object, metav1.UpdateOptions{})
+		updated, err := p.Resource(object).Update(ctx, object, metav1.UpdateOptions{})
 		if err != nil {
 			f.Stop()
 			return fmt.Errorf("changing %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -137,7 +138,7 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 	object, concerned := p.probeObject(kind, service)
 	f := p.fleet.tracker.Follow(convergence.Change{Marker: p.lastMarker}, p.fleet.simulatedOf(p.names(concerned)))
 	defer f.Stop()
-	created, err := p.resource(object).Create(ctx, object, metav1.CreateOptions{})
+	created, err := p.Resource(object).Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -181,7 +182,7 @@ func (p *prober) quiet(ctx context.Context) error {
 		if idle >= probeQuiet {
 			return nil
 		}
-		if err := until(limited, time.Now().Add(probeQuiet-idle)); err != nil {
+		if err := experiment.WaitUntil(limited, time.Now().Add(probeQuiet-idle)); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

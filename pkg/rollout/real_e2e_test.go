@@ -30,6 +30,7 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/sidecar"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -39,18 +40,18 @@ type hostMesh struct {
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	place   realPlace
+	place   experiment.RealSidecars
 }
 
 // startHostMesh starts one for a spec.
 func startHostMesh(ctx context.Context, name string) *hostMesh {
 	GinkgoHelper()
-	driver, err := findDriver(nil, name)
+	driver, err := experiment.FindDriver(nil, name)
 	Expect(err).NotTo(HaveOccurred())
 	say := func(msg string) { GinkgoWriter.Println(msg) }
 	programs, err := component.Paths(ctx, component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"), Progress: say,
-	}, append(rolloutPrograms(driver), driver.SidecarPrograms...)...)
+	}, append(experiment.RunPrograms(driver), driver.SidecarPrograms...)...)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	m := &hostMesh{}
@@ -59,7 +60,7 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	DeferCleanup(func(ctx SpecContext) { Expect(group.Remove(ctx)).To(Succeed()) })
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
 		Group: group, LogDir: filepath.Join(dir, "logs"), KwokConfig: kwok.Stages(), Progress: say,
-		Programs: ClusterPrograms(programs),
+		Programs: experiment.ClusterPrograms(programs),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.BuildConfigFromFlags("", m.cluster.Kubeconfig())
@@ -73,9 +74,9 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 		LogDir: filepath.Join(dir, "logs"), Progress: say, RealSidecars: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	m.place = realPlace{
-		adapter: adapter, programs: programs, group: group,
-		dir: filepath.Join(dir, "sidecars"), logs: filepath.Join(dir, "logs"), concurrency: 1,
+	m.place = experiment.RealSidecars{
+		Adapter: adapter, Programs: programs, Group: group,
+		Dir: filepath.Join(dir, "sidecars"), Logs: filepath.Join(dir, "logs"), Concurrency: 1,
 	}
 	return m
 }
@@ -90,7 +91,7 @@ var resources = map[string]string{
 func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService, workloads []controlplane.HostWorkload) map[string]*sidecar.Sidecar {
 	GinkgoHelper()
 	knobs := controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
-	objects := append(m.place.adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.adapter.HostWorkloads.HostObjects(services, workloads)...)
+	objects := append(m.place.Adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.Adapter.HostWorkloads.HostObjects(services, workloads)...)
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
 		gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resources[gvk.Kind]}
@@ -102,7 +103,7 @@ func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService,
 	DeferCleanup(func() { end(); running.Wait() })
 	all := map[string]*sidecar.Sidecar{}
 	for _, w := range workloads {
-		s, err := m.place.host(ctx, w, nil)
+		s, err := m.place.ForHost(ctx, w, nil)
 		Expect(err).NotTo(HaveOccurred())
 		all[w.Name] = s
 		running.Go(func() {
@@ -134,7 +135,7 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 			}))
 			DeferCleanup(app.Close)
 			m := startHostMesh(ctx, controlPlane)
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.adapter.Mesh.NamespaceLabels()}}
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.Adapter.Mesh.NamespaceLabels()}}
 			_, err := m.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			echo := controlplane.HostService{Namespace: "real", Name: "echo", Host: "echo.real.host", Port: 8080}

@@ -2,21 +2,14 @@ package rollout
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
-	"runtime/debug"
-	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -47,11 +40,11 @@ func (r *rolloutRun) newRecord() record.Run {
 		},
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
-			MemoryBytes: memoryBytes(),
-			Kernel:      kernel(),
+			MemoryBytes: experiment.MemoryBytes(),
+			Kernel:      experiment.Kernel(),
 			Kubernetes:  component.Version(component.KubeAPIServer),
 			Kwok:        component.Version(component.Kwok),
-			Scaler:      Version(),
+			Scaler:      experiment.Version(),
 			Knobs:       record.Knobs(knobs),
 		},
 		Pods: &record.Pods{Requested: t.Pods},
@@ -76,7 +69,7 @@ func programDigest(programs map[string]string, d controlplane.Driver) string {
 	if len(d.Programs) == 0 {
 		return ""
 	}
-	return digest(programs[d.Programs[0]])
+	return experiment.ProgramDigest(programs[d.Programs[0]])
 }
 
 // texts are things as they print.
@@ -117,7 +110,7 @@ func (r *rolloutRun) finish(ctx context.Context, err error) (record.Run, error) 
 	switch {
 	case err == nil:
 		r.record.Status = record.StatusCompleted
-	case errors.Is(err, ErrUnconverged):
+	case errors.Is(err, experiment.ErrUnconverged):
 		r.record.Status = record.StatusUnconverged
 	case errors.Is(err, context.Canceled):
 		r.record.Status, r.record.Reason = record.StatusInterrupted, "interrupted by a signal"
@@ -127,63 +120,6 @@ func (r *rolloutRun) finish(ctx context.Context, err error) (record.Run, error) 
 	r.record.Dir = r.writer.Dir()
 	r.mu.Unlock()
 	return r.record, errors.Join(err, r.save(), r.writer.Close())
-}
-
-// Version is scaler's own, as the go command recorded it. A program that was
-// built without one, as by go run, is told from others by its own digest.
-var Version = sync.OnceValue(func() string {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && version == "(devel)" {
-				version = s.Value
-			}
-		}
-	}
-	if version != "(devel)" {
-		return version
-	}
-	if build := digest("/proc/self/exe"); build != "" {
-		return "devel-" + build
-	}
-	return version
-})
-
-// digest tells builds of a program apart that say the same version: the first 12
-// digits of its SHA-256; "" of one that cannot be read.
-func digest(path string) string {
-	program, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer program.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, program); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
-}
-
-func memoryBytes() int64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit)
-}
-
-func kernel() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(name.Release[:])
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(fmt.Sprint(err), "\n")
-	return line
 }
 
 // lifetimeText is a lifetime as the record has it.

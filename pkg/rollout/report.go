@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -68,7 +69,7 @@ func (q *reports) pop(ctx context.Context) *pod {
 
 // report tells pods that their sidecars are ready until ctx is done.
 func (f *fleet) report(ctx context.Context) error {
-	patch, err := sidecarPatch(kwok.SidecarReady)
+	patch, err := experiment.SidecarPatch(kwok.SidecarReady)
 	if err != nil {
 		return err
 	}

@@ -15,15 +15,13 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
-
-// sampleInterval is how often processes are read and targets scraped.
-const sampleInterval = time.Second
 
 // rolloutRun is one run of `scaler rollout`, from an empty machine to its
 // record.
@@ -39,10 +37,10 @@ type rolloutRun struct {
 	// made by the steps, in this order
 	programs map[string]string
 	envoy    component.Status // of the real sidecars; zero where there are none
-	keys     *keyPool
+	keys     *experiment.KeyPool
 	group    *process.Group // of everything that the run starts
 	cluster  *cluster.Cluster
-	apiServer
+	experiment.APIServer
 	given    []int // processors of the control plane alone; nil = there are none
 	others   []int // those that everything else keeps to; nil = all
 	placing  controlplane.Placing
@@ -109,24 +107,24 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 		return r.record, errors.Join(err, r.writer.Discard())
 	}
 	r.record.Started = time.Now().UTC()
-	err = runSteps(ctx, []step{
-		{"keeping aside", r.keepAside},
-		{"opening the process group", r.openGroup},
-		{"starting the cluster", r.startCluster},
-		{"starting the control plane", r.startControlPlane},
-		{"making fake nodes", r.makeNodes},
-		{"starting the recorder", r.startRecorder},
-		{"watching", r.startWatching},
-		{"baseline", r.baseline},
-		{"rollout", r.rollout},
-		{"settle", r.settle},
-		{"steady", r.steady},
-		{"collecting garbage", r.collectGarbage},
-		{"probe", r.probe},
-		{"certificate storm", r.certificateStorm},
-		{"churn", r.churn},
-		{"faults", r.faultsInSteady},
-		{"finishing", r.complete},
+	err = experiment.RunSteps(ctx, []experiment.Step{
+		{Name: "keeping aside", Do: r.keepAside},
+		{Name: "opening the process group", Do: r.openGroup},
+		{Name: "starting the cluster", Do: r.startCluster},
+		{Name: "starting the control plane", Do: r.startControlPlane},
+		{Name: "making fake nodes", Do: r.makeNodes},
+		{Name: "starting the recorder", Do: r.startRecorder},
+		{Name: "watching", Do: r.startWatching},
+		{Name: "baseline", Do: r.baseline},
+		{Name: "rollout", Do: r.rollout},
+		{Name: "settle", Do: r.settle},
+		{Name: "steady", Do: r.steady},
+		{Name: "collecting garbage", Do: r.collectGarbage},
+		{Name: "probe", Do: r.probe},
+		{Name: "certificate storm", Do: r.certificateStorm},
+		{Name: "churn", Do: r.churn},
+		{Name: "faults", Do: r.faultsInSteady},
+		{Name: "finishing", Do: r.complete},
 	})
 	return r.finish(ctx, err)
 }
@@ -136,7 +134,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
 	programs.Progress = r.progress.say
-	names := rolloutPrograms(r.driver)
+	names := experiment.RunPrograms(r.driver)
 	if r.spec.RealSidecars > 0 {
 		names = append(names, r.driver.SidecarPrograms...)
 		if r.envoy, err = component.Find(ctx, programs, component.Envoy); err != nil {
@@ -147,7 +145,7 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.keys, err = newKeyPool(); err != nil {
+	if r.keys, err = experiment.NewKeyPool(); err != nil {
 		return err
 	}
 	return r.calibrate(ctx)
@@ -155,7 +153,7 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 
 // openGroup opens the process group of everything that the run starts. Its
 // folder is the cluster's, by which the cluster commands and cleanup find it.
-func (r *rolloutRun) openGroup(context.Context) (_ undo, err error) {
+func (r *rolloutRun) openGroup(context.Context) (_ experiment.Undo, err error) {
 	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
 	if r.group, err = process.OpenGroup(dir, process.GroupOptions{Keep: r.spec.Keep}); err != nil {
 		return nil, err
@@ -172,10 +170,10 @@ func (r *rolloutRun) stopGroup(ctx context.Context) error {
 	return r.group.Remove(ctx)
 }
 
-func (r *rolloutRun) startCluster(ctx context.Context) (_ undo, err error) {
+func (r *rolloutRun) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	r.cluster, err = cluster.Up(ctx, cluster.Options{
 		Group:      r.group,
-		Programs:   ClusterPrograms(r.programs),
+		Programs:   experiment.ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
 		LogDir:     r.writer.LogDir(),
 		Progress:   r.progress.Say,
@@ -183,7 +181,7 @@ func (r *rolloutRun) startCluster(ctx context.Context) (_ undo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.apiServer, err = connect(r.cluster)
+	r.APIServer, err = experiment.Connect(r.cluster)
 	return nil, err // the group stops the cluster
 }
 
@@ -191,9 +189,9 @@ func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Contex
 	r.placing = r.place()
 	adapter, err := r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs,
-		Scaler:       Version(),
+		Scaler:       experiment.Version(),
 		Kubeconfig:   r.cluster.Kubeconfig(),
-		REST:         r.config,
+		REST:         r.Config,
 		Group:        r.group,
 		LogDir:       r.writer.LogDir(),
 		Progress:     r.progress.Say,

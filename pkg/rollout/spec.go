@@ -1,18 +1,17 @@
-// Package experiment is the ordered, visible sequence of scaler's experiments:
-// what is started, which phases follow each other, what is read at their edges,
-// and how everything is taken down again in reverse. It is the only package
-// that sees several mechanisms at once; how each of them works is left to them.
+// Package rollout is `scaler rollout`: the ordered, visible sequence of a run, what
+// is started, which phases follow each other, what is read at their edges, and how
+// everything is taken down again in reverse. How each mechanism works is left to it.
 package rollout
 
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -110,11 +109,11 @@ func (s RolloutSpec) Validate() error {
 		{"mode", s.Mode, driver.ModeNames()},
 		{"xds", s.XDS, []string{"delta", "sotw"}},
 	} {
-		if err := oneOf(choice.flag, choice.value, choice.want); err != nil {
+		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
 		}
 	}
-	if all := len(processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
+	if all := len(experiment.Processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
 		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
 	}
 	if err := checkEnv(s.ControlPlaneEnv); err != nil {
@@ -170,26 +169,5 @@ const maxProbes = 100_000
 
 // Driver is the control plane that is asked for. Its error names the flag.
 func (s RolloutSpec) Driver() (controlplane.Driver, error) {
-	return findDriver(s.Drivers, s.ControlPlane)
-}
-
-// findDriver looks for a control plane among all; nil = those of package drivers.
-func findDriver(all []controlplane.Driver, name string) (controlplane.Driver, error) {
-	if all == nil {
-		all = drivers.All()
-	}
-	driver, ok := controlplane.Find(all, name)
-	if !ok {
-		return driver, fmt.Errorf("parsing --control-plane %q: want %s", name, controlplane.Choices(all))
-	}
-	return driver, nil
-}
-
-func oneOf(flag, value string, want []string) error {
-	for _, w := range want {
-		if value == w {
-			return nil
-		}
-	}
-	return fmt.Errorf("parsing --%s %q: want %s", flag, value, strings.Join(want, " or "))
+	return experiment.FindDriver(s.Drivers, s.ControlPlane)
 }

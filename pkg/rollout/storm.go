@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -35,7 +36,7 @@ type storm struct {
 
 // certificateStorm makes all sidecars ask anew at once and waits until each has
 // its certificate.
-func (r *rolloutRun) certificateStorm(ctx context.Context) (undo, error) {
+func (r *rolloutRun) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 	if !r.spec.CertificateStorm {
 		return nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -23,7 +24,7 @@ func (r *rolloutRun) moment(s Status) record.Moment {
 	for t := convergence.CDS; t <= convergence.ECDS; t++ {
 		m.Responses[t.String()] = c.Responses[t].Load()
 	}
-	names := []string{r.controlPlaneName(), instrumentName}
+	names := []string{r.controlPlaneName(), experiment.InstrumentName}
 	for _, program := range r.cluster.Components() {
 		names = append(names, program.Name)
 	}

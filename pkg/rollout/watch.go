@@ -9,20 +9,16 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
-
-// instrumentName is scaler's own as a component and a scrape job. Others are
-// called as their processes are.
-const instrumentName = "scaler"
 
 // background is a set of goroutines of a run that end together.
 type background struct {
@@ -54,13 +50,13 @@ func (b *background) stop() {
 }
 
 // makeNodes creates the fake nodes, which exist before the baseline.
-func (r *rolloutRun) makeNodes(ctx context.Context) (undo, error) {
+func (r *rolloutRun) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range kwok.Nodes(r.spec.Topology.Pods) {
 		group.Go(func() error {
 			node := kwok.Node(i, r.runLabel())
-			if _, err := r.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			if _, err := r.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %s: %w", node.Name, err)
 			}
 			return nil
@@ -71,9 +67,9 @@ func (r *rolloutRun) makeNodes(ctx context.Context) (undo, error) {
 
 // startRecorder starts what reads processes and metrics. Whatever way the run
 // ends, its figures are read when the recorder is taken down.
-func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
-	r.sampler = recorder.NewSampler(sampleInterval)
-	r.metrics = recorder.NewMetrics(recorder.Build{Version: Version()}, r.sampler)
+func (r *rolloutRun) startRecorder(ctx context.Context) (experiment.Undo, error) {
+	r.sampler = recorder.NewSampler(experiment.SampleInterval)
+	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(r.runInfo())
 	server, err := r.metrics.Listen()
 	if err != nil {
@@ -83,8 +79,8 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 	if url := r.adapter.Server.Metrics().URL; url != "" {
 		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
 	}
-	targets = append(targets, recorder.Target{Job: instrumentName, URL: server.URL()})
-	processes := map[string]int{instrumentName: os.Getpid()}
+	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	processes := map[string]int{experiment.InstrumentName: os.Getpid()}
 	if r.adapter.Program != nil {
 		processes[r.controlPlaneName()] = r.adapter.Program.Process().PID()
 	}
@@ -119,7 +115,7 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (undo, error) {
 		Group:      r.group,
 		Log:        filepath.Join(r.writer.LogDir(), "prometheus.log"),
 		Targets:    targets,
-		Interval:   sampleInterval,
+		Interval:   experiment.SampleInterval,
 		Progress:   r.progress.Say,
 	})
 	if err != nil {
@@ -154,14 +150,14 @@ func (r *rolloutRun) runInfo() recorder.RunInfo {
 // of the run: watching pods and endpoints, keeping the control plane and the
 // cluster under supervision, and showing progress. Taking it back ends every
 // sidecar.
-func (r *rolloutRun) startWatching(ctx context.Context) (undo, error) {
+func (r *rolloutRun) startWatching(ctx context.Context) (experiment.Undo, error) {
 	r.fleet = r.newFleet()
 	b := r.newBackground(ctx)
 	b.run("reporting sidecars to their pods", r.fleet.report)
 	b.run("reporting sidecars that lack something", r.fleet.reportImpatient)
 	b.run("watching pods and endpoints", func(ctx context.Context) error {
 		return observe.Run(ctx, observe.Options{
-			Client:      r.client,
+			Client:      r.Client,
 			Run:         r.runLabel(),
 			OnPod:       func(ev observe.PodEvent) { r.fleet.onPod(ctx, ev) },
 			OnEndpoints: r.fleet.onEndpoints,
@@ -216,7 +212,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 			died = true
 			r.progress.say(r.controlPlaneName() + " ended and is started again; its log is in " + r.writer.LogDir())
 			r.warn(record.Warning{
-				About: "controlPlane." + string(r.currentPhase()), Reason: record.ReasonCrashed, Component: r.controlPlaneName(), Detail: firstLine(p.Err()),
+				About: "controlPlane." + string(r.currentPhase()), Reason: record.ReasonCrashed, Component: r.controlPlaneName(), Detail: experiment.FirstLine(p.Err()),
 			})
 		}
 		r.event(record.ControlPlaneEnded{Asked: asked, Error: fmt.Sprint(p.Err())})
@@ -270,7 +266,7 @@ func (r *rolloutRun) status() Status {
 // count keeps scaler's own gauges of pods and sidecars, and the time line, up to
 // date.
 func (r *rolloutRun) count(ctx context.Context) error {
-	tick := time.NewTicker(sampleInterval)
+	tick := time.NewTicker(experiment.SampleInterval)
 	defer tick.Stop()
 	for {
 		var s Status

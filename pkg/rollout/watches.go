@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -44,7 +45,7 @@ func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case missing == nil:
-		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: firstLine(err)})
+		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
 	case *missing > 0:
 		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
 			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),

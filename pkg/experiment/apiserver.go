@@ -1,0 +1,73 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// APIServer is how the API server of a cluster is spoken to.
+type APIServer struct {
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+}
+
+// Connect makes the clients of a cluster. They have no rate limit of their own.
+func Connect(c *cluster.Cluster) (s APIServer, err error) {
+	if s.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+		return s, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
+	}
+	s.Config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
+	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
+		return s, fmt.Errorf("making a client: %w", err)
+	}
+	if s.Dynamic, err = dynamic.NewForConfig(s.Config); err != nil {
+		return s, fmt.Errorf("making a client: %w", err)
+	}
+	return s, nil
+}
+
+// Resource is the API of an object.
+func (a APIServer) Resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
+	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return a.Dynamic.Resource(plural).Namespace(object.GetNamespace())
+}
+
+// SetReplicas changes how many pods a service has.
+func (a APIServer) SetReplicas(ctx context.Context, s topology.Service, replicas int) error {
+	_, err := a.Client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
+	}, metav1.UpdateOptions{})
+	return err
+}
+
+// SidecarPatch is what a pod is patched with for its sidecar to report value.
+func SidecarPatch(value string) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: value}}})
+}
+
+// ReportSidecar sets what a pod's sidecar reports.
+func (a APIServer) ReportSidecar(ctx context.Context, namespace, name, value string) error {
+	patch, err := SidecarPatch(value)
+	if err != nil {
+		return err
+	}
+	_, err = a.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// ClusterComponents are the names of the programs that an embedded cluster takes.
+func ClusterComponents() []string {
+	return []string{component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler, component.Kwok}
+}
+
+// ClusterPrograms are the programs of ClusterComponents, of which paths says by name
+// where each is.
+func ClusterPrograms(paths map[string]string) cluster.Programs {
+	return cluster.Programs{
+		Etcd:              paths[component.Etcd],
+		APIServer:         paths[component.KubeAPIServer],
+		ControllerManager: paths[component.KubeControllerManager],
+		Scheduler:         paths[component.KubeScheduler],
+		Kwok:              paths[component.Kwok],
+	}
+}
+
+// RunPrograms are the names of the programs that a run against a control plane
+// starts: cluster, control plane and Prometheus.
+func RunPrograms(d controlplane.Driver) []string {
+	return append(append(ClusterComponents(), component.Prometheus), d.Programs...)
+}
+
+// SidecarPrograms finds the programs of real sidecars of a control plane's mesh.
+func SidecarPrograms(ctx context.Context, programs component.Options, d controlplane.Driver) ([]doctor.Program, error) {
+	var all []doctor.Program
+	for _, name := range d.SidecarPrograms {
+		st, err := component.Find(ctx, programs, name)
+		if err != nil {
+			return nil, err
+		}
+		p := doctor.Program{Name: name, Path: st.Path, Problem: st.Problem, Pip: st.Source == component.SourcePip}
+		if p.Pip {
+			if err := component.CheckPip(ctx); err != nil {
+				p.Problem = "is not there and cannot be installed: " + FirstLine(err)
+			}
+		}
+		all = append(all, p)
+	}
+	return all, ctx.Err()
+}

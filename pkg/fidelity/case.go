@@ -1,0 +1,221 @@
+package fidelity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
+)
+
+// comparison is one case while it is compared.
+type comparison struct {
+	*run
+	which    knobCase
+	sidecars [2]*behind
+	times    [2][]wiretap.Times
+	result   record.FidelityCase
+	seen     differencesSeen
+}
+
+// compare does one case: the knobs' objects are made, both sidecars are started
+// some times, taken through the changes and disconnected once, and all is taken
+// back.
+func (r *run) compare(ctx context.Context, which knobCase) (err error) {
+	c := &comparison{run: r, which: which, seen: differencesSeen{}}
+	c.result.Name, c.result.Knobs = which.name, record.Knobs{MTLS: which.knobs.MTLS, Scope: which.knobs.Scope, Authz: which.knobs.Authz}
+	err = experiment.RunSteps(ctx, []experiment.Step{
+		{Name: "setting the knobs", Do: c.setKnobs},
+		{Name: "starting both sidecars", Do: c.start},
+		{Name: "comparing what they say of themselves", Do: c.nodes},
+		{Name: "comparing what they hold", Do: func(ctx context.Context) (experiment.Undo, error) {
+			var err error
+			c.result.Resources, err = c.held(ctx)
+			return nil, err
+		}},
+		{Name: "changing the mesh", Do: c.change},
+		{Name: "comparing what they hold after the changes", Do: func(ctx context.Context) (experiment.Undo, error) {
+			var err error
+			c.result.AfterChanges, err = c.held(ctx)
+			return nil, err
+		}},
+		{Name: "breaking both streams", Do: c.reconnect},
+	})
+	if ratio, known := record.BytesRatio(c.result.Resources); known {
+		c.result.BytesRatio = &ratio
+	}
+	c.result.Real, c.result.Simulated = startTimes(c.times[realSide]), startTimes(c.times[simulated])
+	c.result.Differences = c.seen.explained()
+	if err != nil {
+		c.result.Unfinished = err.Error()
+	}
+	r.result.Cases, r.times = append(r.result.Cases, c.result), append(r.times, c.times)
+	return err
+}
+
+// setKnobs makes the objects of the knobs.
+func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
+	objects := c.istiod.Objects(c.mesh, c.which.knobs)
+	for _, object := range objects {
+		if err := c.putObject(ctx, object); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, object := range objects {
+			if err := c.removeObject(ctx, object); err != nil {
+				return err
+			}
+		}
+		return c.awaitQuiet(ctx, settledTime)
+	}, c.awaitQuiet(ctx, settledTime)
+}
+
+// start starts both sidecars, one after the other and as often as asked for, and
+// leaves the last of each running.
+func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
+	stop := func(ctx context.Context) error {
+		for side, s := range c.sidecars {
+			if s != nil {
+				if err := s.stop(ctx); err != nil {
+					return fmt.Errorf("ending the %s sidecar: %w", sideNames[side], err)
+				}
+				c.sidecars[side] = nil
+			}
+		}
+		return nil
+	}
+	for n := range c.spec.Starts {
+		c.say(fmt.Sprintf("%s: start %d of %d", c.which.name, n+1, c.spec.Starts))
+		if err := stop(ctx); err != nil {
+			return stop, err
+		}
+		var both said
+		order := []int{realSide, simulated} // by turns, for neither to find istiod always warmed by the other
+		if n%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, side := range order {
+			if err := c.startOne(ctx, side); err != nil {
+				return stop, fmt.Errorf("starting the %s sidecar: %w", sideNames[side], err)
+			}
+			streams := c.streams(side)
+			times, err := streams[0].Times()
+			if err != nil {
+				return stop, err
+			}
+			if len(streams) > 1 {
+				c.seen.add(sided("start: streams", side, fmt.Sprint(len(streams))))
+			}
+			c.times[side] = append(c.times[side], times)
+			both.add(side, streams[0], nil)
+		}
+		c.result.Start.Compared++
+		c.compareSaid("start", both, &c.result.Start, 1)
+	}
+	return stop, nil
+}
+
+// startOne starts one side and waits until it has its configuration.
+func (c *comparison) startOne(ctx context.Context, side int) error {
+	s, err := c.run.start(ctx, side)
+	if err != nil {
+		return err
+	}
+	c.sidecars[side] = s
+	return c.awaitComplete(ctx, side, 0)
+}
+
+// streams are those that a sidecar has opened since its start.
+func (c *comparison) streams(side int) []wiretap.Stream {
+	s := c.sidecars[side]
+	return c.tap.Streams(s.node)[s.before:]
+}
+
+// awaitComplete returns once a sidecar has opened more than so many streams,
+// everything was answered on the last, and nothing more comes.
+func (c *comparison) awaitComplete(ctx context.Context, side, opened int) error {
+	limited, cancel := context.WithTimeout(ctx, waitTimeout)
+	defer cancel()
+	for {
+		changed := c.tap.Changed()
+		streams := c.streams(side)
+		if len(streams) > opened && streams[len(streams)-1].Complete() {
+			return c.awaitQuiet(ctx, quietTime)
+		}
+		select {
+		case <-changed:
+		case <-c.sidecars[side].ended:
+			return c.sidecars[side].failure()
+		case <-limited.Done():
+			return fmt.Errorf("waiting for the %s sidecar's configuration: %w", sideNames[side], context.Cause(limited))
+		}
+	}
+}
+
+// change takes both through the changes of the mesh.
+func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
+	plan := planMeshChanges(c.mesh, c.observed, c.spec.Changes, c.spec.Seed)
+	changer := newMeshChanger(c.run)
+	var past, now said
+	deferred := 0 // changes that are compared together with the next one
+	if err := c.saySince(&said{}, &past); err != nil {
+		return nil, err
+	}
+	for n, one := range plan {
+		if n%20 == 0 {
+			c.say(fmt.Sprintf("%s: change %d of %d", c.which.name, n+1, len(plan)))
+		}
+		if err := changer.make(ctx, one); err != nil {
+			return changer.restore, fmt.Errorf("change %d, %s: %w", n+1, one, err)
+		}
+		if err := c.awaitQuiet(ctx, quietTime); err != nil {
+			return changer.restore, err
+		}
+		if err := c.saySince(&past, &now); err != nil {
+			return changer.restore, err
+		}
+		if now.late() && n < len(plan)-1 {
+			deferred++
+			continue
+		}
+		c.result.Changes.Compared += 1 + deferred
+		c.compareSaid(string(one.kind), now, &c.result.Changes, 1+deferred)
+		deferred = 0
+		past = now.after(past)
+	}
+	return changer.restore, c.awaitQuiet(ctx, settledTime)
+}
+
+// reconnect breaks both streams, and compares how the next ones begin.
+func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
+	var both said
+	for side, s := range c.sidecars {
+		before := c.streams(side)
+		if !c.tap.Cut(s.node) {
+			return nil, fmt.Errorf("the %s sidecar has no stream", sideNames[side])
+		}
+		if err := c.awaitComplete(ctx, side, len(before)); err != nil {
+			return nil, err
+		}
+		both.add(side, c.streams(side)[len(before)], wiretap.Versions(before))
+	}
+	c.result.Reconnect.Compared++
+	c.compareSaid("reconnect", both, &c.result.Reconnect, 1)
+	return nil, nil
+}
+
+// saySince reads what both have said and were told beyond what is past.
+func (c *comparison) saySince(past, now *said) error {
+	for side := range c.sidecars {
+		streams := c.streams(side)
+		if len(streams) != 1 {
+			return fmt.Errorf("the %s sidecar's stream ended while the mesh changed", sideNames[side])
+		}
+		now.requests[side] = textsOf(streams[0].Requests(nil))[len(past.requests[side]):]
+		now.responses[side] = textsOf(streams[0].Responses())[len(past.responses[side]):]
+	}
+	return nil
+}

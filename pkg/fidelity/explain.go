@@ -1,0 +1,33 @@
+package fidelity
+
+import (
+	"regexp"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// explanations say why a difference is as it has to be, by what it is about.
+var explanations = []struct {
+	about *regexp.Regexp
+	why   string
+}{
+	{regexp.MustCompile(`^node metadata (NAME|INSTANCE_IPS)$`), "they are two pods"},
+	{
+		regexp.MustCompile(`^node metadata (ENVOY_(PROMETHEUS|STATUS)_PORT|PROXY_CONFIG\.(statusPort|proxyAdminPort))$`),
+		"the real one shares its host's ports with others, so it has ports of its own",
+	},
+	{
+		regexp.MustCompile(`^node metadata (PILOT_SAN|PROXY_CONFIG\.(discoveryAddress|binaryPath|configPath|concurrency|terminationDrainDuration))$`),
+		"the real one runs on this host, from a folder of its own, and finds istiod behind the proxy that listens",
+	},
+}
+
+// explain says why a difference is as it has to be; "" if that is not known.
+func explain(d record.Difference) string {
+	for _, e := range explanations {
+		if e.about.MatchString(d.About) {
+			return e.why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+// Package fidelity is `scaler calibrate --fidelity`: it compares a simulated sidecar
+// with a real one, Istio's agent with an Envoy, on the same istiod and through the
+// same changes.
+package fidelity
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
+)
+
+// run lays a simulated sidecar beside a real one: two pods of one
+// workload, of which one has its sidecar simulated and the other one has a real
+// agent with a real Envoy, told what the kubelet would tell it in that pod.
+type run struct {
+	// fixed at the start
+	spec     Spec
+	say      func(string)
+	mesh     topology.Mesh
+	observed int // index of the service whose pods are looked at
+
+	// made by the steps, in this order
+	programs map[string]string
+	keys     *experiment.KeyPool
+	group    *process.Group // of everything that the run starts
+	cluster  *cluster.Cluster
+	experiment.APIServer
+	istiod *istio.ControlPlane
+	tap    *wiretap.Wiretap
+	pods   [2]*corev1.Pod // by side
+	nodes  [2]string      // node ids, by side, once started
+
+	result record.Fidelity
+	times  [][2][]wiretap.Times // of the starts, by case of result and side
+}
+
+// The sides that are laid beside each other.
+const (
+	realSide = iota
+	simulated
+)
+
+var sideNames = [2]string{"real", "simulated"}
+
+const (
+	// quietTime is how long nothing must have been said for a change to
+	// have come through: longer than istiod's debounce of 100 ms.
+	quietTime = 400 * time.Millisecond
+	// waitTimeout bounds each wait.
+	waitTimeout = time.Minute
+	// settledTime is how long nothing must have been said for the mesh to
+	// have come to rest.
+	settledTime = time.Second
+)
+
+// Fidelity compares a simulated sidecar with a real one on istiod, for each case
+// asked for. say is told how it gets on; nil = nobody. With an error it returns, all
+// the same, what it has found of every case that was begun.
+func Run(ctx context.Context, spec Spec, say func(string)) (record.Fidelity, error) {
+	if err := spec.Validate(); err != nil {
+		return record.Fidelity{}, err
+	}
+	if say == nil {
+		say = func(string) {}
+	}
+	r := &run{spec: spec, say: say, mesh: topology.Build(meshSpec)}
+	r.observed = mostConnected(r.mesh)
+	r.result = record.Fidelity{
+		APIVersion: record.APIVersion, Kind: record.FidelityKind, Schema: record.Schema,
+		Machine: experiment.Machine(), Scaler: experiment.Version(),
+	}
+	err := r.prepare(ctx)
+	if err != nil {
+		return r.result, err
+	}
+	steps := []experiment.Step{
+		{Name: "starting the cluster", Do: r.startCluster},
+		{Name: "starting istiod", Do: r.startIstiod},
+		{Name: "listening between sidecars and istiod", Do: r.listen},
+		{Name: "making the mesh", Do: r.makeMesh},
+	}
+	for _, name := range spec.Cases {
+		i := slices.IndexFunc(knobCases, func(c knobCase) bool { return c.name == name })
+		steps = append(steps, experiment.Step{Name: "comparing with knobs " + name, Do: func(ctx context.Context) (experiment.Undo, error) {
+			return nil, r.compare(ctx, knobCases[i])
+		}})
+	}
+	began := time.Now()
+	r.result.Made = began.UTC()
+	err = experiment.RunSteps(ctx, steps)
+	r.judgeTimes()
+	r.result.Status = record.StatusCompleted
+	if err != nil {
+		r.result.Status, r.result.Reason = record.StatusFailed, err.Error()
+		if ctx.Err() != nil {
+			r.result.Status = record.StatusInterrupted
+		}
+	}
+	r.result.Seconds = time.Since(began).Seconds()
+	return r.result, err
+}

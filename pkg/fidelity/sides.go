@@ -1,0 +1,171 @@
+package fidelity
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
+)
+
+// behind is a sidecar that runs behind the wiretap.
+type behind struct {
+	node   string                      // its node id
+	before int                         // streams that node had opened before
+	stop   func(context.Context) error // ends it and returns when it has ended
+
+	ended   <-chan struct{} // closed when it ended of its own accord
+	failure func() error    // why; to be asked when ended is closed
+
+	// held is what it says that it holds, each with its content as far as
+	// convergence cares.
+	held func(context.Context) (map[wiretap.Key]string, error)
+}
+
+// start starts a sidecar of either side anew.
+func (r *run) start(ctx context.Context, side int) (*behind, error) {
+	if side == simulated {
+		return r.startSimulated(ctx)
+	}
+	return r.startReal(ctx)
+}
+
+// startSimulated starts a sidecar as a rollout does.
+func (r *run) startSimulated(ctx context.Context) (*behind, error) {
+	pod := r.pods[simulated]
+	identity, err := r.istiod.Sidecar(pod)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := r.istiod.Issuer(identity)
+	if err != nil {
+		return nil, err
+	}
+	identity.Address = r.tap.Address()
+	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 {
+		// The agent adds this host's addresses to the pod's.
+		if all, ok := streams[0].Node.Metadata["INSTANCE_IPS"].(string); ok {
+			_, others, _ := strings.Cut(all, ",")
+			identity.Metadata["INSTANCE_IPS"] = strings.TrimSuffix(pod.Status.PodIP+","+others, ",")
+		}
+	}
+	s := xdsprobe.New(experiment.SidecarConfig(identity, xdsprobe.Delta, experiment.TokensOf(r.istiod.Parts(), pod), authority, r.keys), xdsprobe.NewStore(), r)
+	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	var failed error
+	running.Go(func() {
+		defer authority.Close()
+		failed = s.Run(life)
+	})
+	ended := make(chan struct{})
+	go func() { running.Wait(); close(ended) }()
+	return &behind{
+		node: identity.NodeID, before: before,
+		stop:  func(context.Context) error { end(); <-ended; return failed },
+		ended: ended, failure: func() error { return failed },
+		held: func(context.Context) (map[wiretap.Key]string, error) {
+			held := map[wiretap.Key]string{}
+			for _, one := range s.Held() {
+				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = says(one.Key, one.Content)
+			}
+			return held, nil
+		},
+	}, nil
+}
+
+// startReal starts pilot-agent with an Envoy, as that of the pod.
+func (r *run) startReal(ctx context.Context) (*behind, error) {
+	pod := r.pods[realSide]
+	identity, err := r.istiod.Sidecar(pod)
+	if err != nil {
+		return nil, err
+	}
+	r.nodes[realSide] = identity.NodeID
+	place := experiment.RealSidecars{
+		Adapter: r.istiod.Parts(), Programs: r.programs, Group: r.group,
+		// Where `scaler cleanup` looks: there are tokens in it.
+		Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.logDir(), Discovery: r.tap.Address(), Concurrency: 1,
+	}
+	s, err := place.ForPod(ctx, pod, nil)
+	if err != nil {
+		return nil, err
+	}
+	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	var failed error
+	go func() { failed = s.Run(life); close(ended) }()
+	return &behind{
+		node: identity.NodeID, before: before,
+		stop:  func(context.Context) error { end(); <-ended; return failed },
+		ended: ended, failure: func() error { return failed },
+		held: func(ctx context.Context) (map[wiretap.Key]string, error) {
+			configuration, err := s.Configuration(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if len(configuration.Refused) > 0 {
+				return nil, fmt.Errorf("envoy refused %s", configuration.Refused[0])
+			}
+			held := map[wiretap.Key]string{}
+			for _, one := range configuration.Held {
+				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = says(one.Key, one.Content)
+			}
+			return held, nil
+		},
+	}, nil
+}
+
+// awaitQuiet returns once nothing was said on any stream for so long, since the
+// call or the last message.
+func (r *run) awaitQuiet(ctx context.Context, length time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	defer cancel()
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	for {
+		changed := r.tap.Changed()
+		select {
+		case <-timer.C:
+			return nil
+		case <-changed:
+			timer.Reset(length)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the sidecars to come to rest: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// TokenFetched is part of proxy.Observer.
+func (r *run) TokenFetched(_ string, e proxy.TokenFetched) {
+	if e.Err != nil {
+		r.say("the simulated sidecar got no token: " + experiment.FirstLine(e.Err))
+	}
+}
+
+// StreamOpened is part of proxy.Observer.
+func (r *run) StreamOpened(string, proxy.StreamOpened) {}
+
+// Updated is part of proxy.Observer.
+func (r *run) Updated(string, proxy.Update) {}
+
+// StreamEnded is part of proxy.Observer.
+func (r *run) StreamEnded(_ string, e proxy.StreamEnded) {
+	if e.Class != proxy.Stopped && e.Class != proxy.Lost {
+		r.say(fmt.Sprintf("the simulated sidecar's stream ended (%s): %v", e.Class, e.Err))
+	}
+}
+
+// Certified is part of proxy.Observer.
+func (r *run) Certified(_ string, e proxy.Certificate) {
+	if e.Err != nil {
+		r.say("the simulated sidecar got no certificate: " + experiment.FirstLine(e.Err))
+	}
+}

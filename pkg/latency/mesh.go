@@ -1,0 +1,316 @@
+package latency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/sidecar"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// sidecarTimeout bounds the start of a variant's sidecars, until requests get
+// through.
+const sidecarTimeout = time.Minute
+
+// sidecarWorkers is how many worker threads each Envoy has, whatever the control
+// plane: as many as Istio gives an injected one.
+const sidecarWorkers = 2
+
+// clientTier is the load generator's sidecar.
+const clientTier = "client"
+
+// sidecarMesh is the mesh behind the variants with sidecars: one cluster and
+// control plane for all of them, a namespace for each.
+type sidecarMesh struct {
+	run      *run
+	group    *process.Group // of cluster and control plane
+	cluster  *cluster.Cluster
+	place    experiment.RealSidecars
+	variants map[string]*meshVariant
+
+	life    context.Context // of the sidecars
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	all []*sidecar.Sidecar
+}
+
+// meshVariant is one variant's part of the mesh.
+type meshVariant struct {
+	services []controlplane.HostService // of each tier
+	client   controlplane.HostWorkload
+	tiers    [][]controlplane.HostWorkload
+}
+
+// startMesh starts cluster and control plane, and makes the objects of all
+// variants.
+func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
+	if !r.spec.withMesh() {
+		return nil, nil
+	}
+	driver, err := r.spec.Driver()
+	if err != nil {
+		return nil, err
+	}
+	m := &sidecarMesh{run: r, variants: map[string]*meshVariant{}}
+	r.mesh = m
+	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
+	logs := r.writer.LogDir()
+	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: sidecarWorkers, Expiry: &experiment.CertificateExpiry{}}
+	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(experiment.RunPrograms(driver), driver.SidecarPrograms...)...)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(r.spec.State, "clusters", "latency-"+strconv.Itoa(os.Getpid()))
+	if m.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
+		return nil, err
+	}
+	m.cluster, err = cluster.Up(ctx, cluster.Options{
+		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
+		Programs: experiment.ClusterPrograms(m.place.Programs),
+	})
+	if err != nil {
+		return m.stop, err
+	}
+	api, err := experiment.Connect(m.cluster)
+	if err != nil {
+		return m.stop, err
+	}
+	if m.place.Adapter, err = m.startControlPlane(ctx, driver, api.Config, logs); err != nil {
+		return m.stop, err
+	}
+	for _, variant := range r.spec.Variants {
+		if variant == VariantNone {
+			continue
+		}
+		if m.variants[variant], err = r.planVariant(variant, len(m.variants)); err != nil {
+			return m.stop, err
+		}
+	}
+	return m.stop, m.makeObjects(ctx, api)
+}
+
+func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string) (*controlplane.ControlPlane, error) {
+	adapter, err := driver.Start(ctx, controlplane.StartOptions{
+		Programs: m.place.Programs, Scaler: experiment.Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
+		Group: m.group, LogDir: logs, Progress: m.run.progress.Say, RealSidecars: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := adapter.Server.Describe()
+	m.run.retries = d.Retries
+	env := &m.run.record.Environment
+	env.Kubernetes, env.Kwok = component.Version(component.KubeAPIServer), component.Version(component.Kwok)
+	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
+	return adapter, nil
+}
+
+// planVariant says what workloads there are and where they listen. Each has an
+// address of its own among those of this host, and no port serves twice.
+func (r *run) planVariant(variant string, index int) (*meshVariant, error) {
+	namespace := "latency-" + variant
+	workloads := 1
+	for _, tier := range r.tiers {
+		workloads += tier.replicas
+	}
+	ports, err := process.FreePorts(len(r.tiers) + 2*workloads)
+	if err != nil {
+		return nil, err
+	}
+	port := func() int { p := ports[0]; ports = ports[1:]; return p }
+	number := index * workloads
+	address := func() string { number++; return "127.0.1." + strconv.Itoa(number) }
+
+	v := &meshVariant{}
+	caller := clientTier
+	for _, tier := range r.tiers {
+		v.services = append(v.services, controlplane.HostService{
+			Namespace: namespace, Name: tier.name, Host: tier.name + "." + namespace + ".host", Port: port(), HTTP2: r.spec.HTTP == 2,
+			Strict: variant == VariantStrict, Callers: []string{caller},
+		})
+		caller = tier.name
+	}
+	v.client = controlplane.HostWorkload{
+		Namespace: namespace, Name: variant + "-" + clientTier, Account: clientTier, Address: address(), Egress: v.services[:1],
+	}
+	for i, tier := range r.tiers {
+		var replicas []controlplane.HostWorkload
+		for n := range tier.replicas {
+			w := controlplane.HostWorkload{
+				Namespace: namespace, Name: fmt.Sprintf("%s-%s-%d", variant, tier.name, n), Account: tier.name, Address: address(),
+				Serves: tier.name, ListenPort: port(), AppPort: port(),
+			}
+			if i+1 < len(r.tiers) {
+				w.Egress = v.services[i+1 : i+2]
+			}
+			replicas = append(replicas, w)
+		}
+		v.tiers = append(v.tiers, replicas)
+	}
+	return v, nil
+}
+
+// workloads are all of a variant, the client's first.
+func (v *meshVariant) workloads() []controlplane.HostWorkload {
+	all := []controlplane.HostWorkload{v.client}
+	for _, tier := range v.tiers {
+		all = append(all, tier...)
+	}
+	return all
+}
+
+func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer) error {
+	var namespaces []string
+	var objects []*unstructured.Unstructured
+	for _, v := range m.variants {
+		namespaces = append(namespaces, v.client.Namespace)
+		objects = append(objects, m.place.Adapter.HostWorkloads.HostObjects(v.services, v.workloads())...)
+	}
+	applier := &workload.Applier{
+		Client: api.Client, Dynamic: api.Dynamic, Run: "latency-" + strconv.Itoa(os.Getpid()),
+		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.Adapter.Mesh.NamespaceLabels(), Objects: objects,
+	}
+	return applier.Surroundings(ctx)
+}
+
+// stop ends the sidecars and then what they belong to.
+func (m *sidecarMesh) stop(ctx context.Context) error {
+	m.end()
+	m.running.Wait()
+	return m.group.Remove(ctx)
+}
+
+// start starts a variant's applications and sidecars, and returns when requests
+// get through, as they should.
+func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, error) {
+	v := m.variants[variant]
+	bed := &testbed{variant: variant, target: egress(v.client, v.services[0])}
+	for i := len(v.tiers) - 1; i >= 0; i-- {
+		for _, w := range v.tiers[i] {
+			var next dataplane.Target
+			if i+1 < len(v.services) {
+				next = egress(w, v.services[i+1])
+			}
+			server, err := m.run.startServer(ctx, w.Name, w.AppPort, m.run.tiers[i].wait, next)
+			if err != nil {
+				return nil, err
+			}
+			bed.servers = append(bed.servers, server)
+		}
+	}
+	m.run.say("starting %d sidecars of variant %s", len(v.workloads()), variant)
+	limited, cancel := context.WithTimeout(ctx, sidecarTimeout)
+	defer cancel()
+	starting, together := errgroup.WithContext(limited)
+	tiers := append([][]controlplane.HostWorkload{{v.client}}, v.tiers...)
+	for i, tier := range tiers {
+		of := tierSidecars{tier: clientTier, count: len(tier)}
+		if i > 0 {
+			of.tier = m.run.tiers[i-1].name
+		}
+		for _, w := range tier {
+			s, err := m.place.ForHost(ctx, w, m.watch)
+			if err != nil {
+				return nil, err
+			}
+			m.all = append(m.all, s)
+			of.names = append(of.names, m.sampled(s.Name())...)
+			m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady says why it failed
+			starting.Go(func() error {
+				if err := s.AwaitReady(together); err != nil {
+					return err
+				}
+				return m.sample(s.Name(), s.Life())
+			})
+		}
+		bed.sidecars = append(bed.sidecars, of)
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, err
+	}
+	return bed, m.verify(limited, ctx, v)
+}
+
+// egress is where a workload calls a service: its own sidecar.
+func egress(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
+	port := strconv.Itoa(s.Port)
+	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, port)}, Host: net.JoinHostPort(s.Host, port)}
+}
+
+// sampled are the names of a sidecar's processes.
+func (m *sidecarMesh) sampled(name string) []string {
+	if m.place.Programs[component.PilotAgent] != "" {
+		return []string{name, name + "-envoy"}
+	}
+	return []string{name}
+}
+
+// watch has a sidecar's processes sampled in each of its lives.
+func (m *sidecarMesh) watch(o *sidecar.Options) {
+	o.Started = func(l sidecar.Life) {
+		// What becomes Envoy cannot be read in every moment of that; it is tried
+		// again when the sidecar is ready. One that has ended is told of next.
+		_ = m.sample(o.Name, l)
+	}
+	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, c.PID, c.CPUSeconds) }
+}
+
+// sample has the processes of one life sampled; those that are already stay so.
+func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
+	err := m.run.sampler.Watch(name, l.PID)
+	if l.EnvoyPID != l.PID {
+		err = errors.Join(err, m.run.sampler.Watch(name+"-envoy", l.EnvoyPID))
+	}
+	return err
+}
+
+// doubt warns of sidecars whose certificates, or that themselves, ended unasked.
+func (m *sidecarMesh) doubt() {
+	if expired := m.place.Expiry.Doubt("rows", time.Now()); expired != nil {
+		m.run.warn(*expired)
+	}
+	for _, s := range m.all {
+		if all := s.Crashes(); len(all) > 0 {
+			m.run.warn(record.Warning{
+				About: "rows", Reason: record.ReasonSidecarCrashed, Component: s.Name(), Detail: experiment.FirstLine(all[0].Err),
+				Values: map[string]float64{"times": float64(len(all))},
+			})
+		}
+	}
+}
+
+// refusals are what Envoys did not take of their configuration, in their words.
+func (m *sidecarMesh) refusals(ctx context.Context) error {
+	var refused []error
+	for _, s := range m.all {
+		held, err := s.Configuration(ctx)
+		if err != nil {
+			continue // said elsewhere: it does not run
+		}
+		for _, r := range held.Refused {
+			refused = append(refused, fmt.Errorf("%s refused %s", s.Name(), r))
+		}
+	}
+	return errors.Join(refused...)
+}

@@ -1,0 +1,185 @@
+package latency
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/experiment"
+)
+
+const (
+	// throughInARow is how many requests must get through before a variant counts
+	// as ready: each of an Envoy's workers learns of a change by itself.
+	throughInARow = 20
+	verifyEvery   = 100 * time.Millisecond
+)
+
+// errPlaintext says that a strict variant would measure something else.
+var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
+
+// statusError is an answer that is not a good one.
+type statusError struct {
+	code int
+	text string // the answer's beginning
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%d %s: %.200s", e.code, http.StatusText(e.code), e.text)
+}
+
+// verify returns when requests get through a variant and its last tier sees who
+// calls: what is measured then is mutual TLS. Of a chain that is its last hop; of
+// the others it is known where they are strict. Every workload of a strict variant
+// must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
+// was wrong.
+func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error {
+	client := m.run.client(nil)
+	defer client.CloseIdleConnections()
+	caller := clientTier
+	if n := len(v.services); n > 1 {
+		caller = v.services[n-2].Name
+	}
+	identity := fmt.Sprintf("/ns/%s/sa/%s", v.client.Namespace, caller)
+	way := egress(v.client, v.services[0])
+	row := 0
+	for row < throughInARow {
+		err := seen(limited, client, way, identity)
+		row++
+		if err == nil {
+			continue
+		}
+		row = 0
+		if waitErr := experiment.WaitUntil(limited, time.Now().Add(verifyEvery)); waitErr != nil {
+			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarTimeout, err), m.refusals(ctx))
+		}
+	}
+	return m.verifyPlaintext(limited, v)
+}
+
+// client is one for a few requests; without a dial, of the network's.
+func (r *run) client(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(r.spec.HTTP == 1)
+	protocols.SetUnencryptedHTTP2(r.spec.HTTP == 2)
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: r.spec.Timeout}
+}
+
+// seen is nil when a request is answered by the last tier, which saw a caller of
+// that identity.
+func seen(ctx context.Context, client *http.Client, to dataplane.Target, identity string) error {
+	answer, err := get(ctx, client, to, dataplane.HeadersPath)
+	if err != nil {
+		return err
+	}
+	var headers http.Header
+	if err := json.Unmarshal(answer, &headers); err != nil {
+		return fmt.Errorf("reading what the server saw: %w", err)
+	}
+	if cert := headers.Get("X-Forwarded-Client-Cert"); !strings.Contains(cert, identity) {
+		return fmt.Errorf("the server saw X-Forwarded-Client-Cert %q: want a caller of spiffe://...%s", cert, identity)
+	}
+	return nil
+}
+
+// get returns the body of a good answer.
+func get(ctx context.Context, client *http.Client, to dataplane.Target, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+to.Addresses[0]+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = to.Host
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = &statusError{answer.StatusCode, strings.TrimSpace(string(text))}
+	}
+	return text, err
+}
+
+// verifyPlaintext sends a request to each workload past the client's sidecar.
+func (m *sidecarMesh) verifyPlaintext(ctx context.Context, v *meshVariant) error {
+	for i, tier := range v.tiers {
+		for _, w := range tier {
+			refused, err := m.run.plaintext(ctx, directly(w, v.services[i]))
+			switch {
+			case ctx.Err() != nil:
+				return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", w.Name, context.Cause(ctx))
+			case v.services[i].Strict && err == nil:
+				return fmt.Errorf("%s: %w", w.Name, errPlaintext)
+			case v.services[i].Strict && !refused:
+				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar, was not refused but failed: %w", w.Name, err)
+			case !v.services[i].Strict && err != nil:
+				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar: %w", w.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// plaintext sends a request. It was refused if whoever was reached ended the
+// connection instead of an answer, or said that this caller may not. Whatever
+// else went wrong shows nothing.
+func (r *run) plaintext(ctx context.Context, to dataplane.Target) (refused bool, err error) {
+	var ended atomic.Bool
+	client := r.client(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &watchedConn{c, &ended}, nil
+	})
+	defer client.CloseIdleConnections()
+	_, err = get(ctx, client, to, "/")
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.code == http.StatusForbidden, err
+	}
+	return err != nil && ended.Load(), err
+}
+
+// watchedConn tells when its peer has ended it: the errors of a client do not
+// always say.
+type watchedConn struct {
+	net.Conn
+	ended *atomic.Bool
+}
+
+// Read is part of net.Conn.
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.watch(err)
+	return n, err
+}
+
+// Write is part of net.Conn.
+func (c *watchedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.watch(err)
+	return n, err
+}
+
+func (c *watchedConn) watch(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		c.ended.Store(true)
+	}
+}
+
+// directly is a workload's inbound listener.
+func directly(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
+	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, strconv.Itoa(w.ListenPort))}, Host: s.Host}
+}
