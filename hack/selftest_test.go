@@ -118,6 +118,14 @@ import ("testing/synctest"; "time")
 var _ = synctest.Wait
 func u() { time.Sleep(1) }
 `, []string{"pkg/a/a.go:3: os.Exit", "pkg/a/a.go:3: log.Fatalf", "pkg/a/a.go:3: ctx.Background", "pkg/a/a.go:3: time.Sleep", "pkg/a/a.go:3: panic", "cmd/a/a.go:3: time.Sleep", "pkg/a/a_test.go:3: time.Sleep"}},
+		{"a large package", smallPackages, "-- pkg/a/a.go --\npackage a\n" + strings.Repeat("\n", 3001) +
+			"-- pkg/a/b.go --\npackage a\n" + strings.Repeat("\n", 3001) + "-- pkg/a/a_test.go --\npackage a\n" +
+			"-- pkg/b/a.go --\npackage b\n" + strings.Repeat("\n", 5999) + "-- pkg/b/a_test.go --\npackage b\n",
+			[]string{"pkg/a: 6002 lines without tests"}},
+		{"a type of many methods", fewMethods, "-- pkg/a/a.go --\npackage a\n" +
+			strings.Repeat("func (*T[K]) m() {}\nfunc (U) m() {}\n", 25) + "func (t T[K]) m() {}\n" +
+			"-- pkg/a/a_test.go --\npackage a\nfunc (U) n() {}\n",
+			[]string{"pkg/a.T: 26 methods"}},
 		{"package docs", packageDocs, `-- pkg/a/a.go --
 package a
 -- pkg/b/a.go --
