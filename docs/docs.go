@@ -4,7 +4,7 @@ package docs
 
 import _ "embed"
 
-// Definitions is definitions.md, which says what each figure means.
+// Definitions is reference/definitions.md, which says what each figure means.
 //
-//go:embed definitions.md
+//go:embed reference/definitions.md
 var Definitions string

@@ -97,6 +97,8 @@ func TestLint(t *testing.T) {
 		{"packages are small", smallPackages},
 		{"types have few methods", fewMethods},
 		{"formatting is gofmt's", formatting},
+		{"links in documents resolve", documentLinks},
+		{"the README is short", shortReadme},
 	} {
 		t.Run(rule.name, func(t *testing.T) {
 			found := rule.check(r)

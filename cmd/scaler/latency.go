@@ -36,7 +36,7 @@ in which each connection waits for its answer before it asks again.
 
 The variants take turns in short rounds within each rate. With two repeats or
 more every quantile has an interval, and what is added to the variant none is
-tested. docs/definitions.md says what each figure means.`,
+tested. docs/reference/definitions.md says what each figure means.`,
 		Example: `  # what two sidecars add at three rates
   scaler latency --rps 100,500,1000 --variants none,strict --repeats 3
 

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes, as docs/definitions.md states them.
+// Exit codes, as docs/reference/exit-codes.md states them.
 const (
 	exitDone        = 0
 	exitFailed      = 1   // environment, program or control plane

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Every figure of the record has its definition in docs/definitions.md.
+// Every figure of the record has its definition in docs/reference/definitions.md.
 func TestFiguresAreDefined(t *testing.T) {
-	text, err := os.ReadFile("../../docs/definitions.md")
+	text, err := os.ReadFile("../../docs/reference/definitions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestFiguresAreDefined(t *testing.T) {
 				continue
 			}
 			if !regexp.MustCompile("`[^`\n]*\\b" + name + "\\b[^`\n]*`").Match(text) {
-				t.Errorf("%s.%s: no `%s` in docs/definitions.md", reflect.TypeOf(figures).Name(), field.Name, name)
+				t.Errorf("%s.%s: no `%s` in docs/reference/definitions.md", reflect.TypeOf(figures).Name(), field.Name, name)
 			}
 		}
 	}

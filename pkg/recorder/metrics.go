@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Latency names one of the latencies that scaler measures; docs/definitions.md
+// Latency names one of the latencies that scaler measures; docs/reference/definitions.md
 // says from where to where each goes.
 type Latency string
 

@@ -31,7 +31,7 @@ type page struct {
 	Headlines [][]piece
 	Style     template.CSS
 	Sections  []section
-	// Definitions is docs/definitions.md.
+	// Definitions is docs/reference/definitions.md.
 	Definitions template.HTML
 }
 

@@ -12,7 +12,7 @@ import (
 // FaultKind is something that can be broken on purpose.
 type FaultKind string
 
-// The kinds of fault; docs/definitions.md says what each does.
+// The kinds of fault; docs/reference/definitions.md says what each does.
 const (
 	KillControlPlane    FaultKind = "kill-control-plane"
 	RestartControlPlane FaultKind = "restart-control-plane"

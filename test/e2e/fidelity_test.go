@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Both modes, with few changes; all knobs with 200 are in docs/fidelity.md.
+// Both modes, with few changes; all knobs with 200 are in docs/results/2026-11-21-fidelity.md.
 var _ = Describe("a simulated sidecar beside a real Envoy", func() {
 	// Serial: times are compared.
 	It("says and holds the same", Serial, func() {

@@ -23,7 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Exit codes, as docs/definitions.md states them.
+// Exit codes, as docs/reference/exit-codes.md states them.
 const (
 	exitDone        = 0
 	exitFailed      = 1
