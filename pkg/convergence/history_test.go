@@ -203,8 +203,8 @@ func TestHistories(t *testing.T) {
 			tracker.Remove(id)
 		}
 		for key, tg := range tracker.targets {
-			if len(tg.matches) > 0 {
-				t.Fatalf("history %d: %d contents of target %q kept without a holder", seed, len(tg.matches), key)
+			if tg.matches.len() > 0 {
+				t.Fatalf("history %d: %d contents of target %q kept without a holder", seed, tg.matches.len(), key)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Tracker.Scope, belongs to that Tracker and does not change.
 type Scope struct {
 	wants []condition
-	index map[Key][]int // into wants; several wants may name one key
+	index map[string][]int // into wants, by the key's name; several may have one name, or one key
 }
 
 // condition is one want of a scope with the target its content must meet.
@@ -23,9 +23,9 @@ type condition struct {
 // all scopes, that ask for the same, so that each content is judged once for all
 // of their sidecars.
 type target struct {
-	members []string              // sorted
-	service *service              // nil if endpoints are not compared
-	matches map[identity]*verdict // of the contents that some sidecar holds
+	members []string // sorted
+	service *service // nil if endpoints are not compared
+	matches verdicts // of the contents that some sidecar holds
 }
 
 // verdict is how one content stands to one target, and which slots hold it.
@@ -37,11 +37,59 @@ type verdict struct {
 	holders []*slot
 }
 
+// verdicts are verdicts by their contents: by digest those that have one, which
+// makes them the same whichever process read them, and by pointer the others.
+type verdicts struct {
+	byDigest  map[Digest]*verdict
+	byPointer map[*Content]*verdict
+}
+
+func (vs *verdicts) of(c *Content) *verdict {
+	if c.Digest != 0 {
+		return vs.byDigest[c.Digest]
+	}
+	return vs.byPointer[c]
+}
+
+func (vs *verdicts) add(v *verdict) {
+	if digest := v.content.Digest; digest != 0 {
+		if vs.byDigest == nil {
+			vs.byDigest = make(map[Digest]*verdict)
+		}
+		vs.byDigest[digest] = v
+		return
+	}
+	if vs.byPointer == nil {
+		vs.byPointer = make(map[*Content]*verdict)
+	}
+	vs.byPointer[v.content] = v
+}
+
+func (vs *verdicts) remove(v *verdict) {
+	if v.content.Digest != 0 {
+		delete(vs.byDigest, v.content.Digest)
+	} else {
+		delete(vs.byPointer, v.content)
+	}
+}
+
+func (vs *verdicts) len() int { return len(vs.byDigest) + len(vs.byPointer) }
+
+// all calls do with every verdict, in no particular order.
+func (vs *verdicts) all(do func(*verdict)) {
+	for _, v := range vs.byDigest {
+		do(v)
+	}
+	for _, v := range vs.byPointer {
+		do(v)
+	}
+}
+
 // noContent stands for a resource of which only the presence matters.
 var noContent = new(Content)
 
 func newTarget(members []string, s *service) *target {
-	tg := &target{members: members, service: s, matches: make(map[identity]*verdict)}
+	tg := &target{members: members, service: s}
 	if s != nil {
 		s.targets = append(s.targets, tg)
 	}
@@ -50,12 +98,11 @@ func newTarget(members []string, s *service) *target {
 
 // verdict returns the verdict on a content, making it on first sight.
 func (tg *target) verdict(c *Content) *verdict {
-	id := c.identity()
-	v := tg.matches[id]
+	v := tg.matches.of(c)
 	if v == nil {
 		v = &verdict{target: tg, content: c}
 		v.judge()
-		tg.matches[id] = v
+		tg.matches.add(v)
 	}
 	return v
 }
@@ -109,7 +156,7 @@ func (v *verdict) detach(sl *slot) {
 	v.holders = v.holders[:len(v.holders)-1]
 	sl.held = nil
 	if len(v.holders) == 0 {
-		delete(v.target.matches, v.content.identity())
+		v.target.matches.remove(v)
 	}
 }
 

@@ -96,7 +96,7 @@ func (t *Tracker) hold(sl *slot, tg *target, c *Content, received, at stamp) {
 		c = noContent
 	}
 	s, old := sl.sidecar, sl.held
-	if old != nil && old.content.identity() == c.identity() {
+	if old != nil && old.content.same(c) {
 		return
 	}
 	wasCurrent, wasEnough := sl.isCurrent(), sl.isEnough()

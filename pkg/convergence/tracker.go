@@ -77,7 +77,7 @@ func New() *Tracker {
 func (t *Tracker) Scope(wants []Want) *Scope {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	scope := &Scope{index: make(map[Key][]int)}
+	scope := &Scope{index: make(map[string][]int)}
 	for i, want := range wants {
 		members := sorted(want.Members)
 		key := targetKey(want.Service, members)
@@ -91,7 +91,7 @@ func (t *Tracker) Scope(wants []Want) *Scope {
 			t.targets[key] = tg
 		}
 		scope.wants = append(scope.wants, condition{want.Key, tg})
-		scope.index[want.Key] = append(scope.index[want.Key], i)
+		scope.index[want.Name] = append(scope.index[want.Name], i)
 	}
 	return scope
 }
@@ -107,9 +107,7 @@ func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
 			return
 		}
 		for _, tg := range s.targets {
-			for _, v := range tg.matches {
-				t.rejudge(v)
-			}
+			tg.matches.all(t.rejudge)
 		}
 	})
 }
@@ -157,13 +155,17 @@ func (t *Tracker) Update(id string, u Update) {
 		}
 		received, at := t.stamp(u.ReceivedAt), t.stamp(u.AckedAt)
 		for _, key := range u.Removed {
-			for _, i := range s.scope.index[key] {
-				t.drop(&s.slots[i])
+			for _, i := range s.scope.index[key.Name] {
+				if s.scope.wants[i].key.Type == key.Type {
+					t.drop(&s.slots[i])
+				}
 			}
 		}
 		for _, r := range u.Set {
-			for _, i := range s.scope.index[r.Key] {
-				t.hold(&s.slots[i], s.scope.wants[i].target, r.Content, received, at)
+			for _, i := range s.scope.index[r.Name] {
+				if want := &s.scope.wants[i]; want.key.Type == r.Type {
+					t.hold(&s.slots[i], want.target, r.Content, received, at)
+				}
 			}
 		}
 		for _, f := range t.following {

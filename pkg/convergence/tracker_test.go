@@ -323,8 +323,8 @@ func TestMissing(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	got := fmt.Sprint(CDS, EDS, LDS, RDS, ECDS, Type(9), Healthy, Unhealthy, Draining, Health(9), edsKey, state(1), absent)
-	want := "CDS EDS LDS RDS ECDS Type(9) healthy unhealthy draining Health(9) EDS outbound|80||a unhealthy absent"
+	got := fmt.Sprint(CDS, " ", EDS, " ", LDS, " ", RDS, " ", ECDS, " ", SDS, " ", Type("other"), " ", Healthy, Unhealthy, Draining, Health(9), edsKey, state(1), absent)
+	want := "CDS EDS LDS RDS ECDS SDS other healthy unhealthy draining Health(9) EDS outbound|80||a unhealthy absent"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -396,8 +396,8 @@ func TestContentIsKnownByItsDigest(t *testing.T) {
 	for i := range 3 {
 		s.Update("x", Update{AckedAt: second(float64(4 + i)), Set: []Resource{{edsKey, content()}}})
 	}
-	held := s.sidecars["x"].scope.wants[s.sidecars["x"].scope.index[edsKey][0]].target.matches
-	if len(held) != 1 || held[identity{digest: 7}] == nil {
+	held := s.sidecars["x"].scope.wants[s.sidecars["x"].scope.index[edsKey.Name][1]].target.matches.byDigest
+	if len(held) != 1 || held[7] == nil {
 		t.Errorf("contents of one digest are known as %v", held)
 	}
 	s.wantConverged(3)

@@ -15,36 +15,23 @@ import (
 	"time"
 )
 
-// Type is a kind of xDS resource. Its zero value is no type.
-type Type uint8
+// Type is a type of resource, by its short name: the abbreviation of the discovery
+// service that serves it, or the last part of its type URL. The set is open. Its
+// zero value is no type.
+type Type string
 
-// The resource types of a sidecar's configuration, named as the discovery
-// service that serves each.
+// The resource types of an Envoy's configuration.
 const (
-	CDS  Type = iota + 1 // clusters
-	EDS                  // cluster load assignments: endpoints
-	LDS                  // listeners
-	RDS                  // route configurations
-	ECDS                 // extension configurations
+	CDS  Type = "CDS"  // clusters
+	EDS  Type = "EDS"  // cluster load assignments: endpoints
+	LDS  Type = "LDS"  // listeners
+	RDS  Type = "RDS"  // route configurations
+	ECDS Type = "ECDS" // extension configurations
+	SDS  Type = "SDS"  // secrets: certificates and roots
 )
 
-// String returns the type's usual abbreviation.
-func (t Type) String() string {
-	switch t {
-	case CDS:
-		return "CDS"
-	case EDS:
-		return "EDS"
-	case LDS:
-		return "LDS"
-	case RDS:
-		return "RDS"
-	case ECDS:
-		return "ECDS"
-	default:
-		return fmt.Sprintf("Type(%d)", uint8(t))
-	}
-}
+// String returns the short name.
+func (t Type) String() string { return string(t) }
 
 // Key names one resource of a sidecar.
 type Key struct {
@@ -101,17 +88,9 @@ type Content struct {
 	Markers   []string  // of changes that are followed, as found in the resource's bytes
 }
 
-// identity is what a Content is known by: its digest, or its pointer if it has none.
-type identity struct {
-	digest Digest
-	only   *Content
-}
-
-func (c *Content) identity() identity {
-	if c.Digest != 0 {
-		return identity{digest: c.Digest}
-	}
-	return identity{only: c}
+// same reports whether two contents are one.
+func (c *Content) same(o *Content) bool {
+	return c == o || c.Digest != 0 && c.Digest == o.Digest
 }
 
 // Want is one resource that a sidecar must come to hold.

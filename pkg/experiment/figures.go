@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -50,10 +49,7 @@ func LateReceipt(c *xdsprobe.Counters) *record.Warning {
 	if longest <= LateInstrument {
 		return nil
 	}
-	var all int64
-	for i := range c.Responses {
-		all += c.Responses[i].Load()
-	}
+	all, _ := c.AllResponses()
 	return &record.Warning{About: "latencies", Reason: record.ReasonLateReceipt, Values: map[string]float64{
 		"waited": float64(c.Waits.Load()), "responses": float64(all),
 		"longestSeconds": longest.Seconds(), "totalSeconds": time.Duration(c.Waited.Load()).Seconds(),
@@ -68,9 +64,8 @@ func XDSCounts(c *xdsprobe.Counters) *record.XDS {
 		Attempts: new(c.Attempts.Load()), Refusals: new(c.Refusals.Load()),
 		Reconnects: new(c.Reconnects.Load()), WastedResponses: new(c.Wasted.Load()),
 	}
-	for t := convergence.CDS; t <= convergence.ECDS; t++ {
-		x.Responses[t.String()] = c.Responses[t].Load()
-		x.Bytes[t.String()] = c.Bytes[t].Load()
+	for _, t := range c.Types() {
+		x.Responses[t.String()], x.Bytes[t.String()] = c.Responses(t)
 	}
 	return x
 }

@@ -24,8 +24,8 @@ func TestLateReceipt(t *testing.T) {
 		}},
 	} {
 		counters := xdsprobe.NewStore().Counters()
-		counters.Responses[convergence.CDS].Store(100)
-		counters.Responses[0].Store(20) // not asked for
+		counters.Add(convergence.CDS, 100, 0)
+		counters.Add("", 20, 0) // not subscribed to
 		if test.longest > 0 {
 			counters.Waits.Store(3)
 			counters.LongestWait.Store(int64(test.longest))

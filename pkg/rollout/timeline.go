@@ -3,7 +3,6 @@ package rollout
 import (
 	"time"
 
-	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -21,8 +20,8 @@ func (r *rolloutRun) moment(s Status) record.Moment {
 		Refusals:     c.Refusals.Load(),
 		Certificates: c.Certificates.Load(),
 	}
-	for t := convergence.CDS; t <= convergence.ECDS; t++ {
-		m.Responses[t.String()] = c.Responses[t].Load()
+	for _, t := range c.Types() {
+		m.Responses[t.String()], _ = c.Responses(t)
 	}
 	names := []string{r.controlPlaneName(), experiment.InstrumentName}
 	for _, program := range r.cluster.Components() {

@@ -153,10 +153,5 @@ func (f *fleet) sayOnce(kind, msg string) {
 
 // received counts responses and their bytes.
 func (f *fleet) received() (responses, bytes int64) {
-	c := f.store.Counters()
-	for t := range c.Responses {
-		responses += c.Responses[t].Load()
-		bytes += c.Bytes[t].Load()
-	}
-	return responses, bytes
+	return f.store.Counters().AllResponses()
 }

@@ -79,7 +79,7 @@ func take(b *testing.B, st *state, responses [][]byte, out []byte) []byte {
 		if err := r.parse(bytes, SotW); err != nil {
 			b.Fatal(err)
 		}
-		for _, s := range st.receive(&r) {
+		for _, s := range st.receive(st.store.types.byURL(r.typeURL), &r) {
 			out = s.request.append(out[:0], SotW)
 		}
 		r.release()
@@ -98,7 +98,8 @@ func BenchmarkPush(b *testing.B) {
 			size += len(bytes)
 		}
 		open := func(store *Store) *state {
-			st := &state{variant: SotW, store: store}
+			st := &state{}
+			st.prepare(&Config{Variant: SotW}, store)
 			st.open()
 			return st
 		}

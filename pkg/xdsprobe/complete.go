@@ -1,18 +1,17 @@
 package xdsprobe
 
-import "scaler.mesh/scaler/pkg/convergence"
-
-// complete reports whether everything that the sidecar asked for on its current
-// stream was answered: both wildcards, and every name that what it holds names.
-// Nothing waits to be acknowledged beside what is being sent now. A server of
-// the state-of-the-world variant that does not have a name cannot say so; asked
-// for it, a sidecar is not complete.
+// complete reports whether everything that the client subscribed to on its current
+// stream was answered: every wildcard, and every name that a resource held names.
+// Nothing waits to be acknowledged beside what is being sent now. A server of the
+// state-of-the-world variant cannot report that it does not have a name; a client
+// that subscribes to one is not complete.
 func (st *state) complete() bool {
-	if len(st.waiting) > 0 || st.tables[convergence.CDS].nonce == "" || st.tables[convergence.LDS].nonce == "" {
+	if len(st.waiting) > 0 {
 		return false
 	}
-	for _, t := range []convergence.Type{convergence.EDS, convergence.RDS, convergence.ECDS} {
-		if !st.tables[t].answered() {
+	for _, k := range st.store.types.kinds {
+		switch t := &st.tables[k.index]; {
+		case k.wildcard() && t.nonce == "", !k.wildcard() && !t.answered():
 			return false
 		}
 	}

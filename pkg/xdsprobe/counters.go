@@ -1,19 +1,20 @@
 package xdsprobe
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// kinds is the length of arrays that are indexed by resource type. Index 0 is
-// for types that a sidecar does not ask for.
-const kinds = int(convergence.ECDS) + 1
-
-// Counters count what all sidecars of a Store did. They only grow, but for
+// Counters count what all clients of a Store did. They only grow, but for
 // Connected.
 type Counters struct {
+	// fixed after NewStore
+	types []convergence.Type
+	kinds []kindCounters // by the index of the type; the last is of types not subscribed to
+
 	Connected atomic.Int64 // streams that are open now
 
 	Attempts   atomic.Int64 // dials
@@ -21,11 +22,9 @@ type Counters struct {
 	Failures   atomic.Int64 // attempts that ended otherwise than as Refused or Stopped
 	Reconnects atomic.Int64 // streams opened by a sidecar that had lost one on which it was answered
 
-	Responses [kinds]atomic.Int64 // by convergence.Type; 0: of types not asked for
-	Bytes     [kinds]atomic.Int64 // of those responses, as messages
-	Acks      atomic.Int64
-	Nacks     atomic.Int64
-	Wasted    atomic.Int64 // responses of which every resource was held already
+	Acks   atomic.Int64
+	Nacks  atomic.Int64
+	Wasted atomic.Int64 // responses of which every resource was held already
 
 	// Responses that were left unread for a time because the memory for responses
 	// on their way in, 8 MiB of all sidecars together, was in use: slow servers, or
@@ -37,6 +36,59 @@ type Counters struct {
 
 	CertificateRequests atomic.Int64 // sent, and over
 	Certificates        atomic.Int64 // received and verified
+}
+
+// kindCounters are those of one type.
+type kindCounters struct {
+	responses atomic.Int64
+	bytes     atomic.Int64 // of those responses, as messages
+}
+
+// Types are the types that clients subscribe to, in their order.
+func (c *Counters) Types() []convergence.Type { return c.types }
+
+// Responses are how many responses of a type were received, and the bytes of their
+// messages; "" stands for all types that are not subscribed to.
+func (c *Counters) Responses(t convergence.Type) (responses, bytes int64) {
+	i := slices.Index(c.types, t)
+	switch {
+	case t == "":
+		i = len(c.kinds) - 1
+	case i < 0:
+		return 0, 0
+	}
+	return c.kinds[i].responses.Load(), c.kinds[i].bytes.Load()
+}
+
+// AllResponses are how many responses were received, of whatever type, and the
+// bytes of their messages.
+func (c *Counters) AllResponses() (responses, bytes int64) {
+	for i := range c.kinds {
+		responses += c.kinds[i].responses.Load()
+		bytes += c.kinds[i].bytes.Load()
+	}
+	return responses, bytes
+}
+
+// Add counts responses that were received elsewhere, as by another process, and the
+// bytes of their messages; "" stands for all types that are not subscribed to.
+func (c *Counters) Add(t convergence.Type, responses, bytes int64) {
+	i := slices.Index(c.types, t)
+	if i < 0 {
+		i = len(c.kinds) - 1
+	}
+	c.kinds[i].responses.Add(responses)
+	c.kinds[i].bytes.Add(bytes)
+}
+
+// response counts a response of a type; nil is one that is not subscribed to.
+func (c *Counters) response(k *kind, size int) {
+	i := len(c.kinds) - 1
+	if k != nil {
+		i = k.index
+	}
+	c.kinds[i].responses.Add(1)
+	c.kinds[i].bytes.Add(int64(size))
 }
 
 // wait counts a response that was left unread for a time; 0 = it was not.

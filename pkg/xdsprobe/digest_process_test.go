@@ -20,7 +20,7 @@ func digestsOf(t *testing.T) (lines []string) {
 	store := NewStore()
 	for _, name := range slices.Sorted(maps.Keys(withMaps)) {
 		test := withMaps[name]
-		r, err := store.resource(test.kind, &body{name: []byte("a"), present: true, resource: packed{value: marshal(t, test.with(t, "p"))}})
+		r, err := store.resource(kindOf(test.kind), &body{name: []byte("a"), present: true, resource: packed{value: marshal(t, test.with(t, "p"))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func TestStoreHoldsSpellingsOnce(t *testing.T) {
 			all := spellings(t, test.with, "p")
 			var first *Resource
 			for _, b := range all {
-				r, err := store.resource(test.kind, &body{name: []byte("a"), present: true, resource: packed{value: b}})
+				r, err := store.resource(kindOf(test.kind), &body{name: []byte("a"), present: true, resource: packed{value: b}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,7 +150,7 @@ func TestStoreHoldsSpellingsOnce(t *testing.T) {
 			if store.Len() != 1 {
 				t.Errorf("the store holds %d resources: want 1", store.Len())
 			}
-			other, err := store.resource(test.kind, &body{name: []byte("a"), present: true, resource: packed{value: marshal(t, test.with(t, "q"))}})
+			other, err := store.resource(kindOf(test.kind), &body{name: []byte("a"), present: true, resource: packed{value: marshal(t, test.with(t, "q"))}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +182,7 @@ func TestStoreKnowsNotAllSpellings(t *testing.T) {
 	store := NewStore()
 	var held *Resource // or it would be garbage
 	for _, b := range append(all, all...) {
-		r, err := store.resource(convergence.CDS, &body{present: true, resource: packed{value: b}})
+		r, err := store.resource(kindOf(convergence.CDS), &body{present: true, resource: packed{value: b}})
 		if err != nil {
 			t.Fatal(err)
 		}

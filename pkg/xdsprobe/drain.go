@@ -13,30 +13,20 @@ import (
 
 // draining is a name that no listener names any more.
 type draining struct {
-	kind  convergence.Type
+	kind  *kind
 	name  string
 	until time.Time
 }
 
-// followListeners brings what listeners name in line with them.
-func (st *state) followListeners(c *change, now time.Time) (steps []step) {
-	steps = st.subscribe(steps, convergence.RDS, c, now, func(r *Resource, names []string) []string {
-		return append(names, r.routes...)
-	})
-	return st.subscribe(steps, convergence.ECDS, c, now, func(r *Resource, names []string) []string {
-		return append(names, r.extensions...)
-	})
-}
-
 // linger adds to the names of a type, which are sorted, those asked for that are
 // still draining, and begins to drain those that are not named any more.
-func (st *state) linger(kind convergence.Type, names []string, now time.Time) []string {
+func (st *state) linger(kind *kind, names []string, now time.Time) []string {
 	if st.drain == 0 {
 		return names
 	}
 	before := st.draining
 	st.draining = slices.DeleteFunc(slices.Clone(before), func(d draining) bool { return d.kind == kind })
-	for _, name := range minus(st.tables[kind].names, names) {
+	for _, name := range minus(st.tables[kind.index].names, names) {
 		d := draining{kind, name, now.Add(st.drain)}
 		if i := slices.IndexFunc(before, func(o draining) bool { return o.kind == kind && o.name == name }); i >= 0 {
 			d = before[i]
@@ -51,10 +41,14 @@ func (st *state) linger(kind convergence.Type, names []string, now time.Time) []
 }
 
 // drained gives up what has drained by now and returns the requests that this
-// takes. What is not held any more is told with the next response.
-func (st *state) drained(now time.Time) []step {
+// takes. What is not held any more is reported with the next response.
+func (st *state) drained(now time.Time) (steps []step) {
 	var c change
-	steps := st.followListeners(&c, now)
+	for _, k := range st.store.types.kinds {
+		if k.lingers {
+			steps = st.subscribe(steps, k, &c, now)
+		}
+	}
 	st.bytes += c.bytes
 	st.gone = append(st.gone, c.gone...)
 	return steps
@@ -70,7 +64,7 @@ func (st *state) nextDrained() (next time.Time) {
 	return next
 }
 
-// takeGone returns what an earlier end of draining left to be told, but for what
+// takeGone returns what an earlier end of draining left to be reported, but for what
 // has come again.
 func (st *state) takeGone(c *change) []convergence.Key {
 	gone := slices.DeleteFunc(st.gone, func(k convergence.Key) bool {

@@ -108,15 +108,15 @@ var _ = Describe("a server at fault", func() {
 				large := staticCluster("large")
 				large.AltStatName = strings.Repeat("x", 5<<20)
 				first.answer(cds, "1", large)
-				Eventually(has.Responses[cds].Load).Should(BeEquivalentTo(1))
+				Eventually(received(has, cds)).Should(BeEquivalentTo(1))
 
 				before := time.Now()
 				large.AltStatName = strings.Repeat("x", 20<<10)
 				second.answer(cds, "1", large)
 				Eventually(stacks).Should(ContainSubstring("onecall.(*Conn).take"))
-				Expect(wants.Responses[cds].Load()).To(BeZero())
+				Expect(received(wants, cds)()).To(BeZero())
 				release()
-				Eventually(wants.Responses[cds].Load).Should(BeEquivalentTo(1))
+				Eventually(received(wants, cds)).Should(BeEquivalentTo(1))
 
 				Expect(wants.Waits.Load()).To(BeEquivalentTo(1))
 				Expect(wants.LongestWait.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Since(before))))
@@ -134,7 +134,7 @@ var _ = Describe("a server at fault", func() {
 				}
 				Eventually(sidecar.Updates).Should(HaveLen(6))
 				Expect(store.Counters().Wasted.Load()).To(BeEquivalentTo(2))
-				Expect(store.Counters().Responses[eds].Load()).To(BeEquivalentTo(3))
+				Expect(received(store.Counters(), eds)()).To(BeEquivalentTo(3))
 				Expect(sidecar.Updates()[5].Wasted).To(BeTrue())
 				Expect(sidecar.Updates()[5].Set).To(BeEmpty())
 			})

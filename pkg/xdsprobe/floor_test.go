@@ -87,17 +87,18 @@ func (c *bare) serve(stream grpc.ClientStream) error {
 	if err != nil {
 		return err
 	}
-	requests := [kinds]request{}
+	requests := map[convergence.Type]request{}
 	for t, url := range map[convergence.Type]string{
 		convergence.CDS: resource.ClusterType, convergence.EDS: resource.EndpointType, convergence.LDS: resource.ListenerType,
 		convergence.RDS: resource.RouteType, convergence.ECDS: resource.ExtensionConfigType,
 	} {
-		requests[t].kind = t
+		r := request{url: url}
 		if t != convergence.CDS && t != convergence.LDS {
-			requests[t].names = c.mesh.names(url)
+			r.names = c.mesh.names(url)
 		}
+		requests[t] = r
 	}
-	for t := 1; t < kinds; t++ {
+	for _, t := range []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS} {
 		first := requests[t]
 		first.node = node
 		if err := stream.SendMsg(&first); err != nil {
@@ -138,7 +139,7 @@ func (c *bare) serve(stream grpc.ClientStream) error {
 			}
 		}
 		r.buffer.Free()
-		if m.err != nil || t == 0 {
+		if m.err != nil || t == "" {
 			return fmt.Errorf("reading a response: %w", errors.Join(m.err, errWire))
 		}
 		ack := requests[t]

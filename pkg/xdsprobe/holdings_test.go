@@ -38,7 +38,7 @@ var _ = Describe("what a sidecar holds", func() {
 
 	It("is known at once when something was given up", func() {
 		s := New(Config{}, NewStore(), nil)
-		s.state.tables[convergence.RDS] = table{names: []string{"r"}, held: []*Resource{{Resource: proxy.Resource{Key: convergence.Key{Type: convergence.RDS, Name: "r"}, Size: 5}}}}
+		s.state.tables[kindOf(convergence.RDS).index] = table{names: []string{"r"}, held: []*Resource{{Resource: proxy.Resource{Key: convergence.Key{Type: convergence.RDS, Name: "r"}, Size: 5}}}}
 		s.state.bytes = 5
 		s.held.Store(5)
 		s.giveUpDrained()

@@ -65,7 +65,7 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := request{
-		kind: convergence.EDS, node: node, nonce: "nonce", version: "version", err: errors.New("bad " + strings.Repeat("ü", 3000)),
+		url: typeURLs[convergence.EDS], node: node, nonce: "nonce", version: "version", err: errors.New("bad " + strings.Repeat("ü", 3000)),
 		subscribe: []string{"a", ""}, unsubscribe: []string{"b"}, names: []string{"a", "c"},
 		initial: []*Resource{{Resource: proxy.Resource{Key: convergence.Key{Name: "a"}}, version: "1"}, {Resource: proxy.Resource{Key: convergence.Key{Name: "d"}}}},
 	}

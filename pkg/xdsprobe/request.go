@@ -5,14 +5,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // request is a DiscoveryRequest or a DeltaDiscoveryRequest. What only one of
 // them has is empty in the other.
 type request struct {
-	kind  convergence.Type
+	url   string // of the type
 	node  []byte // encoded; nil in all but the first request of a stream
 	build []byte // the rest of the node
 	nonce string // of the response that is acknowledged or rejected; delta: "" in others
@@ -25,7 +23,7 @@ type request struct {
 	version string   // state of the world: of the last response accepted
 }
 
-// maxDetail is how many bytes of an error are told to the server.
+// maxDetail is how many bytes of an error are sent to the server.
 const maxDetail = 4096
 
 // append encodes the request after b.
@@ -39,7 +37,7 @@ func (r *request) append(b []byte, v Variant) []byte {
 // appendDelta encodes an envoy.service.discovery.v3.DeltaDiscoveryRequest.
 func (r *request) appendDelta(b []byte) []byte {
 	b = appendNode(b, 1, r)
-	b = appendString(b, 2, typeURLs[r.kind])
+	b = appendString(b, 2, r.url)
 	for _, name := range r.subscribe {
 		b = appendElement(b, 3, name)
 	}
@@ -65,7 +63,7 @@ func (r *request) appendSotW(b []byte) []byte {
 	for _, name := range r.names {
 		b = appendElement(b, 3, name)
 	}
-	b = appendString(b, 4, typeURLs[r.kind])
+	b = appendString(b, 4, r.url)
 	b = appendString(b, 5, r.nonce)
 	return appendStatus(b, 6, r.err)
 }

@@ -6,32 +6,11 @@ import (
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"scaler.mesh/scaler/pkg/convergence"
 )
-
-// typeURLs are the types asked for, by convergence.Type.
-var typeURLs = [kinds]string{
-	convergence.CDS:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
-	convergence.EDS:  "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-	convergence.LDS:  "type.googleapis.com/envoy.config.listener.v3.Listener",
-	convergence.RDS:  "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
-	convergence.ECDS: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
-}
 
 // resourceURL is the type of a resource that is wrapped with a name and a
 // version, as state-of-the-world responses may do too.
 const resourceURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
-
-// typeOf returns the type with this URL, 0 if it is none that is asked for.
-func typeOf(url []byte) convergence.Type {
-	for t, u := range typeURLs {
-		if t != 0 && string(url) == u {
-			return convergence.Type(t)
-		}
-	}
-	return 0
-}
 
 // bodies lends the slices of responses that are being read. Sidecars that wait
 // for one, which is nearly all, have none.

@@ -12,8 +12,52 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// scanned is what a resource says, as far as the subscription graph and
-// convergence care.
+// Type URLs of an Envoy's resources.
+const (
+	clusterURL    = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	assignmentURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	listenerURL   = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeURL      = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	extensionURL  = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	secretURL     = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+)
+
+// envoyScan is the Scan of one of Envoy's types.
+func envoyScan(t convergence.Type) func([]byte) (Scanned, error) {
+	return func(b []byte) (Scanned, error) {
+		s, err := scan(t, b)
+		if err != nil {
+			return Scanned{}, err
+		}
+		return s.found(), nil
+	}
+}
+
+// found is what was scanned of a resource of Envoy's, in general terms.
+func (s *scanned) found() Scanned {
+	found := Scanned{Name: s.name, Wait: s.timeout, Secured: s.secured, Content: s.content}
+	n := len(s.routes) + len(s.extensions)
+	if s.assignment != "" {
+		n++
+	}
+	if n == 0 {
+		return found
+	}
+	found.Names = make([]Reference, 0, n)
+	if s.assignment != "" {
+		found.Names = append(found.Names, Reference{convergence.EDS, s.assignment})
+	}
+	for _, name := range s.routes {
+		found.Names = append(found.Names, Reference{convergence.RDS, name})
+	}
+	for _, name := range s.extensions {
+		found.Names = append(found.Names, Reference{convergence.ECDS, name})
+	}
+	return found
+}
+
+// scanned is the part of one of Envoy's resources that the subscription graph and
+// convergence depend on.
 type scanned struct {
 	name       string
 	assignment string        // of a cluster: name of its load assignment, "" if not by ADS
@@ -29,7 +73,7 @@ type scanned struct {
 // unpacked, and takes from it what the getters of that object would return.
 func scan(t convergence.Type, b []byte) (scanned, error) {
 	var s scanned
-	shape := known().resources[t]
+	shape := known().envoy[t]
 	ok := shape != nil && shape.valid(b)
 	if ok {
 		switch t {

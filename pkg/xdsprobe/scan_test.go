@@ -249,15 +249,15 @@ func FuzzScan(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(uint8(kind), b)
-			f.Add(uint8(kind), slices.Concat(b, b))
+			f.Add(uint8(slices.Index(envoyNames, kind)), b)
+			f.Add(uint8(slices.Index(envoyNames, kind)), slices.Concat(b, b))
 		}
 	}
 	// groups, a packed field, text that is not UTF-8
-	f.Add(uint8(1), []byte{0x0b, 0x0c})
-	f.Add(uint8(1), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
+	f.Add(uint8(0), []byte{0x0b, 0x0c})
+	f.Add(uint8(0), protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
-		checkScan(t, convergence.Type(kind%uint8(kinds-1)+1), b)
+		checkScan(t, envoyNames[int(kind)%len(envoyNames)], b)
 	})
 }
 
@@ -323,11 +323,11 @@ func responses() map[Variant]proto.Message {
 	plane := &corev3.ControlPlane{Identifier: "test"}
 	return map[Variant]proto.Message{
 		SotW: &discoveryv3.DiscoveryResponse{
-			VersionInfo: "1", TypeUrl: typeURLs[1], Nonce: "n", ControlPlane: plane, Canary: true,
+			VersionInfo: "1", TypeUrl: typeURLs[convergence.CDS], Nonce: "n", ControlPlane: plane, Canary: true,
 			Resources: []*anypb.Any{pack(edsCluster("a", "", 1)), pack(&discoveryv3.Resource{Name: "b", Resource: pack(edsCluster("b", "", 1))})},
 		},
 		Delta: &discoveryv3.DeltaDiscoveryResponse{
-			SystemVersionInfo: "1", TypeUrl: typeURLs[1], Nonce: "n", ControlPlane: plane, RemovedResources: []string{"c"},
+			SystemVersionInfo: "1", TypeUrl: typeURLs[convergence.CDS], Nonce: "n", ControlPlane: plane, RemovedResources: []string{"c"},
 			RemovedResourceNames: []*discoveryv3.ResourceName{{Name: "c"}},
 			Resources: []*discoveryv3.Resource{
 				{Name: "a", Version: "v", Resource: pack(edsCluster("a", "", 1)), Aliases: []string{"x"}},

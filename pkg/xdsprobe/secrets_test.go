@@ -101,7 +101,7 @@ func TestNodeInTwoParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &corev3.Node{Id: "id", UserAgentName: "envoy", Extensions: []*corev3.Extension{{Name: "x"}}}
-	first := &request{kind: cds, node: node, build: build}
+	first := &request{url: typeURLs[cds], node: node, build: build}
 	var delta discoveryv3.DeltaDiscoveryRequest
 	if err := proto.Unmarshal(first.append(nil, Delta), &delta); err != nil || !proto.Equal(delta.GetNode(), want) {
 		t.Errorf("node is %v (%v), want %v", delta.GetNode(), err, want)

@@ -80,7 +80,7 @@ func (s *Sidecar) prepare(c Config) (err error) {
 		return errors.New("a sidecar with an issuer needs keys")
 	}
 	s.config = c
-	s.state = state{variant: c.Variant, store: s.store, drain: c.Drain}
+	s.state.prepare(&c, s.store)
 	s.state.certified.Store(c.Issuer == nil) // who asks for no certificate waits for none
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
 	s.tokens = tokens{source: c.Token, fetched: func(e proxy.TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
@@ -233,7 +233,7 @@ func (s *Sidecar) certified() {
 	}
 }
 
-// opened tells that a stream is up.
+// opened reports that a stream is up.
 func (s *Sidecar) opened(end *proxy.StreamEnded, requested time.Time) {
 	if s.served {
 		s.store.counters.Reconnects.Add(1)
@@ -243,8 +243,8 @@ func (s *Sidecar) opened(end *proxy.StreamEnded, requested time.Time) {
 	})
 }
 
-// tell counts an update and reports it.
-func (s *Sidecar) tell(u *proxy.Update) {
+// report counts an update and reports it.
+func (s *Sidecar) report(u *proxy.Update) {
 	c := &s.store.counters
 	if u.Rejected == nil {
 		c.Acks.Add(1)

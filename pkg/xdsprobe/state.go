@@ -10,9 +10,9 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// state is what a sidecar asked for, holds and owes its server. It does no I/O:
-// responses go in, requests come out, in the order in which Envoy 1.40 sends
-// them:
+// state is what a client subscribed to, holds and owes its server. It does no I/O:
+// responses go in, requests come out. With EnvoyTypes their order is that in which
+// Envoy 1.40 sends them:
 //
 //   - Clusters are asked for first. The load assignments of all EDS clusters are
 //     asked for in one request, which goes out before the clusters' ACK.
@@ -36,19 +36,16 @@ import (
 type state struct {
 	variant Variant
 	store   *Store
-	tables  [kinds]table
-	bytes   int // of all that is held
-
-	// listening says that listeners have been asked for, on any stream.
-	listening bool
+	tables  []table // by the index of the type
+	bytes   int     // of all that is held
 
 	// drain is how long a listener lives on that is gone; 0 means not at all.
 	drain    time.Duration
 	draining []draining
-	gone     []convergence.Key // not held any more since it drained, and not told yet
+	gone     []convergence.Key // not held any more since it drained, and not reported yet
 
-	// certified says that there is nothing to wait for: the sidecar has its first
-	// certificate, or asks for none. It is set from outside, at any time.
+	// certified says that there is no certificate to wait for: the client has its
+	// first one, or needs none. It is set from outside, at any time.
 	certified atomic.Bool
 
 	waiting []step          // cluster ACKs that wait for load assignments
@@ -62,6 +59,11 @@ type step struct {
 	updates []*proxy.Update
 }
 
+func (st *state) prepare(c *Config, store *Store) {
+	st.variant, st.store, st.drain = c.Variant, store, c.Drain
+	st.tables = make([]table, len(store.types.kinds))
+}
+
 // open forgets the stream that was and returns the first requests of a new one.
 func (st *state) open() []step {
 	for i := range st.tables {
@@ -73,11 +75,12 @@ func (st *state) open() []step {
 	st.waiting, st.opened = nil, false
 
 	var steps []step
-	for _, t := range []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS} {
-		// An empty list of names in the first request of a stream would ask for
+	for _, k := range st.store.types.kinds {
+		// An empty list of names in the first request of a stream would subscribe to
 		// everything.
-		if t == convergence.CDS || t == convergence.LDS && st.listening || len(st.tables[t].names) > 0 {
-			steps = append(steps, step{request: st.first(t)})
+		t := &st.tables[k.index]
+		if k.wildcard() && (!k.AfterWarming || t.begun) || len(t.names) > 0 {
+			steps = append(steps, step{request: st.first(k)})
 		}
 	}
 	// The versions in these requests acknowledge what an earlier stream left
@@ -88,64 +91,68 @@ func (st *state) open() []step {
 }
 
 // first returns the first request for a type on the current stream.
-func (st *state) first(t convergence.Type) request {
-	table := &st.tables[t]
+func (st *state) first(k *kind) request {
+	table := &st.tables[k.index]
 	table.requested = true
 	if st.variant == SotW {
-		return st.full(t)
+		return st.full(k)
 	}
-	return request{kind: t, subscribe: table.names, initial: table.held}
+	return request{url: k.URL, subscribe: table.names, initial: table.held}
 }
 
 // full returns a state-of-the-world request: an ACK, a change of names and a
 // first request are all the same.
-func (st *state) full(t convergence.Type) request {
-	table := &st.tables[t]
-	return request{kind: t, names: table.names, version: table.version, nonce: table.nonce}
+func (st *state) full(k *kind) request {
+	table := &st.tables[k.index]
+	return request{url: k.URL, names: table.names, version: table.version, nonce: table.nonce}
 }
 
 // receive takes a response and returns what to send, in order. It returns nil
 // for a response of a type that was not asked for, as Envoy drops those.
-func (st *state) receive(r *response) []step {
-	t := typeOf(r.typeURL)
-	table := &st.tables[t]
-	if !table.requested {
+func (st *state) receive(k *kind, r *response) []step {
+	if k == nil || !st.tables[k.index].requested {
 		return nil
 	}
-	u := &proxy.Update{Type: t, First: !st.opened, Bytes: r.size}
+	table := &st.tables[k.index]
+	u := &proxy.Update{Type: k.Name, First: !st.opened, Bytes: r.size}
 	u.ReceivedAt = r.receivedAt
 	st.opened = true
 	table.nonce = r.nonce
 
-	resources, err := st.resources(t, r)
+	resources, err := st.resources(k, r)
 	if err != nil {
 		u.Rejected = err
-		return st.finish(nil, u)
+		return st.finish(nil, k, u)
 	}
 	var c change
-	st.apply(t, resources, r, &c)
+	st.apply(k, resources, r, &c)
 	if st.variant == SotW {
 		table.version = r.version
 	}
 	st.supersede(&c)
-	steps := st.follow(t, &c, r.receivedAt)
+	var steps []step
+	if !c.empty() {
+		for _, child := range k.children {
+			steps = st.subscribe(steps, child, &c, r.receivedAt)
+		}
+	}
 	secured := st.secured()
 	if !secured {
-		steps = st.listen(steps)
+		steps = st.proceed(steps)
 	}
 	st.bytes += c.bytes
 	u.Set, u.Removed = c.set, append(st.takeGone(&c), c.gone...)
 	u.Wasted = c.empty() && len(r.resources) > 0
-	steps = st.finish(steps, u)
+	steps = st.finish(steps, k, u)
 	if secured {
-		steps = st.listen(steps)
+		steps = st.proceed(steps)
 	}
 	return steps
 }
 
 // resources returns the resources of a response, sorted by name. An error
 // rejects the response as a whole.
-func (st *state) resources(t convergence.Type, r *response) ([]*Resource, error) {
+func (st *state) resources(t *kind, r *response) ([]*Resource, error) {
 	resources := make([]*Resource, 0, len(r.resources))
 	for i := range r.resources {
 		b := &r.resources[i]
@@ -183,16 +190,16 @@ func (st *state) resources(t convergence.Type, r *response) ([]*Resource, error)
 
 // heartbeat reports whether a resource without content says that the version
 // that is held is still good.
-func (st *state) heartbeat(t convergence.Type, b *body) bool {
-	held := st.tables[t].held
+func (st *state) heartbeat(t *kind, b *body) bool {
+	held := st.tables[t.index].held
 	i, ok := find(held, string(b.name))
 	return ok && held[i].version == string(b.version)
 }
 
 // apply changes the table of a type as an accepted response says.
-func (st *state) apply(t convergence.Type, resources []*Resource, r *response, c *change) {
-	table := &st.tables[t]
-	if t == convergence.CDS || t == convergence.LDS {
+func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
+	table := &st.tables[k.index]
+	if k.wildcard() {
 		if st.variant == SotW { // the whole truth: what it doesn't name is gone
 			table.keep(resources, c)
 		}
@@ -209,7 +216,7 @@ func (st *state) apply(t convergence.Type, resources []*Resource, r *response, c
 	table.put(resources, c)
 }
 
-// supersede keeps updates that wait to be told from taking away, when they are,
+// supersede keeps updates that wait to be reported from taking away, when they are,
 // what has come again meanwhile.
 func (st *state) supersede(c *change) {
 	for _, s := range st.waiting {
@@ -221,133 +228,187 @@ func (st *state) supersede(c *change) {
 	}
 }
 
-// follow brings the names asked for in line with a change of a type's resources,
-// and returns the requests that this takes.
-func (st *state) follow(t convergence.Type, c *change, now time.Time) (steps []step) {
-	switch {
-	case t == convergence.CDS && !c.empty():
-		steps = st.subscribe(steps, convergence.EDS, c, now, func(r *Resource, names []string) []string {
-			if r.assignment == "" {
-				return names
+// warm reports whether everything of the types that others wait for was answered.
+func (st *state) warm() bool {
+	for _, k := range st.store.types.warming {
+		if !st.tables[k.index].answered() {
+			return false
+		}
+	}
+	return true
+}
+
+// begun reports whether all types that are AfterWarming have been subscribed to, on
+// any stream.
+func (st *state) begun() bool {
+	for _, k := range st.store.types.gated {
+		if !st.tables[k.index].begun {
+			return false
+		}
+	}
+	return true
+}
+
+// secured reports whether anything that types which are AfterWarming wait for needs
+// the workload's certificate, as long as it matters.
+func (st *state) secured() bool {
+	if st.begun() {
+		return false
+	}
+	for _, k := range st.store.types.warming {
+		for _, parent := range k.parents {
+			if !parent.AfterWarming && slices.ContainsFunc(st.tables[parent.index].held, func(r *Resource) bool { return r.secured }) {
+				return true
 			}
-			return append(names, r.assignment)
-		})
-	case t == convergence.LDS && !c.empty():
-		steps = st.followListeners(c, now)
+		}
+	}
+	return false
+}
+
+// proceed subscribes to types that are AfterWarming when it is time.
+func (st *state) proceed(steps []step) []step {
+	if st.begun() || !st.warm() || !st.parentsAnswered() || !st.certified.Load() && st.secured() {
+		return steps
+	}
+	for _, k := range st.store.types.gated {
+		st.tables[k.index].begun = true
+		steps = append(steps, step{request: st.first(k)})
 	}
 	return steps
 }
 
-// secured reports whether a cluster speaks TLS, as long as it matters.
-func (st *state) secured() bool {
-	return !st.listening && slices.ContainsFunc(st.tables[convergence.CDS].held, func(r *Resource) bool { return r.secured })
-}
-
-// listen asks for listeners when it is time.
-func (st *state) listen(steps []step) []step {
-	clusters := &st.tables[convergence.CDS]
-	if st.listening || clusters.nonce == "" || !st.tables[convergence.EDS].answered() || !st.certified.Load() && st.secured() {
-		return steps
+// parentsAnswered reports whether on this stream a response came of every type that
+// says what is to be warmed.
+func (st *state) parentsAnswered() bool {
+	for _, k := range st.store.types.warming {
+		for _, parent := range k.parents {
+			if !parent.AfterWarming && st.tables[parent.index].nonce == "" {
+				return false
+			}
+		}
 	}
-	st.listening = true
-	return append(steps, step{request: st.first(convergence.LDS)})
+	return true
 }
 
-// patience reports whether anything waits for load assignments with a time-out,
-// and how long it may: until the last of the clusters gives up.
-func (st *state) patience() (limit time.Duration, waiting bool) {
-	assignments := &st.tables[convergence.EDS]
-	if assignments.answered() || st.listening && len(st.waiting) == 0 {
+// waitLimit reports whether anything waits for resources of a Warming type with a
+// time-out, and how long it may: until the last of their parents gives up.
+func (st *state) waitLimit() (limit time.Duration, waiting bool) {
+	if st.warm() || st.begun() && len(st.waiting) == 0 {
 		return 0, false
 	}
-	for _, cluster := range st.tables[convergence.CDS].held {
-		if cluster.assignment == "" || assignments.has(cluster.assignment) {
-			continue
+	for _, k := range st.store.types.warming {
+		children := &st.tables[k.index]
+		for _, parent := range k.parents {
+			if parent.AfterWarming {
+				continue
+			}
+			for _, r := range st.tables[parent.index].held {
+				for i := range r.names {
+					if r.names[i].Type != k.Name || children.has(r.names[i].Name) {
+						continue
+					}
+					if r.wait == 0 {
+						return 0, false
+					}
+					limit = max(limit, r.wait)
+				}
+			}
 		}
-		if cluster.timeout == 0 {
-			return 0, false
-		}
-		limit = max(limit, cluster.timeout)
 	}
 	return limit, true
 }
 
-// giveUp stops waiting for load assignments that have not come, and returns what
-// can be sent now.
+// giveUp stops waiting for resources that have not come, and returns what can be
+// sent now.
 func (st *state) giveUp() []step {
-	assignments := &st.tables[convergence.EDS]
-	for _, name := range assignments.names {
-		if !assignments.has(name) {
-			assignments.setAbsent(name)
+	for _, k := range st.store.types.warming {
+		t := &st.tables[k.index]
+		for _, name := range t.names {
+			if !t.has(name) {
+				t.setAbsent(name)
+			}
 		}
 	}
-	steps := append(st.listen(nil), st.waiting...)
+	steps := append(st.proceed(nil), st.waiting...)
 	st.waiting = nil
 	return steps
 }
 
-// subscribe asks for the names that the resources of child's parent type name.
-func (st *state) subscribe(steps []step, child convergence.Type, c *change, now time.Time, name func(*Resource, []string) []string) []step {
-	parent := convergence.LDS
-	if child == convergence.EDS {
-		parent = convergence.CDS
-	}
+// subscribe subscribes to the names of a type that the resources of its parents
+// name, and returns the requests that this takes.
+func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []step {
 	var names []string
-	for _, r := range st.tables[parent].held {
-		names = name(r, names)
+	for _, parent := range k.parents {
+		for _, r := range st.tables[parent.index].held {
+			names = r.naming(k.Name, names)
+		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if parent == convergence.LDS {
-		names = st.linger(child, names, now)
+	if k.lingers {
+		names = st.linger(k, names, now)
 	}
 
-	table := &st.tables[child]
+	table := &st.tables[k.index]
+	held := len(table.held)
 	added, removed := table.subscribe(names, c)
 	changed := len(added)+len(removed) > 0
 	switch {
 	case changed && !table.requested:
-		return append(steps, step{request: st.first(child)})
-	case st.variant == SotW && (changed || child == convergence.EDS && c.assignments && table.requested):
+		steps = append(steps, step{request: st.first(k)})
+	case st.variant == SotW && (changed || k.Resubscribed && c.repeats && table.requested):
 		// Envoy subscribes anew for a cluster that changed, which in this
 		// variant repeats the request.
-		return append(steps, step{request: st.full(child)})
+		steps = append(steps, step{request: st.full(k)})
 	case st.variant != SotW && changed:
-		return append(steps, step{request: request{kind: child, subscribe: added, unsubscribe: removed}})
+		steps = append(steps, step{request: request{url: k.URL, subscribe: added, unsubscribe: removed}})
+	}
+	if len(table.held) < held { // what those named may be named no more
+		for _, child := range k.children {
+			steps = st.subscribe(steps, child, c, now)
+		}
 	}
 	return steps
 }
 
+// warmed reports whether a type's ACKs wait for what its resources name.
+func (k *kind) warmed() bool {
+	return slices.ContainsFunc(k.children, func(c *kind) bool { return c.Warming && !k.AfterWarming })
+}
+
 // finish adds the ACK or NACK of a response to the requests that it caused, and
-// the cluster ACKs that have waited long enough.
-func (st *state) finish(steps []step, u *proxy.Update) []step {
-	ack := step{request: st.ack(u), updates: []*proxy.Update{u}}
-	warm := !st.listening || st.tables[convergence.EDS].answered()
-	if u.Type == convergence.CDS {
-		if st.variant == SotW && len(st.waiting) > 0 { // one request acknowledges all
-			ack.updates = append(st.waiting[0].updates, u)
-			st.waiting = nil
+// the ACKs that have waited long enough.
+func (st *state) finish(steps []step, k *kind, u *proxy.Update) []step {
+	ack := step{request: st.ack(k, u), updates: []*proxy.Update{u}}
+	waits := k.warmed()
+	if waits {
+		if st.variant == SotW { // one request acknowledges all of a type
+			same := func(s step) bool { return s.request.url == k.URL }
+			if i := slices.IndexFunc(st.waiting, same); i >= 0 {
+				ack.updates = append(st.waiting[i].updates, u)
+				st.waiting = slices.Delete(st.waiting, i, i+1)
+			}
 		}
 		st.waiting = append(st.waiting, ack)
 	}
-	if warm {
+	if !st.begun() || st.warm() {
 		steps = append(steps, st.waiting...)
 		st.waiting = nil
 	}
-	if u.Type != convergence.CDS {
+	if !waits {
 		steps = append(steps, ack)
 	}
 	return steps
 }
 
 // ack returns the request that acknowledges or rejects a response.
-func (st *state) ack(u *proxy.Update) request {
+func (st *state) ack(k *kind, u *proxy.Update) request {
 	if st.variant == SotW {
-		ack := st.full(u.Type)
+		ack := st.full(k)
 		ack.err = u.Rejected
 		return ack
 	}
-	return request{kind: u.Type, nonce: st.tables[u.Type].nonce, err: u.Rejected}
+	return request{url: k.URL, nonce: st.tables[k.index].nonce, err: u.Rejected}
 }
 
 // lose takes back what could not be sent because the stream was lost.

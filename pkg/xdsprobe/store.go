@@ -4,12 +4,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 	"weak"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -23,6 +28,7 @@ const shards = 64
 // sidecar holds any more is garbage like any other.
 type Store struct {
 	seed     maphash.Seed // of the hashes of bytes, which are this process's alone
+	types    *Types
 	counters Counters
 	byBytes  [shards]shard // by a hash of their bytes, which is fast
 	byDigest [shards]shard // by their digest: equal resources are one
@@ -44,15 +50,23 @@ const maxEncodings = 64
 // contents of one type, name, version and length are taken for the same has a
 // probability of 2^-64 for each pair.
 type resourceKey struct {
-	kind          convergence.Type
+	kind          *kind
 	size          int
 	sum           uint64
 	name, version string // as in the response; "" where it has none
 }
 
-// NewStore returns a Store for a new fleet.
+// NewStore returns a Store for a new fleet of clients that subscribe to EnvoyTypes.
 func NewStore() *Store {
-	s := &Store{seed: maphash.MakeSeed(), trust: make(map[trustKey]*trust)}
+	types, _ := envoyTypes() // these are right, as every test shows
+	return NewStoreOf(types)
+}
+
+// NewStoreOf returns a Store for a new fleet of clients that subscribe to these
+// types.
+func NewStoreOf(types *Types) *Store {
+	s := &Store{seed: maphash.MakeSeed(), types: types, trust: make(map[trustKey]*trust)}
+	s.counters.types, s.counters.kinds = types.Names(), make([]kindCounters, len(types.kinds)+1)
 	for i := range shards {
 		s.byBytes[i].resources = make(map[resourceKey]weak.Pointer[Resource])
 		s.byDigest[i].resources = make(map[resourceKey]weak.Pointer[Resource])
@@ -80,14 +94,24 @@ func (s *Store) Len() int {
 type Resource struct {
 	proxy.Resource
 
-	version    string
-	sum        uint64        // its digest
-	encodings  atomic.Int32  // that are known
-	assignment string        // see scanned
-	timeout    time.Duration // see scanned
-	secured    bool          // see scanned
-	routes     []string      // sorted
-	extensions []string      // sorted
+	version   string
+	sum       uint64       // its digest
+	encodings atomic.Int32 // that are known
+	names     []Reference  // of other resources, of types that are subscribed to by name
+	wait      time.Duration
+	secured   bool
+	repeats   bool // it names resources of a type that is Resubscribed
+	secret    *Secret
+}
+
+// naming appends the names of a type that the resource names.
+func (r *Resource) naming(t convergence.Type, names []string) []string {
+	for i := range r.names {
+		if r.names[i].Type == t {
+			names = append(names, r.names[i].Name)
+		}
+	}
+	return names
 }
 
 // equal reports whether two resources of one key are the same but for their
@@ -96,9 +120,9 @@ func (r *Resource) equal(o *Resource) bool {
 	return r == o || r.sum == o.sum && r.Size == o.Size
 }
 
-// resource returns the resource of type t that a response holds, new only if
+// resource returns the resource of a type that a response holds, new only if
 // nobody holds it yet. The error is that of a resource that cannot be parsed.
-func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
+func (s *Store) resource(t *kind, b *body) (*Resource, error) {
 	value := b.resource.value
 	sum := maphash.Bytes(s.seed, value)
 	bytes := &s.byBytes[sum%shards]
@@ -110,38 +134,40 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 		return r, nil
 	}
 
-	found, err := scan(t, value)
+	found, err := t.scan(value)
 	if err != nil {
 		return nil, err
 	}
 	key := resourceKey{t, len(value), sum, string(b.name), string(b.version)}
 	same := key
-	same.sum = digest(t, value)
+	same.sum = t.shape.digest(value)
 	name := key.name
 	if name == "" {
-		name = found.name
+		name = found.Name
 	}
 	if name == "" {
 		return nil, errors.New("a resource without a name")
 	}
-	content := marked(found.content, value)
+	content := marked(found.Content, value)
 	if content != nil {
 		content.Digest = convergence.Digest(same.sum)
 	}
 	r = &Resource{
 		Resource: proxy.Resource{
-			Key:     convergence.Key{Type: t, Name: name},
+			Key:     convergence.Key{Type: t.Name, Name: name},
 			Size:    len(value),
 			Content: content,
 		},
-		version:    key.version,
-		sum:        same.sum,
-		assignment: found.assignment,
-		timeout:    found.timeout,
-		secured:    found.secured,
-		routes:     found.routes,
-		extensions: found.extensions,
+		version: key.version,
+		sum:     same.sum,
+		names:   found.Names,
+		wait:    found.Wait,
+		secured: found.Secured,
+		secret:  found.Secret,
 	}
+	r.repeats = slices.ContainsFunc(t.children, func(c *kind) bool {
+		return c.Resubscribed && slices.ContainsFunc(r.names, func(n Reference) bool { return n.Type == c.Name })
+	})
 	r = s.byDigest[same.sum%shards].add(same, r)
 	if r.encodings.Load() < maxEncodings {
 		r.encodings.Add(1)
@@ -150,9 +176,22 @@ func (s *Store) resource(t convergence.Type, b *body) (*Resource, error) {
 	return r, nil
 }
 
-// digest is the digest of a resource of a type, which scan has found valid.
-func digest(t convergence.Type, value []byte) uint64 {
-	return known().resources[t].digest(value)
+// scan reads a resource.
+func (k *kind) scan(message []byte) (Scanned, error) {
+	if k.Scan != nil {
+		return k.Scan(message)
+	}
+	m := read(message)
+	var name string
+	for m.next() {
+		if m.is(1, protowire.BytesType) && utf8.Valid(m.bytes) {
+			name = string(m.bytes)
+		}
+	}
+	if m.err != nil {
+		return Scanned{}, fmt.Errorf("parsing a resource of %v: %w", k.Name, errWire)
+	}
+	return Scanned{Name: name}, nil
 }
 
 // add enters r, unless an equal one is there, which it returns then.

@@ -16,13 +16,13 @@ type stream struct {
 	sidecar *Sidecar
 	end     *proxy.StreamEnded // to be; responses are counted in it
 
-	patience task // gives up on load assignments that do not come
+	timeout  task // gives up on resources that others wait for and that do not come
 	draining task // gives up what has drained
 
 	// mu is held while the sidecar's state changes and requests go out: by the
 	// goroutine that receives, or by one of the tasks.
 	mu      sync.Mutex
-	waiting bool // patience is scheduled
+	waiting bool // timeout is scheduled
 }
 
 // errSend says that a request could not be sent.
@@ -31,7 +31,7 @@ var errSend = errors.New("sending a request")
 // serve sends the first requests, then answers what comes. It returns the error
 // that ended the stream, io.EOF if the server closed it.
 func (s *stream) serve() error {
-	defer s.patience.stop()
+	defer s.timeout.stop()
 	defer s.draining.stop()
 	err := s.first()
 	for err == nil {
@@ -43,7 +43,7 @@ func (s *stream) serve() error {
 			err = s.answer(&r)
 		}
 	}
-	if errors.Is(err, errSend) { // receiving tells why
+	if errors.Is(err, errSend) { // receiving returns why
 		err = s.drain()
 	}
 	return err
@@ -75,12 +75,11 @@ func (s *stream) answer(r *response) error {
 		return fmt.Errorf("reading a response: %w", err)
 	}
 	c.backoff.reset() // as Envoy does, with each response
-	t := typeOf(r.typeURL)
-	c.store.counters.Responses[t].Add(1)
-	c.store.counters.Bytes[t].Add(int64(r.size))
+	k := c.store.types.byURL(r.typeURL)
+	c.store.counters.response(k, r.size)
 
 	c.holding.Lock()
-	steps := c.state.receive(r)
+	steps := c.state.receive(k, r)
 	c.held.Store(int64(c.state.bytes))
 	c.holding.Unlock()
 	s.wait()
@@ -92,22 +91,22 @@ func (s *stream) answer(r *response) error {
 func (s *stream) certified() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.send(s.sidecar.state.listen(nil)) // an error ends the stream
+	_ = s.send(s.sidecar.state.proceed(nil)) // an error ends the stream
 }
 
-// wait schedules the end of a wait for load assignments that does not last for
-// ever, when it begins, and calls it off when it is over.
+// wait schedules the end of a wait for resources that does not last for ever, when
+// it begins, and cancels it when it is over.
 func (s *stream) wait() {
-	limit, waiting := s.sidecar.state.patience()
+	limit, waiting := s.sidecar.state.waitLimit()
 	if waiting == s.waiting {
 		return
 	}
 	s.waiting = waiting
 	if !waiting {
-		s.patience.cancel()
+		s.timeout.cancel()
 		return
 	}
-	s.patience.after(limit, func() {
+	s.timeout.after(limit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiting {
@@ -117,7 +116,7 @@ func (s *stream) wait() {
 	})
 }
 
-// send sends requests, together, and tells of what they acknowledge. What could
+// send sends requests, together, and reports what they acknowledge. What could
 // not be sent goes back to the state.
 func (s *stream) send(steps []step) error {
 	if len(steps) == 0 {
@@ -134,7 +133,7 @@ func (s *stream) send(steps []step) error {
 			if i == len(steps)-1 && j == len(steps[i].updates)-1 {
 				u.Complete = s.sidecar.state.complete()
 			}
-			s.sidecar.tell(u)
+			s.sidecar.report(u)
 		}
 	}
 	return nil
@@ -162,7 +161,7 @@ func (s *stream) request(steps []step) error {
 	return s.conn.Send(lent.each...)
 }
 
-// drain receives until the stream says why it ended.
+// drain receives until the stream returns why it ended.
 func (s *stream) drain() error {
 	for {
 		buffer, err := s.conn.Receive()

@@ -12,9 +12,10 @@ import (
 type table struct {
 	// kept over streams
 	held    []*Resource
-	names   []string // asked for by name; CDS and LDS are wildcards and have none
-	absent  []string // of names, those that the server said it hasn't
+	names   []string // subscribed to by name; a wildcard has none
+	absent  []string // of names, those that the server reported not to have
 	version string   // of the last response accepted, state of the world only
+	begun   bool     // a type that is AfterWarming: it was subscribed to, on any stream
 
 	// of the current stream
 	requested bool
@@ -55,9 +56,9 @@ type change struct {
 	gone  []convergence.Key
 	bytes int // held more than before
 
-	// assignments says that a cluster with endpoints by EDS came, changed or
-	// went.
-	assignments bool
+	// repeats says that a resource was added, changed or removed that names
+	// resources of a type that is Resubscribed.
+	repeats bool
 }
 
 func (c *change) add(old, r *Resource) {
@@ -67,15 +68,15 @@ func (c *change) add(old, r *Resource) {
 		if old.equal(r) {
 			return
 		}
-		c.assignments = c.assignments || old.assignment != ""
+		c.repeats = c.repeats || old.repeats
 	}
-	c.assignments = c.assignments || r.assignment != ""
+	c.repeats = c.repeats || r.repeats
 	c.set = append(c.set, convergence.Resource{Key: r.Key, Content: r.Content})
 }
 
 func (c *change) remove(r *Resource) {
 	c.bytes -= r.Size
-	c.assignments = c.assignments || r.assignment != ""
+	c.repeats = c.repeats || r.repeats
 	c.gone = append(c.gone, r.Key)
 }
 

@@ -49,9 +49,12 @@ type field struct {
 
 // shapes are the message types that are checked.
 type shapes struct {
-	resources                           [kinds]*shape // by convergence.Type
-	manager, httpRBAC, networkRBAC, tls *shape
-	sotw, delta, resource               *shape
+	envoy                 map[convergence.Type]*shape
+	resources             map[string]*shape // by type URL: those, and secrets
+	manager               *shape
+	httpRBAC, networkRBAC *shape
+	tls, upstreamTLS      *shape
+	sotw, delta, resource *shape
 
 	// packed are the messages that may stand in a google.protobuf.Any and hold
 	// maps, by type URL: those of Envoy that istiod sends, and that the reference
@@ -64,7 +67,7 @@ var known = sync.OnceValue(func() *shapes {
 	built := make(map[protoreflect.FullName]*shape)
 	of := func(m proto.Message) *shape { return shapeOf(m.ProtoReflect().Descriptor(), built) }
 	all := &shapes{
-		resources: [kinds]*shape{
+		envoy: map[convergence.Type]*shape{
 			convergence.CDS:  of(&clusterv3.Cluster{}),
 			convergence.EDS:  of(&endpointv3.ClusterLoadAssignment{}),
 			convergence.LDS:  of(&listenerv3.Listener{}),
@@ -76,12 +79,17 @@ var known = sync.OnceValue(func() *shapes {
 		httpRBAC:    of(&httprbacv3.RBAC{}),
 		networkRBAC: of(&networkrbacv3.RBAC{}),
 		tls:         of(&tlsv3.DownstreamTlsContext{}),
+		upstreamTLS: of(&tlsv3.UpstreamTlsContext{}),
 
 		sotw:     of(&discoveryv3.DiscoveryResponse{}),
 		delta:    of(&discoveryv3.DeltaDiscoveryResponse{}),
 		resource: of(&discoveryv3.Resource{}),
 
 		packed: make(map[string]*shape),
+	}
+	all.resources = map[string]*shape{
+		clusterURL: all.envoy[convergence.CDS], assignmentURL: all.envoy[convergence.EDS], listenerURL: all.envoy[convergence.LDS],
+		routeURL: all.envoy[convergence.RDS], extensionURL: all.envoy[convergence.ECDS], secretURL: of(&tlsv3.Secret{}),
 	}
 	for _, m := range []proto.Message{
 		&hcmv3.HttpConnectionManager{}, &tcpproxyv3.TcpProxy{}, &networkrbacv3.RBAC{},

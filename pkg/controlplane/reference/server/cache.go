@@ -304,5 +304,5 @@ func kindOf(typeURL string) (convergence.Type, error) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("serving resources of type %q: want clusters, load assignments, listeners or route configurations", typeURL)
+	return "", fmt.Errorf("serving resources of type %q: want clusters, load assignments, listeners or route configurations", typeURL)
 }

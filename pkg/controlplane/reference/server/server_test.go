@@ -113,7 +113,8 @@ var _ = Describe("the server", func() {
 				}
 				counters := store.Counters()
 				response := func(t convergence.Type) string {
-					return fmt.Sprintf(`reference_xds_responses_total{type="%s"} %d`, t, counters.Responses[t].Load())
+					n, _ := counters.Responses(t)
+					return fmt.Sprintf(`reference_xds_responses_total{type="%s"} %d`, t, n)
 				}
 				Eventually(func() error {
 					return p.metrics(

@@ -1,0 +1,67 @@
+package xdsprobe
+
+import (
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// typeURLs are those of the types that tests use.
+var typeURLs = map[convergence.Type]string{
+	convergence.CDS: clusterURL, convergence.EDS: assignmentURL, convergence.LDS: listenerURL,
+	convergence.RDS: routeURL, convergence.ECDS: extensionURL, convergence.SDS: secretURL,
+}
+
+// typeOf returns the type with this URL, "" if it is none of those.
+func typeOf(url []byte) convergence.Type {
+	for t, u := range typeURLs {
+		if u == string(url) {
+			return t
+		}
+	}
+	return ""
+}
+
+// kindOf is one of EnvoyTypes.
+func kindOf(t convergence.Type) *kind {
+	types, err := envoyTypes()
+	if err != nil {
+		panic(err)
+	}
+	return types.byName(t)
+}
+
+// digest is the digest of a resource of one of EnvoyTypes.
+func digest(t convergence.Type, message []byte) uint64 { return kindOf(t).shape.digest(message) }
+
+func TestTypesAreChecked(t *testing.T) {
+	wildcard := ResourceType{Name: "A", URL: "a"}
+	for want, types := range map[string][]ResourceType{
+		"given twice":          {wildcard, {Name: "A", URL: "b"}},
+		"want both":            {{Name: "A"}},
+		"not among the types":  {wildcard, {Name: "B", URL: "b", Parents: []convergence.Type{"C"}}},
+		"want a wildcard":      {{Name: "A", URL: "a", AfterWarming: true}},
+		"subscribed to by nam": {wildcard, {Name: "B", URL: "b", Parents: []convergence.Type{"A"}, AfterWarming: true}},
+	} {
+		if _, err := NewTypes(types); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	for _, types := range [][]ResourceType{EnvoyTypes(), EnvoyTypesWithSecrets(), {wildcard}} {
+		if _, err := NewTypes(types); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// envoyNames are the names of EnvoyTypes.
+var envoyNames = []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS}
+
+// received reads how many responses of a type were received.
+func received(c *Counters, t convergence.Type) func() int64 {
+	return func() int64 {
+		n, _ := c.Responses(t)
+		return n
+	}
+}
