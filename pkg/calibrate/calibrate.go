@@ -138,8 +138,8 @@ func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) 
 		return down, err
 	}
 	return down, errors.Join(
-		c.sampler.Watch(experiment.InstrumentName, os.Getpid()),
-		c.sampler.Watch(reference.Name, c.server.PID()))
+		c.sampler.Watch(experiment.InstrumentName, recorder.Self()),
+		c.sampler.Watch(reference.Name, recorder.OfProcess(c.server.Process())))
 }
 
 // arrive starts the sidecars, which live until the steps are taken back.

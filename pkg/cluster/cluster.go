@@ -77,8 +77,8 @@ func (o Options) validate() error {
 
 // Component is one running part of a cluster.
 type Component struct {
-	Name string
-	PID  int
+	Name    string
+	Process process.Handle // of its present life
 	// MetricsURL is what Prometheus scrapes. Where it is HTTPS the files, PEM,
 	// hold the server's authority and the client's certificate and key;
 	// otherwise they are "".
@@ -252,16 +252,16 @@ func (c *Cluster) launch(p part) (*process.Process, error) {
 	c.running[p.name] = running{p, child}
 	for i := range c.components {
 		if c.components[i].Name == p.name {
-			c.components[i].PID = child.PID()
+			c.components[i].Process = child.Handle()
 			return child, nil
 		}
 	}
-	c.components = append(c.components, c.component(p, child.PID()))
+	c.components = append(c.components, c.component(p, child.Handle()))
 	return child, nil
 }
 
-func (c *Cluster) component(p part, pid int) Component {
-	component := Component{Name: p.name, PID: pid, MetricsURL: p.metricsURL}
+func (c *Cluster) component(p part, handle process.Handle) Component {
+	component := Component{Name: p.name, Process: handle, MetricsURL: p.metricsURL}
 	if strings.HasPrefix(p.metricsURL, "https:") {
 		pki := c.layout.pki
 		component.CAFile, component.CertFile, component.KeyFile = pki.CA, pki.AdminCert, pki.AdminKey

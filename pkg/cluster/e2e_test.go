@@ -137,7 +137,7 @@ var _ = Describe("a cluster", func() {
 		c := up(ctx, options(ctx, root, "one"))
 		scheduler := c.Components()[3]
 		Expect(scheduler.Name).To(Equal(cluster.Scheduler))
-		p, err := os.FindProcess(scheduler.PID)
+		p, err := os.FindProcess(scheduler.Process.PID())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(p.Kill()).To(Succeed())
 		var died error

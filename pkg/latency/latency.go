@@ -122,7 +122,7 @@ func (r *run) open(context.Context) (experiment.Undo, error) {
 		return nil, err
 	}
 	down := func(ctx context.Context) error { return errors.Join(r.group.Stop(ctx), os.RemoveAll(r.dir)) }
-	return down, r.sampler.Watch(experiment.InstrumentName, os.Getpid())
+	return down, r.sampler.Watch(experiment.InstrumentName, recorder.Self())
 }
 
 // startBeds starts what each variant's requests go to.

@@ -23,6 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/sidecar"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -273,14 +274,14 @@ func (m *sidecarMesh) watch(o *sidecar.Options) {
 		// again when the sidecar is ready. One that has ended is told of next.
 		_ = m.sample(o.Name, l)
 	}
-	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, c.PID, c.CPUSeconds) }
+	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, recorder.OfProcess(c.Process)) }
 }
 
 // sample has the processes of one life sampled; those that are already stay so.
 func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
-	err := m.run.sampler.Watch(name, l.PID)
-	if l.EnvoyPID != l.PID {
-		err = errors.Join(err, m.run.sampler.Watch(name+"-envoy", l.EnvoyPID))
+	err := m.run.sampler.Watch(name, recorder.OfProcess(l.Process))
+	if l.Envoy != l.Process {
+		err = errors.Join(err, m.run.sampler.Watch(name+"-envoy", recorder.OfProcess(l.Envoy)))
 	}
 	return err
 }

@@ -47,12 +47,12 @@ func (c components) Collect(ch chan<- prometheus.Metric) {
 		}
 		// Of one that has ended they are 0: with times of their own, series that end
 		// are taken to go on as they were.
-		var now reading
+		var now Reading
 		if t.running {
 			now = t.now
 		}
-		gauge(componentResident, float64(now.resident))
-		gauge(componentThreads, float64(now.threads))
-		gauge(componentFiles, float64(now.files))
+		gauge(componentResident, float64(now.Resident))
+		gauge(componentThreads, float64(now.Threads))
+		gauge(componentFiles, float64(now.Files))
 	}
 }

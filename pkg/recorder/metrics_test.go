@@ -4,20 +4,21 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // filled is the metrics of a run in which everything has happened once.
 func filled(t *testing.T) *Metrics {
 	t.Helper()
 	s := NewSampler(0)
-	if err := s.Watch("self", os.Getpid()); err != nil {
+	if err := s.Watch("self", Self()); err != nil {
 		t.Fatal(err)
 	}
 	m := NewMetrics(Build{Version: "v0.1.0", Revision: "abc"}, s)
@@ -148,13 +149,14 @@ func TestMetricsOfAProgramThatEnded(t *testing.T) {
 		}
 		return -1
 	}
-	watched := s.Watch("it", program.Process.Pid)
+	src := OfProcess(process.Find(program.Process.Pid))
+	watched := s.Watch("it", src)
 	before := resident()
 	if err := program.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = program.Wait() // it was killed
-	s.Ended("it", program.Process.Pid, 0.01)
+	s.Ended("it", src)
 	if after := resident(); watched != nil || before <= 0 || after != 0 {
 		t.Errorf("%v: %v bytes while it ran, %v after", watched, before, after)
 	}

@@ -8,17 +8,22 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-)
 
-// errGone is returned for a process that has ended, reaped or not, and when
-// its id was given to another.
-var errGone = errors.New("process has ended")
+	"scaler.mesh/scaler/internal/process"
+)
 
 // ticksPerSecond is the unit of times in /proc/PID/stat, fixed by the kernel's
 // interface whatever its own timer is.
 const ticksPerSecond = 100
 
-// source reads one process.
+// OfProcess reads a process of this machine, from /proc and from its clock.
+func OfProcess(handle process.Handle) Source { return &processSource{handle: handle} }
+
+// Self reads this program.
+func Self() Source { return OfProcess(process.Self()) }
+
+// processSource reads one process. One that has ended, reaped or not, or whose id
+// was given to another, is ErrEnded.
 //
 // Processor time comes from the process's own clock (clock_getcpuclockid(3)):
 // the scheduler's sum over all threads, ended ones included, exact to the
@@ -29,27 +34,47 @@ const ticksPerSecond = 100
 //
 // Run delays have no such sum, so they are added up over threads. What a
 // thread waited after its last reading is lost when it ends.
-type source struct {
-	pid    int
-	ticks  uint64 // start after boot, which tells it from a later owner of its pid
-	proc   procfs.Proc
+type processSource struct {
+	handle process.Handle
+	proc   *procfs.Proc   // nil before the first use
 	delays map[int]uint64 // of each thread at the last reading, ns
 	waited time.Duration
 }
 
-// openSource finds the process and says when it started.
-func openSource(pid int) (*source, time.Time, error) {
-	proc, err := procfs.NewProc(pid)
-	if err != nil {
-		return nil, time.Time{}, gone(err)
+// ID is part of Source.
+func (s *processSource) ID() string { return s.handle.String() }
+
+// ExitCPU is part of Source.
+func (s *processSource) ExitCPU() (time.Duration, bool) { return s.handle.ExitCPU() }
+
+// stat finds the process, if it still is the same one.
+func (s *processSource) stat() (procfs.ProcStat, error) {
+	if s.proc == nil {
+		proc, err := procfs.NewProc(s.handle.PID())
+		if err != nil {
+			return procfs.ProcStat{}, gone(err)
+		}
+		s.proc = &proc
 	}
-	stat, err := proc.Stat()
+	stat, err := s.proc.Stat()
 	if err != nil {
-		return nil, time.Time{}, gone(err)
+		return procfs.ProcStat{}, gone(err)
+	}
+	if stat.Starttime != s.handle.StartTicks() {
+		return procfs.ProcStat{}, ErrEnded
+	}
+	return stat, nil
+}
+
+// Started is part of Source.
+func (s *processSource) Started() (time.Time, error) {
+	stat, err := s.stat()
+	if err != nil {
+		return time.Time{}, err
 	}
 	var boot unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
-		return nil, time.Time{}, fmt.Errorf("reading the time since boot: %w", err)
+		return time.Time{}, fmt.Errorf("reading the time since boot: %w", err)
 	}
 	now := time.Now()
 	// The tick of its start was cut off: take the latest moment that fits, so
@@ -57,41 +82,39 @@ func openSource(pid int) (*source, time.Time, error) {
 	const tick = time.Second / ticksPerSecond
 	age := time.Duration(boot.Nano()) - time.Duration(stat.Starttime+1)*tick
 	age = max(age, time.Microsecond) // before any reading
-	s := &source{pid: pid, ticks: stat.Starttime, proc: proc, delays: map[int]uint64{}}
-	return s, now.Add(-age), nil
+	return now.Add(-age), nil
 }
 
-// read looks at the process once. It returns errGone when there is nothing to
-// look at any more.
-func (s *source) read() (reading, error) {
-	stat, err := s.proc.Stat()
+// Read is part of Source.
+func (s *processSource) Read() (Reading, error) {
+	stat, err := s.stat()
 	if err != nil {
-		return reading{}, gone(err)
+		return Reading{}, err
 	}
-	if stat.Starttime != s.ticks || stat.State == "Z" || stat.State == "X" {
-		return reading{}, errGone
+	if stat.State == "Z" || stat.State == "X" {
+		return Reading{}, ErrEnded
 	}
-	r := reading{at: time.Now(), threads: stat.NumThreads}
-	if r.cpu, err = processClock(s.pid); err != nil {
-		return reading{}, gone(err)
+	r := Reading{At: time.Now(), Threads: stat.NumThreads}
+	if r.CPU, err = processClock(s.handle.PID()); err != nil {
+		return Reading{}, gone(err)
 	}
 	status, err := s.proc.NewStatus()
 	if err != nil {
-		return reading{}, gone(err)
+		return Reading{}, gone(err)
 	}
-	r.resident, r.peak = int64(status.VmRSS), int64(status.VmHWM)
-	if r.files, err = s.proc.FileDescriptorsLen(); err != nil {
-		return reading{}, gone(err)
+	r.Resident, r.Peak = int64(status.VmRSS), int64(status.VmHWM)
+	if r.Files, err = s.proc.FileDescriptorsLen(); err != nil {
+		return Reading{}, gone(err)
 	}
-	if r.waited, err = s.readDelays(r.cpu); err != nil {
-		return reading{}, gone(err)
+	if r.Waited, err = s.readDelays(r.CPU); err != nil {
+		return Reading{}, gone(err)
 	}
 	return r, nil
 }
 
 // readDelays adds what each thread waited since the last reading. It returns
 // -1 where the kernel keeps no run delays.
-func (s *source) readDelays(used time.Duration) (time.Duration, error) {
+func (s *processSource) readDelays(used time.Duration) (time.Duration, error) {
 	threads, err := s.threads()
 	if err != nil {
 		return 0, err
@@ -126,7 +149,7 @@ func (s *source) readDelays(used time.Duration) (time.Duration, error) {
 // was looked at before it came to run has used none.
 func keepsDelays(ran uint64, used time.Duration) bool { return ran > 0 || used == 0 }
 
-func (s *source) threads() (procfs.Procs, error) { return procfs.AllThreads(s.pid) }
+func (s *processSource) threads() (procfs.Procs, error) { return procfs.AllThreads(s.handle.PID()) }
 
 // processClock is the processor time the process has used, by the clock whose
 // id clock_getcpuclockid(3) derives from a pid: its complement, shifted, and
@@ -140,11 +163,11 @@ func processClock(pid int) (time.Duration, error) {
 	return time.Duration(used.Nano()), nil
 }
 
-// gone turns the errors by which /proc and the clock say so into errGone. A
+// gone turns the errors by which /proc and the clock say so into ErrEnded. A
 // clock of a pid that is nobody's is an invalid argument.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
-		return errGone
+		return ErrEnded
 	}
 	return err
 }

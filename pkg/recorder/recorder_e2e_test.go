@@ -122,7 +122,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(group.Stop(ctx)).To(Succeed()) })
 
 		sampler = recorder.NewSampler(0)
-		Expect(sampler.Watch("scaler", os.Getpid())).To(Succeed())
+		Expect(sampler.Watch("scaler", recorder.Self())).To(Succeed())
 		metrics = recorder.NewMetrics(recorder.Build{Version: "test"}, sampler)
 		own, err := metrics.Listen()
 		Expect(err).NotTo(HaveOccurred())
@@ -165,7 +165,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 	It("scrapes, answers and leaves a TSDB that others read", func(ctx SpecContext) {
 		r, err := recorder.Start(ctx, options)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(sampler.Watch("prometheus", r.PID())).To(Succeed())
+		Expect(sampler.Watch("prometheus", recorder.OfProcess(r.Process()))).To(Succeed())
 
 		By("having scraped every target once")
 		now := time.Now()
@@ -254,7 +254,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 	It("leaves what it had when Prometheus is killed", func(ctx SpecContext) {
 		r, err := recorder.Start(ctx, options)
 		Expect(err).NotTo(HaveOccurred())
-		victim, err := os.FindProcess(r.PID())
+		victim, err := os.FindProcess(r.Process().PID())
 		Expect(err).NotTo(HaveOccurred())
 		at := time.Now()
 		Expect(victim.Kill()).To(Succeed())

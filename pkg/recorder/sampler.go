@@ -15,9 +15,9 @@ const defaultInterval = time.Second
 // sameEdge is the time within which two edges are one to the TSDB.
 const sameEdge = 20 * time.Millisecond
 
-// Sampler reads what processes of this machine use: at a steady interval while
-// Run runs, and at each Edge. A component is known by its name; its processes
-// may follow one another. Methods may be called by several goroutines.
+// Sampler reads what components use: at a steady interval while Run runs, and at
+// each Edge. A component is known by its name; its lives may follow one another,
+// each with a [Source] of its own. Methods may be called by several goroutines.
 type Sampler struct {
 	interval time.Duration
 
@@ -30,7 +30,7 @@ type Sampler struct {
 // track is one component.
 type track struct {
 	lives []life
-	live  *source // of the last life; nil when it has ended
+	live  Source // of the last life; nil when it has ended
 }
 
 // NewSampler makes a Sampler that watches nothing yet. An interval of 0 means
@@ -42,40 +42,40 @@ func NewSampler(interval time.Duration) *Sampler {
 	return &Sampler{interval: interval, tracks: map[string]*track{}}
 }
 
-// Watch adds a process under a component's name and reads it at once. After a
-// restart the same name is watched again with the new pid; what the dead
-// process used stays in the figures. It is an error if there is no such
-// process.
-func (s *Sampler) Watch(name string, pid int) error {
+// Watch adds a life of a component and reads it at once. After a restart the same
+// name is watched again with the new life's source; what the ended one used stays
+// in the figures. It is an error if the life is over. A life that is watched
+// already stays as it is.
+func (s *Sampler) Watch(name string, src Source) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	src, started, err := openSource(pid)
+	started, err := src.Started()
 	if err != nil {
-		return fmt.Errorf("watching %s, process %d: %w", name, pid, err)
+		return fmt.Errorf("watching %s, %s: %w", name, src.ID(), err)
 	}
 	t := s.tracks[name]
 	if t == nil {
 		t = &track{}
 	}
-	if t.live != nil && t.live.pid == pid && t.live.ticks == src.ticks {
+	if t.live != nil && t.live.ID() == src.ID() {
 		return nil
 	}
-	first, err := src.read()
+	first, err := src.Read()
 	if err != nil {
-		return fmt.Errorf("watching %s, process %d: %w", name, pid, err)
+		return fmt.Errorf("watching %s, %s: %w", name, src.ID(), err)
 	}
-	t.end(first.at)
+	t.end(first.At)
 	t.live = src
-	t.lives = append(t.lives, life{pid: pid, started: started, readings: []reading{first}})
+	t.lives = append(t.lives, life{id: src.ID(), started: started, readings: []Reading{first}})
 	s.tracks[name] = t
 	return nil
 }
 
-// Ended tells that a watched process has ended and how much processor time it
-// had used in all, as its parent learned when it was reaped. Without it the
-// last reading counts, which misses what the process used after that. It does
-// nothing for a process that is not watched.
-func (s *Sampler) Ended(name string, pid int, cpuSeconds float64) {
+// Ended reports that the life src reads has ended; src need not be the Source that
+// was given to Watch. Its ExitCPU becomes the life's processor time. Without that,
+// or without this call, the last reading counts, which misses what was used after
+// it. Ended does nothing for a life that is not watched.
+func (s *Sampler) Ended(name string, src Source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tracks[name]
@@ -83,18 +83,19 @@ func (s *Sampler) Ended(name string, pid int, cpuSeconds float64) {
 		return
 	}
 	for i, l := range slices.Backward(t.lives) {
-		if l.pid != pid {
+		if l.id != src.ID() {
 			continue
 		}
 		if i == len(t.lives)-1 {
 			t.end(time.Now())
 		}
-		t.lives[i].settle(time.Duration(cpuSeconds * float64(time.Second)))
+		cpu, _ := src.ExitCPU()
+		t.lives[i].settle(cpu)
 		return
 	}
 }
 
-// Edge reads every process now and returns the moment that the readings hold
+// Edge reads every component now and returns the moment that the readings hold
 // for: take it as the edge of a phase. For an edge that was learned of late,
 // such as a convergence a moment ago, call Edge all the same: the figures then
 // interpolate between it and the reading before.
@@ -107,8 +108,8 @@ func (s *Sampler) Edge() (time.Time, error) {
 	return at, err
 }
 
-// Run reads every process at the interval until ctx is done, then returns nil.
-// It returns early when a process that lives cannot be read.
+// Run reads every component at the interval until ctx is done, then returns nil.
+// It returns early when a component that lives cannot be read.
 func (s *Sampler) Run(ctx context.Context) error {
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()
@@ -154,7 +155,7 @@ func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 	if t == nil || t.live == nil {
 		return 0, 0, false
 	}
-	to := t.lives[len(t.lives)-1].last().at
+	to := t.lives[len(t.lives)-1].last().At
 	u, err := usage(t.lives, to.Add(-s.interval), to)
 	if err != nil {
 		return 0, 0, false
@@ -169,7 +170,7 @@ type total struct {
 	waited   time.Duration // negative where the kernel keeps no run delays
 	restarts int
 	running  bool
-	now      reading // of the last process
+	now      Reading // of the last process
 }
 
 // totals are those of all components at one moment.
@@ -206,8 +207,8 @@ func (s *Sampler) sums(at time.Time) totals {
 		sum := total{name: name, restarts: len(t.lives) - 1, running: t.live != nil}
 		for _, l := range t.lives {
 			sum.now = l.last()
-			sum.cpu += sum.now.cpu
-			sum.waited += sum.now.waited
+			sum.cpu += sum.now.CPU
+			sum.waited += sum.now.Waited
 		}
 		sums.all = append(sums.all, sum)
 	}
@@ -221,12 +222,12 @@ func (s *Sampler) readAll() error {
 		if t.live == nil {
 			continue
 		}
-		r, err := t.live.read()
+		r, err := t.live.Read()
 		switch {
-		case errors.Is(err, errGone):
+		case errors.Is(err, ErrEnded):
 			t.end(time.Now())
 		case err != nil:
-			errs = append(errs, fmt.Errorf("reading %s, process %d: %w", name, t.live.pid, err))
+			errs = append(errs, fmt.Errorf("reading %s, %s: %w", name, t.live.ID(), err))
 		default:
 			l := &t.lives[len(t.lives)-1]
 			l.readings = append(l.readings, r)
@@ -248,7 +249,7 @@ func (t *track) end(at time.Time) {
 // time by the whole that was accounted to it.
 func (l *life) settle(cpu time.Duration) {
 	last := l.last()
-	last.at = l.ended
-	last.cpu = max(last.cpu, cpu)
+	last.At = l.ended
+	last.CPU = max(last.CPU, cpu)
 	l.readings = append(l.readings, last)
 }

@@ -2,15 +2,16 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"math"
-	"os"
-	"os/exec"
 	"runtime"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,7 @@ func edge(t *testing.T, s *Sampler) time.Time {
 
 func TestSamplerOnItself(t *testing.T) {
 	s := NewSampler(20 * time.Millisecond)
-	if err := s.Watch("self", os.Getpid()); err != nil {
+	if err := s.Watch("self", Self()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,18 +96,14 @@ func TestSamplerOnItself(t *testing.T) {
 }
 
 // computed waits until a process has used so much processor time.
-func computed(t *testing.T, pid int, d time.Duration) {
+func computed(t *testing.T, src Source, d time.Duration) {
 	t.Helper()
-	src, _, err := openSource(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for {
-		r, err := src.read()
+		r, err := src.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.cpu >= d {
+		if r.CPU >= d {
 			return
 		}
 		runtime.Gosched()
@@ -115,16 +112,21 @@ func computed(t *testing.T, pid int, d time.Duration) {
 
 // spin starts a child that computes until it is killed, and returns what ends
 // it and says how much processor time it used.
-func spin(t *testing.T) (pid int, end func() float64) {
+func spin(t *testing.T) (src Source, end func() float64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
+	group, err := process.OpenGroup(t.TempDir(), process.GroupOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd.Process.Pid, func() float64 {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	t.Cleanup(func() { _ = group.Stop(context.Background()) })
+	child, err := group.Start(process.Spec{Name: "spin", Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return OfProcess(child.Handle()), func() float64 {
+		child.Kill()
+		<-child.Done()
+		return child.ExitCPUSeconds()
 	}
 }
 
@@ -133,14 +135,14 @@ func TestSamplerThroughARestart(t *testing.T) {
 	from := edge(t, s)
 	var want float64
 	for range 3 {
-		pid, end := spin(t)
-		if err := s.Watch("spin", pid); err != nil {
+		src, end := spin(t)
+		if err := s.Watch("spin", src); err != nil {
 			t.Fatal(err)
 		}
-		computed(t, pid, 50*time.Millisecond)
+		computed(t, src, 50*time.Millisecond)
 		used := end()
 		edge(t, s) // finds it gone
-		s.Ended("spin", pid, used)
+		s.Ended("spin", src)
 		want += used
 	}
 	u, err := s.Figures("spin", from, edge(t, s))
@@ -155,14 +157,62 @@ func TestSamplerThroughARestart(t *testing.T) {
 	}
 }
 
+// counted is a source of another kind than a process: its readings are given.
+type counted struct {
+	id       string
+	started  time.Time
+	readings []Reading
+	exit     time.Duration
+}
+
+func (c *counted) ID() string                     { return c.id }
+func (c *counted) Started() (time.Time, error)    { return c.started, nil }
+func (c *counted) ExitCPU() (time.Duration, bool) { return c.exit, c.exit > 0 }
+func (c *counted) Read() (Reading, error) {
+	if len(c.readings) == 0 {
+		return Reading{}, ErrEnded
+	}
+	r := c.readings[0]
+	c.readings = c.readings[1:]
+	return r, nil
+}
+
+func TestSamplerOnAnySource(t *testing.T) {
+	s := NewSampler(0)
+	first := &counted{id: "first", started: at(0), readings: []Reading{look(1, 1, 0, 100, 100), look(2, 2, 0, 100, 100)}}
+	if err := s.Watch("it", first); err != nil {
+		t.Fatal(err)
+	}
+	edge(t, s)
+	edge(t, s) // finds the first ended
+	if _, _, running := s.Live("it"); running {
+		t.Error("the first life goes on after ErrEnded")
+	}
+	first.exit = 4 * time.Second
+	s.Ended("it", &counted{id: "other"})
+	s.Ended("it", first)
+	now := time.Now()
+	second := &counted{id: "second", started: now, readings: []Reading{{At: now.Add(time.Second), CPU: time.Second, Waited: -1}}}
+	if err := s.Watch("it", second); err != nil {
+		t.Fatal(err)
+	}
+	u, err := s.Figures("it", at(0), now.Add(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(u.CPUSeconds-5) > 0.01 || u.Restarts != 1 || u.Saturation != nil {
+		t.Errorf("got %+v, want 5 CPU seconds, of both lives, one restart and no saturation", u)
+	}
+}
+
 func TestSamplerKeepsTheLastReadingOfTheDead(t *testing.T) {
 	s := NewSampler(0)
-	pid, end := spin(t)
-	if err := s.Watch("spin", pid); err != nil {
+	src, end := spin(t)
+	if err := s.Watch("spin", src); err != nil {
 		t.Fatal(err)
 	}
 	from := edge(t, s)
-	computed(t, pid, 50*time.Millisecond)
+	computed(t, src, 50*time.Millisecond)
 	to := edge(t, s)
 	before, err := s.Figures("spin", from, to)
 	if err != nil {
@@ -180,19 +230,19 @@ func TestSamplerKeepsTheLastReadingOfTheDead(t *testing.T) {
 
 func TestSamplerErrors(t *testing.T) {
 	s := NewSampler(0)
-	pid, end := spin(t)
+	src, end := spin(t)
 	end()
-	if err := s.Watch("dead", pid); err == nil {
-		t.Error("watching a dead process: want an error")
+	if err := s.Watch("dead", src); !errors.Is(err, ErrEnded) {
+		t.Errorf("watching a dead process: %v, want ErrEnded", err)
 	}
 	if _, err := s.Figures("unknown", at(0), at(1)); err == nil {
 		t.Error("figures of what was never watched: want an error")
 	}
-	s.Ended("unknown", 1, 1)
-	if err := s.Watch("self", os.Getpid()); err != nil {
+	s.Ended("unknown", src)
+	if err := s.Watch("self", Self()); err != nil {
 		t.Error(err)
 	}
-	if err := s.Watch("self", os.Getpid()); err != nil {
+	if err := s.Watch("self", Self()); err != nil {
 		t.Error(err)
 	}
 	if n := len(s.tracks["self"].lives); n != 1 {
@@ -219,11 +269,12 @@ func TestKeepsDelays(t *testing.T) {
 
 func TestProcessClock(t *testing.T) {
 	burn(t, 50*time.Millisecond)
-	src, started, err := openSource(os.Getpid())
+	src := Self().(*processSource)
+	started, err := src.Started()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := src.read()
+	r, err := src.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,21 +282,18 @@ func TestProcessClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := r.cpu.Seconds() - stat.CPUTime(); math.Abs(d) > 0.03 {
-		t.Errorf("clock %v, /proc/PID/stat %v", r.cpu.Seconds(), stat.CPUTime())
+	if d := r.CPU.Seconds() - stat.CPUTime(); math.Abs(d) > 0.03 {
+		t.Errorf("clock %v, /proc/PID/stat %v", r.CPU.Seconds(), stat.CPUTime())
 	}
-	if age := time.Since(started); age <= 0 || age > time.Hour || r.at.Before(started) {
+	if age := time.Since(started); age <= 0 || age > time.Hour || r.At.Before(started) {
 		t.Errorf("this process would be %s old", age)
 	}
 }
 
 func BenchmarkReadProcess(b *testing.B) {
-	src, _, err := openSource(os.Getpid())
-	if err != nil {
-		b.Fatal(err)
-	}
+	src := Self()
 	for b.Loop() {
-		if _, err := src.read(); err != nil {
+		if _, err := src.Read(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -254,7 +302,7 @@ func BenchmarkReadProcess(b *testing.B) {
 // The moments of edges are those of the samples that a scrape gets, one at each.
 func TestEdgesAreExported(t *testing.T) {
 	s := NewSampler(0)
-	if err := s.Watch("self", os.Getpid()); err != nil {
+	if err := s.Watch("self", Self()); err != nil {
 		t.Fatal(err)
 	}
 	want := []time.Time{edge(t, s)}

@@ -58,46 +58,35 @@ type Usage struct {
 // ErrNotWatched says that a component has had no process that was watched.
 var ErrNotWatched = errors.New("no process was watched")
 
-// reading is what one look at a process gave. Counters are since its start.
-type reading struct {
-	at       time.Time
-	cpu      time.Duration
-	waited   time.Duration // run delays of its threads; -1 where the kernel keeps none
-	resident int64         // bytes
-	peak     int64         // bytes, the kernel's high-water mark
-	threads  int
-	files    int
-}
-
 // life is one process of a component. Its readings are in order of time, at
 // least one, and all after started.
 type life struct {
-	pid      int
+	id       string // of its source
 	started  time.Time
-	readings []reading
+	readings []Reading
 	ended    time.Time // zero while it runs
 }
 
-func (l *life) last() reading { return l.readings[len(l.readings)-1] }
+func (l *life) last() Reading { return l.readings[len(l.readings)-1] }
 
 // end is the time until which the life's counters are known.
 func (l *life) end() time.Time {
 	if !l.ended.IsZero() {
 		return l.ended
 	}
-	return l.last().at
+	return l.last().At
 }
 
 // points are the readings with one before them for the process's start, when
 // all counters were zero, and one after them for its end, when they stood
 // still.
-func (l *life) points() []reading {
-	points := make([]reading, 0, len(l.readings)+2)
+func (l *life) points() []Reading {
+	points := make([]Reading, 0, len(l.readings)+2)
 	first := l.readings[0]
-	points = append(points, reading{at: l.started, resident: first.resident, waited: min(0, first.waited)})
+	points = append(points, Reading{At: l.started, Resident: first.Resident, Waited: min(0, first.Waited)})
 	points = append(points, l.readings...)
-	if last := l.last(); l.end().After(last.at) {
-		last.at = l.end()
+	if last := l.last(); l.end().After(last.At) {
+		last.At = l.end()
 		points = append(points, last)
 	}
 	return points
@@ -114,7 +103,7 @@ func usage(lives []life, from, to time.Time) (Usage, error) {
 	var u Usage
 	var memory, alive, waiting float64
 	var edges []time.Time // where the slope of the processor time may change
-	series := make([][]reading, len(lives))
+	series := make([][]Reading, len(lives))
 	delays := true
 	for i := range lives {
 		points := lives[i].points()
@@ -123,15 +112,15 @@ func usage(lives []life, from, to time.Time) (Usage, error) {
 			u.Restarts++
 		}
 		for j, p := range points {
-			edges = append(edges, p.at)
-			delays = delays && p.waited >= 0
-			if !p.at.Before(from) && !p.at.After(to) {
+			edges = append(edges, p.At)
+			delays = delays && p.Waited >= 0
+			if !p.At.Before(from) && !p.At.After(to) {
 				u.see(p)
 			}
 			if j == 0 {
 				continue
 			}
-			start, end := later(from, points[j-1].at), earlier(to, p.at)
+			start, end := later(from, points[j-1].At), earlier(to, p.At)
 			if overlap := end.Sub(start).Seconds(); overlap > 0 {
 				s := stretch{points[j-1], p}
 				memory += overlap * (s.resident(start) + s.resident(end)) / 2
@@ -141,7 +130,7 @@ func usage(lives []life, from, to time.Time) (Usage, error) {
 			}
 		}
 		u.CPUSeconds += cpuAt(points, to) - cpuAt(points, from)
-		if l := lives[i]; !to.Before(points[0].at) && (l.ended.IsZero() || to.Before(l.ended)) {
+		if l := lives[i]; !to.Before(points[0].At) && (l.ended.IsZero() || to.Before(l.ended)) {
 			u.MemoryEnd = residentAt(points, to)
 		}
 	}
@@ -165,11 +154,11 @@ func covered(lives []life, from, to time.Time) error {
 		return ErrNotWatched
 	}
 	first, last := lives[0], lives[len(lives)-1]
-	if at := first.readings[0].at; first.started.Before(from) && at.After(from) {
+	if at := first.readings[0].At; first.started.Before(from) && at.After(from) {
 		return fmt.Errorf("window starts at %s, and watching only at %s", clock(from), clock(at))
 	}
-	if last.ended.IsZero() && last.last().at.Before(to) {
-		return fmt.Errorf("window ends at %s, and the last reading is of %s: an edge is missing", clock(to), clock(last.last().at))
+	if last.ended.IsZero() && last.last().At.Before(to) {
+		return fmt.Errorf("window ends at %s, and the last reading is of %s: an edge is missing", clock(to), clock(last.last().At))
 	}
 	return nil
 }
@@ -177,38 +166,38 @@ func covered(lives []life, from, to time.Time) error {
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
 // see takes in what has no meaning between readings.
-func (u *Usage) see(p reading) {
-	u.ThreadsPeak = max(u.ThreadsPeak, p.threads)
-	u.OpenFilesPeak = max(u.OpenFilesPeak, p.files)
+func (u *Usage) see(p Reading) {
+	u.ThreadsPeak = max(u.ThreadsPeak, p.Threads)
+	u.OpenFilesPeak = max(u.OpenFilesPeak, p.Files)
 }
 
 // stretch is the time between two readings that follow each other.
-type stretch struct{ a, b reading }
+type stretch struct{ a, b Reading }
 
 // part is how far into the stretch t lies, from 0 to 1.
 func (s stretch) part(t time.Time) float64 {
-	return t.Sub(s.a.at).Seconds() / s.b.at.Sub(s.a.at).Seconds()
+	return t.Sub(s.a.At).Seconds() / s.b.At.Sub(s.a.At).Seconds()
 }
 
 func (s stretch) cpu(t time.Time) float64 {
-	return s.a.cpu.Seconds() + (s.b.cpu-s.a.cpu).Seconds()*s.part(t)
+	return s.a.CPU.Seconds() + (s.b.CPU-s.a.CPU).Seconds()*s.part(t)
 }
 
 func (s stretch) resident(t time.Time) float64 {
-	return float64(s.a.resident) + float64(s.b.resident-s.a.resident)*s.part(t)
+	return float64(s.a.Resident) + float64(s.b.Resident-s.a.Resident)*s.part(t)
 }
 
 // highWater is the kernel's mark where it rose inside the window, else 0: an
 // older mark may be of a time before it.
 func (s stretch) highWater(from, to time.Time) float64 {
-	if s.b.peak > s.a.peak && !s.a.at.Before(from) && !s.b.at.After(to) {
-		return float64(s.b.peak)
+	if s.b.Peak > s.a.Peak && !s.a.At.Before(from) && !s.b.At.After(to) {
+		return float64(s.b.Peak)
 	}
 	return 0
 }
 
 func (s stretch) saturation() float64 {
-	share := (s.b.waited - s.a.waited).Seconds() / s.b.at.Sub(s.a.at).Seconds()
+	share := (s.b.Waited - s.a.Waited).Seconds() / s.b.At.Sub(s.a.At).Seconds()
 	if share < SaturationNoise {
 		return 0
 	}
@@ -217,29 +206,29 @@ func (s stretch) saturation() float64 {
 
 // around is the stretch that holds t, which lies strictly between the first
 // and the last of points.
-func around(points []reading, t time.Time) stretch {
-	i := sort.Search(len(points), func(i int) bool { return points[i].at.After(t) })
+func around(points []Reading, t time.Time) stretch {
+	i := sort.Search(len(points), func(i int) bool { return points[i].At.After(t) })
 	return stretch{points[i-1], points[i]}
 }
 
 // cpuAt is the processor time used until t, in seconds.
-func cpuAt(points []reading, t time.Time) float64 {
+func cpuAt(points []Reading, t time.Time) float64 {
 	last := points[len(points)-1]
 	switch {
-	case !t.After(points[0].at):
+	case !t.After(points[0].At):
 		return 0
-	case !t.Before(last.at):
-		return last.cpu.Seconds()
+	case !t.Before(last.At):
+		return last.CPU.Seconds()
 	}
 	return around(points, t).cpu(t)
 }
 
 // residentAt is the memory held at t, in bytes; t is not before the first of
 // points.
-func residentAt(points []reading, t time.Time) float64 {
+func residentAt(points []Reading, t time.Time) float64 {
 	last := points[len(points)-1]
-	if !t.Before(last.at) {
-		return float64(last.resident)
+	if !t.Before(last.At) {
+		return float64(last.Resident)
 	}
 	return around(points, t).resident(t)
 }
@@ -247,7 +236,7 @@ func residentAt(points []reading, t time.Time) float64 {
 // peakCores is the greatest mean over any peakWindow inside [from, to). The
 // processor time is made of straight lines between edges, so a window that has
 // the greatest mean starts or ends at an edge.
-func peakCores(series [][]reading, edges []time.Time, from, to time.Time) float64 {
+func peakCores(series [][]Reading, edges []time.Time, from, to time.Time) float64 {
 	window := min(peakWindow, to.Sub(from))
 	used := func(t time.Time) (seconds float64) {
 		for _, points := range series {

@@ -15,23 +15,23 @@ func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.S
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // look is a reading at t: processor time and delays in seconds, memory in bytes.
-func look(t, cpu, waited float64, resident, peak int64) reading {
-	return reading{at: at(t), cpu: seconds(cpu), waited: seconds(waited), resident: resident, peak: peak, threads: 5, files: 7}
+func look(t, cpu, waited float64, resident, peak int64) Reading {
+	return Reading{At: at(t), CPU: seconds(cpu), Waited: seconds(waited), Resident: resident, Peak: peak, Threads: 5, Files: 7}
 }
 
 func TestUsage(t *testing.T) {
-	steady := []life{{started: at(-100), readings: []reading{
+	steady := []life{{started: at(-100), readings: []Reading{
 		look(0, 50, 1, 100, 900), look(1, 50.5, 1, 100, 900), look(2, 51, 1, 100, 900), look(3, 51.5, 1, 100, 900), look(4, 52, 1, 100, 900),
 	}}}
-	burst := []life{{started: at(-1), readings: []reading{
+	burst := []life{{started: at(-1), readings: []Reading{
 		look(0, 0, 0, 100, 100), look(1, 2, 0.5, 300, 300), look(2, 2.1, 3.5, 300, 700), look(4, 2.3, 3.51, 100, 700),
 	}}}
 	restarted := []life{
-		{started: at(-10), ended: at(2.5), readings: []reading{look(0, 10, 0, 400, 400), look(2, 12, 0, 400, 400), look(2.5, 13, 0, 400, 400)}},
-		{started: at(3), readings: []reading{look(4, 0.25, 0, 200, 250), look(6, 0.75, 0, 200, 250)}},
+		{started: at(-10), ended: at(2.5), readings: []Reading{look(0, 10, 0, 400, 400), look(2, 12, 0, 400, 400), look(2.5, 13, 0, 400, 400)}},
+		{started: at(3), readings: []Reading{look(4, 0.25, 0, 200, 250), look(6, 0.75, 0, 200, 250)}},
 	}
-	deaf := []life{{started: at(-1), readings: []reading{
-		{at: at(0), waited: -1}, {at: at(2), cpu: seconds(1), waited: -1},
+	deaf := []life{{started: at(-1), readings: []Reading{
+		{At: at(0), Waited: -1}, {At: at(2), CPU: seconds(1), Waited: -1},
 	}}}
 	for _, test := range []struct {
 		name     string
@@ -82,7 +82,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestUsageNotCovered(t *testing.T) {
-	alive := []life{{started: at(-10), readings: []reading{look(0, 1, 0, 1, 1), look(2, 2, 0, 1, 1)}}}
+	alive := []life{{started: at(-10), readings: []Reading{look(0, 1, 0, 1, 1), look(2, 2, 0, 1, 1)}}}
 	for _, test := range []struct {
 		name     string
 		lives    []life
@@ -114,7 +114,7 @@ func TestUsageAddsUp(t *testing.T) {
 			cpu += rng.Float64()
 			waited += rng.Float64() / 3
 		}
-		end := l.last().at.Sub(epoch).Seconds()
+		end := l.last().At.Sub(epoch).Seconds()
 		cut := rng.Float64() * end
 		whole, err := usage([]life{l}, at(0), at(end))
 		if err != nil {

@@ -3,16 +3,14 @@ package rollout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // endControlPlane ends the control plane, asking it first or not, and returns
@@ -63,33 +61,10 @@ func (r *rolloutRun) takeAPIServer(ctx context.Context, length time.Duration) er
 	}
 	for _, c := range r.cluster.Components() {
 		if c.Name == cluster.APIServer {
-			return r.sampler.Watch(c.Name, c.PID)
+			return r.sampler.Watch(c.Name, recorder.OfProcess(c.Process))
 		}
 	}
 	return nil
-}
-
-// pauseScript stops the process of its first argument and continues it as many
-// seconds later as its second says. It is a program of its own: who is stopped
-// cannot continue itself.
-const pauseScript = `kill -STOP "$1" && sleep "$2"; kill -CONT "$1"`
-
-// pauseScaler has scaler itself stopped for a while.
-func (r *rolloutRun) pauseScaler(ctx context.Context, length time.Duration) error {
-	helper, err := r.group.Start(process.Spec{
-		Name: "pause",
-		Path: "/bin/sh",
-		Args: []string{"-c", pauseScript, "pause", fmt.Sprint(os.Getpid()), fmt.Sprintf("%.3f", length.Seconds())},
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-helper.Done():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // renew has convergence wait until every pod that is there now was replaced.

@@ -158,7 +158,7 @@ func (r *rolloutRun) makeFault(ctx context.Context, run *faultRun) error {
 	case APIServerGone:
 		err = r.takeAPIServer(ctx, run.fault.Time)
 	case PauseScaler:
-		err = r.pauseScaler(ctx, run.fault.Time)
+		err = r.group.PauseSelf(ctx, run.fault.Time)
 	case RollingRestart:
 		r.fleet.renew()
 		err = r.applier.Restart(ctx, run.begin)

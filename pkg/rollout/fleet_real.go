@@ -244,14 +244,14 @@ func (f *fleet) tellReal(p *pod, real *realPod, o *sidecar.Options) {
 			first(&p.times.Requested, life.At)
 		})
 		f.real.tracker.FirstRequest(p.id, life.At)
-		f.event(record.RealSidecarStarted{Pod: p.id, Life: life.Number, PID: life.PID, Envoy: life.EnvoyPID})
+		f.event(record.RealSidecarStarted{Pod: p.id, Life: life.Number, PID: life.Process.PID(), Envoy: life.Envoy.PID()})
 	}
 	o.Crashed = func(crash sidecar.Crash) {
 		name := real.envoyName()
 		if !f.real.certified {
 			name = real.agentName()
 		}
-		f.real.sampler.Ended(name, crash.PID, crash.CPUSeconds)
+		f.real.sampler.Ended(name, recorder.OfProcess(crash.Process))
 		f.real.crashed(real, crash.At)
 		f.real.say(fmt.Sprintf("the real sidecar of pod %s ended and is started again: %s", p.id, lastLine(crash.Err)))
 		f.real.warn(record.Warning{
@@ -272,9 +272,9 @@ func lastLine(err error) string {
 // when Envoy answers: one that is just becoming Envoy may not be readable.
 func (f *realFleet) measure(p *realPod, life sidecar.Life) {
 	// One that has ended meanwhile is not there to be read.
-	_ = f.sampler.Watch(p.envoyName(), life.EnvoyPID)
-	if life.PID != life.EnvoyPID {
-		_ = f.sampler.Watch(p.agentName(), life.PID)
+	_ = f.sampler.Watch(p.envoyName(), recorder.OfProcess(life.Envoy))
+	if life.Process != life.Envoy {
+		_ = f.sampler.Watch(p.agentName(), recorder.OfProcess(life.Process))
 	}
 }
 

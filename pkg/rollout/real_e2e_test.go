@@ -187,20 +187,20 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 
 			By("killing the server's Envoy")
 			before := all["server"].Life()
-			process, err := os.FindProcess(before.EnvoyPID)
+			process, err := os.FindProcess(before.Envoy.PID())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(process.Kill()).To(Succeed())
 			Eventually(func() []sidecar.Crash { return all["server"].Crashes() }).Should(HaveLen(1))
 			Eventually(through).Should(HavePrefix("200 OK"))
 			Expect(all["server"].Life().Number).To(Equal(2))
-			if before.PID != before.EnvoyPID {
+			if before.Process != before.Envoy {
 				By("killing the client's agent: its Envoy ends with it")
 				before := all["client"].Life()
-				agent, err := os.FindProcess(before.PID)
+				agent, err := os.FindProcess(before.Process.PID())
 				Expect(err).NotTo(HaveOccurred())
 				Expect(agent.Kill()).To(Succeed())
 				Eventually(func() string {
-					text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", before.EnvoyPID))
+					text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", before.Envoy.PID()))
 					return strings.ReplaceAll(string(text), "\x00", " ")
 				}).Should(BeEmpty())
 				Eventually(through).Should(HavePrefix("200 OK"))

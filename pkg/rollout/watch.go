@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -80,20 +79,20 @@ func (r *rolloutRun) startRecorder(ctx context.Context) (experiment.Undo, error)
 		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
 	}
 	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
-	processes := map[string]int{experiment.InstrumentName: os.Getpid()}
+	sources := map[string]recorder.Source{experiment.InstrumentName: recorder.Self()}
 	if r.adapter.Program != nil {
-		processes[r.controlPlaneName()] = r.adapter.Program.Process().PID()
+		sources[r.controlPlaneName()] = recorder.OfProcess(r.adapter.Program.Process().Handle())
 	}
 	for _, c := range r.cluster.Components() {
-		processes[c.Name] = c.PID
+		sources[c.Name] = recorder.OfProcess(c.Process)
 		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
 	}
 	for i := range targets {
 		r.jobs = append(r.jobs, targets[i].Job)
 		targets[i].Labels = map[string]string{"run": r.spec.Name(), "mode": r.spec.modeOrKnobs()}
 	}
-	for name, pid := range processes {
-		if err := r.sampler.Watch(name, pid); err != nil {
+	for name, source := range sources {
+		if err := r.sampler.Watch(name, source); err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
 	}
@@ -200,7 +199,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 			return nil
 		case <-p.Done():
 		}
-		r.sampler.Ended(r.controlPlaneName(), p.PID(), p.ExitCPUSeconds())
+		r.sampler.Ended(r.controlPlaneName(), recorder.OfProcess(p.Handle()))
 		asked := r.asked.Swap(false)
 		switch {
 		case p.OutOfMemory():
@@ -220,7 +219,7 @@ func (r *rolloutRun) supervise(ctx context.Context) error {
 		if err := r.adapter.Program.Restart(ctx); err != nil {
 			return err
 		}
-		if err := r.sampler.Watch(r.controlPlaneName(), r.adapter.Program.Process().PID()); err != nil {
+		if err := r.sampler.Watch(r.controlPlaneName(), recorder.OfProcess(r.adapter.Program.Process().Handle())); err != nil {
 			return err
 		}
 		if asked {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // ExecCommand is the first argument of the program that calls Exec with the
@@ -67,12 +69,17 @@ func removePID(dir string) error {
 	return err
 }
 
-func readPID(dir string) (int, error) {
+// findEnvoy finds the process that Exec has become Envoy in.
+func findEnvoy(dir string) (process.Handle, error) {
 	text, err := os.ReadFile(filepath.Join(dir, pidName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, errNotThere
+		return process.Handle{}, errNotThere
 	} else if err != nil {
-		return 0, err
+		return process.Handle{}, err
 	}
-	return strconv.Atoi(string(text))
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return process.Handle{}, err
+	}
+	return process.Find(pid), nil
 }

@@ -81,19 +81,18 @@ type Options struct {
 
 // Life is a sidecar between one start and the next.
 type Life struct {
-	Number   int // from 1
-	At       time.Time
-	PID      int // of what was started: the agent, or Envoy
-	EnvoyPID int // the same where there is no agent
+	Number  int // from 1
+	At      time.Time
+	Process process.Handle // what was started: the agent, or Envoy
+	Envoy   process.Handle // the same where there is no agent
 }
 
 // Crash is an end that nobody asked for.
 type Crash struct {
-	At         time.Time
-	PID        int
-	CPUSeconds float64 // of the process PID, in all of its life; 0 of an agent: what is accounted to it holds its Envoy's
-	Ready      bool    // the sidecar was ready in that life
-	Err        error   // with the command and the end of its log
+	At      time.Time
+	Process process.Handle // the life's
+	Ready   bool           // the sidecar was ready in that life
+	Err     error          // with the command and the end of its log
 }
 
 // Sidecar is a real one. Make it with New.
@@ -204,9 +203,10 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting sidecar %s: %w", s.opts.Name, err)
 	}
+	started := s.handle(p)
 	life, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(life, p, number) })
+	watching.Go(func() { s.watch(life, p, Life{Number: number, At: time.Now(), Process: started, Envoy: started}) })
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
@@ -219,10 +219,7 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 		return nil, p.Stop(stopping)
 	}
 	s.mu.Lock()
-	crash := Crash{At: time.Now(), PID: p.PID(), Ready: s.isReady, Err: p.Err()}
-	if s.opts.Agent == "" { // else with that of the Envoy that the agent has waited for (getrusage(2)), which is measured apart
-		crash.CPUSeconds = p.ExitCPUSeconds()
-	}
+	crash := Crash{At: time.Now(), Process: started, Ready: s.isReady, Err: p.Err()}
 	s.isReady = false
 	s.crashes = append(s.crashes, crash)
 	s.mu.Unlock()
@@ -232,12 +229,21 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	return &crash, nil
 }
 
+// handle refers to what was started, with the processor time that is accounted to
+// it at its end only where that is its own: an agent's includes that of the Envoy
+// it has waited for (getrusage(2)), which is measured separately.
+func (s *Sidecar) handle(p *process.Process) process.Handle {
+	if s.opts.Agent == "" {
+		return p.Handle()
+	}
+	return p.Handle().WithoutExitCPU()
+}
+
 // watch notices when a life's Envoy runs and when it is ready.
-func (s *Sidecar) watch(ctx context.Context, p *process.Process, number int) {
-	life := Life{Number: number, At: time.Now(), PID: p.PID(), EnvoyPID: p.PID()}
+func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 	err := process.WaitReady(ctx, p, func(context.Context) (err error) {
 		if s.opts.Agent != "" {
-			life.EnvoyPID, err = readPID(s.opts.Dir)
+			life.Envoy, err = findEnvoy(s.opts.Dir)
 		}
 		return err
 	})

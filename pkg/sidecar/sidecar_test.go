@@ -87,14 +87,14 @@ var _ = Describe("a sidecar", func() {
 		go func() { ended <- s.Run(life) }()
 		var first Life
 		Eventually(lives).Should(Receive(&first))
-		Expect(first.EnvoyPID).NotTo(Equal(first.PID))
+		Expect(first.Envoy).NotTo(Equal(first.Process))
 		Expect(os.ReadFile(opts.Log)).To(BeEquivalentTo("a-token"))
 
 		By("killing the agent alone")
-		agent, err := os.FindProcess(first.PID)
+		agent, err := os.FindProcess(first.Process.PID())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(agent.Kill()).To(Succeed())
-		Eventually(func() error { _, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", first.EnvoyPID)); return err }).Should(HaveOccurred())
+		Eventually(func() error { _, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", first.Envoy.PID())); return err }).Should(HaveOccurred())
 		Eventually(lives).Should(Receive(HaveField("Number", 2)))
 		end()
 		Eventually(ended).Should(Receive(BeNil()))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -124,7 +123,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 	if err := doctor.Error(doctor.CheckSidecars(spec.Clients, 1)); err != nil {
 		return nil, err
 	}
-	if err := r.sampler.Watch(experiment.InstrumentName, os.Getpid()); err != nil {
+	if err := r.sampler.Watch(experiment.InstrumentName, recorder.Self()); err != nil {
 		return nil, err
 	}
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -91,8 +92,8 @@ func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, err
 	return s, nil
 }
 
-// PID is the process's id.
-func (s *StaticMesh) PID() int { return s.control.Process().PID() }
+// Process is the server's.
+func (s *StaticMesh) Process() process.Handle { return s.control.Process().Handle() }
 
 // Stop ends the process.
 func (s *StaticMesh) Stop(ctx context.Context) error {
