@@ -1,0 +1,257 @@
+package record
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Figure is one kind of number in a record of a run. The catalogue of all is Figures:
+// tables, comparisons, plans and the documents take paths, units and labels from it.
+// A new figure is added to its list there, beside its place in the types of a record.
+type Figure struct {
+	// Path is where it is in the JSON, as in latencies.podReady.p99. Words in capitals
+	// stand for names: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT.
+	Path   string
+	Unit   Unit
+	Phase  PhaseName // that it is of; "" for the phase in Path, or the whole run
+	Label  string    // for people; what it is of comes before a colon
+	Counts string    // what one observation is
+	Better Better
+	// NotCompared is set where runs are not compared by it: it is given, one
+	// observation, or contained in others.
+	NotCompared bool
+	// Since is the schema from which on it means what it means now. Runs with an
+	// older one are not compared by it.
+	Since int
+
+	list list
+}
+
+// Unit is what a figure is measured in.
+type Unit string
+
+// The units of figures, all of them base units.
+const (
+	UnitSeconds   Unit = "s"
+	UnitBytes     Unit = "B"
+	UnitCores     Unit = "cores"
+	UnitPerSecond Unit = "/s"
+	UnitShare     Unit = "share" // 0 to 1
+	UnitCount     Unit = "count"
+)
+
+// Better says which way a figure gets better.
+type Better string
+
+// What is better. Neither is of figures that say what was done, not how well.
+const (
+	BetterLower   Better = "lower"
+	BetterHigher  Better = "higher"
+	BetterNeither Better = "neither"
+)
+
+// Value is a figure of one run.
+type Value struct {
+	Figure Figure   // with names for the words in capitals of its label
+	Path   string   // in the record, with names; those of faults are NAME@PHASE
+	Value  *float64 // nil if Lost
+	Lost   bool     // it lies among what was lost: it is above all that came
+}
+
+// FigureOf is a figure of a T, such as a Usage; its path is the one below the T.
+type FigureOf[T any] struct {
+	Figure
+	Of   func(*T) *float64 // nil = not measured
+	lost func(*T) bool     // whether it lies among what was lost, if it is nil
+}
+
+// Distribution is a latency by its place in the record.
+type Distribution struct {
+	Path    string // below the Latencies, as in push.route
+	Label   string
+	Counts  string    // what one observation is
+	Phase   PhaseName // that it is of
+	Latency *Latency  // nil if it was not measured
+}
+
+// Figures are all figures that a run may have, in the order of Values.
+func Figures() []Figure {
+	var all []Figure
+	for _, n := range runFigures() {
+		all = append(all, n.figures...)
+	}
+	return all
+}
+
+// Values are the figures of the run that were measured, in the order in which they
+// are shown. The control plane's own metrics are not among them: their meaning
+// depends on its version.
+func (r *Run) Values() []Value {
+	var all []Value
+	for _, n := range runFigures() {
+		n.values("", r, func(v Value) {
+			if v.Figure.Phase == "" {
+				v.Figure.Phase = phaseOf(v.Path)
+			}
+			all = append(all, v)
+		})
+	}
+	return all
+}
+
+// Value is the figure at a path of the record; nil if it was not measured, or lies
+// among what was lost.
+func (r *Run) Value(path string) *float64 {
+	var found *float64
+	for _, n := range runFigures() {
+		n.values("", r, func(v Value) {
+			if v.Path == path {
+				found = v.Value
+			}
+		})
+	}
+	return found
+}
+
+// node is a part of the catalogue: figures of a T, with paths below it, and how they
+// are read from one.
+type node[T any] struct {
+	figures []Figure
+	values  func(path string, t *T, add func(Value))
+}
+
+// list names figures that stand at several places.
+type list string
+
+const (
+	usageList   list = "usage"
+	latencyList list = "latency"
+)
+
+// place is where figures stand: what comes before their paths and labels.
+type place struct {
+	path, label string
+	counts      string
+	phase       PhaseName
+	notCompared bool
+	list        list
+}
+
+// of is a figure at the place.
+func (p place) of(f Figure) Figure {
+	f.Path = join(p.path, f.Path)
+	f.Label = p.label + f.Label
+	if p.counts != "" {
+		f.Counts = p.counts
+	}
+	if f.Phase == "" {
+		f.Phase = p.phase
+	}
+	f.NotCompared = f.NotCompared || p.notCompared
+	if p.list != "" {
+		f.list = p.list
+	}
+	return f
+}
+
+func join(path, below string) string {
+	if path == "" || below == "" {
+		return path + below
+	}
+	return path + "." + below
+}
+
+// leaves are figures of a T as nodes.
+func leaves[T any](figures []FigureOf[T]) []node[T] {
+	var all []node[T]
+	for _, f := range figures {
+		all = append(all, node[T]{[]Figure{f.Figure}, func(path string, t *T, add func(Value)) {
+			v := Value{Figure: f.Figure, Path: join(path, f.Path), Value: f.Of(t)}
+			v.Lost = v.Value == nil && f.lost != nil && f.lost(t)
+			if v.Value != nil || v.Lost {
+				add(v)
+			}
+		}})
+	}
+	return all
+}
+
+// at puts the figures of a U at a place in a T; of nil there are none.
+func at[T, U any](p place, of func(*T) *U, below []node[U]) node[T] {
+	return each(p, "", func(t *T) []named[U] {
+		if u := of(t); u != nil {
+			return []named[U]{{"", u}}
+		}
+		return nil
+	}, below)
+}
+
+// named is one of several, such as a program of the cluster.
+type named[T any] struct {
+	name string
+	of   *T
+}
+
+// each puts the figures of every U at a place in a T, in whose path a word stands for
+// their names.
+func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U]) node[T] {
+	var n node[T]
+	for _, b := range below {
+		for _, f := range b.figures {
+			n.figures = append(n.figures, p.of(f))
+		}
+	}
+	n.values = func(path string, t *T, add func(Value)) {
+		for _, u := range of(t) {
+			here := p
+			name := p.path
+			if word != "" {
+				here.label = strings.ReplaceAll(p.label, word, u.name)
+				name = strings.ReplaceAll(p.path, word, u.name)
+			}
+			for _, b := range below {
+				b.values(join(path, name), u.of, func(v Value) {
+					v.Figure = here.of(v.Figure)
+					add(v)
+				})
+			}
+		}
+	}
+	return n
+}
+
+// entries are those of a map, sorted by name.
+func entries[K ~string, V any](m map[K]V) []named[V] {
+	var all []named[V]
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, named[V]{string(name), new(m[name])})
+	}
+	return all
+}
+
+// phased are the phases of one that has them; see ByPhase.At.
+func phased(by *ByPhase[*Usage]) []named[Usage] {
+	var all []named[Usage]
+	if by == nil {
+		return nil
+	}
+	for _, phase := range FigurePhases {
+		if u := *by.At(phase); u != nil {
+			all = append(all, named[Usage]{string(phase), u})
+		}
+	}
+	return all
+}
+
+// FigurePhases are the phases that have figures, in order of time. The baseline is one of
+// them: a control plane that needs more while it has nothing to do is another one.
+var FigurePhases = []PhaseName{PhaseBaseline, PhaseRollout, PhaseSteady, PhaseProbe, PhaseStorm, PhaseChurn}
+
+// whole is a count as a figure's value.
+func whole[N int | int64](n *N) *float64 {
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n))
+}

@@ -1,0 +1,281 @@
+package record
+
+import "sync"
+
+// ChangeKinds are the kinds of changes that are followed, in the order in which they
+// are shown.
+var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, RouteChange, PolicyChange}
+
+// UsageFigures are the figures of a Usage.
+var UsageFigures = []FigureOf[Usage]{
+	{Figure: Figure{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Mean }},
+	{Figure: Figure{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak }},
+	{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
+	{Figure: Figure{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Mean }},
+	{Figure: Figure{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Peak }},
+	{Figure: Figure{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).End }},
+	{Figure: Figure{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Mean }},
+	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
+	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower, Since: CollectedTwice}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
+	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.Saturation }},
+	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},
+}
+
+// LatencyFigures are the figures of a Latency. Runs are compared by the median, the
+// 99th percentile and what was lost: the maximum is one observation.
+var LatencyFigures = []FigureOf[Latency]{
+	{Figure: Figure{Path: "count", Unit: UnitCount, Label: "count", Better: BetterNeither, NotCompared: true}, Of: func(l *Latency) *float64 { return whole(&l.Count) }},
+	{Figure: Figure{Path: "min", Unit: UnitSeconds, Label: "min", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Min }},
+	{Figure: Figure{Path: "mean", Unit: UnitSeconds, Label: "mean", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Mean }},
+	quantile("p50", func(l *Latency) *float64 { return l.P50 }, true),
+	quantile("p90", func(l *Latency) *float64 { return l.P90 }, false),
+	quantile("p99", func(l *Latency) *float64 { return l.P99 }, true),
+	quantile("p999", func(l *Latency) *float64 { return l.P999 }, false),
+	{Figure: Figure{Path: "max", Unit: UnitSeconds, Label: "max", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Max }},
+	{Figure: Figure{Path: "lost", Unit: UnitCount, Label: "lost", Better: BetterLower}, Of: func(l *Latency) *float64 { return whole(&l.Lost) }},
+}
+
+// quantile is one that may lie among what was lost.
+func quantile(name string, of func(*Latency) *float64, compared bool) FigureOf[Latency] {
+	return FigureOf[Latency]{
+		Figure: Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared},
+		Of:     of, lost: func(l *Latency) bool { return l.Lost > 0 },
+	}
+}
+
+// All are the distributions that Latencies may have, in the order in which they are
+// shown, with those of this one.
+func (l *Latencies) All() []Distribution {
+	all := []Distribution{
+		{"podAdmission", "pod admission", "pod", PhaseRollout, l.PodAdmission},
+		{"podReady", "pod ready", "pod", PhaseRollout, l.PodReady},
+		{"certificate", "certificate", "pod", PhaseRollout, l.Certificate},
+		{"key", "key", "certificate", PhaseRollout, l.Key},
+		{"token", "token", "token", PhaseRollout, l.Token},
+		{"clientWait", "client wait", "token", PhaseRollout, l.ClientWait},
+		{"connect", "connect", "attempt", PhaseRollout, l.Connect},
+		{"connectTotal", "connect, total", "sidecar", PhaseRollout, l.ConnectTotal},
+		{"reconnect", "reconnect", "stream", "", l.Reconnect},
+		{"firstConfiguration", "first configuration", "sidecar", PhaseRollout, l.FirstConfiguration},
+		{"completeConfiguration", "complete configuration", "sidecar", PhaseRollout, l.CompleteConfiguration},
+	}
+	for _, kind := range ChangeKinds {
+		all = append(all, Distribution{"rolloutPush." + string(kind), "rollout push: " + string(kind), "sidecar of each change", PhaseRollout, l.RolloutPush[kind]})
+	}
+	for _, kind := range ChangeKinds {
+		all = append(all, Distribution{"push." + string(kind), "push: " + string(kind), "sidecar of each change", PhaseProbe, l.Push[kind]})
+	}
+	for _, kind := range ChangeKinds {
+		path := "propagation." + string(kind)
+		all = append(all,
+			Distribution{path + ".first", "first: " + string(kind), "change", PhaseProbe, l.Propagation[kind].First},
+			Distribution{path + ".last", "last: " + string(kind), "change", PhaseProbe, l.Propagation[kind].Last})
+	}
+	return append(all,
+		Distribution{"changeWrite", "change's write", "change", PhaseProbe, l.ChangeWrite},
+		Distribution{"clusterPart", "cluster's part", "change", PhaseProbe, l.ClusterPart})
+}
+
+// latencies are the figures of Latencies, those that fixed names of that phase.
+func latencies(fixed PhaseName) node[Latencies] {
+	parts := leaves(LatencyFigures)
+	spot := func(d Distribution) place {
+		p := place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: d.Phase, list: latencyList}
+		if fixed != "" {
+			p.phase = fixed
+		}
+		return p
+	}
+	var n node[Latencies]
+	for _, d := range new(Latencies).All() {
+		for _, part := range parts {
+			n.figures = append(n.figures, spot(d).of(part.figures[0]))
+		}
+	}
+	n.values = func(path string, l *Latencies, add func(Value)) {
+		for _, d := range l.All() {
+			if d.Latency == nil {
+				continue
+			}
+			here := spot(d)
+			for _, part := range parts {
+				part.values(join(path, d.Path), d.Latency, func(v Value) {
+					v.Figure = here.of(v.Figure)
+					add(v)
+				})
+			}
+		}
+	}
+	return n
+}
+
+// distribution puts the figures of a latency at a place.
+func distribution[T any](p place, of func(*T) *Latency) node[T] {
+	p.list = latencyList
+	return at(p, of, leaves(LatencyFigures))
+}
+
+// PodFigures are the counts of Pods.
+var PodFigures = []FigureOf[Pods]{
+	{Figure: Figure{Path: "requested", Unit: UnitCount, Label: "requested", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(&p.Requested) }},
+	{Figure: Figure{Path: "created", Unit: UnitCount, Label: "created", Counts: "pod", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Created) }},
+	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "pod", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Ready) }},
+	{Figure: Figure{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Connected) }},
+	{Figure: Figure{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
+	{Figure: Figure{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
+}
+
+// ArrivalFigures are those of Arrival.
+var ArrivalFigures = []FigureOf[Arrival]{
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher}, Of: func(a *Arrival) *float64 { return a.AchievedPerSecond }},
+	{Figure: Figure{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return whole(a.Steps) }},
+	{Figure: Figure{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.StepsLateSeconds }},
+}
+
+// StreamFigures are the figures of XDS that are not by type.
+var StreamFigures = []FigureOf[XDS]{
+	{Figure: Figure{Path: "acks", Unit: UnitCount, Label: "acks", Counts: "response", Better: BetterNeither}, Of: func(x *XDS) *float64 { return whole(x.Acks) }},
+	{Figure: Figure{Path: "nacks", Unit: UnitCount, Label: "nacks", Counts: "response", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Nacks) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Refusals) }},
+	{Figure: Figure{Path: "reconnects", Unit: UnitCount, Label: "reconnects", Counts: "stream", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Reconnects) }},
+	{Figure: Figure{Path: "wastedResponses", Unit: UnitCount, Label: "wasted", Counts: "response", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.WastedResponses) }},
+	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "sidecar", Better: BetterLower}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Mean }},
+	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Max }},
+}
+
+// counts are the figures of XDS.
+func counts() []node[XDS] {
+	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
+	bytes := []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
+	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "sidecar", Better: BetterLower}, Of: self}}
+	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "sidecar", Better: BetterLower}, Of: self}}
+	all := []node[XDS]{
+		each(place{path: "responses.TYPE", label: "responses: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Responses) }, leaves(responses)),
+		each(place{path: "bytes.TYPE", label: "bytes: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Bytes) }, leaves(bytes)),
+	}
+	return append(append(all, leaves(StreamFigures)...),
+		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(orZero(x.ConfigurationBytes).ByType) }, leaves(held)),
+		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(x.ConfigurationResources) }, leaves(resources)))
+}
+
+func self(v *float64) *float64 { return v }
+
+// CertificateFigures are the counts of Certificates.
+var CertificateFigures = []FigureOf[Certificates]{
+	{Figure: Figure{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither}, Of: func(c *Certificates) *float64 { return whole(c.Issued) }},
+	{Figure: Figure{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Failed) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
+	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
+}
+
+// stormFigures are those of a CertificateStorm that come after its latency.
+var stormFigures = []FigureOf[CertificateStorm]{
+	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
+	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher}, Of: func(s *CertificateStorm) *float64 { return s.PerSecond }},
+}
+
+// certificates are the figures of Certificates.
+func certificates() []node[Certificates] {
+	storm := append([]node[CertificateStorm]{
+		distribution(place{path: "latency", counts: "certificate"}, func(s *CertificateStorm) *Latency { return s.Latency }),
+	}, leaves(stormFigures)...)
+	return append(leaves(CertificateFigures),
+		distribution(place{path: "renewals", label: "renewals, ", counts: "certificate"}, func(c *Certificates) *Latency { return c.Renewals }),
+		at(place{path: "storm", label: "storm, ", phase: PhaseStorm}, func(c *Certificates) *CertificateStorm { return c.Storm }, storm))
+}
+
+// ChurnFigures are those of Churn that are not latencies.
+var ChurnFigures = []FigureOf[Churn]{
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(c *Churn) *float64 { return c.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher}, Of: func(c *Churn) *float64 { return c.AchievedPerSecond }},
+	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither}, Of: func(c *Churn) *float64 { return whole(c.Replaced) }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower}, Of: func(c *Churn) *float64 { return c.Seconds }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(c *Churn) *float64 { return whole(c.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(c *Churn) *float64 { return whole(c.Refusals) }},
+}
+
+// FaultFigures are those of a Fault that are neither latencies nor usage.
+var FaultFigures = []FigureOf[Fault]{
+	{Figure: Figure{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither}, Of: func(f *Fault) *float64 { return f.LastedSeconds }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "fault", Better: BetterLower}, Of: func(f *Fault) *float64 { return f.Seconds }},
+	{Figure: Figure{Path: "reconnected", Unit: UnitCount, Label: "reconnected", Counts: "sidecar", Better: BetterNeither}, Of: func(f *Fault) *float64 { return whole(f.Reconnected) }},
+	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither}, Of: func(f *Fault) *float64 { return whole(f.Replaced) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(f *Fault) *float64 { return whole(f.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(f *Fault) *float64 { return whole(f.Refusals) }},
+}
+
+// InstrumentFigures are those of an Instrument, but for its lag.
+var InstrumentFigures = []FigureOf[Instrument]{
+	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.Cores }},
+	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.MemoryBytes }},
+	{Figure: Figure{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.BytesPerSidecar }},
+	{Figure: Figure{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return whole(i.OpenFiles) }},
+}
+
+// explainedFigures are those of Explained.
+var explainedFigures = []FigureOf[Explained]{
+	{Figure: Figure{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.OwnSeconds }},
+	{Figure: Figure{Path: "pushSeconds", Unit: UnitSeconds, Label: "followed pushes, mean", Counts: "sidecar of each change", Better: BetterLower, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.PushSeconds }},
+	{Figure: Figure{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.Share }},
+}
+
+// rolloutFigures are of the run's phases.
+var rolloutFigures = []FigureOf[Run]{
+	{Figure: Figure{Path: "phases.rollout.seconds", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower}, Of: (*Run).RolloutSeconds},
+}
+
+// runFigures is the catalogue.
+var runFigures = sync.OnceValue(func() []node[Run] {
+	usage := leaves(UsageFigures)
+	byPhase := func(path, label string, of func(*Run) *ByPhase[*Usage]) node[Run] {
+		return each(place{path: path + ".PHASE", label: label, list: usageList}, "PHASE", func(r *Run) []named[Usage] { return phased(of(r)) }, usage)
+	}
+	real := func(r *Run) *RealSidecars { return orZero(r.Sidecars).Real }
+	all := append(leaves(rolloutFigures),
+		byPhase("controlPlane", "control plane: ", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
+		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
+		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
+		at(place{path: "xds"}, func(r *Run) *XDS { return r.XDS }, counts()),
+		at(place{path: "certificates", label: "certificates: "}, func(r *Run) *Certificates { return r.Certificates }, certificates()),
+		byPhase("sidecars.real", "real sidecars: ", func(r *Run) *ByPhase[*Usage] {
+			if real(r) == nil {
+				return nil
+			}
+			return &real(r).ByPhase
+		}),
+		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{latencies(PhaseRollout)}),
+		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
+			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
+		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
+			at(place{path: "controlPlane", label: "control plane, ", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
+			at(place{path: "latencies"}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
+	)
+	programs := each(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, "PROGRAM", func(r *Run) []named[ByPhase[*Usage]] { return entries(r.Cluster) },
+		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased, usage)})
+	return append(all, programs,
+		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
+		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),
+		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout}, func(r *Run) *Instrument { return r.Instrument }, append(leaves(InstrumentFigures),
+			distribution(place{path: "lag", label: "lag, ", counts: "timer"}, func(i *Instrument) *Latency { return i.Lag }))))
+})
+
+// faults are a run's faults by name and phase: a place in a list says nothing of one
+// in another run.
+func faults(r *Run) []named[Fault] {
+	var all []named[Fault]
+	for i := range r.Faults {
+		all = append(all, named[Fault]{r.Faults[i].Name + "@" + string(r.Faults[i].Phase), &r.Faults[i]})
+	}
+	return all
+}
+
+// orZero stands in for what was not measured: nothing is known of it.
+func orZero[T any](measured *T) *T {
+	if measured == nil {
+		return new(T)
+	}
+	return measured
+}
