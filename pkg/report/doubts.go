@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,53 +9,63 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// doubts numbers the warnings of the runs in a report and marks the figures
-// they are about.
+// doubts groups the warnings of the runs in a report by reason, and marks the
+// figures that they are about with the number of the reason.
 type doubts struct {
-	numbered []doubt
+	warnings []doubt
+	reasons  []record.Reason // of the warnings, in the order of explanations; a mark's number is from 1
 }
 
 type doubt struct {
-	run   *record.Run
-	text  record.Warning
-	reach []string // the paths that it is about
+	run     *record.Run
+	warning record.Warning
+	reach   []string // the paths that it is about
 }
 
-// touches says whether the figure at path is doubted.
+// touches reports whether the figure at path is doubted.
 func (d doubt) touches(path string) bool {
 	return slices.ContainsFunc(d.reach, func(about string) bool { return record.Within(path, about) })
 }
 
-// number takes in a run's warnings, in their order.
-func (d *doubts) number(run *record.Run) {
+// add adds a run's warnings. Marks are valid when all runs have been added.
+func (d *doubts) add(run *record.Run) {
 	for _, w := range run.Warnings {
-		d.numbered = append(d.numbered, doubt{run, w, run.Reach(w)})
+		d.warnings = append(d.warnings, doubt{run, w, run.Reach(w)})
+		if !slices.Contains(d.reasons, w.Reason) {
+			d.reasons = append(d.reasons, w.Reason)
+		}
 	}
+	slices.SortStableFunc(d.reasons, func(a, b record.Reason) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// mark returns the numbers of the warnings that touch the figure at path, as
-// in " [1,3]", or "". Marks stand as high as they can: a figure shown under a
-// heading whose own path is within leaves to it the warnings that cover all
-// of within.
+// mark returns the numbers of the reasons to doubt the figure at path, as in
+// " [1,3]", or "". A figure shown under a heading whose own path is within omits
+// the warnings that cover all of within: the heading has their mark.
 func (d *doubts) mark(run *record.Run, path, within string) string {
 	return d.marks(func(n doubt) bool {
 		return n.run == run && n.touches(path) && !n.touches(within)
 	})
 }
 
-// markAll marks what is made of the figure at path of several runs: a doubt
-// about one of them is a doubt about that too.
-func (d *doubts) markAll(runs []*record.Run, path string) string {
+// markAll marks what is derived from the figure at path of several runs: a doubt
+// about one of them is a doubt about the result.
+func (d *doubts) markAll(runs []*record.Run, paths ...string) string {
 	return d.marks(func(n doubt) bool {
-		return slices.Contains(runs, n.run) && n.touches(path)
+		return slices.Contains(runs, n.run) && slices.ContainsFunc(paths, n.touches)
 	})
 }
 
-// marks are the numbers of the warnings that touch.
+// marks are the numbers of the reasons of the warnings that touch.
 func (d *doubts) marks(touches func(doubt) bool) string {
-	var numbers []string
-	for i, n := range d.numbered {
+	found := map[record.Reason]bool{}
+	for _, n := range d.warnings {
 		if touches(n) {
+			found[n.warning.Reason] = true
+		}
+	}
+	var numbers []string
+	for i, of := range d.reasons {
+		if found[of] {
 			numbers = append(numbers, fmt.Sprint(i+1))
 		}
 	}
@@ -64,15 +75,23 @@ func (d *doubts) marks(touches func(doubt) bool) string {
 	return " [" + strings.Join(numbers, ",") + "]"
 }
 
-// lines are the warnings as they are printed; withRun names their runs.
+// of are the warnings with a reason, in the order of runs.
+func (d *doubts) of(r record.Reason) []doubt {
+	return slices.DeleteFunc(slices.Clone(d.warnings), func(n doubt) bool { return n.warning.Reason != r })
+}
+
+// lines are the warnings as they are printed, by reason; withRun adds the names of
+// their runs.
 func (d *doubts) lines(withRun bool) []string {
 	var lines []string
-	for i, n := range d.numbered {
-		about := orAbsent(n.text.About)
-		if withRun {
-			about = n.run.Name + ", " + about
+	for i, of := range d.reasons {
+		for _, n := range d.of(of) {
+			about := orAbsent(n.warning.About)
+			if withRun {
+				about = n.run.Name + ", " + about
+			}
+			lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.warning.Sentence()))
 		}
-		lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.text.Sentence()))
 	}
 	return lines
 }

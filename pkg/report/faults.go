@@ -7,6 +7,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
+// faultOutcomes is how many columns of faults say what came of a fault; those after
+// them say what it cost.
+const faultOutcomes = 7
+
 // faults has a row for each fault: what came of it, and what it cost.
 func (r *runReport) faults() output.Table {
 	t := output.Table{Head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, Left: 1}

@@ -9,51 +9,171 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// headlines say in a sentence what a mesh needs: for each setting of the knobs, and
-// of all else in which runs differ, that of the largest size that completed; and
-// which runs did not, for the largest size that was tried may be among them.
-func headlines(runs []record.Run, d *doubts) []string {
-	var lines []string
-	for _, g := range settings(runs) {
-		sizes := g.sizes()
-		largest := sizes[len(sizes)-1]
-		var of []*record.Run
-		for _, r := range g.runs {
-			if r.Spec.Pods == largest {
-				of = append(of, r)
-			}
+// settingsInAnswer is how many settings one answer compares.
+const settingsInAnswer = 3
+
+// answers state in two sentences what a mesh needs: while it rolls out, and
+// afterwards. They are of the largest size that completed. Settings of the knobs
+// with the same largest size share the sentences. Each element is a paragraph of
+// sentences.
+func answers(runs []record.Run, d *doubts) [][]string {
+	groups := settings(runs)
+	names := settingNames(groups)
+	var sizes []int // largest of each setting
+	for _, g := range groups {
+		own := g.sizes()
+		sizes = append(sizes, own[len(own)-1])
+	}
+	var texts [][]string
+	if len(groups) > 0 && len(groups) <= settingsInAnswer && len(slices.Compact(slices.Clone(sizes))) == 1 {
+		texts = append(texts, answer(groups, names, sizes[0], d))
+	} else {
+		for i := range groups[:min(len(groups), settingsInAnswer)] {
+			texts = append(texts, answer(groups[i:i+1], names[i:i+1], sizes[i], d))
 		}
-		lines = append(lines, headline(of, d))
 	}
-	if len(lines) > 0 {
-		return append(lines, incomplete(runs)...)
+	if n := len(groups) - settingsInAnswer; n > 0 {
+		texts = append(texts, []string{fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))})
 	}
-	for i := range runs {
-		line := fmt.Sprintf("%s did not complete: %s", orAbsent(runs[i].Name), orAbsent(string(runs[i].Status)))
-		if runs[i].Reason != "" {
-			line += ", " + runs[i].Reason
-		}
-		lines = append(lines, line+".")
+	if more := incomplete(runs, len(groups) > 0); more != nil {
+		texts = append(texts, more)
 	}
-	return lines
+	return texts
 }
 
-// incomplete says in a sentence which runs did not complete; of none, nothing.
-func incomplete(runs []record.Run) []string {
+// answer is the two sentences about groups at one size.
+func answer(groups []alike, names []string, size int, d *doubts) []string {
+	a := sentence{doubts: d}
+	for _, g := range groups {
+		a.groups = append(a.groups, ofSize(g.runs, size))
+	}
+	plane := orAbsent(groups[0].runs[0].Environment.ControlPlane.Name)
+	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != plane }) {
+		plane = "the control plane"
+	}
+	texts := []string{a.rollout(names, size, plane), a.steady(plane)}
+	if len(slices.Concat(a.groups...)) > len(groups) {
+		texts = append(texts, "Each figure is the mean of several runs; the least and the greatest are in brackets.")
+	}
+	return texts
+}
+
+// rollout is the sentence about the rollout.
+func (s *sentence) rollout(names []string, size int, plane string) string {
+	text := "Rolling out " + output.Many(size, "pod")
+	if len(s.groups) == 1 {
+		text += " (" + names[0] + ") took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
+	} else {
+		text += " took " + s.named(names, "phases.rollout", (*record.Run).RolloutSeconds, seconds)
+	}
+	if s.known(achieved) {
+		text += fmt.Sprintf(", with %s pods created per second", s.figure("arrival.achievedPerSecond", achieved, number))
+	}
+	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
+		text += " (processors were saturated: this time is an upper bound)"
+	}
+	return fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
+		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
+		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes)) + s.mark()
+}
+
+// steady is the sentence about the steady phase.
+func (s *sentence) steady(plane string) string {
+	cores := func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }
+	if !s.known(usageFigure(record.PhaseSteady, cores)) {
+		return "The steady state was not measured."
+	}
+	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", plane,
+		s.usage(record.PhaseSteady, "cores.mean", cores, number),
+		s.usage(record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes))
+	if heap := liveHeap(slices.Concat(s.groups...)); s.known(heap.value) {
+		text += ", of which " + s.figure(heap.path, heap.value, bytes) + " was live heap" + heap.after
+	}
+	return text + "." + s.mark()
+}
+
+// sentence is what one sentence says of groups of runs, and which figures it uses.
+type sentence struct {
+	doubts *doubts
+	groups [][]*record.Run
+	paths  []string // of the figures used so far
+}
+
+// known reports whether any run has a figure.
+func (s *sentence) known(value func(*record.Run) *float64) bool {
+	return slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return value(r) != nil })
+}
+
+// figure prints the figure at path of each group, as in "107s and 47.0s".
+func (s *sentence) figure(path string, value func(*record.Run) *float64, print func(*float64) string) string {
+	s.paths = append(s.paths, path)
+	var texts []string
+	for _, runs := range s.groups {
+		texts = append(texts, rangeText(runs, value, print))
+	}
+	return listed(texts)
+}
+
+// named prints a figure of each group with the group's name.
+func (s *sentence) named(names []string, path string, value func(*record.Run) *float64, print func(*float64) string) string {
+	s.paths = append(s.paths, path)
+	var texts []string
+	for i, runs := range s.groups {
+		texts = append(texts, rangeText(runs, value, print)+" with "+names[i])
+	}
+	return listed(texts)
+}
+
+// usage prints a figure of the control plane in a phase.
+func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Usage) *float64, print func(*float64) string) string {
+	return s.figure("controlPlane."+string(phase)+"."+path, usageFigure(phase, of), print)
+}
+
+// mark marks the sentence with what limits the figures that it used, and begins
+// another one.
+func (s *sentence) mark() string {
+	mark := s.doubts.markAll(slices.Concat(s.groups...), s.paths...)
+	s.paths = nil
+	return mark
+}
+
+func achieved(r *record.Run) *float64 { return orEmpty(r.Arrival).AchievedPerSecond }
+
+// incomplete states which runs did not complete, and if none did, why.
+func incomplete(runs []record.Run, others bool) []string {
 	var names []string
 	for i := range runs {
-		if runs[i].Status != record.StatusCompleted {
-			about := orAbsent(string(runs[i].Status))
-			if pods := runs[i].Spec.Pods; pods > 0 { // else it ended before that was written
-				about = output.Many(pods, "pod") + ", " + about
-			}
-			names = append(names, fmt.Sprintf("%s (%s)", orAbsent(runs[i].Name), about))
+		r := &runs[i]
+		if r.Status == record.StatusCompleted {
+			continue
 		}
+		status := orAbsent(string(r.Status))
+		if pods := r.Spec.Pods; pods > 0 { // else it ended before that was known
+			status = output.Many(pods, "pod") + ", " + status
+		}
+		if !others {
+			names = append(names, unfinished(r))
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", orAbsent(r.Name), status))
 	}
-	if names == nil {
-		return nil
+	if !others || names == nil {
+		return names
 	}
 	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), output.Many(len(runs), "run"), strings.Join(names, ", "))}
+}
+
+// unfinished states how far a run came that did not complete.
+func unfinished(r *record.Run) string {
+	text := orAbsent(r.Name) + " did not complete: " + orAbsent(string(r.Status))
+	if p := r.Phase(record.PhaseRollout); r.Status == record.StatusUnconverged && p != nil && p.Seconds != nil && r.Pods != nil && r.Pods.Converged != nil {
+		text = fmt.Sprintf("%s did not converge: after %s, %d of %s had their complete configuration and certificate",
+			orAbsent(r.Name), seconds(p.Seconds), *r.Pods.Converged, output.Many(r.Pods.Requested, "pod"))
+	}
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	return text + "."
 }
 
 // settings are completed runs that differ in nothing but size and repeat.
@@ -73,43 +193,15 @@ func differingAxes(runs []record.Run) []axis {
 	return differing
 }
 
-func headline(runs []*record.Run, d *doubts) string {
-	r := runs[0]
-	figure := func(path string, value func(*record.Run) *float64, print func(*float64) string) string {
-		return rangeText(runs, value, print) + d.markAll(runs, path)
-	}
-	control := orAbsent(r.Environment.ControlPlane.Name)
-	bound := ""
-	if slices.ContainsFunc(runs, waited) {
-		bound = "at least "
-	}
-	heap := liveHeap(runs)
-	text := fmt.Sprintf("%s needed %s cores of %s on average while rolling out, %s%s at its peak (%s CPU-seconds", output.Many(r.Spec.Pods, "pod"),
-		figure("controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number), control,
-		bound, figure("controlPlane.rollout.cores.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }), number),
-		figure("controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), number))
-	text += fmt.Sprintf("; converged after %s), and %s afterwards; its memory peaked at %s and was %s afterwards, %s of it live heap%s",
-		figure("phases.rollout", (*record.Run).RolloutSeconds, seconds),
-		figure("controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number),
-		figure("controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes),
-		figure("controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes),
-		figure(heap.path, heap.value, bytes), heap.after)
-	text += fmt.Sprintf(". Knobs: %s", knobsText(r.Environment.Knobs, r.Spec.Mode))
-	if len(runs) > 1 {
-		text += fmt.Sprintf("; mean of %d runs, and from where to where they lay", len(runs))
-	}
-	return text + "."
-}
-
 // heapFigure is where a record says how much of its memory the control plane needed.
 type heapFigure struct {
 	path  string
 	value func(*record.Run) *float64
-	after string // what that is after, in words
+	after string // what it was measured after, in words
 }
 
-// liveHeap is what collections left that were asked for after steady, where every run
-// has that: what the last one of its own found may be of the rollout.
+// liveHeap is what garbage collections after the steady phase left, if every run has
+// that: the last collection of the control plane's own may be of the rollout.
 func liveHeap(runs []*record.Run) heapFigure {
 	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
 	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected(r) == nil }) {
@@ -118,15 +210,15 @@ func liveHeap(runs []*record.Run) heapFigure {
 	return heapFigure{"controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), ""}
 }
 
-// waited says whether the control plane waited for processors for much of the
-// rollout: its peak is a lower bound then.
-func waited(r *record.Run) bool {
+// short reports whether the control plane had fewer processors in the rollout than
+// it would have used: the rollout time is an upper bound then.
+func short(r *record.Run) bool {
 	share := usage(r.ControlPlane, record.PhaseRollout).Saturation
-	return share != nil && *share > record.Saturated
+	return share != nil && *share > record.Saturated || r.AtLimit(record.PhaseRollout)
 }
 
-// rangeText prints what runs have: one as it is, several as their mean and where
-// they lay.
+// rangeText prints what runs have: one figure as it is, several as their mean and
+// range.
 func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
 	of := spread(runs, value)
 	if of == nil {
@@ -139,7 +231,7 @@ func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(
 	return fmt.Sprintf("%s (%s to %s)", mean, low, high)
 }
 
-// values are where the figures of several runs lay.
+// values are the mean and the range of the figures of several runs.
 type values struct{ mean, low, high float64 }
 
 // spread is nil when none of runs has the figure.
@@ -164,8 +256,8 @@ func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
 	return of
 }
 
-// short names a setting of the knobs as shortly as it can be told.
-func short(r *record.Run) string {
+// shortKnobs names a setting of the knobs briefly.
+func shortKnobs(r *record.Run) string {
 	if r.Spec.Mode != "" {
 		return r.Spec.Mode
 	}

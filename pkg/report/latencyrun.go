@@ -51,7 +51,7 @@ func latencyDocument(l *record.LatencyRun) document {
 	r := runReport{run: &record.Run{
 		Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
 	}}
-	r.doubts.number(r.run)
+	r.doubts.add(r.run)
 	title := "latency: " + string(l.Status)
 	if l.Reason != "" {
 		title += " (" + l.Reason + ")"

@@ -109,10 +109,10 @@ func settingNames(groups []alike) []string {
 	var names []string
 	seen := map[string]int{}
 	for _, g := range groups {
-		seen[short(g.runs[0])]++
+		seen[shortKnobs(g.runs[0])]++
 	}
 	for _, g := range groups {
-		name := short(g.runs[0])
+		name := shortKnobs(g.runs[0])
 		if seen[name] > 1 {
 			name += " as in " + orAbsent(g.runs[0].Name)
 		}

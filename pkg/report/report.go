@@ -28,7 +28,7 @@ var RunFormats = append(slices.Clone(output.Formats), "html", "csv")
 func Print(w io.Writer, format string, runs []record.Run) error {
 	switch {
 	case format == "html":
-		return HTML(w, runs)
+		return HTML(w, runs, nil)
 	case format == "csv":
 		return CSV(w, runs)
 	case !slices.Contains(RunFormats, format):

@@ -76,9 +76,9 @@ func fullRun() record.Run {
 		Instrument: &record.Instrument{Cores: new(0.31), MemoryBytes: new(1.01e8), BytesPerSidecar: new(61_000.0), OpenFiles: new(431), Lag: latency(0.0004),
 			Floor: map[string]float64{"instrument.cores": 0.011, "instrument.bytesPerSidecar": 58e3, "latencies.certificate.p50": 0.0012, "latencies.certificate.p99": 0.0151, "latencies.push.route.p50": 0.0031}},
 		Warnings: []record.Warning{
-			{About: "controlPlane.rollout", Reason: record.ReasonSaturated, Phase: record.PhaseRollout, Text: "saturated for 38% of the phase: peak cores are a lower bound"},
-			{About: "latencies.push.endpointAdd.lost", Text: "50 of 200 had not come after 30s"},
-			{About: "controlPlane.rollout.cores.peak", Text: "1 of 31 scrapes missed"},
+			{About: "controlPlane.rollout", Reason: record.ReasonSaturated, Phase: record.PhaseRollout, Values: map[string]float64{"share": 0.38}},
+			{About: "latencies.push.endpointAdd.lost", Reason: record.ReasonLost, Values: map[string]float64{"lost": 50, "all": 200}},
+			{About: "controlPlane.rollout.cores.peak", Reason: record.ReasonScrapeGap, Component: "istiod", Values: map[string]float64{"missed": 1, "scrapes": 31}},
 			{About: "prometheus", Text: "2 targets were scraped late"},
 		},
 	}

@@ -20,7 +20,7 @@ type runReport struct {
 
 func runDocument(run *record.Run) document {
 	r := runReport{run: run}
-	r.doubts.number(run)
+	r.doubts.add(run)
 	d := document{
 		title:    fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
 		facts:    r.facts(),

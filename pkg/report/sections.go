@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"html/template"
 	"maps"
 	"slices"
@@ -11,12 +10,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// part is a section of one run, and the figures that it is about: their warnings
-// stand in it.
+// part is a section of one run.
 type part struct {
 	name, title string
-	defined     string   // heading of the definitions
-	about       []string // paths
+	defined     string // heading of the definitions
 	charts      []template.HTML
 	tables      []output.Table
 }
@@ -25,58 +22,71 @@ type part struct {
 func (r *runReport) section(id string, draw *drawer) section {
 	lines := r.timeLines(id, draw)
 	parts := []part{
-		{name: "rollout", title: "Phases and pods", defined: "pods", about: []string{"phases", "pods", "arrival"}, tables: []output.Table{r.phases(), r.pods()}},
-		{name: "need", title: "What the control plane needed", defined: "what-programs-need", about: []string{"controlPlane", "cluster", "sidecars"},
+		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []output.Table{r.phases(), r.pods()}},
+		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
 			charts: r.needCharts(id, draw), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: lines},
-		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration", about: []string{"latencies"},
+		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
 			charts: r.curves(id, draw), tables: []output.Table{r.latencies(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: r.starts(id, draw)},
-		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration", about: []string{"xds"},
+		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
 			charts: r.xdsCharts(id, draw), tables: []output.Table{r.xds(), r.streams()}},
-		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", about: []string{"certificates"}, tables: []output.Table{r.certificates()}},
-		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", about: []string{"churn", "faults"}, tables: []output.Table{r.churn(), r.faults()}},
-		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", about: []string{"own"}, tables: r.own()},
-		{name: "instrument", title: "The instrument", defined: "the-instrument", about: []string{"instrument"}, tables: []output.Table{r.instrument(), r.floor()}},
+		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []output.Table{r.certificates()}},
+		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
+		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
+		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []output.Table{r.instrument(), r.floor()}},
 	}
-	s := section{ID: id, Title: fmt.Sprintf("%s: %s", orAbsent(r.run.Name), orAbsent(string(r.run.Status))), Facts: r.doubts.facts(r.facts())}
-	done := map[int]bool{}
+	s := section{ID: id, Title: r.title(), Facts: r.doubts.facts(r.facts())}
 	for _, p := range parts {
-		made := section{
-			ID: id + "-" + p.name, Title: p.title, Defined: p.defined,
-			Warnings: r.warned(p.about, done), Charts: p.charts, Tables: r.doubts.grids(p.tables...),
-		}
-		if len(made.Charts)+len(made.Tables)+len(made.Warnings) > 0 {
+		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Charts: p.charts, Tables: r.doubts.grids(p.tables...)}
+		if len(made.Charts)+len(made.Tables) > 0 {
 			s.Parts = append(s.Parts, made)
 		}
 	}
-	s.Warnings = r.warned([]string{""}, done) // those that no part is about
 	return s
 }
 
-// warned are the run's warnings about the figures below paths, those that were
-// shown already left out.
-func (r *runReport) warned(paths []string, done map[int]bool) []warned {
-	var list []warned
-	for i, n := range r.doubts.numbered {
-		about := slices.ContainsFunc(paths, func(path string) bool { return path == "" || record.Within(n.text.About, path) })
-		if n.run != r.run || done[i] || !about {
-			continue
+// title names a run and says what it measured.
+func (r *runReport) title() string {
+	parts := []string{orAbsent(r.run.Name) + ":"}
+	if pods := r.run.Spec.Pods; pods > 0 {
+		parts = append(parts, output.Many(pods, "pod")+",", shortKnobs(r.run)+",")
+	}
+	return output.Plain(strings.Join(append(parts, orAbsent(string(r.run.Status))), " "))
+}
+
+// disturbed has churn and faults; what came of the faults and what they cost the
+// control plane are two tables, as a page is not wide enough for one.
+func (r *runReport) disturbed() []output.Table {
+	came, cost := r.faults(), output.Table{}
+	if n := len(came.Head); n > faultOutcomes {
+		split := func(cells []string) (first, second []string) {
+			return slices.Clone(cells[:faultOutcomes]), append([]string{cells[0]}, cells[faultOutcomes:]...)
 		}
-		done[i] = true
-		list = append(list, warned{i + 1, orAbsent(n.text.About), n.text.Sentence()})
+		var head []string
+		came.Head, head = split(came.Head)
+		cost.Head = head
+		for i, row := range came.Rows {
+			var more []string
+			came.Rows[i], more = split(row)
+			cost.Add(more...)
+		}
 	}
-	return list
+	return []output.Table{r.churn(), came, cost}
 }
 
-// overview lays several runs side by side.
-func overview(runs []record.Run, d *doubts, draw *drawer) section {
-	doc := summaryDocument(runs)
-	s := section{
-		ID: "overview", Title: "All runs", Defined: "what-one-more-pod-costs", Facts: d.facts(doc.facts),
-		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, d, draw)), Tables: d.grids(doc.tables...),
+// bySize draws several runs by size and knobs.
+func bySize(runs []record.Run, d *doubts, draw *drawer) section {
+	return section{
+		ID: "overview", Title: "By size and mode", Defined: "what-one-more-pod-costs",
+		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, d, draw)),
 	}
-	return s
+}
+
+// details has the figures of several runs, a row for each.
+func details(runs []record.Run, d *doubts) section {
+	doc := summary(runs, d, summaryTable(runs, d, timeColumns[:1]), narrowTable(runs, d, needColumns), narrowTable(runs, d, timeColumns[1:]))
+	return section{ID: "details", Title: "All runs in figures", Defined: "what-programs-need", Facts: d.facts(doc.facts), Tables: d.grids(doc.tables...)}
 }
 
 // counterparts are the control plane's own counts of the whole run, by their names

@@ -143,12 +143,17 @@ func configurationText(r *record.Run) string {
 	return bytes(r.XDS.ConfigurationBytes.Mean)
 }
 
-// summaryDocument lays several runs side by side, a line for each.
+// summaryDocument compares several runs, a row for each.
 func summaryDocument(runs []record.Run) document {
 	var d doubts
 	for i := range runs {
-		d.number(&runs[i])
+		d.add(&runs[i])
 	}
+	return summary(runs, &d, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+}
+
+// summary is a document about several runs, of which tables have the figures.
+func summary(runs []record.Run, d *doubts, tables ...output.Table) document {
 	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
@@ -159,9 +164,9 @@ func summaryDocument(runs []record.Run) document {
 	if len(differing) > 0 {
 		doc.tables = append(doc.tables, differenceTable(runs, differing))
 	}
-	doc.tables = append(doc.tables, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
-	doc.realSidecars(runs, &d)
-	doc.cost(runs, differing, &d)
+	doc.tables = append(doc.tables, tables...)
+	doc.realSidecars(runs, d)
+	doc.cost(runs, differing, d)
 	return doc
 }
 
@@ -194,22 +199,35 @@ func differenceTable(runs []record.Run, differing []axis) output.Table {
 	return t
 }
 
+// summaryTable has the size, the knobs and some figures of each run.
 func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) output.Table {
 	t := output.Table{Head: []string{"run", "status", "mtls", "scope", "authz", "pods", "services"}, Left: 4}
-	for _, c := range columns {
-		t.Head = append(t.Head, c.head)
-	}
 	for i := range runs {
 		run := &runs[i]
 		knobs := run.Environment.Knobs
-		cells := []string{
-			orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
-			count(&run.Spec.Pods), count(&run.Spec.Services),
-		}
-		for _, c := range columns {
-			cells = append(cells, c.print(run)+d.mark(run, c.path, ""))
-		}
-		t.Add(cells...)
+		t.Add(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
+			count(&run.Spec.Pods), count(&run.Spec.Services))
 	}
+	addColumns(&t, runs, d, columns)
 	return t
+}
+
+// narrowTable has some figures of each run, for where there is no room for the knobs.
+func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) output.Table {
+	t := output.Table{Head: []string{"run"}}
+	for i := range runs {
+		t.Add(orAbsent(runs[i].Name))
+	}
+	addColumns(&t, runs, d, columns)
+	return t
+}
+
+// addColumns adds figures to a table that has a row for each run.
+func addColumns(t *output.Table, runs []record.Run, d *doubts, columns []summaryColumn) {
+	for _, c := range columns {
+		t.Head = append(t.Head, c.head)
+		for i := range runs {
+			t.Rows[i] = append(t.Rows[i], c.print(&runs[i])+d.mark(&runs[i], c.path, ""))
+		}
+	}
 }

@@ -19,7 +19,7 @@ func xdsDocument(x *record.XDSRun) document {
 		Started: x.Started, Finished: &x.Finished,
 		Environment: x.Environment, Latencies: x.Latencies, XDS: x.XDS, Instrument: x.Instrument, Warnings: x.Warnings,
 	}}
-	r.doubts.number(r.run)
+	r.doubts.add(r.run)
 	transport := "plaintext"
 	if x.Spec.TLS {
 		transport = "TLS"

@@ -201,6 +201,19 @@ var _ = Describe("a report", func() {
 		Expect(paper["dark"]).NotTo(Equal(paper["light"]))
 	})
 
+	It("answers first, in one screen, with tables that fit it", func() {
+		s := show(report("testdata/runs"))
+		Expect(ask[string](s, `document.querySelector("h1").textContent`)).To(Equal("istiod 1.31.0: 12 and 20 pods, permissive and strict, with faults"))
+		Expect(ask[bool](s, `document.querySelector("#answer table").getBoundingClientRect().bottom < 900`)).To(BeTrue())
+		for _, pixels := range []int64{800, 1280} {
+			s.width(pixels)
+			s.openAll()
+			Expect(ask[[]string](s, `[...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)`)).To(BeEmpty(), "tables wider than %d", pixels)
+			s.picture(fmt.Sprintf("open-%d", pixels))
+		}
+		Expect(ask[[]string](s, `[...document.querySelectorAll("th, td")].filter(e => e.querySelectorAll(".mark-link").length > 1).map(e => e.textContent)`)).To(BeEmpty(), "cells with several marks")
+	})
+
 	It("prints whole, closed parts too, on white", func() {
 		s := show(report("testdata/runs/istiod-strict-12", "testdata/runs/istiod-strict-20"))
 		s.prefer("dark", "print")
@@ -241,11 +254,16 @@ var _ = Describe("a report", func() {
 		s.do(chromedp.KeyEvent(" "))
 		Expect(s.count("details:not([open])")).To(Equal(closed))
 
-		By("following a warning's number to the warning, in a part that is closed")
+		By("following the mark of a figure to what limits it")
 		ask[bool](s, `document.querySelector("main a.mark-link").focus(), true`)
 		s.do(chromedp.KeyEvent(kb.Enter))
 		hash := ask[string](s, "location.hash")
-		Expect(hash).To(HavePrefix("#warning-"))
+		Expect(hash).To(HavePrefix("#limit-"))
 		Expect(ask[bool](s, fmt.Sprintf("document.getElementById(%q).checkVisibility()", strings.TrimPrefix(hash, "#")))).To(BeTrue())
+
+		By("opening a run from the table at the head, which shows what is in it")
+		ask[bool](s, `document.querySelector("#answer td a, #answer tbody th a").focus(), true`)
+		s.do(chromedp.KeyEvent(kb.Enter))
+		Expect(ask[string](s, "location.hash")).To(HavePrefix("#run-"))
 	})
 })

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// explanation is the title of a reason and what follows from it for a reader of the
+// figures.
+type explanation struct {
+	of             record.Reason
+	title, meaning string
+	// value is the one of a warning's values that says most, and extent a format for
+	// it; "" for reasons without.
+	value, extent string
+}
+
+// explanations are those of all reasons; the reasons that limit most come first.
+var explanations = []explanation{
+	{record.ReasonUnconverged, "Not converged", "The time limit passed before every sidecar had its configuration and its certificate. Times of the rollout are lower bounds.", "", ""},
+	{record.ReasonNotConvergedAgain, "Not converged again", "The mesh did not converge again after churn or a fault within the time limit.", "limitSeconds", "within %s"},
+	{record.ReasonEndedUnconverged, "Ended before convergence", "The run ended before the mesh had recovered from a fault.", "", ""},
+	{record.ReasonNeverComplete, "Incomplete sidecars", "Some sidecars never had their complete configuration.", "missing", "%s sidecars"},
+	{record.ReasonIncompleteReady, "Pods ready without complete sidecars", "These pods were made ready so that the run could go on. Their sidecars count as lost.", "pods", "%s pods"},
+	{record.ReasonLost, "Lost observations", "What had not come by the time limit counts as slower than all that came. A quantile that falls among the lost is shown as a lower bound.", "lost", "%s lost"},
+	{record.ReasonSaturated, "Saturated processors", "Threads were ready to run and waited for a processor. Times measured meanwhile are upper bounds, and peak cores are a lower bound of the demand.", "share", "%s of the phase"},
+	{record.ReasonAtLimit, "Processor limit reached", "The control plane used all processors that its GOMAXPROCS allows. Times measured meanwhile are upper bounds, and peak cores are a lower bound of the demand.", "peakCores", "%s cores at the peak"},
+	{record.ReasonSidecarsWaited, "Sidecars waited for processors", "Latencies with sidecars, and what sidecars add, are upper bounds.", "share", "%s of the time"},
+	{record.ReasonLateInstrument, "scaler was scheduled late", "Latencies include the delay with which scaler itself observed.", "p99Seconds", "scheduling lag of %s at p99"},
+	{record.ReasonLateReceipt, "scaler received responses late", "Responses waited until scaler had room for them. Latencies include this wait.", "longestSeconds", "up to %s"},
+	{record.ReasonWaitedInstrument, "scaler waited for a processor", "Latencies include the time for which answers waited to be read.", "share", "%s of the time"},
+	{record.ReasonLateGenerator, "Requests sent late", "The load generator sent requests late. Latencies count from the time at which a request was due.", "", ""},
+	{record.ReasonLateBurst, "Pods created late", "Bursts of pods took longer than planned, so the arrival rate is lower than offered.", "lateSeconds", "%s late"},
+	{record.ReasonSlowChurn, "Pods replaced slowly", "Pods were replaced more slowly than offered.", "achievedPerSecond", "%s pods per second"},
+	{record.ReasonCrashed, "Control plane crashed", "The control plane ended and was started again. Figures of the phase include its start.", "", ""},
+	{record.ReasonRestarted, "Restarts", "A program was started again within a phase. Figures of the phase include its start.", "restarts", "%s restarts"},
+	{record.ReasonSidecarCrashed, "Real sidecars crashed", "A real sidecar ended and was started again.", "times", "%s times"},
+	{record.ReasonSidecarRefused, "Configuration refused by Envoy", "A real sidecar refused configuration that it was sent.", "", ""},
+	{record.ReasonCertificateExpired, "Certificates expired", "Envoys without an agent keep the certificate of their start, which expired during the run.", "", ""},
+	{record.ReasonRefused, "Connections refused", "The control plane refused connections, as its connection limiter does. Latencies include the wait for another attempt.", "refused", "%s attempts refused"},
+	{record.ReasonFailedAttempts, "Failed connection attempts", "Attempts to connect found no server or lost their stream. Latencies include the wait for another attempt.", "failed", "%s attempts failed"},
+	{record.ReasonRejected, "Rejected responses", "Sidecars rejected responses of the control plane (NACK).", "responses", "%s responses"},
+	{record.ReasonNotQuiet, "Not quiet before steady", "The control plane still worked on the rollout when the steady phase began, so steady figures may include a part of it.", "agoSeconds", "last response %s before steady"},
+	{record.ReasonNotQuietBetween, "Not quiet between probes", "The control plane still sent responses when the next change was made, so a push latency may include the change before.", "limitSeconds", "within %s"},
+	{record.ReasonUnexpectedResources, "More resources than expected", "Sidecars hold resources that the mesh and its knobs do not call for.", "resources", "%s resources"},
+	{record.ReasonMissingResources, "Fewer resources than expected", "Sidecars hold fewer resources than the control plane was expected to send.", "resources", "%s resources"},
+	{record.ReasonBytesDiffer, "Configuration size not as predicted", "The bytes that a sidecar holds differ from the prediction.", "", ""},
+	{record.ReasonCountsDiffer, "Counts differ", "The control plane's own count differs from scaler's.", "", ""},
+	{record.ReasonStrays, "Changes reached other sidecars", "Changes reached sidecars that they do not concern.", "times", "%s times"},
+	{record.ReasonUnconcerned, "Changes without effect", "Changes that concern no sidecar are not counted.", "changes", "%s changes"},
+	{record.ReasonNothingToProbe, "Nothing to probe", "No push latency was measured: no service has two pods.", "", ""},
+	{record.ReasonRoundsMissing, "Incomplete repeats", "Intervals and differences are of the complete repeats alone.", "repeats", "%s complete repeats"},
+	{record.ReasonNotSent, "Requests not sent", "Requests beyond the bound on concurrent requests were not sent.", "notSent", "%s requests"},
+	{record.ReasonRequestsFailed, "Failed requests", "Failed requests count as slower than all that were answered.", "failed", "%s requests"},
+	{record.ReasonRetried, "Requests retried by sidecars", "A sidecar retries requests that met no server, so some errors appear as late answers.", "", ""},
+	{record.ReasonWatchesMissing, "Clients of the API server missing", "Some clients of the API server did not watch again. Later figures are measured without them.", "kinds", "%s kinds of object"},
+	{record.ReasonWatchesUnknown, "Clients of the API server unknown", "It is not known whether all clients of the API server watch again.", "", ""},
+	{record.ReasonLimitNotEnforced, "Memory limit not enforced", "The memory limit is only a setting of the control plane.", "", ""},
+	{record.ReasonScrapeGap, "Missed scrapes", "Some scrapes of a program's metrics were missed, so figures made from them have gaps.", "missed", "%s scrapes"},
+	{record.ReasonSeriesEnd, "Time series end early", "The time series end before the last phase does.", "", ""},
+	{record.ReasonUsageUnknown, "Usage not measured", "The usage of a program is missing for a phase.", "", ""},
+	{record.ReasonNotMeasured, "Not measured", "A figure is missing.", "", ""},
+	{"", "Other", "", "", ""},
+}
+
+// rank is the place of a reason among the explanations.
+func rank(r record.Reason) int {
+	for i, e := range explanations {
+		if e.of == r {
+			return i
+		}
+	}
+	return len(explanations)
+}
+
+// explained is the explanation of a reason; of one that a newer scaler recorded,
+// only its name.
+func explained(r record.Reason) explanation {
+	if i := rank(r); i < len(explanations) {
+		return explanations[i]
+	}
+	return explanation{of: r, title: string(r)}
+}
+
+// valueText prints a value of a warning in the unit that its name states.
+func valueText(name string, v float64) string {
+	switch {
+	case name == "share":
+		return percent(&v)
+	case strings.HasSuffix(name, "Seconds"):
+		return seconds(&v)
+	default:
+		return tally(&v)
+	}
+}
