@@ -47,7 +47,7 @@ func TestCSV(t *testing.T) {
 			t.Errorf("%s is %q: want %q", path, got, want)
 		}
 	}
-	if got := rows[1]["warnings"]; !strings.HasPrefix(got, "controlPlane.rollout: saturated for 38% of the phase") || strings.Count(got, "; ") != 3 {
+	if got := rows[1]["warnings"]; !strings.HasPrefix(got, "controlPlane.rollout: saturated for up to 38% of the phase") || strings.Count(got, "; ") != 3 {
 		t.Errorf("warnings are %q", got)
 	}
 	if got, ok := rows[0]["controlPlane.rollout.cores.mean"]; !ok || got != "" {
