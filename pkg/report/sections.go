@@ -36,7 +36,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
 		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []output.Table{r.instrument(), r.floor()}},
 	}
-	s := section{ID: id, Title: r.title(), Facts: r.doubts.facts(r.facts())}
+	s := section{ID: id, Title: runTitle(r.run), Facts: r.doubts.facts(r.facts())}
 	for _, p := range parts {
 		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Charts: p.charts, Tables: r.doubts.grids(p.tables...)}
 		if len(made.Charts)+len(made.Tables) > 0 {
@@ -46,13 +46,13 @@ func (r *runReport) section(id string, draw *drawer) section {
 	return s
 }
 
-// title names a run and says what it measured.
-func (r *runReport) title() string {
-	parts := []string{orAbsent(r.run.Name) + ":"}
-	if pods := r.run.Spec.Pods; pods > 0 {
-		parts = append(parts, output.Many(pods, "pod")+",", shortKnobs(r.run)+",")
+// runTitle names a run and says what it measured.
+func runTitle(run *record.Run) string {
+	parts := []string{orAbsent(run.Name) + ":"}
+	if pods := run.Spec.Pods; pods > 0 {
+		parts = append(parts, output.Many(pods, "pod")+",", shortKnobs(run)+",")
 	}
-	return output.Plain(strings.Join(append(parts, orAbsent(string(r.run.Status))), " "))
+	return output.Plain(strings.Join(append(parts, orAbsent(string(run.Status))), " "))
 }
 
 // disturbed has churn and faults; what came of the faults and what they cost the
