@@ -1,6 +1,7 @@
 package component
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,17 +86,18 @@ func answer(ctx context.Context, path string, ask []string) (string, error) {
 	cmd := groupCommand(ctx, path, ask...)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %v", answerTimeout)
 		}
-		if text := lastLines(string(out), 3); text != "" {
+		if text := lastLines(out.String()+log.String(), 3); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
 		return "", fmt.Errorf("running %s %s: %w", path, strings.Join(ask, " "), err)
 	}
-	if m := versionText.FindSubmatch(out); m != nil {
+	if m := versionText.FindSubmatch(out.Bytes()); m != nil {
 		return string(m[1]), nil
 	}
 	return "unknown", nil

@@ -100,7 +100,7 @@ var pinned = []graph{
 		// matter here: vtprotobuf is the faster of two ways to marshal configuration.
 		tags: "vtprotobuf,disable_pgv",
 		programs: []program{
-			{Istiod, istioVersion, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version"}},
+			{Istiod, istioVersion, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}},
 			{Istioctl, istioVersion, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
 		},
 	},
@@ -110,7 +110,7 @@ var pinned = []graph{
 		// AGENT_TAGS of the same file.
 		tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
 		programs: []program{
-			{PilotAgent, istioVersion, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version"}},
+			{PilotAgent, istioVersion, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}},
 		},
 	},
 	{

@@ -110,13 +110,16 @@ type Issuer interface {
 
 // Description says which control plane was measured and how it was set.
 type Description struct {
-	Name     string            // as in --control-plane, and of its process
-	Version  string            // as the program says
-	Replicas int               // that serve the mesh
-	MaxProcs int               // GOMAXPROCS
-	Settings map[string]string // that differ from, or matter beside, its stock ones
-	Limits   *record.Limits    // that this version holds itself to, so set; nil = none is known
-	Retries  int               // how often a sidecar tries again to connect to its application before it answers for it
+	Name    string // as in --control-plane, and of its process
+	Version string // as the program reports
+	// Unchecked says what the adapter cannot check of this version, because its
+	// expectations are of others; "" = nothing.
+	Unchecked string
+	Replicas  int               // that serve the mesh
+	MaxProcs  int               // GOMAXPROCS
+	Settings  map[string]string // that differ from, or matter beside, its stock ones
+	Limits    *record.Limits    // that this version holds itself to, so set; nil = none is known
+	Retries   int               // how often a sidecar tries again to connect to its application before it answers for it
 }
 
 // Metrics are a control plane's own.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -67,14 +68,15 @@ func (d Driver) ModeNames() []string {
 
 // StartOptions say where a control plane runs and what it is given.
 type StartOptions struct {
-	Programs   map[string]string // paths of Driver.Programs, by component
-	Scaler     string            // scaler's own version, for control planes that are part of it
-	Kubeconfig string            // file that the control plane reads
-	REST       *rest.Config      // the same cluster, for scaler's own requests
-	Group      *process.Group    // the children that it joins
-	LogDir     string            // takes its logs
-	Progress   func(string)      // nil = silent
-	Placing    Placing           // what it is given of this machine; zero = all
+	Programs   map[string]string   // paths of Driver.Programs, by component
+	Versions   *component.Versions // knows what programs report; nil = they are asked
+	Scaler     string              // scaler's own version, for control planes that are part of it
+	Kubeconfig string              // file that the control plane reads
+	REST       *rest.Config        // the same cluster, for scaler's own requests
+	Group      *process.Group      // the children that it joins
+	LogDir     string              // takes its logs
+	Progress   func(string)        // nil = silent
+	Placing    Placing             // what it is given of this machine; zero = all
 
 	// RealSidecars says that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.

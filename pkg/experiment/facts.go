@@ -1,9 +1,7 @@
 package experiment
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -59,16 +58,11 @@ var Version = sync.OnceValue(func() string {
 // ProgramDigest tells builds of a program apart that say the same version: the first 12
 // digits of its SHA-256; "" of one that cannot be read.
 func ProgramDigest(path string) string {
-	program, err := os.Open(path)
+	digest, err := component.Digest(path)
 	if err != nil {
 		return ""
 	}
-	defer program.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, program); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
+	return digest
 }
 
 // MemoryBytes is the size of this machine's memory; 0 where the kernel does not say.

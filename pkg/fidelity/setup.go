@@ -71,10 +71,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if envoy.Problem != "" {
 		return fmt.Errorf("envoy %s %s: want %s, which simulated sidecars simulate", envoy.Path, envoy.Problem, envoyVersion)
 	}
-	if !strings.HasPrefix(envoy.Version, envoyVersion+".") {
-		return fmt.Errorf("envoy %s is of version %q: want %s, which simulated sidecars simulate", envoy.Path, envoy.Version, envoyVersion)
+	reported, err := new(component.Versions).Of(ctx, component.Envoy, r.programs[component.Envoy])
+	if err != nil {
+		return err
 	}
-	r.result.Envoy = envoy.Version
+	if !strings.HasPrefix(reported.Version, envoyVersion+".") {
+		return fmt.Errorf("envoy %s is of version %q: want %s, which simulated sidecars simulate", envoy.Path, reported.Version, envoyVersion)
+	}
+	r.result.Envoy = reported.Version
 	r.keys, err = experiment.NewKeyPool()
 	return err
 }

@@ -112,8 +112,9 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 }
 
 func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string) (*controlplane.ControlPlane, error) {
+	versions := new(component.Versions)
 	adapter, err := driver.Start(ctx, controlplane.StartOptions{
-		Programs: m.place.Programs, Scaler: experiment.Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
+		Programs: m.place.Programs, Versions: versions, Scaler: experiment.Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
 		Group: m.group, LogDir: logs, Progress: m.run.progress.Say, RealSidecars: true,
 	})
 	if err != nil {
@@ -122,7 +123,12 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	d := adapter.Server.Describe()
 	m.run.retries = d.Retries
 	env := &m.run.record.Environment
-	env.Kubernetes, env.Kwok = component.Version(component.KubeAPIServer), component.Version(component.Kwok)
+	if env.Kubernetes, env.Kwok, err = experiment.ClusterVersions(ctx, versions, m.place.Programs); err != nil {
+		return nil, err
+	}
+	if doubt := experiment.VersionDoubt(d); doubt != nil {
+		m.run.warn(*doubt)
+	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
 	return adapter, nil
 }

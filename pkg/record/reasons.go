@@ -43,6 +43,7 @@ const (
 	ReasonRejected            Reason = "rejected"            // responses that sidecars rejected, NACKs [responses]
 	ReasonNotQuiet            Reason = "notQuiet"            // it still sent responses before steady [agoSeconds]
 	ReasonNotQuietBetween     Reason = "notQuietBetween"     // it still sent responses between probes [limitSeconds]
+	ReasonVersionUnknown      Reason = "versionUnknown"      // there are no expectations of Component, a program with its version; Detail: what is not checked
 	ReasonCountsDiffer        Reason = "countsDiffer"        // its own count differs from scaler's [theirs, ours]; Detail: the query
 	ReasonUnexpectedResources Reason = "unexpectedResources" // sidecars hold more than expected [sidecars, resources]; Detail: an example
 	ReasonMissingResources    Reason = "missingResources"    // sidecars hold less than expected [sidecars, resources]; Detail: an example
@@ -100,6 +101,7 @@ var sentences = map[Reason]string{
 	ReasonRejected:            "sidecars rejected {responses} responses",
 	ReasonNotQuiet:            "the control plane still sent responses {agoSeconds:.1f} s before steady began",
 	ReasonNotQuietBetween:     "the control plane did not come to rest between changes within {limitSeconds:duration}",
+	ReasonVersionUnknown:      "{component} is a version without expectations: {detail}",
 	ReasonCountsDiffer:        "the control plane counts {theirs} ({detail}), scaler {ours}",
 	ReasonUnexpectedResources: "{sidecars} sidecars hold {resources} resources that the mesh and its knobs do not call for, as {detail}",
 	ReasonMissingResources:    "{sidecars} sidecars hold {resources} resources fewer than the control plane was expected to send, as {detail}",

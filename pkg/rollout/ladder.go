@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -133,6 +134,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := folder.Check(names...); err != nil {
 		return nil, err
 	}
+	versions := new(component.Versions)
 	outcome := outcome{of: len(specs)}
 	for i, spec := range specs {
 		if i > 0 {
@@ -141,7 +143,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 		if len(specs) > 1 {
 			progress.say(fmt.Sprintf("run %d of %d: %s", i+1, len(specs), spec.Name()))
 		}
-		run, err := rollOut(ctx, spec, folder, progress)
+		run, err := rollOut(ctx, spec, folder, versions, progress)
 		if run.Dir != "" {
 			runs = append(runs, run)
 		}

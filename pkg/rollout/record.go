@@ -42,8 +42,6 @@ func (r *rolloutRun) newRecord() record.Run {
 			CPUs:        runtime.NumCPU(),
 			MemoryBytes: experiment.MemoryBytes(),
 			Kernel:      experiment.Kernel(),
-			Kubernetes:  component.Version(component.KubeAPIServer),
-			Kwok:        component.Version(component.Kwok),
 			Scaler:      experiment.Version(),
 			Knobs:       record.Knobs(knobs),
 		},
@@ -51,11 +49,25 @@ func (r *rolloutRun) newRecord() record.Run {
 	}
 }
 
+// askVersions puts into the record which versions of its programs the run has.
+func askVersions(ctx context.Context, r *rolloutRun) (err error) {
+	env := &r.record.Environment
+	if env.Kubernetes, env.Kwok, err = experiment.ClusterVersions(ctx, r.versions, r.programs); err != nil || r.spec.RealSidecars == 0 {
+		return err
+	}
+	envoy, err := r.versions.Of(ctx, component.Envoy, r.programs[component.Envoy])
+	r.envoy.Version = envoy.Version
+	return err
+}
+
 // describeControlPlane puts into the record which one runs and how.
 func (r *rolloutRun) describeControlPlane() {
+	d := r.adapter.Server.Describe()
+	if doubt := experiment.VersionDoubt(d); doubt != nil {
+		r.warn(*doubt)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := r.adapter.Server.Describe()
 	r.record.Environment.ControlPlane = record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,

@@ -29,6 +29,7 @@ type rolloutRun struct {
 	// fixed at the start
 	spec     RolloutSpec
 	driver   controlplane.Driver
+	versions *component.Versions
 	progress Progress
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason
@@ -81,7 +82,7 @@ type rolloutRun struct {
 //
 // The error is ErrUnconverged when a time limit passed first, and wraps
 // context.Canceled when ctx ended the run.
-func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progress Progress) (record.Run, error) {
+func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, versions *component.Versions, progress Progress) (record.Run, error) {
 	driver, err := spec.Driver()
 	if err != nil {
 		return record.Run{}, err
@@ -91,6 +92,7 @@ func rollOut(ctx context.Context, spec RolloutSpec, folder *record.Folder, progr
 	r := &rolloutRun{
 		spec:      spec,
 		driver:    driver,
+		versions:  versions,
 		progress:  progress,
 		mesh:      topology.Build(spec.Topology),
 		fail:      fail,
@@ -145,6 +147,9 @@ func (r *rolloutRun) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := askVersions(ctx, r); err != nil {
+		return err
+	}
 	if r.keys, err = experiment.NewKeyPool(); err != nil {
 		return err
 	}
@@ -189,6 +194,7 @@ func (r *rolloutRun) startControlPlane(ctx context.Context) (func(context.Contex
 	r.placing = r.place()
 	adapter, err := r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs,
+		Versions:     r.versions,
 		Scaler:       experiment.Version(),
 		Kubeconfig:   r.cluster.Kubeconfig(),
 		REST:         r.Config,

@@ -16,6 +16,9 @@ import (
 // sends to every proxy, and, unless the scope is declared, those of the services
 // that are not part of the mesh.
 func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	if !expected(c.report.Version) {
+		return nil
+	}
 	h := holds{routes: map[int]bool{}}
 	for _, name := range []string{"BlackHoleCluster", "InboundPassthroughCluster", "PassthroughCluster"} {
 		h.add(convergence.CDS, name)

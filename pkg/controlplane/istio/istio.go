@@ -27,14 +27,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 const (
-	// Version is what the binaries of istiod and of the proxies' agent report,
-	// and so the proxies' version in this adapter's node metadata.
-	Version = "1.31-eed52ebb66ad"
-
 	namespace   = "istio-system"
 	clusterID   = "Kubernetes"
 	trustDomain = "cluster.local"
@@ -55,7 +53,10 @@ type Options struct {
 	REST       *rest.Config   // the same cluster, for scaler's own requests
 	Group      *process.Group // the children that istiod joins
 	LogDir     string         // istiod.log is written there
-	Progress   func(string)   // nil = silent
+
+	// Versions knows what programs report; nil = istiod is asked.
+	Versions *component.Versions
+	Progress func(string) // nil = silent
 
 	// Placing is what istiod is given of this machine; the chart sets GOMAXPROCS
 	// from the processor limit, too.
@@ -74,6 +75,7 @@ type Options struct {
 type ControlPlane struct {
 	// fixed after Start
 	opts    Options
+	report  component.Report // of istiod; a proxy's agent of its mesh is of the same version
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	ports   ports
@@ -98,13 +100,16 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("finding ports for istiod: %w", err)
 	}
 	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2], free[3], free[4]}}
+	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {
+		return nil, err
+	}
 	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
 		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
 	}
 	if c.dynamic, err = dynamic.NewForConfig(opts.REST); err != nil {
 		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
 	}
-	opts.Progress("installing Istio " + Version)
+	opts.Progress("installing Istio " + c.report.Version)
 	if err := c.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Istio: %w", err)
 	}
@@ -148,9 +153,13 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["meshConfig.enablePrometheusMerge"] = "false"
 	}
 	placing := c.opts.Placing
+	var limits *record.Limits
+	if expected(c.report.Version) {
+		limits = Limits(placing.Env)
+	}
 	return controlplane.Description{
-		Name: Name, Version: Version, Replicas: 1, MaxProcs: placing.Processors(),
-		Settings: placing.Settings(settings), Limits: Limits(placing.Env),
+		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), Replicas: 1, MaxProcs: placing.Processors(),
+		Settings: placing.Settings(settings), Limits: limits,
 		Retries: inboundRetries,
 	}
 }

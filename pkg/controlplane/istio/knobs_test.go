@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
@@ -73,7 +74,7 @@ func TestObjects(t *testing.T) {
 
 // What is wanted and held is counted from the call graph alone.
 func TestShapes(t *testing.T) {
-	c := &ControlPlane{beside: []beside{
+	c := &ControlPlane{report: component.Report{Version: line + ".0"}, beside: []beside{
 		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []besidePort{{443, opaque}}},
 		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []besidePort{{80, routed}, {15021, sniffed}}},
 	}}

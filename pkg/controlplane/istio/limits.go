@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Limits are the bounds that istiod of this Version holds itself to, given what
+// Limits are the bounds that istiod of this line holds itself to, given what
 // is set in its environment (NAME=VALUE; of a name that comes several times the
 // last counts):
 //

@@ -44,7 +44,7 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 		return controlplane.Sidecar{}, err
 	}
 	env := environmentOf(pod, proxy)
-	metadata, err := nodeMetadata(pod, proxy, env)
+	metadata, err := nodeMetadata(c.report.Text, pod, proxy, env)
 	if err != nil {
 		return controlplane.Sidecar{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
 	}
@@ -70,7 +70,7 @@ func (c *ControlPlane) secureAddress() string {
 }
 
 // nodeMetadata is node.metadata of the first request.
-func nodeMetadata(pod *corev1.Pod, proxy *corev1.Container, env map[string]string) (map[string]any, error) {
+func nodeMetadata(version string, pod *corev1.Pod, proxy *corev1.Container, env map[string]string) (map[string]any, error) {
 	metadata := map[string]any{}
 	for _, name := range sortedKeys(env) {
 		value := env[name]
@@ -107,7 +107,7 @@ func nodeMetadata(pod *corev1.Pod, proxy *corev1.Container, env map[string]strin
 		"NAMESPACE":             pod.Namespace,
 		"SERVICE_ACCOUNT":       pod.Spec.ServiceAccountName,
 		"INSTANCE_IPS":          pod.Status.PodIP,
-		"ISTIO_VERSION":         Version,
+		"ISTIO_VERSION":         version,
 		"LABELS":                labels,
 		"ANNOTATIONS":           annotations,
 		"PROXY_CONFIG":          proxyConfig,

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/pkg/component"
 )
 
 func injectedPod() *corev1.Pod {
@@ -35,7 +37,7 @@ func injectedPod() *corev1.Pod {
 }
 
 func TestSidecar(t *testing.T) {
-	c := &ControlPlane{ports: ports{secure: 15012}, root: []byte("root")}
+	c := &ControlPlane{report: component.Report{Version: "1.31.0", Text: "1.31-abc"}, ports: ports{secure: 15012}, root: []byte("root")}
 	got, err := c.Sidecar(injectedPod())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +56,7 @@ func TestSidecar(t *testing.T) {
 	}
 	want := map[string]any{
 		"NAME": "svc-0-7c9-abcde", "NAMESPACE": "mesh-0", "SERVICE_ACCOUNT": "svc-0",
-		"INSTANCE_IPS": "10.1.0.7", "ISTIO_VERSION": Version, "NODE_NAME": "node-0",
+		"INSTANCE_IPS": "10.1.0.7", "ISTIO_VERSION": "1.31-abc", "NODE_NAME": "node-0",
 		"CLUSTER_ID": "Kubernetes", "POD_PORTS": `[{"containerPort":8080}]`, "EXTRA": true,
 		"LABELS":      map[string]any{"app": "svc-0"},
 		"ANNOTATIONS": map[string]any{"sidecar.istio.io/status": "injected"},

@@ -1,0 +1,115 @@
+package component
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Report is what a program reports of itself.
+type Report struct {
+	// Version is its release: what it reports or, where that is not the number of a
+	// release and its build information names a module version whose release is
+	// known here, that release. "unknown" when it reports none.
+	Version string
+	// Text is the version as it reports it.
+	Text string
+	// Digest is the first 12 digits of the SHA-256 of its file: it distinguishes
+	// builds that report the same version.
+	Digest string
+}
+
+// Versions asks programs for their versions, each file once. The zero value is
+// ready. It is safe for concurrent use; a nil one asks every time.
+type Versions struct {
+	mu    sync.Mutex
+	known map[string]Report // by name and digest
+}
+
+// Of asks the program of this name (as in Names) at path. Its error names the
+// program and the end of its output.
+func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
+	_, p := find(pinned, name)
+	if p == nil {
+		return Report{}, fmt.Errorf("asking for the version of an unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
+	}
+	digest, err := Digest(path)
+	if err != nil {
+		return Report{}, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if v != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if b, ok := v.known[name+digest]; ok {
+			return b, nil
+		}
+	}
+	reported, err := answer(ctx, path, p.ask)
+	if err != nil {
+		return Report{}, fmt.Errorf("asking %s for its version: %w", name, err)
+	}
+	b := Report{Version: reported, Text: reported, Digest: digest}
+	if strings.HasPrefix(p.version, "v") && release.MatchString("v"+reported) {
+		b.Version = "v" + reported // etcd answers without
+	}
+	if !release.MatchString(strings.TrimPrefix(reported, "v")) {
+		b.Version = releaseOf(moduleOf(path), reported)
+	}
+	if v != nil {
+		if v.known == nil {
+			v.known = map[string]Report{}
+		}
+		v.known[name+digest] = b
+	}
+	return b, nil
+}
+
+// release is the number of a release, or of one before it: 1.31.0, 1.32.0-rc.1.
+// What Go calls a pseudo-version is none.
+var release = regexp.MustCompile(`^v?\d+\.\d+\.\d+([-+][A-Za-z0-9.]+)?$`)
+
+// istioModule is the pinned version of Istio's module, and istioRelease the release
+// that it is: Istio's tags are not Go's, so Go knows it by a pseudo-version alone.
+const (
+	istioModule  = "istio.io/istio@v0.0.0-20260827124520-eed52ebb66ad"
+	istioRelease = "1.31.0"
+)
+
+// releaseOf is the release that a module version is; otherwise, if none is known.
+func releaseOf(module, otherwise string) string {
+	if module == istioModule {
+		return istioRelease
+	}
+	return otherwise
+}
+
+// moduleOf is the main module that a program was built from, as PATH@VERSION; ""
+// when its file does not say so.
+func moduleOf(path string) string {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "" // not written in Go, or stripped of it
+	}
+	return info.Main.Path + "@" + info.Main.Version
+}
+
+// Digest is Report.Digest of a program's file.
+func Digest(path string) (string, error) {
+	program, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer program.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, program); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:6]), nil
+}

@@ -1,0 +1,41 @@
+package rollout
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// The versions in the record are those of the programs that run, from a folder
+// that the user named, too.
+func TestVersionsOfProgramsInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		component.KubeAPIServer: "echo Kubernetes v1.35.2",
+		component.Kwok:          "echo kwok version v0.7.1 go1.26.8",
+		component.Envoy:         "echo 'envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.39.1/Clean/RELEASE/BoringSSL'",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := component.Paths(t.Context(), component.Options{BinDir: dir, CacheDir: t.TempDir()}, component.KubeAPIServer, component.Kwok, component.Envoy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rolloutRun{programs: programs, versions: new(component.Versions)}
+	r.spec.RealSidecars = 1
+	if err := askVersions(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.record.Environment; got.Kubernetes != "v1.35.2" || got.Kwok != "v0.7.1" || r.envoy.Version != "1.39.1" {
+		t.Errorf("kubernetes %s, kwok %s, envoy %s", got.Kubernetes, got.Kwok, r.envoy.Version)
+	}
+	r.programs[component.Kwok] = filepath.Join(dir, "gone")
+	if err := askVersions(t.Context(), r); err == nil || !strings.Contains(err.Error(), component.Kwok) {
+		t.Errorf("error %v: want one that names the program", err)
+	}
+}
