@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 )
@@ -42,23 +41,8 @@ func newHTTPClient(files pki) (*http.Client, error) {
 // answers is a probe that succeeds when url answers 200.
 func answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
-		if err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
-		}
-		return nil
+		_, err := httpget.Get(ctx, client, url)
+		return err
 	}
 }
 

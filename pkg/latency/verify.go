@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
@@ -28,16 +29,6 @@ const (
 
 // errPlaintext says that a strict variant would measure something else.
 var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
-
-// statusError is an answer that is not a good one.
-type statusError struct {
-	code int
-	text string // the answer's beginning
-}
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("%d %s: %.200s", e.code, http.StatusText(e.code), e.text)
-}
 
 // verify returns when requests get through a variant and its last tier sees who
 // calls: what is measured then is mutual TLS. Of a chain that is its last hop; of
@@ -100,16 +91,7 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 		return nil, err
 	}
 	request.Host = to.Host
-	answer, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = &statusError{answer.StatusCode, strings.TrimSpace(string(text))}
-	}
-	return text, err
+	return httpget.Do(client, request)
 }
 
 // verifyPlaintext sends a request to each workload past the client's sidecar.
@@ -146,8 +128,8 @@ func (r *run) plaintext(ctx context.Context, to dataplane.Target) (refused bool,
 	})
 	defer client.CloseIdleConnections()
 	_, err = get(ctx, client, to, "/")
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.code == http.StatusForbidden, err
+	if status, ok := errors.AsType[*httpget.StatusError](err); ok {
+		return status.Code == http.StatusForbidden, err
 	}
 	return err != nil && ended.Load(), err
 }

@@ -88,7 +88,7 @@ var _ = Describe("the check for plaintext", func() {
 			Entry("ended at once", func() string { return tcp(func(c *net.TCPConn) { c.Close() }) }, "", "past the client's sidecar"),
 			Entry("ended when the request came", func() string { return tcp(func(c *net.TCPConn) { read(c); c.Close() }) }, "", "past the client's sidecar"),
 			Entry("reset", func() string { return tcp(func(c *net.TCPConn) { read(c); _ = c.SetLinger(0); c.Close() }) }, "", "past the client's sidecar"),
-			Entry("not found", func() string { return at(status(404)) }, "was not refused but failed: 404", "404 Not Found"),
+			Entry("not found", func() string { return at(status(404)) }, "was not refused but failed: GET", "404 Not Found"),
 			Entry("nobody listens", func() string { return "127.0.0.1:1" }, "was not refused but failed", "connection refused"),
 			Entry(silent, func() string {
 				return tcp(func(c *net.TCPConn) {

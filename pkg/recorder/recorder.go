@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -173,21 +174,8 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 func (r *Recorder) ready(ctx context.Context) error { return ready(ctx, r.transport, r.url) }
 
 func ready(ctx context.Context, transport *http.Transport, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/ready", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	if err := resp.Body.Close(); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("prometheus answers %s", resp.Status)
-	}
-	return nil
+	_, err := httpget.Get(ctx, &http.Client{Transport: transport}, url+"/-/ready")
+	return err
 }
 
 // Done is closed when Prometheus has ended. Err then says why, and is nil when

@@ -3,10 +3,10 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -58,21 +58,8 @@ func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
 // collect asks for collections, one after another, and waits for the end of each.
 func collect(ctx context.Context, client *http.Client, url string) error {
 	for range collections {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
+		if _, err := httpget.Get(ctx, client, url); err != nil {
 			return err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, response.Body)
-		response.Body.Close()
-		if err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("GET %s: %s", url, response.Status)
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
@@ -92,20 +92,7 @@ func newAdmin(port int) *admin {
 }
 
 func (a *admin) get(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := a.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s%s: %s: %.200s", a.url, path, answer.Status, text)
-	}
-	return text, err
+	return httpget.Get(ctx, a.client, a.url+path)
 }
 
 // ready is nil when Envoy says that it is live.

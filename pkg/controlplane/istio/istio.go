@@ -10,7 +10,6 @@ package istio
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -218,29 +218,13 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	c.mu.Unlock()
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	err = process.WaitReady(ready, p, func(ctx context.Context) error {
-		return get(ctx, "http://"+address(c.ports.http)+"/ready", nil)
+		_, err := httpget.Get(ctx, client, "http://"+address(c.ports.http)+"/ready")
+		return err
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for istiod: %w", err), p.Stop(context.WithoutCancel(ctx)))
-	}
-	return nil
-}
-
-// get fails unless url answers 200.
-func get(ctx context.Context, url string, config *tls.Config) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, resp.Status)
 	}
 	return nil
 }

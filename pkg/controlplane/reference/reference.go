@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -226,15 +226,6 @@ func call(ctx context.Context, method, url string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(text))
-	}
-	return nil
+	_, err = httpget.Do(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, request)
+	return err
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
@@ -190,14 +190,5 @@ func (s *StaticMesh) call(ctx context.Context, method, path string, body []byte)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", url, answer.Status, bytes.TrimSpace(text))
-	}
-	return text, err
+	return httpget.Do(s.client, request)
 }

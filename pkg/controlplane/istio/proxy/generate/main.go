@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,6 +21,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"scaler.mesh/scaler/internal/httpget"
 )
 
 // patience is how long Envoy may take until it answers.
@@ -107,16 +108,11 @@ func get(ctx context.Context, addressFile string, into any) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+string(bytes.TrimSpace(address))+"/server_info", nil)
+	answer, err := httpget.Get(ctx, nil, "http://"+string(bytes.TrimSpace(address))+"/server_info")
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	return json.NewDecoder(answer.Body).Decode(into)
+	return json.Unmarshal(answer, into)
 }
 
 // format writes a node as JSON with a line for each extension.
