@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
@@ -162,14 +164,13 @@ func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the reference control plane's metrics: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "reference_xds_dropped_pushes_total{") {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the reference control plane's metrics: %q: %w", line, err)
-			}
-			pushes += int64(n)
-		}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return 0, fmt.Errorf("reading the reference control plane's metrics: %w", err)
+	}
+	for _, m := range families["reference_xds_dropped_pushes_total"].GetMetric() {
+		pushes += int64(m.GetCounter().GetValue())
 	}
 	return pushes, nil
 }
