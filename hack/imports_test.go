@@ -24,7 +24,8 @@ var floors = [][]string{
 	{"pkg/controlplane"},                  // one package for each control plane, and their list
 	{"pkg/experiment"},                    // what experiments share: steps, progress, facts about the machine
 	{"pkg/fleet"},                         // pods and their sidecars
-	{"pkg/phases", "pkg/faults", "pkg/probes"},
+	{"pkg/phases"},                        // the measured windows of a run
+	{"pkg/faults", "pkg/probes"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"cmd", "test", "hack"},
 }

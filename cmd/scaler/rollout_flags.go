@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -105,7 +106,7 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		}
 	}
 	for _, text := range o.texts.faults {
-		fault, err := rollout.ParseFault(text)
+		fault, err := faults.Parse(text)
 		if err != nil {
 			return usagef("%w", err)
 		}

@@ -13,9 +13,9 @@ import (
 // that came late makes the arrival doubtful.
 const lateSteps = 0.1
 
-// steps follows a plan: each step when it is due, or as soon after as the one
+// follow follows a plan: each step when it is due, or as soon after as the one
 // before is done.
-func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan []workload.Step) error {
+func (r *run) follow(ctx context.Context, plan []workload.Step) error {
 	begin := time.Now()
 	for i, step := range plan {
 		due := begin.Add(step.At)
@@ -23,12 +23,12 @@ func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan 
 			return err
 		}
 		began := time.Now()
-		if err := applier.Step(ctx, step); err != nil {
+		if err := r.applier.Step(ctx, step); err != nil {
 			return err
 		}
-		r.stepLate = max(r.stepLate, time.Since(due))
+		r.observed.stepLate = max(r.observed.stepLate, time.Since(due))
 		if len(plan) > 1 {
-			r.event(record.Step{
+			r.journal.Event(record.Step{
 				Step: i + 1, Of: len(plan), Services: len(step.Replicas),
 				LateSeconds: began.Sub(due).Seconds(), Seconds: time.Since(began).Seconds(),
 			})
@@ -37,18 +37,15 @@ func (r *rolloutRun) steps(ctx context.Context, applier *workload.Applier, plan 
 	return nil
 }
 
-// arrival says how the rollout's pods came.
-func (r *rolloutRun) arrival(plan []workload.Step) *record.Arrival {
-	r.fleet.mu.Lock()
-	seen := r.fleet.arrivals
-	r.fleet.mu.Unlock()
+// arrival is how the rollout's pods came.
+func (r *run) arrival(plan []workload.Step) *record.Arrival {
 	a := &record.Arrival{}
-	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, seen)
+	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, r.fleet.Pods.Arrivals())
 	if len(plan) > 1 {
-		a.Steps, a.StepsLateSeconds = new(len(plan)), new(r.stepLate.Seconds())
-		if interval := plan[1].At; r.stepLate.Seconds() > lateSteps*interval.Seconds() {
-			r.warn(record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
-				"lateSeconds": r.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
+		a.Steps, a.StepsLateSeconds = new(len(plan)), new(r.observed.stepLate.Seconds())
+		if interval := plan[1].At; r.observed.stepLate.Seconds() > lateSteps*interval.Seconds() {
+			r.journal.Warn(record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
+				"lateSeconds": r.observed.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
 			}})
 		}
 	}
@@ -62,7 +59,7 @@ func (r *rolloutRun) arrival(plan []workload.Step) *record.Arrival {
 // seen at these times, in order. Both leave the first burst out of the count and
 // begin with it, so that bursts of 100 every 10 s are 10 a second however many
 // there are. For a plan of one step there is no offered rate, and the achieved
-// one is of all pods. What cannot be told is nil.
+// one is of all pods. What is not known is nil.
 func arrivalRates(plan []workload.Step, seen []time.Time) (offered, achieved *float64) {
 	rate := func(pods int, over time.Duration) *float64 {
 		if pods <= 0 || over <= 0 {

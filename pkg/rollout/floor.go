@@ -11,9 +11,9 @@ import (
 )
 
 // calibrate measures the instrument's floor as far as it is not known for a run
-// of this size, unless that was declined. It belongs to no run: what it finds is
-// kept for all. That it fails is no reason not to run, and is said.
-func (r *rolloutRun) calibrate(ctx context.Context) error {
+// of this size, unless that was disabled. It belongs to no run: what it finds is
+// kept for all. A failure does not end the run; it is a warning.
+func (r *run) calibrate(ctx context.Context) error {
 	if r.spec.NoCalibrate {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *rolloutRun) calibrate(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
+		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
 		r.progress.say("scaler's own floor could not be measured: " + experiment.FirstLine(err))
 	}
 	return nil
@@ -37,7 +37,7 @@ func (r *rolloutRun) calibrate(ctx context.Context) error {
 
 // floor is the instrument's floor for a run of this size; nil where it is not
 // known.
-func (r *rolloutRun) floor() map[string]float64 {
+func (r *run) floor() map[string]float64 {
 	known, err := calibrate.Cached(r.spec.Programs)
 	if err != nil {
 		return nil

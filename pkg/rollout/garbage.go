@@ -14,9 +14,9 @@ import (
 // collectTimeout is how long a control plane may take to collect its garbage.
 const collectTimeout = 30 * time.Second
 
-// collections are asked for one after another: what lies unused in pools outlives
-// one (the victims of Go's sync.Pool), and after a rollout buffers of messages lie
-// there that hold a third of what else is live.
+// collections are requested one after another: what is unused in pools survives
+// one (the victims of Go's sync.Pool), and after a rollout the pools contain buffers
+// of messages that hold a third of what else is live.
 const collections = 2
 
 // collectGarbage has the control plane collect its garbage and reads how much of
@@ -24,7 +24,7 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r *rolloutRun) collectGarbage(ctx context.Context) (experiment.Undo, error) {
+func (r *run) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	url := r.adapter.Server.Metrics().CollectURL
 	if url == "" {
 		return nil, nil
@@ -33,12 +33,12 @@ func (r *rolloutRun) collectGarbage(ctx context.Context) (experiment.Undo, error
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		r.warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
+		r.journal.Warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
 	}
 	return nil, nil
 }
 
-func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
+func (r *run) liveHeap(ctx context.Context, url string) error {
 	limited, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	if err := collect(limited, http.DefaultClient, url); err != nil {
@@ -50,12 +50,12 @@ func (r *rolloutRun) liveHeap(ctx context.Context, url string) error {
 	}
 	heap, ok, err := r.recorder.HeapAt(limited, r.controlPlaneName(), time.Now())
 	if ok {
-		r.live = &heap
+		r.observed.live = &heap
 	}
 	return err
 }
 
-// collect asks for collections, one after another, and waits for the end of each.
+// collect requests collections, one after another, and waits for the end of each.
 func collect(ctx context.Context, client *http.Client, url string) error {
 	for range collections {
 		if _, err := httpget.Get(ctx, client, url); err != nil {

@@ -143,7 +143,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 		if len(specs) > 1 {
 			progress.say(fmt.Sprintf("run %d of %d: %s", i+1, len(specs), spec.Name()))
 		}
-		run, err := rollOut(ctx, spec, folder, versions, progress)
+		run, err := execute(ctx, spec, folder, versions, progress)
 		if run.Dir != "" {
 			runs = append(runs, run)
 		}

@@ -2,123 +2,158 @@ package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
-	"scaler.mesh/scaler/pkg/stats"
 )
 
-// measure computes what the phases cost and what came of the sidecars, and puts
-// it into the record. It is called when the sidecars have been stopped and the
-// recorder still runs.
-func (r *rolloutRun) measure(ctx context.Context) error {
-	if len(r.windows) == 0 {
+// measurement computes the figures of a run that has ended: what the phases cost and
+// what came of the sidecars.
+type measurement struct {
+	*run
+	document *record.Run // that the figures are put into
+}
+
+// measure computes the figures of a run and puts them into its record. It is called
+// when the sidecars have been stopped and the recorder still runs.
+func (r *run) measure(ctx context.Context) error {
+	if len(r.timeline.Windows()) == 0 {
 		return nil
 	}
-	r.countXDS()
-	if err := r.countCertificates(); err != nil {
+	document := r.journal.Run()
+	m := measurement{r, &document}
+	err := m.measure(ctx)
+	r.journal.Update(func(run *record.Run) {
+		document.Warnings = run.Warnings // which grew meanwhile
+		*run = document
+	})
+	if err != nil {
 		return err
 	}
-	if r.record.Phase(record.PhaseRollout) != nil {
-		r.latencies.lose(r.spec.Topology.Pods, r.spec.RealSidecars)
-	}
-	if err := r.latencies.save(r.writer, "", &r.record.Latencies); err != nil {
+	return r.journal.Save()
+}
+
+func (m measurement) measure(ctx context.Context) error {
+	if err := m.measureSidecars(); err != nil {
 		return err
 	}
-	if err := r.recorder.Scraped(ctx, r.windows[len(r.windows)-1].end); err != nil {
-		r.warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
+	windows := m.timeline.Windows()
+	if err := m.recorder.Scraped(ctx, windows[len(windows)-1].End); err != nil {
+		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 	}
-	r.record.ControlPlane = &record.ByPhase[*record.Usage]{}
-	r.record.Cluster = map[string]record.ByPhase[*record.Usage]{}
-	r.record.Own = &record.Own{Note: r.controlPlaneName() + "'s own metrics over the same windows"}
-	for _, w := range r.windows {
-		if err := r.measurePhase(ctx, w); err != nil {
-			return fmt.Errorf("reading the figures of %s: %w", w.name, err)
+	m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
+	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
+	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
+	for _, w := range windows {
+		if err := m.measurePhase(ctx, w); err != nil {
+			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
 		}
 	}
-	if err := r.measureFaults(ctx); err != nil {
-		return err
+	for _, do := range []func(context.Context) error{m.measureFaults, m.measureReal, m.crossCheck, m.measureInstrument} {
+		if err := do(ctx); err != nil {
+			return err
+		}
 	}
-	if err := r.measureReal(); err != nil {
-		return err
+	incomplete, quiet := m.fleet.Readiness.Incomplete()
+	for _, w := range (symptoms{
+		lag: m.observed.lag, probeLag: m.observed.probeLag, counters: m.fleet.Store.Counters(), xds: m.document.XDS,
+		incomplete: incomplete, quiet: quiet, starts: m.observed.latencies, latencies: &m.document.Latencies,
+	}).doubts() {
+		m.journal.Warn(w)
 	}
-	if err := r.crossCheck(ctx); err != nil {
-		return err
-	}
-	if err := r.measureInstrument(ctx); err != nil {
-		return err
-	}
-	r.doubt()
-	return r.save()
+	return nil
 }
 
 // measurePhase computes the usage of every component over one phase.
-func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
-	slot := r.record.ControlPlane.At(w.name)
+func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
+	slot := m.document.ControlPlane.At(w.Name)
 	if slot == nil {
 		return nil // settle belongs to no figure
 	}
-	usage, err := r.recorder.Figures(ctx, r.sampler, r.controlPlaneName(), w.begin, w.end)
+	usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), w.Begin, w.End)
 	if err != nil {
 		return err
 	}
 	*slot = experiment.UsageOf(usage)
-	if heap := (*slot).HeapBytes; heap != nil && w.name == record.PhaseSteady {
-		heap.Collected = r.live
+	if heap := (*slot).HeapBytes; heap != nil && w.Name == record.PhaseSteady {
+		heap.Collected = m.observed.live
 	}
-	r.doubtUsage("controlPlane."+string(w.name), w.name, usage)
-	if s := usage.Saturation; r.record.AtLimit(w.name) && (s == nil || *s <= record.Saturated) {
-		r.warn(record.Warning{
-			About: "controlPlane." + string(w.name), Reason: record.ReasonAtLimit, Component: r.controlPlaneName(), Phase: w.name,
-			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(r.record.Environment.ControlPlane.GOMAXPROCS)},
+	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
+	if s := usage.Saturation; m.document.AtLimit(w.Name) && (s == nil || *s <= record.Saturated) {
+		m.journal.Warn(record.Warning{
+			About: "controlPlane." + string(w.Name), Reason: record.ReasonAtLimit, Component: m.controlPlaneName(), Phase: w.Name,
+			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(m.document.Environment.ControlPlane.GOMAXPROCS)},
 		})
 	}
-	for _, c := range r.cluster.Components() {
-		usage, err := r.recorder.Figures(ctx, r.sampler, c.Name, w.begin, w.end)
+	if err := m.measureCluster(ctx, w); err != nil {
+		return err
+	}
+	if err := m.measureOwn(ctx, w); err != nil {
+		return err
+	}
+	return m.checkScrapes(ctx, w)
+}
+
+// measureCluster computes the usage of the cluster's programs over one phase.
+func (m measurement) measureCluster(ctx context.Context, w phases.Window) error {
+	for _, c := range m.cluster.Components() {
+		usage, err := m.recorder.Figures(ctx, m.sampler, c.Name, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
-		phases := r.record.Cluster[c.Name]
-		*phases.At(w.name) = experiment.UsageOf(usage)
-		r.record.Cluster[c.Name] = phases
+		byPhase := m.document.Cluster[c.Name]
+		*byPhase.At(w.Name) = experiment.UsageOf(usage)
+		m.document.Cluster[c.Name] = byPhase
 	}
-	if c, share := waitingCluster(&r.record, w.name); c != "" {
-		r.warn(record.Warning{
-			About: "cluster." + c + "." + string(w.name), Reason: record.ReasonSaturated, Component: c, Phase: w.name,
+	if c, share := waitingCluster(m.document, w.Name); c != "" {
+		m.journal.Warn(record.Warning{
+			About: "cluster." + c + "." + string(w.Name), Reason: record.ReasonSaturated, Component: c, Phase: w.Name,
 			Values: map[string]float64{"share": share},
 		})
 	}
+	return nil
+}
+
+// measureOwn evaluates the control plane's own metrics over one phase.
+func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
 	own := map[string]float64{}
-	seconds := fmt.Sprintf("%dms", w.end.Sub(w.begin).Milliseconds())
-	for _, m := range r.adapter.Server.Metrics().Phase {
-		value, ok, err := r.recorder.Value(ctx, strings.ReplaceAll(m.Expr, "$window", seconds), w.end)
+	seconds := fmt.Sprintf("%dms", w.End.Sub(w.Begin).Milliseconds())
+	metrics := m.adapter.Server.Metrics()
+	for _, metric := range metrics.Phase {
+		value, ok, err := m.recorder.Value(ctx, strings.ReplaceAll(metric.Expr, "$window", seconds), w.End)
 		if err != nil {
 			return err
 		}
 		if ok {
-			own[m.Name] = value
+			own[metric.Name] = value
 		}
 	}
-	*r.record.Own.At(w.name) = own
-	if w.name == record.PhaseProbe {
-		r.record.Latencies.Explained = explainedPush(r.record.Latencies.Push, r.adapter.Server.Metrics().Push, own)
+	*m.document.Own.At(w.Name) = own
+	if w.Name == record.PhaseProbe {
+		m.document.Latencies.Explained = explainedPush(m.document.Latencies.Push, metrics.Push, own)
 	}
-	for _, job := range r.jobs {
-		missed, total, err := r.recorder.Gaps(ctx, job, w.begin, w.end)
+	return nil
+}
+
+// checkScrapes warns of scrapes that were missed in a phase.
+func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
+	for _, job := range m.jobs {
+		missed, total, err := m.recorder.Gaps(ctx, job, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
 		if missed > 0 {
-			r.warn(record.Warning{
-				About: "own." + string(w.name), Reason: record.ReasonScrapeGap, Component: job, Phase: w.name,
+			m.journal.Warn(record.Warning{
+				About: "own." + string(w.Name), Reason: record.ReasonScrapeGap, Component: job, Phase: w.Name,
 				Values: map[string]float64{"missed": float64(missed), "scrapes": float64(total)},
 			})
 		}
@@ -126,8 +161,9 @@ func (r *rolloutRun) measurePhase(ctx context.Context, w window) error {
 	return nil
 }
 
-// explainedPush is how much of the pushes the stages say that the control plane
-// counts itself; nil when it does not count one of them, or nothing was followed.
+// explainedPush is how much of the pushes the stages account for that the control
+// plane counts itself; nil when it does not count one of them, or nothing was
+// followed.
 func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string, own map[string]float64) *record.Explained {
 	var e record.Explained
 	var count int64
@@ -169,181 +205,62 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 	return name, share
 }
 
-// doubtUsage warns of what makes a phase's usage doubtful.
-func (r *rolloutRun) doubtUsage(about string, phase record.PhaseName, u recorder.Usage) {
-	w := record.Warning{About: about, Component: r.controlPlaneName(), Phase: phase}
-	if u.Saturation != nil && *u.Saturation > record.Saturated {
-		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}
-		r.warn(w)
-	}
-	if u.Restarts > 0 {
-		w.Reason, w.Values = record.ReasonRestarted, map[string]float64{"restarts": float64(u.Restarts)}
-		r.warn(w)
-	}
-}
-
-// doubt warns of what touches the figures of the whole run.
-func (r *rolloutRun) doubt() {
-	for _, each := range []struct {
-		about string
-		lag   *stats.Histogram
-	}{{"latencies", r.lag}, {"latencies.push", r.probeLag}} {
-		if late := each.lag.Summary().P99; late != nil && *late > experiment.LateInstrument.Seconds() {
-			r.warn(record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
-		}
-	}
-	if late := experiment.LateReceipt(r.fleet.probes.Counters()); late != nil {
-		r.warn(*late)
-	}
-	if n := *r.record.XDS.Refusals; n > 0 {
-		r.warn(record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
-			"refused": float64(n), "attempts": float64(*r.record.XDS.Attempts),
-		}})
-	}
-	if n := r.fleet.impatient; n > 0 {
-		r.warn(record.Warning{About: "latencies.podReady", Reason: record.ReasonIncompleteReady, Values: map[string]float64{
-			"pods": float64(n), "quietSeconds": patience.Seconds(),
-		}})
-	}
-	for _, n := range r.latencies.all() {
-		if latency := *n.summary(&r.record.Latencies); latency != nil && latency.Lost > 0 {
-			r.warn(record.Warning{About: "latencies." + n.name, Reason: record.ReasonLost, Values: map[string]float64{
-				"lost": float64(latency.Lost), "all": float64(latency.Count + latency.Lost),
-			}})
-		}
-	}
-}
-
-// countPods counts how far the pods came, as at the end of rollout.
-func (r *rolloutRun) countPods() {
-	var s Status
-	r.fleet.count(&s)
-	pods := r.record.Pods
-	pods.Created, pods.Ready, pods.Connected = &s.Created, &s.Ready, &s.Connected
-	pods.Complete, pods.Converged = &s.Complete, &s.Converged
-}
-
-// countXDS reads the sidecars' counters into the record.
-func (r *rolloutRun) countXDS() {
-	x := experiment.XDSCounts(r.fleet.probes.Counters())
-	x.ConfigurationBytes, x.ConfigurationResources = r.holdings.bytes, r.holdings.resources
-	r.record.XDS = x
-}
-
-// crossCheck lays the control plane's own counts beside ours. After a phase in
-// which nothing was touched they must be equal, unless it was restarted and lost
-// them.
-func (r *rolloutRun) crossCheck(ctx context.Context) error {
-	if !r.completed || r.restarted.Load() {
-		return nil
-	}
-	var w window // the last with figures
-	var own map[string]float64
-	for _, each := range r.windows {
-		if slot := r.record.Own.At(each.name); slot != nil {
-			w, own = each, *slot
-		}
-	}
-	counters := r.adapter.Server.Metrics().Counters
-	check := func(figure, about, expr string, at time.Time, ours int64) error {
-		if expr == "" {
-			return nil
-		}
-		theirs, ok, err := r.recorder.Value(ctx, expr, at)
+// measureFaults computes what the faults cost.
+func (m measurement) measureFaults(ctx context.Context) error {
+	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
+		section := &m.document.Faults[index]
+		usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 		}
-		if ok {
-			own[figure] = theirs
-		}
-		if int64(theirs) != ours {
-			r.warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: r.controlPlaneName(), Detail: expr, Values: map[string]float64{
-				"theirs": math.Trunc(theirs), "ours": float64(ours),
-			}})
-		}
-		return nil
-	}
-	now := time.Now() // counts do not change any more; how many are connected did
-	if r.spec.RealSidecars > 0 {
-		// What real sidecars ask for, scaler does not count.
-		return check("connected", "pods.connected", counters.Connected, w.end, int64(r.spec.Topology.Pods))
-	}
-	var errs []error
-	for _, t := range slices.Sorted(maps.Keys(counters.Responses)) {
-		expr := counters.Responses[t]
-		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), expr, now, r.record.XDS.Responses[t.String()]))
-	}
-	return errors.Join(append(errs,
-		check("connected", "pods.connected", counters.Connected, w.end, int64(w.streams)),
-		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *r.record.Certificates.Attempts),
-		check("totalCertificates", "certificates.issued", counters.Certificates, now, *r.record.Certificates.Issued),
-	)...)
-}
-
-// countCertificates counts what became of the pods' certificates.
-func (r *rolloutRun) countCertificates() error {
-	c := r.fleet.probes.Counters()
-	issued := c.Certificates.Load()
-	certificates := &record.Certificates{
-		Issued:   &issued,
-		Attempts: new(c.CertificateRequests.Load()),
-		Note:     "failed: pods without a certificate at the end",
-	}
-	r.fleet.mu.Lock()
-	defer r.fleet.mu.Unlock()
-	there, failed := 0, int64(0)
-	for _, p := range r.fleet.pods {
-		if p.gone {
-			continue
-		}
-		there++
-		if p.times.Certified.IsZero() {
-			failed++
-		}
-	}
-	// Pods that never came have none either.
-	certificates.Failed = new(failed + int64(max(0, r.spec.Topology.Pods-there)))
-	if csr := r.fleet.csr; csr.last.After(csr.first) {
-		certificates.PerSecond = new(float64(csr.issued) / csr.last.Sub(csr.first).Seconds())
-	}
-	certificates.Storm = r.storm
-	renewals, err := experiment.SaveHistogram(r.writer, "certificateRenewals", r.fleet.renewals)
-	if err != nil {
-		return err
-	}
-	certificates.Renewals = renewals
-	r.record.Certificates = certificates
-	return nil
+		section.ControlPlane = experiment.UsageOf(usage)
+		m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), fault.Phase, usage)
+		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)
+	})
 }
 
 // measureInstrument records what scaler itself needed, over the rollout.
-func (r *rolloutRun) measureInstrument(ctx context.Context) error {
-	r.record.Instrument = &record.Instrument{Floor: r.floor(), CPUs: r.others}
-	if summary := r.lag.Summary(); summary.Count > 0 {
+func (m measurement) measureInstrument(ctx context.Context) error {
+	instrument := &record.Instrument{Floor: m.floor(), CPUs: m.affinity.others}
+	m.document.Instrument = instrument
+	if summary := m.observed.lag.Summary(); summary.Count > 0 {
 		lag := record.Latency(summary)
-		r.record.Instrument.Lag = &lag
-		if err := r.writer.Histogram("lag", r.lag); err != nil {
+		instrument.Lag = &lag
+		if err := m.journal.Writer().Histogram("lag", m.observed.lag); err != nil {
 			return err
 		}
 	}
 	var idle, loaded float64 // resident bytes without and with sidecars
-	for _, w := range r.windows {
-		usage, err := r.recorder.Figures(ctx, r.sampler, experiment.InstrumentName, w.begin, w.end)
+	for _, w := range m.timeline.Windows() {
+		usage, err := m.recorder.Figures(ctx, m.sampler, experiment.InstrumentName, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
-		switch w.name {
+		switch w.Name {
 		case record.PhaseBaseline:
 			idle = usage.MemoryEnd
 		case record.PhaseRollout:
 			loaded = usage.MemoryEnd
-			r.record.Instrument.Cores = &usage.CoresMean
-			r.record.Instrument.MemoryBytes = &usage.MemoryPeak
-			r.record.Instrument.OpenFiles = &usage.OpenFilesPeak
+			instrument.Cores = &usage.CoresMean
+			instrument.MemoryBytes = &usage.MemoryPeak
+			instrument.OpenFiles = &usage.OpenFilesPeak
 		}
 	}
-	if connected := r.record.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {
-		r.record.Instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
+	if connected := m.document.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {
+		instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
 	}
 	return nil
+}
+
+// doubtUsage warns of what makes a phase's usage doubtful.
+func (m measurement) doubtUsage(about string, phase record.PhaseName, u recorder.Usage) {
+	w := record.Warning{About: about, Component: m.controlPlaneName(), Phase: phase}
+	if u.Saturation != nil && *u.Saturation > record.Saturated {
+		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}
+		m.journal.Warn(w)
+	}
+	if u.Restarts > 0 {
+		w.Reason, w.Values = record.ReasonRestarted, map[string]float64{"restarts": float64(u.Restarts)}
+		m.journal.Warn(w)
+	}
 }

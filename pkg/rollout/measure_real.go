@@ -1,71 +1,100 @@
 package rollout
 
 import (
+	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-// measureReal puts into the record what the real sidecars needed and how they
-// started. The sidecars have been stopped.
-func (r *rolloutRun) measureReal() error {
+// realOptions are the real sidecars of a run; nil where there are none.
+func (r *run) realOptions() *fleet.RealOptions {
 	if r.spec.RealSidecars == 0 {
 		return nil
 	}
-	real := &record.RealSidecars{Count: r.spec.RealSidecars, Envoy: r.envoy.Version, Source: r.envoy.Source, Starts: &record.Latencies{}}
-	if r.record.Phase(record.PhaseRollout) != nil {
-		starts := r.fleet.real.latencies
-		loseIn(r.spec.RealSidecars, starts.firstConfiguration, starts.completeConfiguration)
-		if !r.fleet.real.certified { // else both were there before it was started
-			loseIn(r.spec.RealSidecars, starts.token, starts.certificate)
+	return &fleet.RealOptions{
+		Count: r.spec.RealSidecars,
+		Place: experiment.RealSidecars{
+			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
+			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
+			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
+		},
+		Certified: r.programs.paths[component.PilotAgent] == "",
+		Sampler:   r.sampler,
+		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
+		Say:       r.progress.say,
+		Warn:      r.journal.Warn,
+	}
+}
+
+// measureReal puts into the record what the real sidecars needed and how they
+// started. The sidecars have been stopped.
+func (m measurement) measureReal(context.Context) error {
+	if m.spec.RealSidecars == 0 {
+		return nil
+	}
+	options := m.fleet.Real
+	sidecars, starts := m.fleet.RealSidecars()
+	real := &record.RealSidecars{
+		Count: m.spec.RealSidecars, Envoy: m.programs.envoy.Version, Source: m.programs.envoy.Source, Starts: &record.Latencies{},
+	}
+	if m.document.Phase(record.PhaseRollout) != nil {
+		fleet.LoseIn(m.spec.RealSidecars, starts.FirstConfiguration, starts.CompleteConfiguration)
+		if !options.Certified { // else both were there before it was started
+			fleet.LoseIn(m.spec.RealSidecars, starts.Token, starts.Certificate)
 		}
 	}
-	if err := r.fleet.real.latencies.save(r.writer, "real.", real.Starts); err != nil {
+	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
 		return err
 	}
-	for _, p := range r.fleet.realPods() {
-		each := record.RealSidecar{Pod: p.id, Service: p.service}
-		if p.sidecar != nil {
-			each.Crashes = len(p.sidecar.Crashes())
-		}
-		for _, w := range r.windows {
-			if each.Proxy.At(w.name) == nil {
-				continue
-			}
-			proxy, ok := r.usedBy(p.envoyName(), w)
-			if !ok {
-				continue
-			}
-			*each.Proxy.At(w.name) = experiment.UsageOf(proxy)
-			addUsage(real.At(w.name), proxy, w)
-			if agent, ok := r.usedBy(p.agentName(), w); ok {
-				if each.Agent == nil {
-					each.Agent = &record.ByPhase[*record.Usage]{}
-				}
-				*each.Agent.At(w.name) = experiment.UsageOf(agent)
-				addUsage(real.At(w.name), agent, w)
-			}
-		}
-		real.Each = append(real.Each, each)
+	for _, s := range sidecars {
+		real.Each = append(real.Each, m.measureRealSidecar(s, real))
 	}
-	if expired := r.fleet.real.place.Expiry.Doubt("sidecars.real", time.Now()); expired != nil {
-		r.warn(*expired)
+	if expired := options.Place.Expiry.Doubt("sidecars.real", time.Now()); expired != nil {
+		m.journal.Warn(*expired)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Sidecars = &record.Sidecars{Real: real}
+	m.document.Sidecars = &record.Sidecars{Real: real}
 	return nil
+}
+
+// measureRealSidecar is what one real sidecar needed in each phase. It is added to
+// what all needed.
+func (m measurement) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
+	each := record.RealSidecar{Pod: s.Pod, Service: s.Service, Crashes: s.Crashes}
+	for _, w := range m.timeline.Windows() {
+		if each.Proxy.At(w.Name) == nil {
+			continue
+		}
+		proxy, ok := m.usedBy(s.Envoy, w)
+		if !ok {
+			continue
+		}
+		*each.Proxy.At(w.Name) = experiment.UsageOf(proxy)
+		addUsage(all.At(w.Name), proxy, w)
+		if agent, ok := m.usedBy(s.Agent, w); ok {
+			if each.Agent == nil {
+				each.Agent = &record.ByPhase[*record.Usage]{}
+			}
+			*each.Agent.At(w.Name) = experiment.UsageOf(agent)
+			addUsage(all.At(w.Name), agent, w)
+		}
+	}
+	return each
 }
 
 // usedBy is what a component used in a window; false for one that did not run in
 // it.
-func (r *rolloutRun) usedBy(name string, w window) (recorder.Usage, bool) {
-	u, err := r.sampler.Figures(name, w.begin, w.end)
+func (m measurement) usedBy(name string, w phases.Window) (recorder.Usage, bool) {
+	u, err := m.sampler.Figures(name, w.Begin, w.End)
 	if err != nil && !errors.Is(err, recorder.ErrNotWatched) {
-		r.warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.name, Component: name, Detail: err.Error()})
+		m.journal.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: name, Detail: err.Error()})
 	}
 	return u, err == nil && u.MemoryPeak > 0
 }
@@ -73,7 +102,7 @@ func (r *rolloutRun) usedBy(name string, w window) (recorder.Usage, bool) {
 // addUsage adds what one program needed in a window to what all did. A sum of means
 // over all of the window is the mean of the sum; of peaks, which need not come
 // together, it is a bound.
-func addUsage(to **record.Usage, u recorder.Usage, w window) {
+func addUsage(to **record.Usage, u recorder.Usage, w phases.Window) {
 	if *to == nil {
 		*to = &record.Usage{
 			Cores: &record.Level{Mean: new(float64), Peak: new(float64)}, CPUSeconds: new(float64),
@@ -84,7 +113,7 @@ func addUsage(to **record.Usage, u recorder.Usage, w window) {
 	*t.Cores.Mean += u.CoresMean
 	*t.Cores.Peak += u.CoresPeak
 	*t.CPUSeconds += u.CPUSeconds
-	*t.MemoryBytes.Mean += u.MemoryMean * u.Ran / w.end.Sub(w.begin).Seconds() // it held none before and after
+	*t.MemoryBytes.Mean += u.MemoryMean * u.Ran / w.End.Sub(w.Begin).Seconds() // it held none before and after
 	*t.MemoryBytes.Peak += u.MemoryPeak
 	*t.MemoryBytes.End += u.MemoryEnd
 	*t.Restarts += u.Restarts

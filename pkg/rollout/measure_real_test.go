@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
@@ -11,7 +12,7 @@ import (
 // Two programs that ran one after the other held as much as one did.
 func TestAddUsage(t *testing.T) {
 	begin := time.Unix(1000, 0)
-	w := window{begin: begin, end: begin.Add(10 * time.Second)}
+	w := phases.Window{Begin: begin, End: begin.Add(10 * time.Second)}
 	var all *record.Usage
 	addUsage(&all, recorder.Usage{MemoryMean: 100, Ran: 4}, w)
 	addUsage(&all, recorder.Usage{MemoryMean: 100, Ran: 6}, w)

@@ -8,13 +8,14 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// What scaler received late is said of the latencies, and only if it matters.
-func TestLateReceiptIsSaid(t *testing.T) {
+// What scaler received late is a doubt about latencies, if it matters.
+func TestLateReceiptIsADoubt(t *testing.T) {
 	const late = "scaler itself received late: 3 of 120 responses waited until it had room for them, up to 250.0 ms and 0.26 s in all, and may have come that much earlier"
 	for name, c := range map[string]struct {
 		longest time.Duration
@@ -36,12 +37,14 @@ func TestLateReceiptIsSaid(t *testing.T) {
 			counters.LongestWait.Store(int64(c.longest))
 			counters.Waited.Store(int64(c.longest + 10*time.Millisecond))
 		}
-		rollout := &rolloutRun{
-			fleet: &fleet{probes: store}, lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), latencies: newLatencies(),
-			record: record.Run{XDS: experiment.XDSCounts(counters)},
+		got := symptoms{
+			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), counters: counters, xds: experiment.XDSCounts(counters),
+			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
+		}.doubts()
+		for i := range got {
+			got[i] = record.NewWarning(got[i])
 		}
-		rollout.doubt()
-		if diff := cmp.Diff(c.want, rollout.record.Warnings); diff != "" {
+		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -56,13 +59,12 @@ func TestOrderOfWarnings(t *testing.T) {
 	}
 	for range 20 {
 		store := xdsprobe.NewStore()
-		r := &rolloutRun{
-			fleet: &fleet{probes: store}, lag: late(), probeLag: late(), latencies: newLatencies(),
-			record: record.Run{XDS: experiment.XDSCounts(store.Counters())},
+		s := symptoms{
+			lag: late(), probeLag: late(), counters: store.Counters(), xds: experiment.XDSCounts(store.Counters()),
+			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
-		r.doubt()
 		var about []string
-		for _, w := range r.record.Warnings {
+		for _, w := range s.doubts() {
 			about = append(about, w.About)
 		}
 		if diff := cmp.Diff([]string{"latencies", "latencies.push"}, about); diff != "" {

@@ -14,29 +14,29 @@ import (
 )
 
 // newRecord is the record as far as it is known before anything runs.
-func (r *rolloutRun) newRecord() record.Run {
-	t := r.spec.Topology.Defaults()
-	knobs := r.spec.Knobs()
+func newRecord(spec RolloutSpec) record.Run {
+	t := spec.Topology.Defaults()
+	knobs := spec.Knobs()
 	return record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
-		Name:    r.spec.Name(),
+		Name:    spec.Name(),
 		Started: time.Now().UTC(),
 		Spec: record.Spec{
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed,
-			Burst: r.spec.Burst, Mode: r.spec.preset(), XDS: r.spec.XDS,
-			BaselineSeconds:        r.spec.Baseline.Seconds(),
-			SettleSeconds:          r.spec.Settle.Seconds(),
-			SteadySeconds:          r.spec.Steady.Seconds(),
-			ConvergeTimeoutSeconds: r.spec.ConvergeTimeout.Seconds(),
-			Repeat:                 r.spec.Repeat,
-			StartDelay:             r.spec.StartDelay.String(),
-			CertificateLifetime:    lifetimeText(r.spec.CertificateLifetime),
-			Churn:                  r.spec.Churn.String(),
-			Faults:                 texts(r.spec.Faults),
-			RealSidecars:           r.spec.RealSidecars,
-			CertificateStorm:       r.spec.CertificateStorm,
-			Probes:                 r.spec.Probes,
+			Burst: spec.Burst, Mode: spec.preset(), XDS: spec.XDS,
+			BaselineSeconds:        spec.Baseline.Seconds(),
+			SettleSeconds:          spec.Settle.Seconds(),
+			SteadySeconds:          spec.Steady.Seconds(),
+			ConvergeTimeoutSeconds: spec.ConvergeTimeout.Seconds(),
+			Repeat:                 spec.Repeat,
+			StartDelay:             spec.StartDelay.String(),
+			CertificateLifetime:    lifetimeText(spec.CertificateLifetime),
+			Churn:                  spec.Churn.String(),
+			Faults:                 texts(spec.Faults),
+			RealSidecars:           spec.RealSidecars,
+			CertificateStorm:       spec.CertificateStorm,
+			Probes:                 spec.Probes,
 		},
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
@@ -50,33 +50,36 @@ func (r *rolloutRun) newRecord() record.Run {
 }
 
 // askVersions puts into the record which versions of its programs the run has.
-func askVersions(ctx context.Context, r *rolloutRun) (err error) {
-	env := &r.record.Environment
-	if env.Kubernetes, env.Kwok, err = experiment.ClusterVersions(ctx, r.versions, r.programs); err != nil || r.spec.RealSidecars == 0 {
+func (r *run) askVersions(ctx context.Context) error {
+	kubernetes, kwok, err := experiment.ClusterVersions(ctx, r.programs.versions, r.programs.paths)
+	if err != nil {
 		return err
 	}
-	envoy, err := r.versions.Of(ctx, component.Envoy, r.programs[component.Envoy])
-	r.envoy.Version = envoy.Version
+	r.journal.Update(func(run *record.Run) { run.Environment.Kubernetes, run.Environment.Kwok = kubernetes, kwok })
+	if r.spec.RealSidecars == 0 {
+		return nil
+	}
+	envoy, err := r.programs.versions.Of(ctx, component.Envoy, r.programs.paths[component.Envoy])
+	r.programs.envoy.Version = envoy.Version
 	return err
 }
 
 // describeControlPlane puts into the record which one runs and how.
-func (r *rolloutRun) describeControlPlane() {
+func (r *run) describeControlPlane() {
 	d := r.adapter.Server.Describe()
 	if doubt := experiment.VersionDoubt(d); doubt != nil {
-		r.warn(*doubt)
+		r.journal.Warn(*doubt)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Environment.ControlPlane = record.ControlPlaneSource{
+	source := record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
-		Program: programDigest(r.programs, r.driver),
+		Program: programDigest(r.programs.paths, r.driver),
 	}
+	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane = source })
 }
 
-// programDigest is that of a control plane's own program; "" of one that is none
-// but scaler.
+// programDigest is that of a control plane's own program; "" of one that has no
+// program but scaler.
 func programDigest(programs map[string]string, d controlplane.Driver) string {
 	if len(d.Programs) == 0 {
 		return ""
@@ -93,45 +96,25 @@ func texts[T fmt.Stringer](things []T) []string {
 	return all
 }
 
-// warn puts a doubt beside the figure it touches.
-func (r *rolloutRun) warn(w record.Warning) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Warnings = append(r.record.Warnings, record.NewWarning(w))
-}
-
-// event notes what happened in events.jsonl. A disk that is full ends the run.
-func (r *rolloutRun) event(e record.Event) {
-	if err := r.writer.Event(e); err != nil {
-		r.fail(err)
-	}
-}
-
-// save writes the record as far as it is known.
-func (r *rolloutRun) save() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.writer.Save(&r.record)
-}
-
 // finish writes the record for the last time: how the run ended is known now,
 // and everything is stopped. It returns what the command is to report.
-func (r *rolloutRun) finish(ctx context.Context, err error) (record.Run, error) {
-	r.mu.Lock()
-	r.record.Finished = new(time.Now().UTC())
-	switch {
-	case err == nil:
-		r.record.Status = record.StatusCompleted
-	case errors.Is(err, experiment.ErrUnconverged):
-		r.record.Status = record.StatusUnconverged
-	case errors.Is(err, context.Canceled):
-		r.record.Status, r.record.Reason = record.StatusInterrupted, "interrupted by a signal"
-	default:
-		r.record.Status, r.record.Reason = record.StatusFailed, err.Error()
-	}
-	r.record.Dir = r.writer.Dir()
-	r.mu.Unlock()
-	return r.record, errors.Join(err, r.save(), r.writer.Close())
+func (r *run) finish(err error) (record.Run, error) {
+	writer := r.journal.Writer()
+	r.journal.Update(func(run *record.Run) {
+		run.Finished = new(time.Now().UTC())
+		switch {
+		case err == nil:
+			run.Status = record.StatusCompleted
+		case errors.Is(err, experiment.ErrUnconverged):
+			run.Status = record.StatusUnconverged
+		case errors.Is(err, context.Canceled):
+			run.Status, run.Reason = record.StatusInterrupted, "interrupted by a signal"
+		default:
+			run.Status, run.Reason = record.StatusFailed, err.Error()
+		}
+		run.Dir = writer.Dir()
+	})
+	return r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close())
 }
 
 // lifetimeText is a lifetime as the record has it.

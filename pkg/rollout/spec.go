@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -45,7 +46,7 @@ type RolloutSpec struct {
 	Churn        workload.Churn // pods replaced a second, after steady and for as long; 0 = none
 	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host
 
-	Faults []Fault // broken on purpose, each in its phase, in this order
+	Faults []faults.Fault // broken on purpose, each in its phase, in this order
 
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
@@ -134,8 +135,8 @@ func (s RolloutSpec) Validate() error {
 	if d := s.CertificateLifetime; d != 0 && (d < minLifetime || d > maxLifetime) {
 		return fmt.Errorf("parsing --certificate-lifetime %s: want a duration from %s to %s", d, minLifetime, maxLifetime)
 	}
-	if len(faultsIn(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
-		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faultsIn(s.Faults, record.PhaseProbe)[0])
+	if len(faults.In(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
+		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faults.In(s.Faults, record.PhaseProbe)[0])
 	}
 	if err := s.Knobs().Validate(); err != nil {
 		return err

@@ -25,7 +25,7 @@ const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_
 // EndpointSlices back even gives up on a service (the EndpointSlice controller's
 // retry budget). The next fault would be made to a cluster that is not whole; where
 // they do not come back in time there is a warning about that.
-func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time.Time) error {
+func (r *run) awaitWatches(ctx context.Context, about string, before time.Time) error {
 	r.progress.say("waiting until all clients of the API server watch again")
 	limited, cancel := context.WithTimeout(ctx, watchesTimeout)
 	defer cancel()
@@ -45,19 +45,19 @@ func (r *rolloutRun) awaitWatches(ctx context.Context, about string, before time
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case missing == nil:
-		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
+		r.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
 	case *missing > 0:
-		r.warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
+		r.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
 			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),
 		}})
 	}
-	r.event(record.WatchesBack{MissingFirst: first, Missing: missing, Seconds: time.Since(begin).Seconds()})
+	r.journal.Event(record.WatchesBack{MissingFirst: first, Missing: missing, Seconds: time.Since(begin).Seconds()})
 	return nil
 }
 
 // missingWatches counts the kinds of object that fewer clients watch than at a
 // moment before, as of the next scrape.
-func (r *rolloutRun) missingWatches(ctx context.Context, before time.Time) (int, error) {
+func (r *run) missingWatches(ctx context.Context, before time.Time) (int, error) {
 	if err := r.recorder.Scraped(ctx, time.Now()); err != nil {
 		return 0, err
 	}

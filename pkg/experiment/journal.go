@@ -1,0 +1,61 @@
+package experiment
+
+import (
+	"sync"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Journal is the record of a run while it is made: the run's document, and the folder
+// that it is written to. Its methods are safe for concurrent use.
+type Journal struct {
+	writer *record.Writer
+	fail   func(error)
+
+	mu  sync.Mutex
+	run record.Run
+}
+
+// NewJournal returns the journal of a run, of which run is known at its start. fail
+// ends the run: it is called when an event cannot be written.
+func NewJournal(run record.Run, writer *record.Writer, fail func(error)) *Journal {
+	return &Journal{writer: writer, fail: fail, run: run}
+}
+
+// Writer is the folder of the record.
+func (j *Journal) Writer() *record.Writer { return j.writer }
+
+// Update changes the document. change must not keep it, or call the journal.
+func (j *Journal) Update(change func(*record.Run)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	change(&j.run)
+}
+
+// Run is the document as it is now. What its pointers, slices and maps lead to is
+// shared with the journal.
+func (j *Journal) Run() record.Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.run
+}
+
+// Warn adds a doubt about figures.
+func (j *Journal) Warn(w record.Warning) {
+	j.Update(func(r *record.Run) { r.Warnings = append(r.Warnings, record.NewWarning(w)) })
+}
+
+// Event records what happened. Where it cannot be written, as on a disk that is full,
+// the run ends.
+func (j *Journal) Event(e record.Event) {
+	if err := j.writer.Event(e); err != nil {
+		j.fail(err)
+	}
+}
+
+// Save writes the document as it is now.
+func (j *Journal) Save() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.writer.Save(&j.run)
+}

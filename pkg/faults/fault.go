@@ -1,0 +1,113 @@
+// Package faults breaks things on purpose during a run, and records what that costs:
+// the control plane is restarted or killed, streams are cut, the API server is gone
+// for a while. How each of them is done is left to the run, as Actions.
+package faults
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Kind is something that can be broken on purpose.
+type Kind string
+
+// The kinds of fault; docs/reference/definitions.md describes each.
+const (
+	KillControlPlane    Kind = "kill-control-plane"
+	RestartControlPlane Kind = "restart-control-plane"
+	ResetStreams        Kind = "reset-streams"
+	APIServerGone       Kind = "api-server-gone"
+	PauseScaler         Kind = "pause-scaler"
+	RollingRestart      Kind = "rolling-restart"
+)
+
+// Bounds of how long a fault may last.
+const (
+	minFaultTime = 100 * time.Millisecond
+	maxFaultTime = 10 * time.Minute
+)
+
+// Fault is one thing to be broken, and when.
+type Fault struct {
+	Kind  Kind
+	Share float64          // of the sidecars, 0 to 1: ResetStreams
+	Time  time.Duration    // that it lasts: APIServerGone, PauseScaler
+	Phase record.PhaseName // PhaseRollout, PhaseSteady or PhaseProbe
+}
+
+// Parse parses the value of --fault, NAME@PHASE, as in
+// "kill-control-plane@steady" or "reset-streams:20%@rollout". Its error names the
+// flag, the value and what is wanted.
+func Parse(s string) (Fault, error) {
+	wrong := func(want string) (Fault, error) {
+		return Fault{}, fmt.Errorf("parsing --fault %q: want %s", s, want)
+	}
+	name, phase, _ := strings.Cut(s, "@")
+	kind, value, given := strings.Cut(name, ":")
+	f := Fault{Kind: Kind(kind), Phase: record.PhaseName(phase)}
+	switch f.Kind {
+	case KillControlPlane, RestartControlPlane, RollingRestart:
+		if given {
+			return wrong(kind + " without a value")
+		}
+	case ResetStreams:
+		number, percent := strings.CutSuffix(value, "%")
+		share, err := strconv.ParseFloat(number, 64)
+		if !percent || err != nil || !(share > 0 && share <= 100) {
+			return wrong("a share of the sidecars above 0% and up to 100%, as in reset-streams:20%@steady")
+		}
+		f.Share = share / 100
+	case APIServerGone, PauseScaler:
+		var err error
+		if f.Time, err = time.ParseDuration(value); err != nil || f.Time < minFaultTime || f.Time > maxFaultTime {
+			return wrong("a duration from 100ms to 10m, as in " + kind + ":10s@steady")
+		}
+	default:
+		return wrong("NAME@PHASE, NAME being one of restart-control-plane, kill-control-plane, reset-streams:SHARE%, api-server-gone:TIME, pause-scaler:TIME, rolling-restart")
+	}
+	switch f.Phase {
+	case record.PhaseRollout, record.PhaseSteady:
+	case record.PhaseProbe:
+		// The changes of a probe need the API server and scaler itself.
+		if f.Kind != KillControlPlane && f.Kind != RestartControlPlane && f.Kind != ResetStreams {
+			return wrong(kind + "@rollout or @steady; in probe only the control plane and streams can be broken")
+		}
+	default:
+		return wrong("NAME@rollout, NAME@steady or NAME@probe")
+	}
+	return f, nil
+}
+
+// Name is the fault without its phase, as Parse reads it.
+func (f Fault) Name() string {
+	switch f.Kind {
+	case ResetStreams:
+		return string(f.Kind) + ":" + strconv.FormatFloat(f.Share*100, 'g', 12, 64) + "%"
+	case APIServerGone, PauseScaler:
+		return string(f.Kind) + ":" + f.Time.String()
+	default:
+		return string(f.Kind)
+	}
+}
+
+// String is the fault as Parse reads it.
+func (f Fault) String() string { return f.Name() + "@" + string(f.Phase) }
+
+// In returns the faults of a phase, in their order.
+func In(faults []Fault, phase record.PhaseName) []Fault {
+	var in []Fault
+	for _, f := range faults {
+		if f.Phase == phase {
+			in = append(in, f)
+		}
+	}
+	return in
+}
+
+// due is how many of the pods' sidecars must be complete for the i-th of n
+// faults in rollout, from 0: they are spread over it.
+func due(i, n, pods int) int { return max(1, pods*(i+1)/(n+1)) }

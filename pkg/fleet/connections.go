@@ -1,0 +1,124 @@
+package fleet
+
+import "time"
+
+// Background is an activity besides the run's own figures: the pods that replace
+// others, and the sidecars that come back, during churn or a fault. The first one,
+// of number 0, is before any of these.
+type Background struct {
+	Latencies *Latencies
+
+	// guarded by Pods.mu
+	number   int
+	pods     int // created in place of others
+	real     int // of those, the ones with a real sidecar: its start is in no figure
+	returned int // sidecars that came back
+	renewed  int // pods of an activity before this one must have been replaced for the mesh to have converged
+}
+
+// Begin begins another background activity.
+func (s *Pods) Begin() *Background {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.background = &Background{Latencies: NewLatencies(), number: s.background.number + 1, renewed: s.background.renewed}
+	return s.background
+}
+
+// End counts as lost what has not come of an activity, and returns how many pods
+// were replaced and how many sidecars came back.
+func (s *Pods) End(b *Background) (replaced, returned int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	away := 0
+	if b == s.background {
+		away = s.away
+	}
+	b.Latencies.Reconnect.Lose(int64(away))
+	if b.pods > 0 {
+		LoseIn(b.pods, b.Latencies.PodReady)
+		b.Latencies.loseStarts(b.pods - b.real)
+	}
+	return b.pods, b.returned
+}
+
+// Renew has convergence wait until every pod that is there now was replaced.
+func (s *Pods) Renew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.background.renewed = s.background.number
+}
+
+// current reports whether a pod need not be replaced. The caller holds mu.
+func (s *Pods) current(p *pod) bool { return p.background >= s.background.renewed }
+
+// later are where a sidecar's second connection, and its way back to one, are
+// recorded: in the run's own before any background activity. The caller holds mu.
+func (s *Pods) later() *Latencies {
+	if s.background.number == 0 {
+		return s.latencies
+	}
+	return s.background.Latencies
+}
+
+// connection is a sidecar's connection to the control plane, over its life. It is
+// guarded by Pods.mu.
+type connection struct {
+	streams  int       // opened so far
+	answered bool      // it had a response on the one that is open
+	whole    bool      // on that one, it had all that it requested as of its last response
+	heard    time.Time // the last response
+	away     bool      // it lost a stream and is not back
+	since    time.Time // when it was lost
+	after    int       // streams when it was lost: only a later one brings it back
+	returned int       // number of the background activity in which it last came back
+}
+
+// Streams counts the streams that are open and have been answered.
+func (s *Pods) Streams() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for p := range s.there {
+		if p.connection.answered {
+			n++
+		}
+	}
+	return n
+}
+
+// lost takes that a sidecar has lost a stream on which it was served. The caller
+// holds mu.
+func (s *Pods) lost(p *pod, at time.Time) {
+	c := &p.connection
+	c.after, c.answered, c.whole = c.streams, false, false
+	if p.gone || c.away {
+		return
+	}
+	c.away, c.since = true, at
+	s.away++
+}
+
+// back takes that a sidecar has all that it requests on a stream opened since. The
+// caller holds mu.
+func (s *Pods) back(p *pod, at time.Time) {
+	c := &p.connection
+	if !c.away || c.streams <= c.after {
+		return
+	}
+	c.away = false
+	s.away--
+	s.later().Reconnect.Record(max(0, at.Sub(c.since)))
+	if c.returned != s.background.number {
+		c.returned = s.background.number
+		s.background.returned++
+	}
+	s.returned()
+}
+
+// skip no longer waits for a sidecar whose pod is gone. The caller holds mu.
+func (s *Pods) skip(p *pod) {
+	if p.connection.away {
+		p.connection.away = false
+		s.away--
+	}
+}

@@ -1,0 +1,212 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/experiment"
+)
+
+// AwaitConverged returns once every pod of the mesh is there and Ready, the API
+// server lists every one as a healthy endpoint, and every sidecar holds and has
+// acknowledged all that is expected, has its certificate, and is back if it lost
+// its stream.
+func (f *Fleet) AwaitConverged(ctx context.Context) error {
+	for {
+		if f.converged() {
+			return nil
+		}
+		select {
+		case <-f.changed:
+		case <-f.tracker.Changed():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Fleet) converged() bool {
+	sidecars := 0
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		if counts.Converged < counts.Sidecars {
+			return false
+		}
+		sidecars += counts.Sidecars
+	}
+	ready, away := f.Pods.readiness()
+	wanted := int(f.wanted.Load())
+	return away == 0 && sidecars == wanted && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+}
+
+// readiness counts the pods that are ready and need not be replaced, and the
+// sidecars that lost their stream and are not back.
+func (s *Pods) readiness() (ready, away int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away > 0 {
+		return 0, s.away
+	}
+	for p := range s.there {
+		if p.ready && s.current(p) {
+			ready++
+		}
+	}
+	return ready, 0
+}
+
+// completeInterval is how often AwaitComplete counts.
+const completeInterval = 100 * time.Millisecond
+
+// AwaitComplete returns once so many sidecars are complete.
+func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
+	tick := time.NewTicker(completeInterval)
+	defer tick.Stop()
+	complete := func() (n int) {
+		for _, t := range f.trackers() {
+			n += t.Counts().Complete
+		}
+		return n
+	}
+	for complete() < sidecars {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// AwaitQuiet returns once the control plane has sent nothing for QuietTime.
+func (f *Fleet) AwaitQuiet(ctx context.Context) error {
+	for {
+		quiet := f.Pods.LastResponse().Add(QuietTime)
+		if !time.Now().Before(quiet) {
+			return nil
+		}
+		if err := experiment.WaitUntil(ctx, quiet); err != nil {
+			return err
+		}
+	}
+}
+
+// Counts are how many pods and sidecars have come how far.
+type Counts struct {
+	Created   int // pods seen that are not gone
+	Ready     int // pods that were ever Ready
+	Connected int // sidecars that were ever connected
+	Complete  int // sidecars that hold what was expected at their first request
+	Converged int // sidecars that hold all that is expected now
+}
+
+// Count returns the present counts.
+func (f *Fleet) Count() Counts {
+	var c Counts
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		c.Complete += counts.Complete
+		c.Converged += counts.Converged
+	}
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	for p := range f.Pods.there {
+		c.Created++
+		if !p.times.Ready.IsZero() {
+			c.Ready++
+		}
+		if !p.times.Connected.IsZero() {
+			c.Connected++
+		}
+	}
+	return c
+}
+
+// ResetStreams cuts the streams of a share of the connected sidecars, from 0 to 1,
+// one at least. Which ones, the seed decides.
+func (f *Fleet) ResetStreams(share float64, seed uint64) error {
+	s := f.Pods
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var connected []string
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		if p := s.byID[id]; !p.gone && p.connection.answered {
+			connected = append(connected, id)
+		}
+	}
+	if len(connected) == 0 {
+		return errors.New("no sidecar is connected")
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(s.background.number)))
+	random.Shuffle(len(connected), func(i, j int) { connected[i], connected[j] = connected[j], connected[i] })
+	now := time.Now()
+	for _, id := range connected[:int(math.Ceil(share*float64(len(connected))))] {
+		s.lost(s.byID[id], now)
+		s.byID[id].sidecar.Reset()
+	}
+	return nil
+}
+
+// explained is how many sidecars are named that lack something.
+const explained = 3
+
+// Lacking describes what the mesh still lacks to have converged, one line for each
+// kind of thing; nothing if it lacks nothing.
+func (f *Fleet) Lacking() []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+
+	sidecars := 0
+	var missing []string
+	for _, t := range f.trackers() {
+		sidecars += t.Counts().Sidecars
+		missing = append(missing, t.Missing(explained)...)
+	}
+	healthy := f.Endpoints.healthy()
+	there, ready, old, away := f.Pods.states()
+	if wanted := int(f.wanted.Load()); there != wanted {
+		add("%d pods are there, want %d", there, wanted)
+	}
+	if old > 0 {
+		add("%d pods were not replaced yet", old)
+	}
+	if ready+old < there {
+		add("%d pods are not ready", there-ready-old)
+	}
+	if sidecars != there {
+		add("%d pods have a sidecar, of %d", sidecars, there)
+	}
+	if wanted := int(f.healthy.Load()); healthy != wanted {
+		add("the API server lists %d healthy endpoints, want %d", healthy, wanted)
+	}
+	if away > 0 {
+		add("%d sidecars lost their stream and are not back", away)
+	}
+	for _, line := range missing {
+		add("sidecar %s", line)
+	}
+	return lines
+}
+
+// states counts the pods that are there, of those the ones that are ready, the ones
+// that have yet to be replaced, and the sidecars that lost their stream.
+func (s *Pods) states() (there, ready, old, away int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.there {
+		switch {
+		case !s.current(p):
+			old++
+		case p.ready:
+			ready++
+		}
+		there++
+	}
+	return there, ready, old, s.away
+}

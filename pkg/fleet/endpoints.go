@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Endpoints are the endpoints of a run's services as the API server lists them.
+type Endpoints struct {
+	room int // changes that may wait to be read; more wait only when nobody reads any more
+
+	mu         sync.Mutex
+	listed     map[string]convergence.Endpoints // by service port
+	subscriber chan EndpointChange              // nil = nobody
+}
+
+// EndpointChange is one endpoint's change as the API server lists it.
+type EndpointChange struct {
+	Service string // NAMESPACE/NAME:PORT
+	Addr    netip.AddrPort
+	Kind    record.ChangeKind
+	Health  convergence.Health // zero where it was removed
+	Seen    time.Time
+}
+
+func newEndpoints(pods int) *Endpoints {
+	return &Endpoints{room: 4*pods + 64, listed: map[string]convergence.Endpoints{}}
+}
+
+// Subscribe returns every change from now on, until Unsubscribe. There is one
+// subscriber at a time.
+func (e *Endpoints) Subscribe() <-chan EndpointChange {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subscriber = make(chan EndpointChange, e.room)
+	return e.subscriber
+}
+
+// Unsubscribe ends what Subscribe began.
+func (e *Endpoints) Unsubscribe() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subscriber = nil
+}
+
+// set replaces the endpoints of a service port and sends the changes to the
+// subscriber.
+func (e *Endpoints) set(service string, is convergence.Endpoints, seen time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.listed[service]
+	e.listed[service] = is
+	if e.subscriber == nil {
+		return
+	}
+	for _, c := range changes(service, was, is, seen) {
+		select {
+		case e.subscriber <- c:
+		default: // nobody has read for thousands of changes: the subscriber is gone
+		}
+	}
+}
+
+// changes are how two lists of a service port's endpoints differ.
+func changes(service string, was, is convergence.Endpoints, seen time.Time) []EndpointChange {
+	var all []EndpointChange
+	for addr, health := range is {
+		if before, listed := was[addr]; !listed {
+			all = append(all, EndpointChange{service, addr, record.EndpointAdd, health, seen})
+		} else if before != health {
+			all = append(all, EndpointChange{service, addr, record.EndpointHealth, health, seen})
+		}
+	}
+	for addr := range was {
+		if _, listed := is[addr]; !listed {
+			all = append(all, EndpointChange{service, addr, record.EndpointRemove, 0, seen})
+		}
+	}
+	return all
+}
+
+// healthy counts the healthy endpoints of all service ports.
+func (e *Endpoints) healthy() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, endpoints := range e.listed {
+		for _, health := range endpoints {
+			if health == convergence.Healthy {
+				n++
+			}
+		}
+	}
+	return n
+}

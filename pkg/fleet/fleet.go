@@ -1,0 +1,230 @@
+// Package fleet keeps the pods of a run and their proxies: it starts a proxy for
+// every pod that has its IP address, reports to the pod when that proxy is complete
+// and certified, and knows when the whole mesh has converged. What a run does with
+// the mesh (phases, changes, faults) is left to others.
+package fleet
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workload"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Options are what a fleet is made of. All fields but the last four are needed.
+type Options struct {
+	Adapter   *controlplane.ControlPlane // of the control plane; needed
+	Client    kubernetes.Interface       // of the cluster that the pods are in; needed
+	Mesh      topology.Mesh              // that is rolled out; zero = none is expected
+	Knobs     controlplane.Knobs         // that the mesh has
+	Variant   xdsprobe.Variant           // of xDS; zero = delta
+	Keys      *experiment.KeyPool        // of the sidecars; needed where they request certificates
+	Latencies *Latencies                 // of the pods of the rollout
+	Metrics   *recorder.Metrics          // scaler's own; needed
+	Event     func(record.Event)         // records what happened
+	Fail      func(error)                // ends the run
+
+	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
+	Seed     uint64         // of the delays
+	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
+	Real     *RealOptions   // the real sidecars among them; nil = none
+}
+
+// Fleet is the pods of a run and their proxies. Its methods are safe for
+// concurrent use.
+type Fleet struct {
+	// fixed after New
+	Options
+	Pods      *Pods
+	Endpoints *Endpoints
+	Readiness *Readiness
+	Renewals  *stats.Histogram // latencies of certificates that replaced one that grew old
+	Store     *xdsprobe.Store
+	tracker   *convergence.Tracker
+	scopes    map[string]*convergence.Scope // by service name
+	real      *realSidecars                 // nil = none
+	changed   chan struct{}                 // holds a notice when something changed that convergence depends on
+
+	sidecars sync.WaitGroup
+
+	bursting atomic.Bool           // the rollout goes on: latencies are those of its pods
+	wanted   atomic.Int64          // pods of the mesh
+	healthy  atomic.Int64          // endpoints of the mesh when all is well
+	storm    atomic.Pointer[Storm] // that goes on; nil = none
+}
+
+// New returns the fleet of a run, without a proxy yet.
+func New(o Options) *Fleet {
+	f := &Fleet{
+		Options:  o,
+		Pods:     newPods(o.Latencies),
+		Renewals: stats.NewHistogram(),
+		Store:    xdsprobe.NewStore(),
+		tracker:  convergence.New(),
+		scopes:   map[string]*convergence.Scope{},
+		changed:  make(chan struct{}, 1),
+	}
+	f.Readiness = newReadiness(f)
+	f.Pods.returned = f.notify
+	seen := observer{f}
+	f.tracker.OnComplete = seen.complete
+	f.tracker.Delivered = seen.delivered
+	f.real = newRealSidecars(f)
+	for i, s := range o.Mesh.Services {
+		f.scopes[s.Name] = f.tracker.Scope(o.Adapter.Mesh.Wants(o.Mesh, o.Knobs, i))
+		f.wanted.Add(int64(s.Pods))
+		f.healthy.Add(int64(s.Pods * len(s.Ports)))
+	}
+	f.Endpoints = newEndpoints(int(f.wanted.Load()))
+	return f
+}
+
+// OnPod takes a change of a pod as observed. Proxies that it starts live until
+// their pod is gone or ctx ends.
+func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	deleted := ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil
+	p := f.Pods.byID[ev.Pod.Namespace+"/"+ev.Pod.Name]
+	if p == nil {
+		if deleted {
+			return
+		}
+		p = f.add(ev)
+	}
+	switch {
+	case deleted:
+		f.end(p, ev.Seen)
+	case p.stop == nil && ev.Pod.Status.PodIP != "":
+		p.located(ev)
+		if f.real.takes(p) {
+			f.real.start(ctx, p, ev.Pod)
+		} else {
+			f.start(ctx, p, ev.Pod)
+		}
+	}
+	p.ready = isReady(ev.Pod)
+	if p.times.Ready.IsZero() && p.ready {
+		p.times.Ready = ev.Seen
+		if !p.incomplete { // else it became ready without what readiness stands for: lost
+			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+		}
+		f.Event(record.PodStartup{Pod: p.id, Times: p.times.Startup})
+	}
+	f.notify()
+}
+
+// add takes a pod that was not seen before. It belongs to the rollout if the plan
+// created it, else to the background activity. The caller holds Pods.mu.
+func (f *Fleet) add(ev observe.PodEvent) *pod {
+	p := f.Pods.add(ev, f.bursting.Load())
+	if p.latencies == f.Latencies {
+		f.observe(p.latencies.PodAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
+	}
+	return p
+}
+
+// end stops the proxy of a pod that is gone. The caller holds Pods.mu.
+func (f *Fleet) end(p *pod, at time.Time) {
+	if !f.Pods.end(p, at) || p.stop == nil {
+		return
+	}
+	p.stop()
+	for _, t := range f.trackers() {
+		t.Remove(p.id)
+	}
+}
+
+// OnEndpoints takes the endpoints of one service as the API server lists them now.
+func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
+	for port, listed := range ev.Ports {
+		endpoints := convergence.Endpoints{}
+		for _, e := range listed {
+			health, ok := f.Adapter.Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating)
+			if ok {
+				endpoints[e.Addr] = health
+			}
+		}
+		name := ev.Service + ":" + port
+		for _, t := range f.trackers() {
+			t.SetEndpoints(name, endpoints, ev.Seen)
+		}
+		f.Endpoints.set(name, endpoints, ev.Seen)
+	}
+	f.notify()
+}
+
+// Rollout marks the time in which the plan is followed: pods that it creates, and
+// changes of endpoints meanwhile, are the rollout's. The returned function ends it.
+func (f *Fleet) Rollout() (end func()) {
+	f.bursting.Store(true)
+	return func() { f.bursting.Store(false) }
+}
+
+// Expect changes how many pods the mesh must have to be converged.
+func (f *Fleet) Expect(more int) {
+	f.wanted.Add(int64(more))
+	f.healthy.Add(int64(more))
+}
+
+// Wait returns when every proxy has ended. The context of OnPod must have ended.
+func (f *Fleet) Wait() { f.sidecars.Wait() }
+
+// Tracker compares what the simulated sidecars hold with what is expected. What is
+// read from a real Envoy now and then is no time of a push, and is not in it.
+func (f *Fleet) Tracker() *convergence.Tracker { return f.tracker }
+
+// trackers are those of all sidecars, simulated and real.
+func (f *Fleet) trackers() []*convergence.Tracker {
+	if f.real == nil {
+		return []*convergence.Tracker{f.tracker}
+	}
+	return []*convergence.Tracker{f.tracker, f.real.tracker}
+}
+
+// Exchange are counts of the sidecars' attempts to connect since the start of the
+// run.
+type Exchange struct{ Attempts, Refusals int64 }
+
+// Exchange returns the present counts.
+func (f *Fleet) Exchange() Exchange {
+	c := f.Store.Counters()
+	return Exchange{c.Attempts.Load(), c.Refusals.Load()}
+}
+
+// observe adds one latency to the record and to scaler's own metrics.
+func (f *Fleet) observe(h *stats.Histogram, name recorder.Latency, d time.Duration) {
+	f.Metrics.Observe(name, d)
+	h.Record(d)
+}
+
+// notify wakes AwaitConverged.
+func (f *Fleet) notify() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

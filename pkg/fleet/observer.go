@@ -1,0 +1,175 @@
+package fleet
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// observer takes what the simulated sidecars of a fleet report.
+type observer struct{ *Fleet }
+
+var _ proxy.Observer = observer{}
+
+// TokenFetched is part of proxy.Observer.
+func (f observer) TokenFetched(id string, e proxy.TokenFetched) {
+	if e.Err != nil {
+		f.Event(record.TokenFailed{Pod: id, Error: e.Err.Error()})
+		return
+	}
+	p, _ := f.Pods.update(id, func(p *pod) { first(&p.times.Token, e.Received) })
+	p.latencies.ClientWait.Record(e.Waited)
+	f.observe(p.latencies.Token, recorder.TokenRequest, e.Received.Sub(e.Asked)-e.Waited)
+}
+
+// StreamOpened is part of proxy.Observer.
+func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
+	f.tracker.FirstRequest(id, e.Requested)
+	var in *Latencies
+	var again bool
+	f.Pods.update(id, func(p *pod) {
+		p.connection.streams++
+		t := &p.times
+		again = !t.Answered.IsZero()
+		in = p.latencies
+		if !t.Connected.IsZero() {
+			in = f.Pods.later()
+		}
+		first(&t.Dialed, e.Dialed)
+		first(&t.Connected, e.Connected)
+		first(&t.Requested, e.Requested)
+		if t.Answered.IsZero() {
+			t.served = e.Connected
+		}
+	})
+	if again {
+		f.Metrics.Reconnect()
+	}
+	f.observe(in.Connect, recorder.Connect, e.Connected.Sub(e.Dialed))
+}
+
+// Updated is part of proxy.Observer.
+func (f observer) Updated(id string, e proxy.Update) {
+	kind := e.Type.String()
+	f.Metrics.Response(kind, e.Bytes)
+	if e.Wasted {
+		f.Metrics.Wasted(kind)
+	}
+	if e.Rejected != nil {
+		f.Metrics.Rejected(kind)
+		f.Event(record.Rejected{Pod: id, Type: kind, Error: e.Rejected.Error()})
+	} else {
+		f.Metrics.Acknowledged(kind)
+	}
+	var isFirst bool
+	p, t := f.Pods.update(id, func(p *pod) {
+		if e.ReceivedAt.After(f.Pods.answered) {
+			f.Pods.answered = e.ReceivedAt
+		}
+		isFirst = first(&p.times.Answered, e.ReceivedAt)
+		p.connection.answered, p.connection.whole, p.connection.heard = true, e.Complete, e.ReceivedAt
+		if e.Complete {
+			f.Pods.back(p, e.AckedAt)
+		}
+	})
+	if isFirst {
+		p.latencies.ConnectTotal.Record(t.served.Sub(t.Dialed))
+		f.observe(p.latencies.FirstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(t.Requested))
+	}
+	f.tracker.Update(id, e.Update)
+}
+
+// complete takes from a tracker that a sidecar has its complete set.
+func (f observer) complete(id string, at time.Time) {
+	p, t := f.Pods.update(id, func(p *pod) {
+		p.times.Complete = at
+		if at.After(f.Pods.progressed) {
+			f.Pods.progressed = at
+		}
+	})
+	if took, in := at.Sub(t.Requested), p.starts().CompleteConfiguration; p.real != nil {
+		in.Record(took) // scaler's own metrics are of simulated ones
+	} else {
+		f.observe(in, recorder.CompleteConfiguration, took)
+	}
+	f.Readiness.check(id)
+}
+
+// StreamEnded is part of proxy.Observer.
+func (f observer) StreamEnded(id string, e proxy.StreamEnded) {
+	f.Metrics.Attempt()
+	f.Pods.update(id, func(p *pod) {
+		first(&p.times.Dialed, e.Dialed)
+		if p.connection.answered && e.Class != proxy.Stopped {
+			f.Pods.lost(p, e.Ended)
+		}
+	})
+	switch e.Class {
+	case proxy.Stopped:
+		return
+	case proxy.Refused:
+		f.Metrics.Refusal()
+		return // thousands of them; they are counted
+	}
+	ended := record.StreamEnded{Pod: id, Class: string(e.Class), Attempt: e.Attempt, Responses: e.Responses}
+	if e.Err != nil {
+		ended.Error = e.Err.Error()
+	}
+	f.Event(ended)
+}
+
+// Certified is part of proxy.Observer.
+func (f observer) Certified(id string, e proxy.Certificate) {
+	f.Metrics.Certificate(e.Err == nil)
+	storm := f.storm.Load()
+	if storm != nil {
+		storm.take(id, e.Sent, e.Verified, e.Err)
+	}
+	var renewed bool // it had one before
+	p, _ := f.Pods.update(id, func(p *pod) {
+		csr := &f.Pods.csr
+		if !e.Sent.IsZero() {
+			first(&csr.first, e.Sent)
+		}
+		if e.Err != nil {
+			return
+		}
+		renewed = !first(&p.times.Certified, e.Verified)
+		if !renewed && p.latencies == f.Latencies {
+			csr.issued++
+			if e.Verified.After(csr.last) {
+				csr.last = e.Verified
+			}
+		}
+	})
+	if e.Err != nil {
+		f.Event(record.CertificateFailed{Pod: id, Attempt: e.Attempt, Error: e.Err.Error()})
+		return
+	}
+	took := e.Verified.Sub(e.Sent)
+	f.Metrics.Observe(recorder.CertificateIssuance, took)
+	switch {
+	case renewed && storm == nil:
+		f.Renewals.Record(took)
+	case !renewed:
+		p.latencies.Certificate.Record(took)
+		if e.Key > 0 {
+			p.latencies.Key.Record(e.Key)
+		}
+	}
+	f.tracker.Certified(id, e.Verified)
+	f.Readiness.check(id)
+}
+
+// delivered takes from the tracker that endpoint changes reached a sidecar.
+func (f observer) delivered(kind convergence.Kind, n int, after time.Duration) {
+	if !f.bursting.Load() {
+		return
+	}
+	for range n {
+		f.Latencies.RolloutPush[kind].Record(after)
+	}
+}

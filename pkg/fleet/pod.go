@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// pod is one pod of the run and its proxy.
+type pod struct {
+	id, namespace, name, service string
+
+	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
+	order      int        // among all pods seen
+	background int        // number of the background activity when it was first seen
+
+	// guarded by Pods.mu
+	stop       context.CancelFunc // of its proxy; nil until it was started
+	sidecar    *xdsprobe.Sidecar  // nil where it is a real one
+	real       *realPod           // nil where it is a simulated one
+	times      startup
+	addr       netip.Addr
+	ready      bool // as last seen
+	reported   bool // handed to the reporters
+	incomplete bool // and that although it lacked something
+	chosen     bool // to be replaced
+	gone       bool
+	ended      time.Time // when it was seen gone
+	connection connection
+}
+
+// startup are the moments of one pod's start, zero until they come.
+type startup struct {
+	record.Startup
+
+	served time.Time // the connection was up of the attempt that was answered first
+}
+
+func newPod(ev observe.PodEvent) *pod {
+	p := &pod{
+		id:        ev.Pod.Namespace + "/" + ev.Pod.Name,
+		namespace: ev.Pod.Namespace, name: ev.Pod.Name, service: ev.Pod.Labels[kwok.ServiceLabel],
+	}
+	p.times.Seen = ev.Seen
+	return p
+}
+
+// located takes that a pod has its IP address. The caller holds Pods.mu.
+func (p *pod) located(ev observe.PodEvent) {
+	p.times.IP = ev.Seen
+	p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
+}
+
+// starts are where the start of a pod's sidecar is recorded.
+func (p *pod) starts() *Latencies {
+	if p.real != nil {
+		return p.real.starts
+	}
+	return p.latencies
+}
+
+// first sets a moment that counts only once, and reports whether this was it.
+func first(t *time.Time, at time.Time) bool {
+	if !t.IsZero() {
+		return false
+	}
+	*t = at
+	return true
+}

@@ -1,0 +1,194 @@
+package probes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// probeHealth takes pods' readiness away and gives it back: one change each. It
+// calls half once, when half of the changes have been followed.
+func (p *prober) probeHealth(ctx context.Context, half func()) error {
+	for n := range p.Changes {
+		if n == p.Changes/2 {
+			half()
+		}
+		service := p.of(n / 2)
+		target, ok := p.Fleet.Pods.Nth(p.Mesh.Services[service].Name, n/2/len(p.services))
+		if !ok {
+			return fmt.Errorf("service %s has no pod", p.Mesh.Services[service].Name)
+		}
+		value, health := "unready", convergence.Unhealthy
+		if n%2 == 1 {
+			value, health = kwok.SidecarReady, convergence.Healthy
+		}
+		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
+			func(ctx context.Context) error { return p.API.ReportSidecar(ctx, target.Namespace, target.Name, value) },
+			func(c fleet.EndpointChange) bool { return c.Addr.Addr() == target.Address && c.Health == health })
+		if err != nil {
+			return err
+		}
+	}
+	if p.Changes%2 == 1 { // the last one was taken away
+		service := p.of((p.Changes - 1) / 2)
+		if target, ok := p.Fleet.Pods.Nth(p.Mesh.Services[service].Name, (p.Changes-1)/2/len(p.services)); ok {
+			if err := p.API.ReportSidecar(ctx, target.Namespace, target.Name, kwok.SidecarReady); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Fleet.AwaitConverged(ctx)
+}
+
+// probeMembers gives services one pod more and takes one away again. The new
+// pod's sidecar is not reported before the new endpoint has reached everybody:
+// its turning healthy would overtake its coming.
+func (p *prober) probeMembers(ctx context.Context) error {
+	for n := range p.Changes {
+		service := p.of(n)
+		for _, change := range []struct {
+			kind record.ChangeKind
+			more int
+		}{{record.EndpointAdd, 1}, {record.EndpointRemove, 0}} {
+			replicas := p.Mesh.Services[service].Pods + change.more
+			p.Fleet.Readiness.Hold()
+			_, err := p.followEndpoint(ctx, change.kind, service,
+				func(ctx context.Context) error { return p.API.SetReplicas(ctx, p.Mesh.Services[service], replicas) },
+				func(fleet.EndpointChange) bool { return true })
+			p.Fleet.Readiness.Release()
+			if err != nil {
+				return err
+			}
+			p.Fleet.Expect(change.more*2 - 1)
+			if err := p.Fleet.AwaitConverged(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// probeObjects changes the control plane's objects. Of each object the creation
+// and the deletion are not counted: they may be heavier than a change.
+func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) (err error) {
+	if p.Adapter.Probes == nil {
+		p.Journal.Warn(record.Warning{
+			About: "latencies.push." + string(kind), Reason: record.ReasonNotSupported, Component: p.Adapter.Server.Describe().Name,
+			Detail: "no change of it carries a marker that can be followed",
+		})
+		return nil
+	}
+	made := map[int]*unstructured.Unstructured{}
+	defer func() {
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+		defer cancel()
+		for _, object := range made {
+			if deleteErr := p.API.Resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
+				err = deleteErr
+			}
+		}
+		if err == nil {
+			err = p.quiet(ctx)
+		}
+	}()
+	for n := range p.Changes {
+		service := p.of(n)
+		if made[service] == nil {
+			created, err := p.probeCreate(ctx, kind, service)
+			if created != nil {
+				made[service] = created // to be deleted, whatever came of it
+			}
+			if err != nil {
+				return err
+			}
+		}
+		object, concerned := p.probeObject(kind, service)
+		object.SetResourceVersion(made[service].GetResourceVersion())
+		marker := p.lastMarker
+		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.Fleet.Pods.Simulated(p.names(concerned)))
+		begin := time.Now()
+		updated, err := p.API.Resource(object).Update(ctx, object, metav1.UpdateOptions{})
+		if err != nil {
+			f.Stop()
+			return fmt.Errorf("changing %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		written := time.Now()
+		p.written.Record(written.Sub(begin))
+		made[service] = updated
+		if err := p.await(ctx, record.ChangeKind(kind), f, written, func() string { return "" }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probeCreate creates the object of a service and returns when it has reached
+// all it concerns, or the limit has passed, and the control plane is at rest.
+func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
+	object, concerned := p.probeObject(kind, service)
+	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Pods.Simulated(p.names(concerned)))
+	defer f.Stop()
+	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err := awaitReach(ctx, f); err != nil {
+		return created, err
+	}
+	return created, p.quiet(ctx)
+}
+
+// probeObject is a probe's object with a new marker, and whom it concerns.
+func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
+	p.lastMarker = p.marker()
+	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[kwok.RunLabel] = p.Label
+	object.SetLabels(labels)
+	return object, concerned
+}
+
+func (p *prober) names(services []int) []string {
+	var names []string
+	for _, i := range services {
+		names = append(names, p.Mesh.Services[i].Name)
+	}
+	return names
+}
+
+// quiet waits until the control plane has sent nothing for a moment.
+func (p *prober) quiet(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	begin := time.Now()
+	for {
+		idle := time.Since(begin)
+		if last := p.Fleet.Pods.LastResponse(); last.After(begin) {
+			idle = time.Since(last)
+		}
+		if idle >= probeQuiet {
+			return nil
+		}
+		if err := experiment.WaitUntil(limited, time.Now().Add(probeQuiet-idle)); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			p.Journal.Warn(record.Warning{About: "latencies.push", Reason: record.ReasonNotQuietBetween, Values: map[string]float64{"limitSeconds": probeTimeout.Seconds()}})
+			return nil
+		}
+	}
+}

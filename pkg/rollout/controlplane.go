@@ -1,0 +1,29 @@
+package rollout
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+)
+
+func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
+	r.placing = r.controlPlaneResources()
+	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
+		Programs:     r.programs.paths,
+		Versions:     r.programs.versions,
+		Scaler:       experiment.Version(),
+		Kubeconfig:   r.cluster.Kubeconfig(),
+		REST:         r.api.Config,
+		Group:        r.group,
+		LogDir:       r.journal.Writer().LogDir(),
+		Progress:     r.progress.Say,
+		Placing:      r.placing,
+		RealSidecars: r.spec.RealSidecars > 0,
+	})
+	if err != nil {
+		return nil, err // what it started is in the run's group
+	}
+	r.describeControlPlane()
+	return nil, nil
+}

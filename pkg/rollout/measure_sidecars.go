@@ -1,0 +1,98 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// measureSidecars puts into the record what the simulated sidecars counted and how
+// they started.
+func (m measurement) measureSidecars() error {
+	x := experiment.XDSCounts(m.fleet.Store.Counters())
+	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
+	m.document.XDS = x
+	if err := m.countCertificates(); err != nil {
+		return err
+	}
+	if m.document.Phase(record.PhaseRollout) != nil {
+		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars)
+	}
+	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
+}
+
+// countCertificates counts what became of the pods' certificates.
+func (m measurement) countCertificates() error {
+	c, pods := m.fleet.Store.Counters(), m.fleet.Pods.Certificates()
+	certificates := &record.Certificates{
+		Issued:   new(c.Certificates.Load()),
+		Attempts: new(c.CertificateRequests.Load()),
+		// Pods that never came have none either.
+		Failed: new(int64(pods.Without + max(0, m.spec.Topology.Pods-pods.There))),
+		Storm:  m.observed.storm,
+		Note:   "failed: pods without a certificate at the end",
+	}
+	if pods.Last.After(pods.First) {
+		certificates.PerSecond = new(float64(pods.Issued) / pods.Last.Sub(pods.First).Seconds())
+	}
+	var err error
+	certificates.Renewals, err = experiment.SaveHistogram(m.journal.Writer(), "certificateRenewals", m.fleet.Renewals)
+	m.document.Certificates = certificates
+	return err
+}
+
+// crossCheck compares the control plane's own counts with ours. After a phase in
+// which nothing was touched they must be equal, unless it was restarted and lost
+// them.
+func (m measurement) crossCheck(ctx context.Context) error {
+	if !m.completed || m.supervisor.restarted.Load() {
+		return nil
+	}
+	var w phases.Window // the last with figures
+	var own map[string]float64
+	for _, each := range m.timeline.Windows() {
+		if slot := m.document.Own.At(each.Name); slot != nil {
+			w, own = each, *slot
+		}
+	}
+	check := func(figure, about, expr string, at time.Time, ours int64) error {
+		if expr == "" {
+			return nil
+		}
+		theirs, ok, err := m.recorder.Value(ctx, expr, at)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[figure] = theirs
+		}
+		if int64(theirs) != ours {
+			m.journal.Warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: m.controlPlaneName(), Detail: expr, Values: map[string]float64{
+				"theirs": math.Trunc(theirs), "ours": float64(ours),
+			}})
+		}
+		return nil
+	}
+	counters := m.adapter.Server.Metrics().Counters
+	now := time.Now() // counts do not change any more; how many are connected did
+	if m.spec.RealSidecars > 0 {
+		// What real sidecars request, scaler does not count.
+		return check("connected", "pods.connected", counters.Connected, w.End, int64(m.spec.Topology.Pods))
+	}
+	var errs []error
+	for _, t := range slices.Sorted(maps.Keys(counters.Responses)) {
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, m.document.XDS.Responses[t.String()]))
+	}
+	return errors.Join(append(errs,
+		check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)),
+		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *m.document.Certificates.Attempts),
+		check("totalCertificates", "certificates.issued", counters.Certificates, now, *m.document.Certificates.Issued),
+	)...)
+}

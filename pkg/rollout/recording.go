@@ -1,0 +1,150 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// recording is what reads processes and metrics during a run.
+type recording struct {
+	sampler  *recorder.Sampler
+	metrics  *recorder.Metrics
+	recorder *recorder.Recorder
+	jobs     []string // that the recorder scrapes
+}
+
+// startRecorder starts what reads processes and metrics. Whatever way the run
+// ends, its figures are read when the recorder is taken down.
+func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
+	r.sampler = recorder.NewSampler(experiment.SampleInterval)
+	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
+	r.metrics.Run(r.runInfo())
+	r.assemble()
+	server, err := r.metrics.Listen()
+	if err != nil {
+		return nil, err
+	}
+	var targets []recorder.Target
+	if url := r.adapter.Server.Metrics().URL; url != "" {
+		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
+	}
+	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	sources := map[string]recorder.Source{experiment.InstrumentName: recorder.Self()}
+	if r.adapter.Program != nil {
+		sources[r.controlPlaneName()] = recorder.OfProcess(r.adapter.Program.Process().Handle())
+	}
+	for _, c := range r.cluster.Components() {
+		sources[c.Name] = recorder.OfProcess(c.Process)
+		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
+	}
+	for i := range targets {
+		r.jobs = append(r.jobs, targets[i].Job)
+		targets[i].Labels = map[string]string{"run": r.spec.Name(), "mode": r.spec.modeOrKnobs()}
+	}
+	for name, source := range sources {
+		if err := r.sampler.Watch(name, source); err != nil {
+			return nil, errors.Join(err, server.Close())
+		}
+	}
+	b := newBackground(context.WithoutCancel(ctx), r.fail) // the end of an interrupted phase is read too
+	b.run("serving scaler's metrics", server.Run)
+	b.run("reading processes", r.sampler.Run)
+	b.run("measuring scaler's own lag", recorder.NewLag(0, r.late).Run)
+	r.recorder, err = recorder.Start(ctx, recorder.Options{
+		Prometheus: r.programs.paths[component.Prometheus],
+		Dir:        r.journal.Writer().PrometheusDir(),
+		Group:      r.group,
+		Log:        filepath.Join(r.journal.Writer().LogDir(), "prometheus.log"),
+		Targets:    targets,
+		Interval:   experiment.SampleInterval,
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		b.stop()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer b.stop()
+		return errors.Join(r.measure(ctx), r.recorder.Stop(ctx))
+	}, nil
+}
+
+// late takes one delay of scaler's own scheduling. It is recorded during the phases
+// that latencies are measured in; the rest would only dilute it.
+func (r *run) late(d time.Duration) {
+	switch r.currentPhase() {
+	case record.PhaseRollout:
+		r.observed.lag.Record(d)
+	case record.PhaseProbe:
+		r.observed.probeLag.Record(d)
+	}
+	r.metrics.Observe(recorder.SchedulingLag, d)
+}
+
+// currentPhase is the phase that goes on; "" before the first and between two.
+func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phase }
+
+// runInfo is what the run's time series contain about it.
+func (r *run) runInfo() recorder.RunInfo {
+	document := r.journal.Run()
+	spec, environment := document.Spec, document.Environment
+	var limits recorder.Limits
+	if known := environment.ControlPlane.Limits; known != nil {
+		limits = recorder.Limits{TokenReviewsPerSecond: known.TokenReviewsPerSecond, DebounceSeconds: known.DebounceMaxSeconds}
+		if processors := environment.ControlPlane.GOMAXPROCS; processors > 0 {
+			limits.StreamsPerSecond = known.StreamsPerSecond.At(processors)
+		}
+	}
+	return recorder.RunInfo{
+		ControlPlane: r.controlPlaneName(),
+		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
+		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
+		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
+	}
+}
+
+// showProgress shows the run's status each second.
+func (r *run) showProgress(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if s := r.status(); s.Phase != "" {
+				r.progress.Status(s)
+			}
+		}
+	}
+}
+
+// count keeps scaler's own gauges of pods and sidecars, and the time line, up to
+// date.
+func (r *run) count(ctx context.Context) error {
+	tick := time.NewTicker(experiment.SampleInterval)
+	defer tick.Stop()
+	for {
+		c := r.fleet.Count()
+		r.metrics.Pods("created", c.Created)
+		r.metrics.Pods("ready", c.Ready)
+		r.metrics.Sidecars("connected", c.Connected)
+		r.metrics.Sidecars("complete", c.Complete)
+		r.metrics.Sidecars("converged", c.Converged)
+		if err := r.journal.Writer().Moment(r.moment(c)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

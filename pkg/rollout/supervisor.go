@@ -1,0 +1,101 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// supervisor starts the control plane again when it ends, as its Deployment would.
+type supervisor struct {
+	// fixed at the start
+	name        string // of the control plane
+	program     controlplane.Program
+	memoryBytes int64 // limit of the control plane; 0 = none
+	sampler     *recorder.Sampler
+	journal     *experiment.Journal
+	timeline    *phases.Timeline
+	say         func(string)
+	standing    func() string // how far the run is, for an error
+
+	restarted atomic.Bool   // it was, at least once
+	expected  atomic.Bool   // its next end is a fault's doing
+	back      chan struct{} // takes a notice when it serves again after a fault
+}
+
+// run supervises until ctx ends. It starts the control plane again whenever a fault
+// ended it, and otherwise once, when it does not run out of memory. An end beyond
+// that is the run's.
+func (s *supervisor) run(ctx context.Context) error {
+	died := false
+	for {
+		p := s.program.Process()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Done():
+		}
+		s.sampler.Ended(s.name, recorder.OfProcess(p.Handle()))
+		expected := s.expected.Swap(false)
+		switch {
+		case p.OutOfMemory():
+			s.journal.Event(record.OutOfMemory{LimitBytes: s.memoryBytes})
+			return fmt.Errorf("%w; %s", p.Err(), s.standing())
+		case died && !expected:
+			return fmt.Errorf("it ended a second time: %w", p.Err())
+		case !expected:
+			died = true
+			s.say(s.name + " ended and is started again; its log is in " + s.journal.Writer().LogDir())
+			s.journal.Warn(record.Warning{
+				About:  "controlPlane." + string(s.timeline.Current().Phase),
+				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(p.Err()),
+			})
+		}
+		s.journal.Event(record.ControlPlaneEnded{Asked: expected, Error: fmt.Sprint(p.Err())})
+		s.restarted.Store(true)
+		if err := s.program.Restart(ctx); err != nil {
+			return err
+		}
+		if err := s.sampler.Watch(s.name, recorder.OfProcess(s.program.Process().Handle())); err != nil {
+			return err
+		}
+		if expected {
+			s.back <- struct{}{} // there is room: a fault waits for one before it ends the next
+		}
+	}
+}
+
+// end ends the control plane, gracefully or not, and returns when it was started
+// again and serves.
+func (s *supervisor) end(ctx context.Context, graceful bool) error {
+	s.expected.Store(true)
+	if p := s.program.Process(); !graceful {
+		p.Kill()
+	} else if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-s.back:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// awaitEnd returns when a program of the cluster, or the recorder, has ended.
+func (r *run) awaitEnd(ctx context.Context) error {
+	select {
+	case err := <-r.cluster.Died():
+		return err
+	case <-r.recorder.Done():
+		return r.recorder.Err()
+	case <-ctx.Done():
+		return nil
+	}
+}
