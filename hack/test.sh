@@ -37,7 +37,7 @@ formatted() {
 
 # Where goroutines share data.
 concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/component ./pkg/controlplane/... ./pkg/convergence
-	./pkg/experiment ./pkg/fidelity ./pkg/latency ./pkg/rollout ./pkg/xdsload
+	./pkg/experiment ./pkg/fleet ./pkg/fidelity ./pkg/latency ./pkg/rollout ./pkg/xdsload
 	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 
