@@ -49,19 +49,16 @@ func newRecord(spec RolloutSpec) record.Run {
 	}
 }
 
-// askVersions puts into the record which versions of its programs the run has.
-func (r *run) askVersions(ctx context.Context) error {
-	kubernetes, kwok, err := experiment.ClusterVersions(ctx, r.programs.versions, r.programs.paths)
-	if err != nil {
-		return err
+// askVersions asks the programs that the run has for their versions. It returns those
+// of Kubernetes and KWOK, and keeps Envoy's where there are real sidecars.
+func (p *programs) askVersions(ctx context.Context, realSidecars int) (kubernetes, kwok string, err error) {
+	kubernetes, kwok, err = experiment.ClusterVersions(ctx, p.versions, p.paths)
+	if err != nil || realSidecars == 0 {
+		return kubernetes, kwok, err
 	}
-	r.journal.Update(func(run *record.Run) { run.Environment.Kubernetes, run.Environment.Kwok = kubernetes, kwok })
-	if r.spec.RealSidecars == 0 {
-		return nil
-	}
-	envoy, err := r.programs.versions.Of(ctx, component.Envoy, r.programs.paths[component.Envoy])
-	r.programs.envoy.Version = envoy.Version
-	return err
+	envoy, err := p.versions.Of(ctx, component.Envoy, p.paths[component.Envoy])
+	p.envoy.Version = envoy.Version
+	return kubernetes, kwok, err
 }
 
 // describeControlPlane puts into the record which one runs and how.

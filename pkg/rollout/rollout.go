@@ -143,9 +143,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.askVersions(ctx); err != nil {
+	kubernetes, kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
+	if err != nil {
 		return err
 	}
+	r.journal.Update(func(run *record.Run) { run.Environment.Kubernetes, run.Environment.Kwok = kubernetes, kwok })
 	if r.programs.keys, err = experiment.NewKeyPool(); err != nil {
 		return err
 	}

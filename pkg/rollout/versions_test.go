@@ -22,20 +22,20 @@ func TestVersionsOfProgramsInAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	programs, err := component.Paths(t.Context(), component.Options{BinDir: dir, CacheDir: t.TempDir()}, component.KubeAPIServer, component.Kwok, component.Envoy)
+	paths, err := component.Paths(t.Context(), component.Options{BinDir: dir, CacheDir: t.TempDir()}, component.KubeAPIServer, component.Kwok, component.Envoy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rolloutRun{programs: programs, versions: new(component.Versions)}
-	r.spec.RealSidecars = 1
-	if err := askVersions(t.Context(), r); err != nil {
+	p := programs{paths: paths, versions: new(component.Versions)}
+	kubernetes, kwok, err := p.askVersions(t.Context(), 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.record.Environment; got.Kubernetes != "v1.35.2" || got.Kwok != "v0.7.1" || r.envoy.Version != "1.39.1" {
-		t.Errorf("kubernetes %s, kwok %s, envoy %s", got.Kubernetes, got.Kwok, r.envoy.Version)
+	if kubernetes != "v1.35.2" || kwok != "v0.7.1" || p.envoy.Version != "1.39.1" {
+		t.Errorf("kubernetes %s, kwok %s, envoy %s", kubernetes, kwok, p.envoy.Version)
 	}
-	r.programs[component.Kwok] = filepath.Join(dir, "gone")
-	if err := askVersions(t.Context(), r); err == nil || !strings.Contains(err.Error(), component.Kwok) {
+	paths[component.Kwok] = filepath.Join(dir, "gone")
+	if _, _, err := p.askVersions(t.Context(), 0); err == nil || !strings.Contains(err.Error(), component.Kwok) {
 		t.Errorf("error %v: want one that names the program", err)
 	}
 }
