@@ -100,7 +100,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}
-	if cpu := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds })(r); cpu != nil {
+	if cpu := r.Value(rolloutCPU); cpu != nil {
 		m.cpuSeconds = *cpu
 	}
 	m.own = len(c.CPUs) > 0
@@ -189,7 +189,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 // plane that was at its own limit for a second (AtLimit) is not told from one that was
 // for all of the phase: that is a doubt of the record alone.
 func calm(r *record.Run) bool {
-	share := usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.Saturation })(r)
+	share := r.Value("controlPlane.rollout.saturation")
 	return share != nil && *share <= record.Saturated
 }
 

@@ -68,8 +68,8 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	var bases []float64
 	for _, r := range chosen {
 		v, base := f.of(r), new(float64)
-		if f.base != nil {
-			base = f.base(r)
+		if f.base != "" {
+			base = r.Value(f.base)
 		}
 		if v == nil || base == nil || *v <= *base {
 			continue
@@ -105,7 +105,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case s.queuing:
 		s.doubt(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
 	}
-	if f.base != nil {
+	if f.base != "" {
 		base := 0.0
 		for _, b := range bases {
 			base += b / float64(len(bases))

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -56,8 +55,8 @@ var (
 // figure is what is forecast by a fit.
 type figure struct {
 	name string // its path in the record
-	unit string
-	of   func(*record.Run) *float64
+	// from are the paths at which it is read, the first that a run has; nil = at name.
+	from []string
 	// terms are what it grows with; shown is one more if the runs show it.
 	terms []term
 	shown *term
@@ -67,9 +66,35 @@ type figure struct {
 	doubt string
 	// merges says that it falls behind the bytes where pushes merge; see merge.
 	merges bool
-	// base is what the figure was before there was a mesh, which its models are
-	// above of; nil = nothing.
-	base func(*record.Run) *float64
+	// base is the path of what the figure was before there was a mesh, to which its
+	// models add; "" = nothing.
+	base string
+}
+
+// paths are where the figure is read.
+func (f figure) paths() []string {
+	if f.from == nil {
+		return []string{f.name}
+	}
+	return f.from
+}
+
+// of is the figure of a run; nil if it was not measured.
+func (f figure) of(r *record.Run) *float64 {
+	for _, path := range f.paths() {
+		if v := r.Value(path); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// unit is the figure's, as plans print it.
+func (f figure) unit() string {
+	if known, _ := record.FigureAt(f.paths()[0]); known.Unit == record.UnitBytes {
+		return bytesUnit
+	}
+	return secondsUnit
 }
 
 var (
@@ -79,26 +104,23 @@ var (
 
 var figures = []figure{
 	{
-		name: liveHeap, unit: bytesUnit, terms: memoryTerms, shown: &configured,
-		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return cmp.Or(level(u.HeapBytes).Collected, level(u.HeapBytes).Mean) }),
-		base: usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.HeapBytes).Mean }),
+		name: liveHeap, terms: memoryTerms, shown: &configured,
+		from: []string{"controlPlane.steady.heapBytes.collected", "controlPlane.steady.heapBytes.mean"},
+		base: "controlPlane.baseline.heapBytes.mean",
 		good: collected,
 		doubt: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
 			"runs of a scaler that asks for that do not have it",
 	},
 	{
-		name: steadyMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
-		of:   usage(record.PhaseSteady, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }),
+		name: steadyMemory, terms: memoryTerms, shown: &configured,
 		base: emptyMemory,
 	},
 	{
-		name: rolloutMemory, unit: bytesUnit, terms: memoryTerms, shown: &configured,
-		of:   usage(record.PhaseRollout, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Peak }),
+		name: rolloutMemory, terms: memoryTerms, shown: &configured,
 		base: emptyMemory,
 	},
 	{
-		name: rolloutCPU, unit: secondsUnit, terms: processorTerms, shown: &delay,
-		of:   usage(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }),
+		name: rolloutCPU, terms: processorTerms, shown: &delay,
 		good: calm, merges: true,
 		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
 	},
@@ -107,10 +129,8 @@ var figures = []figure{
 // collected says whether the live heap is all that was needed when nothing was touched
 // any more: live heap is what the last collection found, and changes with every one.
 func collected(r *record.Run) bool {
-	return r.ControlPlane.Steady.HeapBytes.Collected != nil && r.Schema >= record.CollectedTwice // there is a figure of it
+	return r.Value("controlPlane.steady.heapBytes.collected") != nil && r.Schema >= record.CollectedTwice
 }
-
-var emptyMemory = usage(record.PhaseBaseline, func(u *record.Usage) *float64 { return level(u.MemoryBytes).Mean })
 
 // Names of figures that more than their forecast is made of.
 const (
@@ -119,36 +139,18 @@ const (
 	rolloutMemory = "controlPlane.rollout.memoryBytes.peak"
 	rolloutCPU    = "controlPlane.rollout.cpuSeconds"
 	rolloutTime   = "phases.rollout.seconds"
+	emptyMemory   = "controlPlane.baseline.memoryBytes.mean"
 
 	bytesUnit   = "bytes"
 	secondsUnit = "s"
 )
 
-func usage(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
-	return func(r *record.Run) *float64 {
-		if r.ControlPlane == nil {
-			return nil
-		}
-		if u := r.ControlPlane.At(phase); *u != nil {
-			return of(*u)
-		}
-		return nil
-	}
-}
-
-func level(l *record.Level) record.Level {
-	if l == nil {
-		return record.Level{}
-	}
-	return *l
-}
-
 // configurationOf is what a sidecar of the run held; 0 when it is not known.
 func configurationOf(r *record.Run) float64 {
-	if r.XDS == nil || r.XDS.ConfigurationBytes == nil || r.XDS.ConfigurationBytes.Mean == nil {
-		return 0
+	if held := r.Value("xds.configurationBytes.mean"); held != nil {
+		return *held
 	}
-	return *r.XDS.ConfigurationBytes.Mean
+	return 0
 }
 
 func pointOf(r *record.Run) point { return point{float64(r.Spec.Pods), configurationOf(r)} }

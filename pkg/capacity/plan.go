@@ -152,7 +152,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		if made.bounded && (made.high > (1+vague)*made.value || made.low < (1-vague)*made.value) {
 			s.doubt(f.name, "told to no more than %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (made.low/made.value-1)*100, (made.high/made.value-1)*100, advice(s, o))
 		}
-		p.add(f.name, f.unit, made.estimate, mean(left, f.of), made.parts)
+		p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
 	}
 	cpu, known := estimates[rolloutCPU]
 	if !known {

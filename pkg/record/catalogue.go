@@ -84,13 +84,41 @@ func Figures() []Figure {
 	return all
 }
 
+// FigureAt is the figure at a path of a record, in which names stand for the words in
+// capitals; none of a fault whose name has a dot.
+func FigureAt(path string) (Figure, bool) {
+	names := strings.Split(path, ".")
+	for _, n := range runFigures() {
+		if !Within(n.figures[0].Path, names[0]) {
+			continue
+		}
+		for _, f := range n.figures {
+			if slices.EqualFunc(strings.Split(f.Path, "."), names, stands) {
+				return f, true
+			}
+		}
+	}
+	return Figure{}, false
+}
+
+// stands says whether a word of a figure's path stands for a name.
+func stands(word, name string) bool {
+	switch word {
+	case "PHASE":
+		return slices.Contains(FigurePhases, PhaseName(name))
+	case "PROGRAM", "TYPE", "FAULT":
+		return true
+	}
+	return word == name
+}
+
 // Values are the figures of the run that were measured, in the order in which they
 // are shown. The control plane's own metrics are not among them: their meaning
 // depends on its version.
 func (r *Run) Values() []Value {
 	var all []Value
 	for _, n := range runFigures() {
-		n.values("", r, func(v Value) {
+		n.values("", "", r, func(v Value) {
 			if v.Figure.Phase == "" {
 				v.Figure.Phase = phaseOf(v.Path)
 			}
@@ -105,11 +133,7 @@ func (r *Run) Values() []Value {
 func (r *Run) Value(path string) *float64 {
 	var found *float64
 	for _, n := range runFigures() {
-		n.values("", r, func(v Value) {
-			if v.Path == path {
-				found = v.Value
-			}
-		})
+		n.values(path, "", r, func(v Value) { found = v.Value })
 	}
 	return found
 }
@@ -118,8 +142,11 @@ func (r *Run) Value(path string) *float64 {
 // are read from one.
 type node[T any] struct {
 	figures []Figure
-	values  func(path string, t *T, add func(Value))
+	values  func(want, path string, t *T, add func(Value)) // want: the only path to read; "" = all
 }
+
+// leads says whether a path is wanted, or is above one that is.
+func leads(want, path string) bool { return want == "" || path == "" || Within(want, path) }
 
 // list names figures that stand at several places.
 type list string
@@ -166,8 +193,12 @@ func join(path, below string) string {
 func leaves[T any](figures []FigureOf[T]) []node[T] {
 	var all []node[T]
 	for _, f := range figures {
-		all = append(all, node[T]{[]Figure{f.Figure}, func(path string, t *T, add func(Value)) {
-			v := Value{Figure: f.Figure, Path: join(path, f.Path), Value: f.Of(t)}
+		all = append(all, node[T]{[]Figure{f.Figure}, func(want, path string, t *T, add func(Value)) {
+			path = join(path, f.Path)
+			if want != "" && want != path {
+				return
+			}
+			v := Value{Figure: f.Figure, Path: path, Value: f.Of(t)}
 			v.Lost = v.Value == nil && f.lost != nil && f.lost(t)
 			if v.Value != nil || v.Lost {
 				add(v)
@@ -202,16 +233,23 @@ func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U
 			n.figures = append(n.figures, p.of(f))
 		}
 	}
-	n.values = func(path string, t *T, add func(Value)) {
+	before, _, _ := strings.Cut(p.path, "."+word) // what is the same for all
+	n.values = func(want, path string, t *T, add func(Value)) {
+		if word != "" && strings.Contains(p.path, "."+word) && !leads(want, join(path, before)) {
+			return
+		}
 		for _, u := range of(t) {
-			here := p
-			name := p.path
+			here, name := p, p.path
 			if word != "" {
 				here.label = strings.ReplaceAll(p.label, word, u.name)
 				name = strings.ReplaceAll(p.path, word, u.name)
 			}
+			at := join(path, name)
+			if !leads(want, at) {
+				continue
+			}
 			for _, b := range below {
-				b.values(join(path, name), u.of, func(v Value) {
+				b.values(want, at, u.of, func(v Value) {
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})

@@ -92,14 +92,15 @@ func latencies(fixed PhaseName) node[Latencies] {
 			n.figures = append(n.figures, spot(d).of(part.figures[0]))
 		}
 	}
-	n.values = func(path string, l *Latencies, add func(Value)) {
+	n.values = func(want, path string, l *Latencies, add func(Value)) {
 		for _, d := range l.All() {
-			if d.Latency == nil {
+			at := join(path, d.Path)
+			if d.Latency == nil || !leads(want, at) {
 				continue
 			}
 			here := spot(d)
 			for _, part := range parts {
-				part.values(join(path, d.Path), d.Latency, func(v Value) {
+				part.values(want, at, d.Latency, func(v Value) {
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})

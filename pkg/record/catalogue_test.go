@@ -113,6 +113,9 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 			t.Errorf("%s is there twice", v.Path)
 		}
 		seen[v.Path] = true
+		if got := run.Value(v.Path); got == nil || *got != *v.Value {
+			t.Errorf("%s is %v alone", v.Path, got)
+		}
 		want, there := numbers[v.Path]
 		if !there || v.Value == nil || *v.Value != want {
 			t.Errorf("%s is %v, in the record %v", v.Path, v.Value, want)
@@ -145,6 +148,9 @@ func TestValuesAreOfFigures(t *testing.T) {
 			continue
 		}
 		f := figures[at]
+		if found, ok := FigureAt(v.Path); !ok || found.Path != f.Path {
+			t.Errorf("at %s is the figure %q", v.Path, found.Path)
+		}
 		if f.Unit != v.Figure.Unit || f.Counts != v.Figure.Counts || f.Better != v.Figure.Better || f.NotCompared != v.Figure.NotCompared {
 			t.Errorf("%s: %+v, its figure %+v", v.Path, v.Figure, f)
 		}

@@ -1,6 +1,9 @@
 package report
 
-import "scaler.mesh/scaler/pkg/output"
+import (
+	"scaler.mesh/scaler/pkg/output"
+	"scaler.mesh/scaler/pkg/record"
+)
 
 // instrument has what scaler itself needed, and how little that may be.
 func (r *runReport) instrument() output.Table {
@@ -9,17 +12,15 @@ func (r *runReport) instrument() output.Table {
 		return output.Table{}
 	}
 	lag := orEmpty(i.Lag)
-	t := r.oneRow("instrument", "instrument", "scaler itself", []column{
-		{"cores", "cores", number(i.Cores)},
-		{"memory, peak", "memoryBytes", bytes(i.MemoryBytes)},
-		{"memory per sidecar", "bytesPerSidecar", bytes(i.BytesPerSidecar)},
-		{"open files", "openFiles", count(i.OpenFiles)},
-		{"lag p99", "lag.p99", seconds(lag.P99)},
-		{"lag max", "lag.max", seconds(lag.Max)},
-	})
+	t := r.oneRow("instrument", "instrument", "scaler itself", append(columnsOf(record.InstrumentFigures, i),
+		column{"lag p99", "lag.p99", seconds(lag.P99)},
+		column{"lag max", "lag.max", seconds(lag.Max)}))
 	if floor := i.Floor; len(floor) > 0 {
-		t.Add("its floor"+r.mark("instrument.floor", "instrument"), floorAt(floor, "instrument.cores", number), absent,
-			floorAt(floor, "instrument.bytesPerSidecar", bytes), absent, absent, absent)
+		cells := []string{"its floor" + r.mark("instrument.floor", "instrument")}
+		for _, f := range record.InstrumentFigures {
+			cells = append(cells, floorAt(floor, "instrument."+f.Path, func(v *float64) string { return figureText(f.Unit, v) }))
+		}
+		t.Add(append(cells, absent, absent)...)
 	}
 	return t
 }

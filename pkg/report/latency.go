@@ -5,45 +5,6 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// latencyRow is one distribution of a run.
-type latencyRow struct {
-	name   string
-	path   string // in the record
-	always bool   // shown even when it was not measured
-	value  *record.Latency
-}
-
-// changeKinds in the order they are shown.
-var changeKinds = []record.ChangeKind{
-	record.EndpointAdd, record.EndpointRemove, record.EndpointHealth, record.RouteChange, record.PolicyChange,
-}
-
-func latencyRows(l *record.Latencies) []latencyRow {
-	rows := []latencyRow{
-		{"pod admission", "latencies.podAdmission", true, l.PodAdmission},
-		{"pod ready", "latencies.podReady", true, l.PodReady},
-		{"certificate", "latencies.certificate", true, l.Certificate},
-		{"key", "latencies.key", false, l.Key},
-		{"token", "latencies.token", false, l.Token},
-		{"client wait", "latencies.clientWait", false, l.ClientWait},
-		{"connect", "latencies.connect", true, l.Connect},
-		{"connect, total", "latencies.connectTotal", false, l.ConnectTotal},
-		{"reconnect", "latencies.reconnect", false, l.Reconnect},
-		{"first configuration", "latencies.firstConfiguration", true, l.FirstConfiguration},
-		{"complete configuration", "latencies.completeConfiguration", true, l.CompleteConfiguration},
-	}
-	for _, kind := range changeKinds {
-		rows = append(rows, latencyRow{"push: " + string(kind), "latencies.push." + string(kind), false, l.Push[kind]})
-	}
-	for _, kind := range changeKinds {
-		path := "latencies.propagation." + string(kind)
-		rows = append(rows,
-			latencyRow{"first: " + string(kind), path + ".first", false, l.Propagation[kind].First},
-			latencyRow{"last: " + string(kind), path + ".last", false, l.Propagation[kind].Last})
-	}
-	return append(rows, latencyRow{"cluster's part", "latencies.clusterPart", false, l.ClusterPart})
-}
-
 // certificateRows are the distributions of certificates after each pod's first.
 func certificateRows(c *record.Certificates) []latencyRow {
 	if c == nil {

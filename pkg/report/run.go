@@ -199,14 +199,7 @@ func (r *runReport) pods() output.Table {
 	if p == nil {
 		p = &record.Pods{Requested: r.run.Spec.Pods}
 	}
-	return r.oneRow("pods", "pods", "at end of rollout", []column{
-		{"requested", "requested", count(&p.Requested)},
-		{"created", "created", count(p.Created)},
-		{"ready", "ready", count(p.Ready)},
-		{"connected", "connected", count(p.Connected)},
-		{"complete", "complete", count(p.Complete)},
-		{"converged", "converged", count(p.Converged)},
-	})
+	return r.oneRow("pods", "pods", "at end of rollout", columnsOf(record.PodFigures, p))
 }
 
 func (r *runReport) xds() output.Table {
@@ -243,17 +236,7 @@ func (r *runReport) streams() output.Table {
 	if x == nil {
 		return output.Table{}
 	}
-	size := orEmpty(x.ConfigurationBytes)
-	return r.oneRow("streams", "xds", "all sidecars", []column{
-		{"attempts", "attempts", count(x.Attempts)},
-		{"refusals", "refusals", count(x.Refusals)},
-		{"reconnects", "reconnects", count(x.Reconnects)},
-		{"acks", "acks", count(x.Acks)},
-		{"nacks", "nacks", count(x.Nacks)},
-		{"wasted", "wastedResponses", count(x.WastedResponses)},
-		{"configuration mean", "configurationBytes.mean", bytes(size.Mean)},
-		{"max", "configurationBytes.max", bytes(size.Max)},
-	})
+	return r.oneRow("streams", "xds", "all sidecars", columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
 }
 
 func (r *runReport) certificates() output.Table {
@@ -261,10 +244,5 @@ func (r *runReport) certificates() output.Table {
 	if c == nil {
 		return output.Table{}
 	}
-	return r.oneRow("certificates", "certificates", "all sidecars", []column{
-		{"issued", "issued", count(c.Issued)},
-		{"failed", "failed", count(c.Failed)},
-		{"attempts", "attempts", count(c.Attempts)},
-		{"per second", "perSecond", number(c.PerSecond)},
-	})
+	return r.oneRow("certificates", "certificates", "all sidecars", columnsOf(record.CertificateFigures, c))
 }

@@ -15,27 +15,6 @@ var phasesShown = []struct {
 	always bool
 }{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
 
-// usageRow is one figure of a record.Usage.
-type usageRow struct {
-	name  string
-	path  string // below the usage
-	print func(*record.Usage) string
-}
-
-var usageRows = []usageRow{
-	{"cores, mean", "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
-	{"cores, peak", "cores.peak", func(u *record.Usage) string { return number(orEmpty(u.Cores).Peak) }},
-	{"CPU time", "cpuSeconds", func(u *record.Usage) string { return seconds(u.CPUSeconds) }},
-	{"memory, mean", "memoryBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Mean) }},
-	{"memory, peak", "memoryBytes.peak", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Peak) }},
-	{"memory, end", "memoryBytes.end", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).End) }},
-	{"live heap, mean", "heapBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).Mean) }},
-	{"live heap, end", "heapBytes.end", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).End) }},
-	{"live heap, after GC", "heapBytes.collected", func(u *record.Usage) string { return bytes(orEmpty(u.HeapBytes).Collected) }},
-	{"saturation", "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
-	{"restarts", "restarts", func(u *record.Usage) string { return count(u.Restarts) }},
-}
-
 // usage is what a phase used; of one that was not measured it has nothing.
 func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {
 	return orEmpty(*orEmpty(orEmpty(figures).At(phase)))
@@ -74,21 +53,18 @@ func (r *runReport) realSidecars() output.Table {
 	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
 }
 
-// clusterColumn is one figure shown of each of the cluster's programs.
-type clusterColumn struct {
+// clusterColumns are the figures shown of each of the cluster's programs.
+var clusterColumns = []struct {
 	head  string
 	phase record.PhaseName
-	path  string
-	print func(*record.Usage) string
-}
-
-var clusterColumns = []clusterColumn{
-	{"cores rollout", record.PhaseRollout, "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
-	{"peak rollout", record.PhaseRollout, "cores.peak", func(u *record.Usage) string { return number(orEmpty(u.Cores).Peak) }},
-	{"cores steady", record.PhaseSteady, "cores.mean", func(u *record.Usage) string { return number(orEmpty(u.Cores).Mean) }},
-	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Peak) }},
-	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) string { return bytes(orEmpty(u.MemoryBytes).Mean) }},
-	{"saturation rollout", record.PhaseRollout, "saturation", func(u *record.Usage) string { return percent(u.Saturation) }},
+	path  string // below the usage
+}{
+	{"cores rollout", record.PhaseRollout, "cores.mean"},
+	{"peak rollout", record.PhaseRollout, "cores.peak"},
+	{"cores steady", record.PhaseSteady, "cores.mean"},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak"},
+	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean"},
+	{"saturation rollout", record.PhaseRollout, "saturation"},
 }
 
 func (r *runReport) cluster() output.Table {
@@ -100,7 +76,7 @@ func (r *runReport) cluster() output.Table {
 		figures, path := r.run.Cluster[name], "cluster."+name
 		cells := []string{name + r.mark(path, "cluster")}
 		for _, c := range clusterColumns {
-			cells = append(cells, c.print(usage(&figures, c.phase))+r.mark(path+"."+string(c.phase)+"."+c.path, path))
+			cells = append(cells, usageText(usage(&figures, c.phase), c.path)+r.mark(path+"."+string(c.phase)+"."+c.path, path))
 		}
 		t.Add(cells...)
 	}

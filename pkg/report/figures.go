@@ -1,0 +1,94 @@
+package report
+
+import (
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// figureText prints a figure in its unit, scaled for reading.
+func figureText(unit record.Unit, v *float64) string {
+	switch unit {
+	case record.UnitSeconds:
+		return seconds(v)
+	case record.UnitBytes:
+		return bytes(v)
+	case record.UnitShare:
+		return percent(v)
+	case record.UnitCount:
+		return tally(v)
+	}
+	return number(v)
+}
+
+// columnsOf are figures of a T as columns, in the catalogue's order but for those that
+// come first.
+func columnsOf[T any](figures []record.FigureOf[T], of *T, first ...string) []column {
+	var columns []column
+	for _, f := range figures {
+		columns = append(columns, column{f.Label, f.Path, figureText(f.Unit, f.Of(of))})
+	}
+	slices.SortStableFunc(columns, func(a, b column) int { return placeIn(first, a.path) - placeIn(first, b.path) })
+	return columns
+}
+
+// placeIn is the place of a name in a list; after all of it if it is not there.
+func placeIn(list []string, name string) int {
+	if i := slices.Index(list, name); i >= 0 {
+		return i
+	}
+	return len(list)
+}
+
+// usageRow is one figure of a record.Usage.
+type usageRow struct {
+	name  string
+	path  string // below the usage
+	print func(*record.Usage) string
+}
+
+// usageRows are the figures of a usage in the order in which they are shown.
+var usageRows = func() []usageRow {
+	var rows []usageRow
+	for _, f := range record.UsageFigures {
+		rows = append(rows, usageRow{f.Label, f.Path, func(u *record.Usage) string { return figureText(f.Unit, f.Of(u)) }})
+	}
+	return rows
+}()
+
+// usageText prints one of usageRows.
+func usageText(u *record.Usage, path string) string {
+	for _, row := range usageRows {
+		if row.path == path {
+			return row.print(u)
+		}
+	}
+	return absent
+}
+
+// latencyRow is one distribution of a run.
+type latencyRow struct {
+	name   string
+	path   string // in the record
+	always bool   // shown even when it was not measured
+	value  *record.Latency
+}
+
+// changeKinds in the order they are shown.
+var changeKinds = record.ChangeKinds
+
+// expectedLatencies are those that every rollout should have.
+var expectedLatencies = []string{"podAdmission", "podReady", "certificate", "connect", "firstConfiguration", "completeConfiguration"}
+
+// latencyRows are the distributions that tables show: all of the catalogue but those
+// that are for comparisons and charts alone.
+func latencyRows(l *record.Latencies) []latencyRow {
+	var rows []latencyRow
+	for _, d := range l.All() {
+		if record.Within(d.Path, "rolloutPush") || d.Path == "changeWrite" {
+			continue
+		}
+		rows = append(rows, latencyRow{d.Label, "latencies." + d.Path, slices.Contains(expectedLatencies, d.Path), d.Latency})
+	}
+	return rows
+}
