@@ -168,7 +168,7 @@ func directImports(r *repository) map[string][]string {
 	return direct
 }
 
-// reach gives the ways from a package, through others of ours, to packages of the modules; one
+// reach returns the import paths from a package, through others of this module, to packages of the modules; one
 // way for each package in which it leaves ours.
 func reach(direct map[string][]string, from string, modules []string) [][]string {
 	var ways [][]string

@@ -3,7 +3,7 @@
 # the distribution's, and axe-core, which checks whether a page can be used by
 # everybody. axe-core is MPL-2.0: it is fetched as it is, kept in scaler's cache, and
 # no part of this project. What is missing is installed with apt-get by root; others
-# are told what to install.
+# are listed with what to install.
 set -euo pipefail
 
 axe=4.10.3

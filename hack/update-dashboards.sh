@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the committed Grafana dashboards (dashboards/json) anew from their generator
+# Writes the committed Grafana dashboards (dashboards/json) from their generator
 # (dashboards/generate).
 set -eu
 cd "$(dirname "$0")/.."

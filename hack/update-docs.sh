@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the generated documents anew: the command line reference
+# Writes the generated documents: the command line reference
 # (docs/reference/command-line) from the commands' help in cmd/scaler.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes pkg/controlplane/istio/proxy: what an Envoy of the pinned version says of
-# itself in its first request, beside what is its workload's. The Envoy is that of
+# Writes pkg/controlplane/istio/proxy: the node that an Envoy of the pinned version
+# sends in its first request, without the parts of its workload. The Envoy is that of
 # `scaler components path envoy`; SCALER_ENVOY names another. Pass another folder to
 # write there instead.
 set -euo pipefail

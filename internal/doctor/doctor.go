@@ -1,4 +1,4 @@
-// Package doctor checks whether this machine has what a run needs, and says how to mend what it
+// Package doctor checks whether this machine has what a run needs, and how to provide what it
 // lacks. It starts nothing and changes nothing, but for the limit of open files, which it raises
 // where that is allowed.
 //

@@ -307,6 +307,6 @@ func checkGo(ctx context.Context, programs []Program) Result {
 
 // unknown is a check that could not be made: no reason not to try.
 func unknown(r Result, err error) Result {
-	r.Status, r.Detail, r.Fix = Warning, "cannot be told: "+err.Error(), "none known; a run may still work"
+	r.Status, r.Detail, r.Fix = Warning, "cannot be determined: "+err.Error(), "none known; a run may still work"
 	return r
 }

@@ -64,7 +64,7 @@ func killed(state *os.ProcessState) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// groups counts the control groups made, to tell their names apart.
+// groups counts the control groups made, to make their names unique.
 var groups atomic.Int64
 
 func groupName(child string) string {
@@ -94,7 +94,7 @@ func CanLimitMemory() error {
 // It is made as near to the root as this user may, but below the last group on
 // the way that limits scaler itself, which therefore holds for it too. Below
 // scaler's own group it cannot be in version 2, where a group has either
-// processes or groups, and in either version whoever made that group may want to
+// processes or groups, and in either version the creator of that group may want to
 // remove it as it was.
 func newMemoryGroup(name string, limit int64) (*memoryGroup, error) {
 	parents, files, err := memoryParents()
@@ -170,7 +170,7 @@ func parseCgroups(text string) (mount, group string, v2 bool, err error) {
 func (g *memoryGroup) make(limit int64) error {
 	if g.files.limit == memoryV2.limit {
 		// Fails where it is enabled already and may not be written: then the
-		// limit's file tells.
+		// limit's file contains.
 		_ = os.WriteFile(filepath.Join(filepath.Dir(g.dir), "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {

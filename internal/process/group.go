@@ -64,7 +64,7 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	return &Group{dir: dir, opts: opts, state: state}, nil
 }
 
-// taken says who has the folder and what to do about it.
+// taken is the error for a folder in use: by which process, and what to do.
 func taken(dir string) error {
 	s, err := Inspect(dir)
 	switch {

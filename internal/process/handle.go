@@ -13,7 +13,7 @@ import (
 // refers to none.
 type Handle struct {
 	id    identity
-	child *Process // whose end is accounted; nil = nobody's child here
+	child *Process // whose end is accounted; nil = not a child of this process
 }
 
 // Self refers to this program.
@@ -48,7 +48,7 @@ func (h Handle) ExitCPU() (time.Duration, bool) {
 }
 
 // WithoutExitCPU refers to the same process and never has an ExitCPU: for a child
-// whose accounted time is not its own alone.
+// whose accounted time includes that of others.
 func (h Handle) WithoutExitCPU() Handle {
 	h.child = nil
 	return h

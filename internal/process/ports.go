@@ -18,7 +18,7 @@ const (
 	lowestPort = 10000
 	// portTries bounds how many ports are tried for each that is wanted.
 	portTries = 100
-	// portRange says which ports the kernel hands out by itself.
+	// portRange says which ports the kernel assigns itself.
 	portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 )
 
@@ -31,12 +31,12 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
 }
 
-// FreePorts returns n TCP ports that nobody uses at any address of this machine,
+// FreePorts returns n TCP ports that are free at every address of this machine,
 // all different, drawn at random from those that the kernel does not hand out to
 // outgoing connections: of those a run makes thousands, and any of them might
 // take a port before the program that it is meant for.
 //
-// They are reserved for whoever is started to listen on them: for reservedFor no
+// They are reserved for the program that will listen on them: for reservedFor no
 // other FreePorts of any process gives them away, unless this process ends before or
 // draws mostReserved others.
 func FreePorts(n int) ([]int, error) {

@@ -78,7 +78,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err says why the child ended, with its command and the end of its log. It is
 // nil while the child runs, and when it ended because Stop or Kill was called;
-// ending unasked is an error whatever the exit status.
+// an end that was not requested is an error whatever the exit status.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -137,10 +137,10 @@ func (p *Process) Stop(ctx context.Context) error {
 // Kill sends SIGKILL to the child's process group and does not wait.
 func (p *Process) Kill() {
 	p.asked.Store(true)
-	_ = p.signal(unix.SIGKILL) // fails only where Stop will say so
+	_ = p.signal(unix.SIGKILL) // where it fails, Stop returns the error
 }
 
-// signal reaches the whole process group, and nobody else: while the child is
+// signal reaches the whole process group, and no other process: while the child is
 // not reaped its pid cannot be given to another process.
 func (p *Process) signal(s unix.Signal) error {
 	p.mu.Lock()
@@ -212,7 +212,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 
 	awaitExit(p.pid)
 	p.mu.Lock()
-	// Whatever the child started itself goes with it, while its pid, and so its
+	// Processes that the child started end with it, while its pid, and so its
 	// process group's, is still reserved.
 	_ = unix.Kill(-p.pid, unix.SIGKILL)
 	err := cmd.Wait()
@@ -257,7 +257,7 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 		// It has held next to nothing until now.
 		if err := p.group.add(cmd.Process.Pid); err != nil {
 			_ = cmd.Process.Kill() // fails only when it has ended
-			_ = cmd.Wait()         // says that it was killed
+			_ = cmd.Wait()         // reports that it was killed
 			return fmt.Errorf("limiting its memory: %w", err)
 		}
 	}
@@ -274,11 +274,11 @@ func awaitExit(pid int) {
 	}
 }
 
-// ExitError says that a child ended unasked.
+// ExitError is the end of a child that was not requested.
 type ExitError struct {
 	Name    string
 	Command []string // the program and its arguments
-	Cause   error    // what the operating system says of its end
+	Cause   error    // as reported by the operating system
 	Log     string   // the whole log's file, "" if there is none
 	LogEnd  string   // its last lines, of this child alone
 }

@@ -129,7 +129,7 @@ var _ = Describe("a group", func() {
 		Eventually(gone(grandchild)).Should(BeTrue())
 	})
 
-	It("reports an unasked end with command and the end of this child's log", func() {
+	It("reports an end that was not requested with command and the end of this child's log", func() {
 		spec := shell("flaky", dir, `seq 100; echo >&2 "no such file"; exit 3`)
 		Expect(os.MkdirAll(filepath.Dir(spec.Log), 0o755)).To(Succeed())
 		Expect(os.WriteFile(spec.Log, []byte("of an earlier child\n"), 0o644)).To(Succeed())
@@ -201,7 +201,7 @@ var _ = Describe("a group", func() {
 			err = process.WaitReady(ctx, p, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 			Expect(err).To(MatchError(ContainSubstring("bad flag")))
 		})
-		It("ends with the context and says what the probe said", func(ctx SpecContext) {
+		It("ends with the context and reports the error of the last probe", func(ctx SpecContext) {
 			p, err := group.Start(shell("one", dir, "sleep 1000"))
 			Expect(err).NotTo(HaveOccurred())
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -355,7 +355,7 @@ var _ = Describe("free ports", func() {
 		}
 	})
 
-	It("are given away once, though nobody listens on them yet", func() {
+	It("are given away once, though nothing listens on them yet", func() {
 		seen := map[int]bool{}
 		for range 100 {
 			ports, err := process.FreePorts(5)

@@ -13,8 +13,8 @@ const (
 )
 
 // WaitReady calls probe about every 50 ms until it returns nil. It ends early
-// with p.Err() when the process ends. When ctx is done the error says what the
-// last probe said. Each probe has a few seconds.
+// with p.Err() when the process ends. When ctx is done the error contains that
+// of the last probe. Each probe has a few seconds.
 func WaitReady(ctx context.Context, p *Process, probe func(context.Context) error) error {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()

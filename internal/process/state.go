@@ -138,7 +138,7 @@ func Inspect(dir string) (State, error) {
 }
 
 // Orphans finds the groups in root and the folders below it whose owner is
-// dead and that nobody meant to keep. A root that does not exist has none.
+// dead and that were not meant to be kept. A root that does not exist has none.
 // Groups that cannot be read are errors; the others are returned all the same.
 func Orphans(root string) ([]State, error) {
 	var orphans []State
@@ -171,12 +171,12 @@ func Orphans(root string) ([]State, error) {
 // after the usual grace, or when ctx is done, with SIGKILL; then it deletes
 // the folder. Processes are known by their environment, so none is missed that
 // was started just before its owner died, and none is taken for another that
-// has its id now. A group whose owner lives is left alone, with an error.
+// has its id now. A group whose owner lives is not changed, with an error.
 func (s State) Remove(ctx context.Context) error {
 	now, err := Inspect(s.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // somebody was faster
+		return nil // another process was faster
 	case err != nil:
 		return err
 	case now.OwnerAlive:

@@ -18,7 +18,7 @@ import (
 // more on a busy machine.
 const answerTimeout = 10 * time.Second
 
-// pathsIn gives the programs of a folder that the user named. All that is wrong is said at once.
+// pathsIn gives the programs of a folder that the user named. The error names everything that is wrong.
 func (s *store) pathsIn(ctx context.Context, binDir string, names []string) (map[string]string, error) {
 	states := make([]Status, len(names))
 	var wg sync.WaitGroup
@@ -75,11 +75,11 @@ func inBinDir(ctx context.Context, binDir string, p program) Status {
 
 // versionText finds the version in what a program prints for its version command. All programs
 // here either name it "version" in some spelling, or are Kubernetes; the Go version that some
-// print beside it starts with "go" and so does not match. Envoy puts its commit in front.
+// print with it starts with "go" and so does not match. Envoy puts its commit in front.
 var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+(?:[0-9a-f]{40}/)?|kubernetes )(v?\d+\.\d+[\w.+-]*)`)
 
-// answer runs a program's version command and gives the version it tells, "unknown" when it
-// answers well but tells none.
+// answer runs a program's version command and returns the version it prints, "unknown" when it
+// succeeds but prints none.
 func answer(ctx context.Context, path string, ask []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -84,7 +84,7 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	return nil
 }
 
-// announcement tells what is going to be built and what to expect of it.
+// announcement says what is going to be built and how long it takes.
 func announcement(g *graph, programs []program, dir string) string {
 	if g.wheel != "" {
 		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.title, g.wheel, dir)
@@ -116,7 +116,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 			return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
 		}
 	}
-	// A new file each time: the log of an earlier build may be linked beside its programs.
+	// A new file each time: the log of an earlier build may be linked next to its programs.
 	logPath := filepath.Join(logs, g.name+".log")
 	if err := os.Remove(logPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("removing the last build's log: %w", err)
@@ -215,7 +215,7 @@ func signalGroup(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(-pid, sig)
 }
 
-// doing tells from the log what `go build -v` is at: it first names the modules it downloads,
+// doing derives from the log what `go build -v` is doing: it first names the modules it downloads,
 // then each package as it is compiled, the programs' own last. Linking is not logged.
 func doing(logPath string, programs []program) string {
 	text, err := os.ReadFile(logPath)
@@ -258,7 +258,7 @@ func complaints(logPath string) string {
 	return strings.Join(kept, "\n")
 }
 
-// publish moves the binaries to their places in the cache, each with the log beside it, and
+// publish moves the binaries to their places in the cache, each with the log next to it, and
 // gives their size in bytes. A program that does not answer is not let in.
 func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []program, dir, logPath string) (size int64, err error) {
 	for _, p := range programs {
@@ -311,10 +311,10 @@ func flush(path string) (size int64, err error) {
 	return info.Size(), f.Sync()
 }
 
-// hinted adds to an error of a build what to do about it, where that can be told from the error
-// or from what the build said.
-func hinted(err error, said string) error {
-	said = strings.ToLower(said + "\n" + err.Error())
+// hinted adds to an error of a build what to do about it, where that follows from the error
+// or from the output of the build.
+func hinted(err error, output string) error {
+	output = strings.ToLower(output + "\n" + err.Error())
 	for _, h := range []struct {
 		hint  string
 		signs []string
@@ -327,7 +327,7 @@ func hinted(err error, said string) error {
 		{"a compiler was killed, most likely for want of memory: free some, or build with fewer compilers at once (GOFLAGS=-p=1)", []string{"signal: killed", "cannot allocate memory"}},
 	} {
 		for _, sign := range h.signs {
-			if strings.Contains(said, sign) {
+			if strings.Contains(output, sign) {
 				return fmt.Errorf("%w\n%s", err, h.hint)
 			}
 		}

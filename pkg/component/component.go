@@ -7,7 +7,7 @@
 // that of a pinned Python package, which pip puts into the cache. Starting the programs is left
 // to others: this package hands out paths.
 //
-// The cache is laid out as CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
+// The cache has the paths CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
 // all that makes the build what it is, so that a changed pin never meets an old binary. Such a
 // folder appears at once and complete, by a rename, or not at all.
 package component
@@ -59,7 +59,7 @@ type Options struct {
 	// Envoy is the path of the envoy to use. Empty means the one in BinDir or, where that is
 	// empty too, the one in PATH, and without one the pinned Python package.
 	Envoy string
-	// Progress is told, in plain words, what is going on while something takes long. Nil means
+	// Progress is called with a sentence about what is going on while something takes long. Nil means
 	// silence.
 	Progress func(msg string)
 }
@@ -84,7 +84,7 @@ func Names() []string {
 }
 
 // Version is the pinned version of a program, as "v1.36.3"; empty for a program that is not
-// known. A program from Options.BinDir may be of another version: List tells.
+// known. A program from Options.BinDir may be of another version: see List.
 func Version(name string) string {
 	if _, p := find(pinned, name); p != nil {
 		return p.version

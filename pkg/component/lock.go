@@ -25,7 +25,7 @@ func (s *store) lock(ctx context.Context, g *graph) (unlock func(), err error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	start := time.Now()
-	said := time.Duration(-1)
+	reported := time.Duration(-1)
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -35,9 +35,9 @@ func (s *store) lock(ctx context.Context, g *graph) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		if waited := time.Since(start); said < 0 || waited-said >= progressInterval {
+		if waited := time.Since(start); reported < 0 || waited-reported >= progressInterval {
 			s.progress(fmt.Sprintf("another scaler is building %s: waiting for it, %v so far", g.title, waited.Round(time.Second)))
-			said = waited
+			reported = waited
 		}
 		select {
 		case <-ctx.Done():

@@ -78,7 +78,7 @@ var pinned = []graph{
 	{
 		name: "kubernetes", title: "Kubernetes and etcd", mod: kubernetesMod, sum: kubernetesSum, minutes: 5,
 		// As hack/lib/version.sh of k8s.io/kubernetes stamps its releases; unstamped it serves
-		// v0.0.0-master. The module does not say which commit it is, so neither do we.
+		// v0.0.0-master. The module does not contain its commit.
 		stamps: kubernetesStamps("1", "36", "v1.36.3"),
 		programs: []program{
 			{Etcd, "v3.6.8", "go.etcd.io/etcd/server/v3", "server", []string{"--version"}},
@@ -168,7 +168,7 @@ func (g *graph) flags() []string {
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
 
 // key names the folder of one build of p: VERSION-GOVERSION-HASH, or VERSION-pip-HASH of what
-// pip installs. The Go version stands apart from the hash so that a build can be found when no
+// pip installs. The Go version is not part of the hash so that a build can be found when no
 // toolchain is there: goVersion "*" makes the key a pattern.
 func (g *graph) key(p program, goVersion string) string {
 	h := sha256.New()

@@ -64,8 +64,8 @@ func fakeGraphs(source string) []graph {
 	}}
 }
 
-// newStore gives a store over an empty cache, the fake's source folder, and what was said.
-func newStore(t *testing.T, source string) (s *store, dir string, said func() string) {
+// newStore gives a store over an empty cache, the fake's source folder, and the progress reported.
+func newStore(t *testing.T, source string) (s *store, dir string, reported func() string) {
 	t.Helper()
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), "module fake.test/programs\n\ngo 1.26\n")
@@ -96,7 +96,7 @@ func write(t *testing.T, path, text string) {
 }
 
 func TestBuildAndCache(t *testing.T) {
-	s, source, said := newStore(t, goodSource)
+	s, source, reported := newStore(t, goodSource)
 	// Settings of the user's that would lead a build astray, if they were followed.
 	t.Setenv("GOFLAGS", "-mod=vendor")
 	t.Setenv("GOWORK", "/nowhere/go.work")
@@ -109,11 +109,11 @@ func TestBuildAndCache(t *testing.T) {
 	if err != nil || string(out) != "version v1.2.3\n" {
 		t.Errorf("the built program says %q, %v; want the stamped version", out, err)
 	}
-	if got := said(); !strings.Contains(got, "2 programs") || !strings.Contains(got, "built fake, other in") {
+	if got := reported(); !strings.Contains(got, "2 programs") || !strings.Contains(got, "built fake, other in") {
 		t.Errorf("progress = %q, want both programs built in one go", got)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(paths["fake"]), "build.log")); err != nil {
-		t.Errorf("the log is not beside the program: %v", err)
+		t.Errorf("the log is not next to the program: %v", err)
 	}
 	checkClean(t, s)
 
@@ -182,7 +182,7 @@ func checkClean(t *testing.T, s *store) {
 	}
 }
 
-// slowCompiler makes the fake's build take as long as it is told: the compiler is wrapped by a
+// slowCompiler makes the fake's build take as long as the test wants: the compiler is wrapped by a
 // script that waits for a file to appear. It gives the file.
 func slowCompiler(t *testing.T, s *store) (started, release string) {
 	t.Helper()
@@ -266,7 +266,7 @@ func helper(t *testing.T, s *store, source string) (cmd *exec.Cmd, stdout, stder
 
 func TestSecondScalerWaitsAndTakesTheFirstOnesBuild(t *testing.T) {
 	g := gomega.NewWithT(t)
-	s, source, said := newStore(t, goodSource)
+	s, source, reported := newStore(t, goodSource)
 	started, release := slowCompiler(t, s)
 	first, stdout, stderr := helper(t, s, source)
 	g.Eventually(started, "60s").Should(gomega.BeAnExistingFile())
@@ -278,7 +278,7 @@ func TestSecondScalerWaitsAndTakesTheFirstOnesBuild(t *testing.T) {
 		paths, err = s.paths(t.Context(), "", []string{"fake"})
 		ended <- err
 	}()
-	g.Eventually(said, "20s").Should(gomega.ContainSubstring("another scaler is building Fakes: waiting for it"))
+	g.Eventually(reported, "20s").Should(gomega.ContainSubstring("another scaler is building Fakes: waiting for it"))
 	g.Expect(ended).NotTo(gomega.Receive())
 
 	// One that waits can be cancelled, too.
@@ -291,7 +291,7 @@ func TestSecondScalerWaitsAndTakesTheFirstOnesBuild(t *testing.T) {
 	g.Expect(first.Wait()).To(gomega.Succeed(), stderr.String())
 	g.Eventually(ended, "20s").Should(gomega.Receive(gomega.BeNil()))
 	g.Expect(paths["fake"]).To(gomega.Equal(strings.TrimSpace(stdout.String())))
-	g.Expect(said()).NotTo(gomega.ContainSubstring("built"), "the second built again")
+	g.Expect(reported()).NotTo(gomega.ContainSubstring("built"), "the second built again")
 }
 
 func TestKilledBuildIsCleanedUpByTheNext(t *testing.T) {
@@ -314,15 +314,15 @@ func TestKilledBuildIsCleanedUpByTheNext(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	for said, want := range map[string]string{
+	for reported, want := range map[string]string{
 		"write x: no space left on device":                        "the disk is full",
 		"go: x: dial tcp: lookup proxy.test: no such host":        "check the network and GOPROXY",
 		"go: go.mod requires go >= 1.27 (running go 1.26.1; ...)": "needs a newer Go",
 		"link: signal: killed":                                    "want of memory",
 		"mkdir /x: permission denied":                             "cannot be written",
 	} {
-		if err := hinted(errors.New("building x"), said); !strings.Contains(err.Error(), want) {
-			t.Errorf("hint for %q = %q, want %q", said, err, want)
+		if err := hinted(errors.New("building x"), reported); !strings.Contains(err.Error(), want) {
+			t.Errorf("hint for %q = %q, want %q", reported, err, want)
 		}
 	}
 	if err := errors.New("x.go:1: syntax error"); hinted(err, "") != err {
@@ -362,7 +362,7 @@ func TestPinned(t *testing.T) {
 	if got := Version("nonsense"); got != "" {
 		t.Errorf("Version(nonsense) = %q", got)
 	}
-	// The versions told must be the versions pinned.
+	// The versions reported must be the versions pinned.
 	for _, tc := range []struct{ name, module string }{
 		{Etcd, "go.etcd.io/etcd/server/v3 " + Version(Etcd)},
 		{KubeAPIServer, "k8s.io/kubernetes " + Version(KubeAPIServer)},

@@ -18,7 +18,7 @@ import (
 
 // BenchmarkOpen20000 sends b.N requests on a schedule of 20,000 a second to a
 // server in a process of its own, and itself keeps to one processor. On schedule
-// it takes 50,000 ns/op; what it could do on that processor is told by CPU-µs/op,
+// it takes 50,000 ns/op; what it could do on that processor is the figure CPU-µs/op,
 // which may not exceed 50. Run it with -benchtime=200000x.
 func BenchmarkOpen20000(b *testing.B) {
 	const rate = 20_000

@@ -52,7 +52,7 @@ var _ = Describe("the generator", func() {
 			Expect(r.Latency.Summary().Lost).To(BeEquivalentTo(100))
 		})
 
-		It("says that nobody listens over HTTP/"+string(rune('0'+version)), func(ctx SpecContext) {
+		It("reports that nothing listens over HTTP/"+string(rune('0'+version)), func(ctx SpecContext) {
 			r, err := Open(ctx, short(Load{Target: Target{Addresses: []string{"127.0.0.1:1"}}, HTTP: version}))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.Errors).To(Equal(map[string]int64{problemConnect: 200}))
@@ -61,7 +61,7 @@ var _ = Describe("the generator", func() {
 		})
 	}
 
-	It("opens a connection for each request when told to", func(ctx SpecContext) {
+	It("opens a connection for each request with NoKeepalive", func(ctx SpecContext) {
 		var opened atomic.Int64
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !r.Close {
@@ -115,7 +115,7 @@ var _ = Describe("the generator", func() {
 		}
 	})
 
-	It("ends at once when told to", func(ctx SpecContext) {
+	It("ends at once with its context", func(ctx SpecContext) {
 		under, cancel := context.WithCancel(ctx)
 		defer cancel()
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

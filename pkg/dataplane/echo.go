@@ -115,7 +115,7 @@ func newForwarder(o EchoOptions) *forwarder {
 }
 
 // forward hands on the path and the answer, not headers: who called is what the
-// sidecars are to say.
+// sidecars report.
 func (f *forwarder) forward(w http.ResponseWriter, r *http.Request) {
 	address := f.target.Addresses[int(f.turn.Add(1)%uint64(len(f.target.Addresses)))]
 	url := *r.URL

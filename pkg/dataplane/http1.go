@@ -29,8 +29,8 @@ func problemOf(status int) string {
 }
 
 // http1 calls over HTTP/1.1 connections of its own, one request on each at a
-// time. A request is written by whoever calls, which is what keeps the schedule:
-// nobody else has to get to run first. It cannot block, as nothing is under way on
+// time. A request is written by the caller, which keeps the schedule: no other
+// goroutine has to run first. It cannot block, as nothing is under way on
 // that connection. The answer is read by the connection's own goroutine.
 type http1 struct {
 	// fixed after start
@@ -164,7 +164,7 @@ func (h *http1) read(c *conn) {
 		if late {
 			problem = problemTimeout
 		}
-		// What follows an answer unasked could be taken for the next one's.
+		// What follows an answer without a request could be taken for the next answer.
 		again := err == nil && busy && answer.reusable && !h.load.NoKeepalive && !late && r.Buffered() == 0 && h.ctx.Err() == nil
 		if busy {
 			h.under--

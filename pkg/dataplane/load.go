@@ -29,7 +29,7 @@ type Load struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil = the network's
 }
 
-// OpenLoad is an open loop: requests leave on a schedule, whatever becomes of
+// OpenLoad is an open loop: requests are sent on a schedule, independent of
 // those before.
 type OpenLoad struct {
 	Load
@@ -43,7 +43,7 @@ type OpenLoad struct {
 
 // ClosedLoad is a closed loop: each of the Connections sends its next request
 // when the one before was answered. What it measures is the time that a server
-// takes while nobody else waits: of a stall it sees one request for each
+// takes while no other waits: of a stall it sees one request for each
 // connection.
 type ClosedLoad struct {
 	Load
@@ -85,7 +85,7 @@ func (l *Load) validate(defaultConnections int) error {
 // caller makes requests.
 type caller interface {
 	// call begins a request and does not wait for its end, of which the sink is
-	// told exactly once, as it is of when it came to be sent. False: there are as
+	// known exactly, as is the moment it was sent. False: there are as
 	// many under way as may be, and it was not sent.
 	call(due time.Duration) bool
 	// abort ends every request that is under way, and those to come at once.

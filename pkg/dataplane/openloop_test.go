@@ -160,7 +160,7 @@ func TestPercentilesAreThoseOfOpenLoopTheory(t *testing.T) {
 }
 
 // The same check on the same server must fail for a closed loop at the same mean
-// rate: it shows that the check tells the two apart, and what a closed loop hides.
+// rate: it shows that the check distinguishes the two, and what a closed loop hides.
 func TestClosedLoopHidesAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newProgrammed(t)
@@ -302,7 +302,7 @@ func TestRateOfAClosedLoop(t *testing.T) {
 		answered int64
 		length   time.Duration
 	}{
-		// Connections are 10 ms apart. The window begins when the first is free after
+		// A connection is made every 10 ms. The window begins when the first is free after
 		// the warm-up; nine answers of the warm-up follow, and the last request is sent
 		// 190 ms after the first.
 		"warm-up under way": {func(int) time.Duration { return 100 * time.Millisecond }, 29, 290 * time.Millisecond},

@@ -14,7 +14,7 @@ type Target struct {
 	Path      string   // and query; "" = "/"
 }
 
-// Validate says what cannot be called. What ends up in a request's head must not
+// Validate returns an error for what cannot be called. What ends up in a request's head must not
 // end it.
 func (t Target) Validate() error {
 	if len(t.Addresses) == 0 {

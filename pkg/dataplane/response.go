@@ -13,14 +13,14 @@ import (
 // RFC 9112 has it.
 var errMalformed = errors.New("malformed response")
 
-// The limits of what is read of a response beside its body.
+// The limits of what is read of a response, without its body.
 const (
 	lineLimit   = 8 << 10 // also the reader's buffer
 	headerLimit = 64 << 10
 	interimMost = 8 // responses of class 1xx before the one that counts
 )
 
-// response is all that is kept of one: the body is read and let go.
+// response is what is kept of one: the body is read and dropped.
 type response struct {
 	status int
 	body   int64 // bytes
@@ -41,20 +41,20 @@ func readResponse(r *bufio.Reader) (response, error) {
 			return readBody(r, head)
 		}
 		if head.status == 101 {
-			return response{}, fmt.Errorf("%w: it switches protocols unasked", errMalformed)
+			return response{}, fmt.Errorf("%w: it switches protocols without a request", errMalformed)
 		}
 	}
 	return response{}, fmt.Errorf("%w: more than %d interim ones", errMalformed, interimMost)
 }
 
-// responseHead is what status line and headers say of the rest.
+// responseHead is what status line and headers state about the rest.
 type responseHead struct {
 	status  int
 	minor   byte  // of HTTP/1.x
 	length  int64 // -1 = not stated
 	chunked bool
 	close   bool
-	alive   bool // keep-alive is said, which HTTP/1.0 needs
+	alive   bool // keep-alive is stated, which HTTP/1.0 needs
 }
 
 func readHead(r *bufio.Reader) (responseHead, error) {
@@ -165,7 +165,7 @@ func (h *responseHead) field(line []byte) error {
 
 func is(text []byte, word string) bool { return bytes.EqualFold(text, []byte(word)) }
 
-// notToken tells what may not be in a field's name (RFC 9110, 5.6.2).
+// notToken reports what may not be in a field's name (RFC 9110, 5.6.2).
 func notToken(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -244,7 +244,7 @@ func readChunks(r *bufio.Reader) (total int64, err error) {
 		if end, err := readLine(r); err != nil {
 			return total, unexpected(err)
 		} else if len(end) != 0 {
-			return total, fmt.Errorf("%w: a chunk longer than it says", errMalformed)
+			return total, fmt.Errorf("%w: a chunk longer than its size", errMalformed)
 		}
 		total += int64(n)
 	}

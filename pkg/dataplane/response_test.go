@@ -61,7 +61,7 @@ func TestReadResponse(t *testing.T) {
 	}
 }
 
-// Whatever we take for a response, net/http takes for the same one: the same
+// What we read as a response, net/http reads as the same one: the same
 // status, as many bytes of body, and the same rest. It takes more than we do.
 func FuzzReadResponse(f *testing.F) {
 	for _, seed := range []string{
@@ -87,12 +87,12 @@ func FuzzReadResponse(f *testing.F) {
 		var want *http.Response
 		for want == nil || want.StatusCode < 200 {
 			if want, err = http.ReadResponse(theirs, request); err != nil {
-				t.Fatalf("%q: we read %+v, net/http says %v", text, got, err)
+				t.Fatalf("%q: we read %+v, net/http returns %v", text, got, err)
 			}
 		}
 		body, err := io.Copy(io.Discard, want.Body)
 		if err != nil {
-			t.Fatalf("%q: we read %+v, net/http says of the body: %v", text, got, err)
+			t.Fatalf("%q: we read %+v, net/http returns for the body: %v", text, got, err)
 		}
 		if got.status != want.StatusCode || got.body != body {
 			t.Fatalf("%q: we read %+v, net/http status %d and %d bytes", text, got, want.StatusCode, body)

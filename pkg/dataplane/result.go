@@ -61,7 +61,7 @@ type sink struct {
 	warmup   time.Duration
 	duration time.Duration     // of the window; 0 = until the last of limit
 	limit    int64             // requests that count, in a closed loop
-	ended    func(failed bool) // told of every request's end; nil = nobody
+	ended    func(failed bool) // called at every request's end; nil = not called
 
 	pending sync.WaitGroup // requests under way
 
@@ -97,7 +97,7 @@ func (s *sink) begin(due time.Duration) {
 	s.second(due).Requests++
 }
 
-// came is told when the generator came to send a request, or found no room for
+// came is called when the generator came to send a request, or found no room for
 // it. In a closed loop that is when it was due.
 func (s *sink) came(due time.Duration) {
 	if due >= s.warmup && s.limit == 0 {
@@ -178,7 +178,7 @@ func (s *sink) count(due, now time.Duration, problem string) {
 	}
 }
 
-// within tells whether the window has begun, and for an open loop whether it has
+// within reports whether the window has begun, and for an open loop whether it has
 // not ended. The caller holds mu.
 func (s *sink) within(now time.Duration) bool {
 	if s.limit > 0 {

@@ -19,7 +19,7 @@ import (
 // before the client is, for a cleanup to find.
 const containerFile = "grafana.container"
 
-// containerPattern is how containers of ours are called, and nobody else's.
+// containerPattern matches the names of scaler's containers and no others.
 var containerPattern = regexp.MustCompile(`^scaler-grafana-[a-z2-7]{26}$`)
 
 // nameContainer makes up a name that no other container has, and leaves it in dir.

@@ -10,15 +10,15 @@ import (
 )
 
 var _ = Describe("RemoveContainer", func() {
-	var dir, said string
+	var dir, calls string
 	BeforeEach(func() {
 		dir = GinkgoT().TempDir()
-		said = filepath.Join(dir, "said")
+		calls = filepath.Join(dir, "calls")
 		GinkgoT().Setenv("PATH", filepath.Join(dir, "bin"))
 	})
 	docker := func(lines string) {
 		GinkgoHelper()
-		script(filepath.Join(dir, "bin"), "docker", fmt.Sprintf("echo \"$@\" >> %s; %s", said, lines))
+		script(filepath.Join(dir, "bin"), "docker", fmt.Sprintf("echo \"$@\" >> %s; %s", calls, lines))
 	}
 
 	It("asks nobody where there was none", func(ctx SpecContext) {
@@ -26,7 +26,7 @@ var _ = Describe("RemoveContainer", func() {
 		Expect(RemoveContainer(ctx, dir)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(dir, containerFile), nil, 0o644)).To(Succeed())
 		Expect(RemoveContainer(ctx, dir)).To(Succeed())
-		Expect(said).NotTo(BeAnExistingFile())
+		Expect(calls).NotTo(BeAnExistingFile())
 	})
 
 	It("removes the one that was named, and no other", func(ctx SpecContext) {
@@ -35,7 +35,7 @@ var _ = Describe("RemoveContainer", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(nameContainer(GinkgoT().TempDir())).NotTo(Equal(name))
 		Expect(RemoveContainer(ctx, dir)).To(Succeed())
-		Expect(os.ReadFile(said)).To(BeEquivalentTo("rm --force " + name + "\n"))
+		Expect(os.ReadFile(calls)).To(BeEquivalentTo("rm --force " + name + "\n"))
 	})
 
 	It("takes one that is gone for removed", func(ctx SpecContext) {
@@ -59,6 +59,6 @@ var _ = Describe("RemoveContainer", func() {
 			Expect(os.WriteFile(filepath.Join(dir, containerFile), []byte(name), 0o644)).To(Succeed())
 			Expect(RemoveContainer(ctx, dir)).To(MatchError(ContainSubstring("no container of scaler's")))
 		}
-		Expect(said).NotTo(BeAnExistingFile())
+		Expect(calls).NotTo(BeAnExistingFile())
 	})
 })

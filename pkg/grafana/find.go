@@ -50,7 +50,7 @@ func (l Launcher) String() string {
 	return l.path
 }
 
-// homes are where packages put what Grafana needs beside its program.
+// homes are where packages put the files that Grafana needs.
 var homes = []string{"/usr/share/grafana", "/usr/local/share/grafana", "/opt/grafana"}
 
 // Find finds a Grafana. A program that is named must be there; otherwise the
@@ -78,7 +78,7 @@ func Find(ctx context.Context, opts FindOptions) (Launcher, error) {
 		if ctx.Err() != nil {
 			return Launcher{}, context.Cause(ctx)
 		}
-		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info says: %s", ErrNone, lastLine(out, err))
+		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info reports: %s", ErrNone, lastLine(out, err))
 	}
 	if opts.Image == "" {
 		opts.Image = Image
@@ -117,7 +117,7 @@ func IsHome(dir string) bool {
 	return err == nil
 }
 
-// lastLine is what a program that failed said last.
+// lastLine is the last line of the output of a program that failed.
 func lastLine(out []byte, err error) string {
 	text := strings.TrimSpace(string(out))
 	if text == "" {

@@ -100,7 +100,7 @@ func (c client) ensureFolder(ctx context.Context) error {
 	}
 	err = c.call(ctx, http.MethodPost, "/api/folders", map[string]string{"uid": dashboards.FolderUID, "title": dashboards.FolderTitle}, nil)
 	if answered, ok := errors.AsType[*statusError](err); ok && (answered.code == http.StatusConflict || answered.code == http.StatusPreconditionFailed) {
-		return nil // somebody made it meanwhile
+		return nil // another client created it meanwhile
 	}
 	return err
 }
@@ -162,20 +162,20 @@ func (c client) page(path string) string {
 
 // statusError is an answer other than 2xx.
 type statusError struct {
-	url, status, said string
-	code              int
+	url, status, message string
+	code                 int
 }
 
 func newStatusError(url string, response *http.Response, body []byte) *statusError {
 	var answer struct{ Message string }
 	_ = json.Unmarshal(body, &answer) // of something else there is no message
-	return &statusError{url: url, status: response.Status, said: answer.Message, code: response.StatusCode}
+	return &statusError{url: url, status: response.Status, message: answer.Message, code: response.StatusCode}
 }
 
 func (e *statusError) Error() string {
 	text := e.url + " answers " + e.status
-	if e.said != "" {
-		text += ": " + e.said
+	if e.message != "" {
+		text += ": " + e.message
 	}
 	switch e.code {
 	case http.StatusUnauthorized:
@@ -183,7 +183,7 @@ func (e *statusError) Error() string {
 	case http.StatusForbidden:
 		return text + ": want a service account whose role is Editor"
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		if e.said == "" {
+		if e.message == "" {
 			return text + ": want the address of a Grafana"
 		}
 	}

@@ -22,7 +22,7 @@ type standIn struct {
 	mu         sync.Mutex
 	folders    map[string]string // title by uid
 	dashboards map[string]int    // times written, by uid
-	race       bool              // somebody else makes the folder first
+	race       bool              // another client creates the folder first
 }
 
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +123,7 @@ var _ = Describe("Push", func() {
 		Expect(err).To(MatchError(And(ContainSubstring("403"), Not(ContainSubstring("hush")))))
 	})
 
-	It("does not mind that somebody makes the folder meanwhile", func(ctx SpecContext) {
+	It("accepts that another client creates the folder meanwhile", func(ctx SpecContext) {
 		fake.race = true
 		Expect(Push(ctx, Target{URL: base}, all)).To(HaveLen(len(all)))
 	})

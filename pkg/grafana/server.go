@@ -112,7 +112,7 @@ func settings(opts StartOptions, exported dashboards.Exported) (map[string]strin
 		"GF_AUTH_ANONYMOUS_ENABLED":  "true",
 		"GF_AUTH_ANONYMOUS_ORG_ROLE": "Admin",
 		"GF_AUTH_DISABLE_LOGIN_FORM": "true",
-		// It asks nobody for anything.
+		// It makes no requests to the internet.
 		"GF_ANALYTICS_REPORTING_ENABLED":             "false",
 		"GF_ANALYTICS_CHECK_FOR_UPDATES":             "false",
 		"GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES":      "false",

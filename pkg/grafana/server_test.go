@@ -90,12 +90,12 @@ var _ = Describe("Start", func() {
 		dir     string
 		group   *process.Group
 		opts    StartOptions
-		said    string // what the program was called with
+		calls   string // what the program was called with
 		grafana *httptest.Server
 	)
 	BeforeEach(func() {
 		dir = GinkgoT().TempDir()
-		said = filepath.Join(dir, "said")
+		calls = filepath.Join(dir, "calls")
 		var err error
 		group, err = process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -114,11 +114,11 @@ var _ = Describe("Start", func() {
 	})
 
 	It("provisions a program with the dashboards and the data source", func(ctx SpecContext) {
-		path := script(dir, "grafana", fmt.Sprintf("echo \"$@\" > %[1]s; env >> %[1]s; exec sleep 60", said))
+		path := script(dir, "grafana", fmt.Sprintf("echo \"$@\" > %[1]s; env >> %[1]s; exec sleep 60", calls))
 		server, err := Launcher{path: path, home: "/a/home"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(server.URL()).To(Equal(grafana.URL))
-		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(And(
+		Eventually(func() (string, error) { data, err := os.ReadFile(calls); return string(data), err }).Should(And(
 			HavePrefix("server --homepath /a/home\n"),
 			ContainSubstring("GF_PATHS_PROVISIONING="+filepath.Join(opts.Dir, "provisioning")+"\n"),
 			ContainSubstring("GF_SERVER_HTTP_ADDR=127.0.0.1\n"),
@@ -130,20 +130,20 @@ var _ = Describe("Start", func() {
 	})
 
 	It("calls an older program as it was called then", func(ctx SpecContext) {
-		path := script(dir, "grafana-server", fmt.Sprintf("echo \"$@\" > %s; exec sleep 60", said))
+		path := script(dir, "grafana-server", fmt.Sprintf("echo \"$@\" > %s; exec sleep 60", calls))
 		_, err := Launcher{path: path, home: "/a/home"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(Equal("--homepath /a/home\n"))
+		Eventually(func() (string, error) { data, err := os.ReadFile(calls); return string(data), err }).Should(Equal("--homepath /a/home\n"))
 	})
 
 	It("runs an image with Docker, and removes its container", func(ctx SpecContext) {
-		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", said))
+		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", calls))
 		server, err := Launcher{path: path, image: "grafana/grafana:1"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
 		name, err := Container(group.Dir())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(name).To(MatchRegexp("^scaler-grafana-[a-z2-7]{26}$"))
-		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(And(
+		Eventually(func() (string, error) { data, err := os.ReadFile(calls); return string(data), err }).Should(And(
 			HavePrefix("run --rm --name "+name+" --network host --user "),
 			ContainSubstring("--volume "+opts.Dir+":"+opts.Dir+" "),
 			ContainSubstring("--env GF_PATHS_PROVISIONING="+filepath.Join(opts.Dir, "provisioning")+" "),
@@ -151,19 +151,19 @@ var _ = Describe("Start", func() {
 		))
 		Expect(server.Stop(ctx)).To(Succeed())
 		Expect(server.Done()).To(BeClosed())
-		Expect(os.ReadFile(said)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+name+"\n")))
+		Expect(os.ReadFile(calls)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+name+"\n")))
 	})
 
 	It("removes its container however its client ended, and out of time", func(ctx SpecContext) {
-		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", said))
+		path := script(dir, "docker", fmt.Sprintf("echo \"$@\" >> %s; [ $1 != run ] || exec sleep 60", calls))
 		server, err := Launcher{path: path, image: "grafana/grafana:1"}.Start(ctx, opts)
 		Expect(err).NotTo(HaveOccurred())
 		// The stand-in serves already; Docker's client may not have come to run yet.
-		Eventually(func() (string, error) { data, err := os.ReadFile(said); return string(data), err }).Should(HavePrefix("run --rm "))
+		Eventually(func() (string, error) { data, err := os.ReadFile(calls); return string(data), err }).Should(HavePrefix("run --rm "))
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		_ = server.Stop(over)
-		Expect(os.ReadFile(said)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+server.container+"\n")))
+		Expect(os.ReadFile(calls)).To(WithTransform(func(b []byte) string { return string(b) }, HaveSuffix("\nrm --force "+server.container+"\n")))
 	})
 
 	It("says why a program has ended", func(ctx SpecContext) {

@@ -90,7 +90,7 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 	delay := retry
 	for ctx.Err() == nil {
 		started := time.Now()
-		// The error, if any, is one that lost was told of.
+		// The error, if any, is one that lost was called with.
 		_ = reflector.ListAndWatchWithContext(ctx)
 		if time.Since(started) > retry.Cap {
 			delay = retry
@@ -122,22 +122,22 @@ type object interface {
 }
 
 // changes is a store that a reflector fills. It keeps little of the objects and
-// tells what happens to them at once, in the reflector's own goroutine: a time
+// reports their changes at once, in the reflector's own goroutine: a time
 // taken here is that of the decoded event.
 type changes[T object] struct {
-	reduce func(T) T                // what is kept of an object
-	tell   func(time.Time, Kind, T) // is told of each change
-	told   func(time.Time)          // if not nil, is called when all changes of one event, or of one list, were told
-	kept   map[cache.ObjectName]T
+	reduce   func(T) T                // what is kept of an object
+	report   func(time.Time, Kind, T) // is called for each change
+	reported func(time.Time)          // if not nil, is called after all changes of one event, or of one list
+	kept     map[cache.ObjectName]T
 }
 
-// Add takes an object that the watch says was added.
+// Add takes an object that the watch reports as added.
 func (c *changes[T]) Add(obj any) error { return c.take(time.Now(), obj) }
 
-// Update takes an object that the watch says was modified.
+// Update takes an object that the watch reports as modified.
 func (c *changes[T]) Update(obj any) error { return c.take(time.Now(), obj) }
 
-// Delete takes the last state of an object that the watch says was deleted.
+// Delete takes the last state of an object that the watch reports as deleted.
 func (c *changes[T]) Delete(obj any) error {
 	seen := time.Now()
 	o, err := c.object(obj)
@@ -146,7 +146,7 @@ func (c *changes[T]) Delete(obj any) error {
 	}
 	if _, known := c.kept[name(o)]; known {
 		delete(c.kept, name(o))
-		c.tell(seen, Deleted, o)
+		c.report(seen, Deleted, o)
 		c.end(seen)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (c *changes[T]) Replace(list []any, _ string) error {
 	for n, o := range c.kept {
 		if !listed[n] {
 			delete(c.kept, n)
-			c.tell(seen, Deleted, o)
+			c.report(seen, Deleted, o)
 		}
 	}
 	for _, obj := range list {
@@ -194,13 +194,13 @@ func (c *changes[T]) take(seen time.Time, obj any) error {
 	return nil
 }
 
-// set tells how o differs from what was kept under its name, and keeps it.
+// set reports how o differs from the object kept under its name, and keeps o.
 func (c *changes[T]) set(seen time.Time, o T) {
 	kind := Added
 	if old, known := c.kept[name(o)]; known {
 		switch {
 		case old.GetUID() != o.GetUID():
-			c.tell(seen, Deleted, old)
+			c.report(seen, Deleted, old)
 		case old.GetResourceVersion() == o.GetResourceVersion():
 			return
 		default:
@@ -211,17 +211,17 @@ func (c *changes[T]) set(seen time.Time, o T) {
 		c.kept = make(map[cache.ObjectName]T)
 	}
 	c.kept[name(o)] = c.reduce(o)
-	c.tell(seen, kind, o)
+	c.report(seen, kind, o)
 }
 
 func (c *changes[T]) end(seen time.Time) {
-	if c.told != nil {
-		c.told(seen)
+	if c.reported != nil {
+		c.reported(seen)
 	}
 }
 
 // object returns what a reflector hands over, without managed fields: they are
-// half of many objects, and nobody here reads them.
+// half of many objects, and nothing here reads them.
 func (c *changes[T]) object(obj any) (T, error) {
 	o, ok := obj.(T)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // merger merges the EndpointSlices of each service.
 type merger struct {
 	services map[string]*service // by "namespace/name"
-	changed  []string            // services to tell of, without duplicates
+	changed  []string            // services to report, without duplicates
 }
 
 // service is what is known of one service's endpoints.
@@ -96,7 +96,7 @@ func rank(e Endpoint) int {
 
 // endpointsOf returns a slice's endpoints by port name. Addresses that are no IP
 // (slices of type FQDN) and ports without a number, which stand for all ports,
-// are left out: no such endpoint can be told from another by address and port.
+// are left out: such endpoints cannot be distinguished by address and port.
 func endpointsOf(slice *discoveryv1.EndpointSlice) map[string][]Endpoint {
 	ports := make(map[string][]Endpoint, len(slice.Ports))
 	for _, p := range slice.Ports {

@@ -1,4 +1,4 @@
-// Package observe watches a run's pods and EndpointSlices and tells of every
+// Package observe watches a run's pods and EndpointSlices and reports every
 // change with the time at which it was seen. What a change means, for a sidecar
 // or for convergence, is left to others.
 package observe
@@ -22,7 +22,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Options says what is watched and who is told. The callbacks are made one at a
+// Options says what is watched and which callbacks are called. They are called one at a
 // time, in the order in which changes were seen; one that takes its time delays
 // the others but makes no time wrong.
 type Options struct {
@@ -35,7 +35,7 @@ type Options struct {
 
 	OnPod       func(PodEvent)       // nil = pods are not watched
 	OnEndpoints func(EndpointsEvent) // nil = EndpointSlices are not watched
-	// OnLost is told of every attempt to list or watch that failed, and of every
+	// OnLost is called for every attempt to list or watch that failed, and for every
 	// watch that ended before its time. They are taken up again: meanwhile changes
 	// may be seen late, or, if several undo each other, not at all. nil = nobody
 	// is told.
@@ -95,9 +95,9 @@ type Endpoint struct {
 }
 
 // Run watches until ctx ends, then returns nil; all it started has ended by then.
-// A watch that is lost is taken up again, and what was missed is told then. It
-// returns an error only when there is no use in trying again: the run's name is
-// no label value, or the API server refuses the request as such.
+// A watch that is lost is taken up again, and what was missed is reported then. It
+// returns an error only when a retry cannot succeed: the run's name is
+// not a label value, or the API server refuses the request as such.
 func Run(ctx context.Context, o Options) error {
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kwok.RunLabel: o.Run})
 	if err != nil {
@@ -121,7 +121,7 @@ func followPods(ctx context.Context, o Options, selector string, events *queue) 
 		reduce: func(p *corev1.Pod) *corev1.Pod {
 			return &corev1.Pod{ObjectMeta: p.ObjectMeta, Status: corev1.PodStatus{PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs}}
 		},
-		tell: func(seen time.Time, kind Kind, pod *corev1.Pod) {
+		report: func(seen time.Time, kind Kind, pod *corev1.Pod) {
 			events.push(func() { o.OnPod(PodEvent{seen, kind, pod}) })
 		},
 	}
@@ -139,10 +139,10 @@ func followEndpoints(ctx context.Context, o Options, selector string, events *qu
 		reduce: func(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 			return &discoveryv1.EndpointSlice{ObjectMeta: s.ObjectMeta}
 		},
-		tell: func(_ time.Time, kind Kind, slice *discoveryv1.EndpointSlice) {
+		report: func(_ time.Time, kind Kind, slice *discoveryv1.EndpointSlice) {
 			merged.set(kind, slice)
 		},
-		told: func(seen time.Time) {
+		reported: func(seen time.Time) {
 			for _, event := range merged.take(seen) {
 				events.push(func() { o.OnEndpoints(event) })
 			}

@@ -139,14 +139,14 @@ func TestPods(t *testing.T) {
 	wantPods(t, events, "added b 2 10.0.0.2")
 	w.Modify(podOf("b", "2", "12"))
 	wantPods(t, events, "modified b 2 10.0.0.2")
-	w.Modify(podOf("b", "2", "12")) // told already
+	w.Modify(podOf("b", "2", "12")) // reported already
 	w.Delete(podOf("b", "2", "13"))
 	wantPods(t, events, "deleted b 2 10.0.0.2")
 	w.Modify(podOf("a", "3", "14")) // another pod of the same name
 	wantPods(t, events, "added a 3 10.0.0.3", "deleted a 1 10.0.0.1")
 }
 
-// TestRelist loses the watch: what happened meanwhile must be told from the next
+// TestRelist loses the watch: what happened meanwhile must be reported from the next
 // list, deletions and replacements included, and nothing twice.
 func TestRelist(t *testing.T) {
 	s := newServer(t)

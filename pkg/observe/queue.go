@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// queue takes events from the watches, which must not wait for whoever is told,
-// and tells of them one after the other. It has no bound: what waits is what the
+// queue takes events from the watches, which must not wait for callbacks, and
+// calls the callbacks one after the other. It has no bound: what waits is what the
 // API server sent.
 type queue struct {
 	ready chan struct{} // holds one notice while events wait
@@ -27,7 +27,7 @@ func (q *queue) push(event func()) {
 	}
 }
 
-// run tells of events until ctx ends; those left then are dropped.
+// run calls the callbacks until ctx ends; events left then are dropped.
 func (q *queue) run(ctx context.Context) {
 	for {
 		select {

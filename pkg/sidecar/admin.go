@@ -19,8 +19,8 @@ import (
 
 // Configuration is what an Envoy holds that came over xDS.
 type Configuration struct {
-	// Held are the resources in use, with what their content says as far as
-	// convergence cares. Clusters and listeners that are still warming are not
+	// Held are the resources in use, with the part of their content that
+	// convergence needs. Clusters and listeners that are still warming are not
 	// among them.
 	Held []convergence.Resource
 	// Warming says that there is a listener, or a new version of one, that waits for
@@ -37,7 +37,7 @@ type Configuration struct {
 	Certificate time.Time
 }
 
-// Refusal is a resource that Envoy refused, in its own words.
+// Refusal is a resource that Envoy refused, with its error message.
 type Refusal struct {
 	Resource string // "LDS virtualInbound"
 	Words    string

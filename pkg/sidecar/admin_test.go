@@ -88,7 +88,7 @@ func FuzzParseDump(f *testing.F) {
 	f.Add([]byte(`{"configs": [{"dynamic_listeners": [{"active_state": {"listener": {"traffic_direction": "INBOUND", "filter_chains": [{"filters": 3}]}}}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if c, err := ParseDump(text); err != nil && len(c.Held) > 0 {
-			t.Errorf("%d resources beside an error", len(c.Held))
+			t.Errorf("%d resources with an error", len(c.Held))
 		}
 	})
 }

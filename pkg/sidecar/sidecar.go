@@ -1,7 +1,7 @@
-// Package sidecar runs real sidecars: an Envoy, beside an agent or alone, as
+// Package sidecar runs real sidecars: an Envoy, with an agent or alone, as
 // processes of this host, without root and without containers. Each has a folder
 // of its own, ports of its own, a token that is kept fresh, and is started again
-// when it ends. What it is told, down to its last environment variable, comes
+// when it ends. Its configuration, down to its last environment variable, comes
 // from an adapter under pkg/controlplane by way of the caller: this package knows
 // no control plane. What an Envoy holds is read from its admin interface.
 //
@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// patience is how many lives in a row may end before the sidecar was ready
+	// maxFailures is how many lives in a row may end before the sidecar was ready
 	// before it is given up.
-	patience = 5
+	maxFailures = 5
 	// backoff lies before the second life, doubled for each that follows one that
 	// never was ready, up to maxBackoff.
 	backoff    = 500 * time.Millisecond
@@ -71,10 +71,10 @@ type Options struct {
 	// CPUs are the processors to keep to; nil means all.
 	CPUs []int
 
-	// Started, if not nil, is told of each life's processes once they run. It
+	// Started, if not nil, is called with each life's processes once they run. It
 	// must not block.
 	Started func(Life)
-	// Crashed, if not nil, is told of each end that was not asked for. It must
+	// Crashed, if not nil, is called for each end that was not requested. It must
 	// not block.
 	Crashed func(Crash)
 }
@@ -87,7 +87,7 @@ type Life struct {
 	Envoy   process.Handle // the same where there is no agent
 }
 
-// Crash is an end that nobody asked for.
+// Crash is an end that was not requested.
 type Crash struct {
 	At      time.Time
 	Process process.Handle // the life's
@@ -174,7 +174,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 		if failures++; crash.Ready {
 			failures = 1
 		}
-		if failures >= patience {
+		if failures >= maxFailures {
 			return fmt.Errorf("sidecar %s ended %d times without having been ready: %w", s.opts.Name, failures, crash.Err)
 		}
 		pause := time.NewTimer(min(maxBackoff, s.backoff<<(failures-1)))
@@ -248,7 +248,7 @@ func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 		return err
 	})
 	if err != nil {
-		return // ended, as live tells
+		return // ended: live reports it
 	}
 	s.mu.Lock()
 	s.life = life
@@ -270,7 +270,7 @@ func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 }
 
 // AwaitReady returns once Envoy answered that it is live: it has all its initial
-// configuration. The error says why that will not come.
+// configuration. The error says why it will not.
 func (s *Sidecar) AwaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -291,7 +291,7 @@ func (s *Sidecar) AwaitReady(ctx context.Context) error {
 	}
 }
 
-// Crashes are the ends so far that nobody asked for, in order.
+// Crashes are the ends so far that were not requested, in order.
 func (s *Sidecar) Crashes() []Crash {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,8 +66,8 @@ var _ = Describe("a sidecar", func() {
 		s.backoff = time.Millisecond
 		err = s.Run(ctx)
 		Expect(err).To(MatchError(And(ContainSubstring("ended 5 times without having been ready"), ContainSubstring("text\nno such luck"))))
-		Expect(crashed).To(Equal(patience))
-		Expect(s.Crashes()).To(HaveLen(patience))
+		Expect(crashed).To(Equal(maxFailures))
+		Expect(s.Crashes()).To(HaveLen(maxFailures))
 		Expect(s.AwaitReady(ctx)).To(MatchError(ContainSubstring("no such luck")))
 	})
 

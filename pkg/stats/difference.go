@@ -12,10 +12,10 @@ import (
 type Difference struct {
 	Value     float64 // mean of the second less mean of the first
 	Low, High float64 // confidence interval of Value
-	P         float64 // that means of equal populations lie at least so far apart
+	P         float64 // probability that samples of equal populations have means at least this far from each other
 }
 
-// Welch tells two samples apart by Student's t with each its own variance
+// Welch compares the means of two samples by Student's t, each with its own variance
 // (Welch, The Generalization of "Student's" Problem when Several Different
 // Population Variances are Involved, Biometrika 34, 1947). It supposes that each
 // sample's values are independent and about normal; it is robust against heavy

@@ -48,15 +48,15 @@ func TestWelchWithoutVariance(t *testing.T) {
 		name       string
 		a, b       []float64
 		resolution float64
-		told       bool // at 5 %
+		detected   bool // at 5 %
 	}{
 		{"equal", five(1), five(1), 0, false},
-		{"apart, known exactly", five(1), five(1.001), 0, true},
-		{"apart by the resolution", five(1), five(1.001), 0.001, false},
-		{"apart by more", five(1), five(1.005), 0.001, true},
+		{"different, known exactly", five(1), five(1.001), 0, true},
+		{"different by the resolution", five(1), five(1.001), 0.001, false},
+		{"different by more", five(1), five(1.005), 0.001, true},
 	} {
 		d, err := Welch(tt.a, tt.b, tt.resolution, 0.95)
-		if err != nil || d.P <= 0.05 != tt.told || (d.Low > 0) != tt.told {
+		if err != nil || d.P <= 0.05 != tt.detected || (d.Low > 0) != tt.detected {
 			t.Errorf("%s: %+v, %v", tt.name, d, err)
 		}
 	}
@@ -130,9 +130,9 @@ func family(r *rand.Rand, of law, figures int) []float64 {
 	return drawn
 }
 
-// told counts the figures that are told apart, of n runs against n; those before
+// detected counts the figures that are detected as different, of n runs against n; those before
 // moved are larger by shift in the second.
-func told(r *rand.Rand, of law, n, figures, moved int, shift float64) (right, wrong int) {
+func detected(r *rand.Rand, of law, n, figures, moved int, shift float64) (right, wrong int) {
 	runs := make([][]float64, 2*n)
 	for i := range runs {
 		runs[i] = family(r, of, figures)
@@ -176,7 +176,7 @@ func TestFalseAlarms(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(n)))
 			alarms := 0
 			for range trials {
-				if _, wrong := told(r, of, n, figures, 0, 0); wrong > 0 {
+				if _, wrong := detected(r, of, n, figures, 0, 0); wrong > 0 {
 					alarms++
 				}
 			}
@@ -189,28 +189,28 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// How large a true difference has to be to be told, among 300 figures, as a run
+// How large a true difference has to be to be detected, among 300 figures, as a run
 // has them, of which 10 differ and which vary by 5 % from run to run.
 func TestPower(t *testing.T) {
 	const trials, figures, moved = 100, 300, 10
 	for _, tt := range []struct {
 		n      int
 		factor float64
-		least  float64 // share of the true differences that is told
+		least  float64 // share of the true differences that is detected
 	}{{4, 2, 0.95}, {5, 1.5, 0.95}, {5, 1.3, 0.75}, {10, 1.15, 0.85}} {
 		r := rand.New(rand.NewPCG(2, uint64(tt.n)))
 		var right, alarms int
 		for range trials {
-			told, wrong := told(r, laws[0], tt.n, figures, moved, math.Log(tt.factor))
-			right += told
+			detected, wrong := detected(r, laws[0], tt.n, figures, moved, math.Log(tt.factor))
+			right += detected
 			if wrong > 0 {
 				alarms++
 			}
 		}
 		power := float64(right) / trials / moved
-		t.Logf("%d against %d, %.2f times: %.2f told, false alarms in %.3f", tt.n, tt.n, tt.factor, power, float64(alarms)/trials)
+		t.Logf("%d against %d, %.2f times: %.2f detected, false alarms in %.3f", tt.n, tt.n, tt.factor, power, float64(alarms)/trials)
 		if power < tt.least {
-			t.Errorf("%d against %d, %.2f times: %.2f are told, want %.2f", tt.n, tt.n, tt.factor, power, tt.least)
+			t.Errorf("%d against %d, %.2f times: %.2f are detected, want %.2f", tt.n, tt.n, tt.factor, power, tt.least)
 		}
 		if float64(alarms)/trials > 0.1 {
 			t.Errorf("%d against %d, %.2f times: false alarms in %d of %d", tt.n, tt.n, tt.factor, alarms, trials)

@@ -30,7 +30,7 @@ type Term struct {
 // The ways in which observations do not determine a model.
 var (
 	ErrTooFew    = errors.New("fewer observations than terms")
-	ErrCollinear = errors.New("terms that cannot be told apart")
+	ErrCollinear = errors.New("terms that cannot be distinguished")
 )
 
 // collinear is how badly conditioned the terms, brought to equal length, may be
@@ -53,7 +53,7 @@ func LeastSquares(x [][]float64, y []float64, confidence float64) (Fit, error) {
 		return Fit{}, ErrTooFew
 	}
 	n, p := len(x), len(x[0])
-	// Terms of very different size (bytes beside pods) are brought to one.
+	// Terms of very different size (bytes and pods) are brought to one.
 	scale := make([]float64, p)
 	terms := mat.NewDense(n, p, nil)
 	for j := range p {
@@ -147,7 +147,7 @@ func length(v []float64) (l float64) {
 	return l
 }
 
-// At is what the model says for these terms.
+// At is the value of the model for these terms.
 func (f Fit) At(x []float64) (y float64) {
 	for j, term := range f.Terms {
 		y += term.Value * x[j]

@@ -27,7 +27,7 @@ const ticksPerHalfDistance = 5
 
 // WriteTo writes h as a .hgrm file: HdrHistogram's percentile distribution,
 // values in seconds, which its plotters read. Two comment lines follow which
-// they skip and ReadHistogram reads: the numbers beside the buckets, and all
+// they skip and ReadHistogram reads: the numbers after the buckets, and all
 // buckets in HdrHistogram's compressed V2 encoding. Nothing is lost on the way.
 func (h *Histogram) WriteTo(w io.Writer) (int64, error) {
 	h.mu.Lock()
@@ -98,7 +98,7 @@ func ReadHistogram(r io.Reader) (*Histogram, error) {
 	return h, nil
 }
 
-// readExact reads the numbers that stand beside the buckets.
+// readExact reads the numbers after the buckets.
 func (h *Histogram) readExact(line string) error {
 	var lost, clamped, least, most int64
 	var sum float64
@@ -116,7 +116,7 @@ func (h *Histogram) readExact(line string) error {
 }
 
 // decodeCounts reads the buckets; only a histogram of this package's range and
-// precision is taken, so that all histograms of a program can be laid together.
+// precision is taken, so that all histograms of a program can be merged.
 func decodeCounts(line string) (*hdrhistogram.Histogram, error) {
 	encoded := strings.TrimSuffix(strings.TrimPrefix(line, wholePrefix), wholeSuffix)
 	counts, err := hdrhistogram.Decode([]byte(encoded))

@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range that a Histogram tells apart, in nanoseconds, to three decimal
+// The range in which a Histogram distinguishes values, in nanoseconds, to three decimal
 // digits. A latency beyond a day is not worth a bucket: such values are
 // clamped, and counted as such.
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // Histogram is the whole distribution of a latency: every observation is in
-// it, to three significant digits, and beside them the number of those that
+// it, to three significant digits, and the number of those that
 // never came. Minimum, maximum and mean are exact. It is safe for concurrent
 // use; the zero value is not usable.
 type Histogram struct {

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Mean is what a few independent values of one figure say of its mean.
+// Mean is the mean of a few independent values of one figure, with its interval.
 type Mean struct {
 	Value float64
 	// Low and High hold the true mean with the confidence asked for, if the values

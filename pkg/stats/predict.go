@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotPositive is in the error of LeastSquaresRelative when an observation, or
-// what the model says of one, or a spread, is not above zero: it has no relative error then.
+// the value of the model for one, or a spread, is not above zero: it has no relative error then.
 var ErrNotPositive = errors.New("not above zero")
 
 // rounds of reweighting are enough for any noise that a share describes; the
@@ -67,7 +67,7 @@ func LeastSquaresRelative(x [][]float64, y, spread []float64, confidence float64
 }
 
 // Deviation is the standard deviation of one more observation at these terms about
-// what the model says there: the residuals' own, and that of the coefficients
+// the value of the model there: the residuals' own, and that of the coefficients
 // (Draper and Smith, Applied Regression Analysis, chapter 3). It is 0 without
 // degrees of freedom, where nothing is known of it: look at Spare.
 func (f Fit) Deviation(x []float64) float64 {

@@ -2,7 +2,7 @@ package stats
 
 import "math"
 
-// RankSum tells two samples apart by nothing but the order of their values (Mann
+// RankSum compares two samples by the order of their values alone (Mann
 // and Whitney, On a Test of Whether one of Two Random Variables is Stochastically
 // Larger than the Other, Annals of Mathematical Statistics 18, 1947): it is the
 // two-sided p-value that values of equal populations lie at least so unevenly

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// MaxPods is the largest mesh that is laid out: five times the largest cluster
-// that Kubernetes is tested for, and a guard against a slip of the finger.
+// MaxPods is the largest mesh that is built: five times the largest cluster
+// that Kubernetes is tested for, and a guard against typing errors.
 const MaxPods = 100_000
 
 // Spec says how large a mesh is and what its call graph looks like.

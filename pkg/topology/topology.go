@@ -1,4 +1,4 @@
-// Package topology lays out a mesh: its namespaces, its services, how many pods
+// Package topology builds a mesh: its namespaces, its services, how many pods
 // each has and which others it calls. It is pure and knows no mesh's objects:
 // what a control plane needs for a layout is the business of its adapter.
 package topology
@@ -51,7 +51,7 @@ type Port struct {
 	Target int // of its pods
 }
 
-// Build lays out the mesh that s asks for: services take namespaces in turn
+// Build returns the mesh that s describes: services take namespaces in turn
 // (service i is in namespace i modulo their number), and the pods are dealt
 // evenly, the first services taking the remainder. The same Spec always gives
 // the same Mesh. s must be valid: see Spec.Validate.

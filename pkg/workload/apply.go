@@ -38,9 +38,9 @@ type Applier struct {
 
 	Parallel int // requests in flight at most; 0 = 32
 
-	// Scaling is told, just before the request is sent, that the Deployment of
+	// Scaling is called, just before the request is sent, when the Deployment of
 	// a service is created, or scaled to more replicas. It is called from
-	// several goroutines; nil = nobody is told.
+	// several goroutines; nil = it is not called.
 	Scaling func(service topology.Service, replicas int, at time.Time)
 
 	mu      sync.Mutex

@@ -18,7 +18,7 @@ const (
 )
 
 // Persist makes a request until it succeeds, fails for a reason that trying
-// again does not mend, or ctx is done: then it returns the last error. An API
+// again does not solve, or ctx is done: then it returns the last error. An API
 // server that is away for a while makes a rollout late and does not end it.
 // Tries counts from 0; what was asked for by an earlier try may have been done
 // though its answer was lost.

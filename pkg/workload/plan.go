@@ -1,4 +1,4 @@
-// Package rollout brings a mesh's pods into being: a plan that says how many
+// Package workload creates a mesh's pods: a plan that says how many
 // replicas each workload has at what moment, which is pure, and an applier that
 // obeys it. What the objects mean to a control plane, and whether the mesh has
 // converged, is left to others.
@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// Bounds of a burst's interval: what a cluster can tell apart, and what a person
+// Bounds of a burst's interval: what a cluster can distinguish, and what a person
 // would wait for.
 const (
 	minInterval = time.Millisecond

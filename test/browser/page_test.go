@@ -35,7 +35,7 @@ type shown struct {
 func show(path string) *shown {
 	GinkgoHelper()
 	s := &shown{ctx: browser()}
-	Expect(chromedp.Listen(s.ctx, s.hear)).To(Succeed())
+	Expect(chromedp.Listen(s.ctx, s.record)).To(Succeed())
 	call(s, runtime.Enable, cdp.Empty{})
 	call(s, log.Enable, cdp.Empty{})
 	call(s, network.Enable, network.EnableParams{})
@@ -43,7 +43,7 @@ func show(path string) *shown {
 	return s
 }
 
-func (s *shown) hear(event any) {
+func (s *shown) record(event any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch event := event.(type) {
@@ -84,7 +84,7 @@ func ask[T any](s *shown, expression string) T {
 	return get(s, chromedp.Evaluate[T](expression, func(p *runtime.EvaluateParams) { p.AwaitPromise = new(true) }))
 }
 
-// prefer has the page shown as somebody likes it.
+// prefer sets a preference of the browser, such as its colour scheme.
 func (s *shown) prefer(scheme, media string) {
 	GinkgoHelper()
 	call(s, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -120,7 +120,7 @@ type violation struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// serious are axe's findings that keep somebody from using the page.
+// serious are axe's findings that keep a person from using the page.
 func (s *shown) serious() []string {
 	GinkgoHelper()
 	ask[bool](s, axe+"; true")

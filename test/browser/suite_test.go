@@ -32,7 +32,7 @@ var _ = BeforeSuite(func() {
 	setup := exec.Command("../../hack/setup-browser.sh")
 	setup.Stderr = GinkgoWriter
 	out, err := setup.Output()
-	Expect(err).NotTo(HaveOccurred(), "hack/setup-browser.sh says what is missing")
+	Expect(err).NotTo(HaveOccurred(), "hack/setup-browser.sh lists what is missing")
 	paths := strings.Fields(string(out))
 	Expect(paths).To(HaveLen(2))
 	source, err := os.ReadFile(paths[1])

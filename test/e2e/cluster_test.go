@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("scaler cluster", func() {
-	It("starts one that lives on, tells of it and stops it", func() {
+	It("starts one that keeps running, shows its status and stops it", func() {
 		where := newPlace()
 		up := where.start("cluster", "up", "mine")
 		Expect(wait(up)).To(Equal(exitDone))

@@ -86,7 +86,7 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		}
 	})
 
-	It("disturbs what each fault is said to, and no more", func() {
+	It("disturbs what each fault is documented to, and no more", func() {
 		Expect(*faults["reset-streams:20%"].Reconnected).To(Equal(pods / 5))
 		Expect(*faults["rolling-restart"].Replaced).To(Equal(pods))
 		Expect(faults["rolling-restart"].Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
@@ -179,7 +179,7 @@ var _ = Describe("a control plane with too little memory", func() {
 		Expect(filepath.Glob(filepath.Join("/sys/fs/cgroup", group))).To(BeEmpty())
 	})
 
-	It("says what it was given", func() {
+	It("records what it was given", func() {
 		where := newPlace()
 		session := where.rollout(10, "--control-plane-memory", "1Gi", "--control-plane-cpus", "1", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=50ms")
 		Expect(wait(session)).To(Equal(exitDone))

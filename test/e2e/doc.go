@@ -3,6 +3,6 @@
 // series, and what goes wrong meanwhile: interrupts, programs and scaler itself
 // killed, disks that are full.
 //
-// Its tests need the build tag e2e. What needs no programs is tested beside
+// Its tests need the build tag e2e. What needs no programs is tested next to
 // cmd/scaler, and each package tests its own part.
 package e2e

@@ -118,7 +118,7 @@ var _ = Describe("a full disk", func() {
 	var where place
 	BeforeEach(func() { where = newPlace() })
 
-	It("is told before anything starts", func() {
+	It("is reported before anything starts", func() {
 		where.out = disk(20)
 		session := where.rollout(20)
 		Expect(wait(session)).To(Equal(exitFailed))

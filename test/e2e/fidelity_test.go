@@ -16,9 +16,9 @@ import (
 )
 
 // Both modes, with few changes; all knobs with 200 are in docs/results/2026-11-21-fidelity.md.
-var _ = Describe("a simulated sidecar beside a real Envoy", func() {
+var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 	// Serial: times are compared.
-	It("says and holds the same", Serial, func() {
+	It("sends and holds the same", Serial, func() {
 		where := newPlace()
 		session := where.start("calibrate", "--fidelity", "--cases", "permissive,strict", "--starts", "1", "--changes", "8", "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// What istiod sends beside the mesh: three clusters and two listeners to every
+// What istiod sends that is not of the mesh: three clusters and two listeners to every
 // proxy; and, to those that are configured for everything, its own four ports
 // (two of them HTTP) and the API server's.
 const (

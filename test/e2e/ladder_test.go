@@ -130,7 +130,7 @@ var _ = Describe("a ladder that does not go well", func() {
 		Entry("in a fault", record.PhaseFault),
 	)
 
-	It("goes on after a run that did not converge, and says so in the end", func() {
+	It("continues after a run that did not converge, and reports it at the end", func() {
 		where := newPlace()
 		session := ladder(where, "--pods", "10,20", "--converge-timeout", "2s", "--start-delay", "3s")
 		Expect(wait(session)).To(Equal(exitMissed))

@@ -44,7 +44,7 @@ var _ = Describe("probes", func() {
 		Expect(*run.Faults[0].Reconnected).To(Equal(pods))
 		Expect(*run.ControlPlane.Probe.Restarts).To(Equal(1))
 		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
-		// The change that was made while nobody could be told is the slowest, or lost.
+		// The change that was made while no update could be sent is the slowest, or lost.
 		health := run.Latencies.Push[record.EndpointHealth]
 		Expect(health.Lost > 0 || *health.Max > *run.Latencies.Push[record.EndpointAdd].P50).To(BeTrue())
 	})
@@ -56,7 +56,7 @@ var _ = Describe("probes", func() {
 		where.reach(session, record.PhaseProbe)
 		changes := where.virtualServices(ctx)
 		added := next(ctx, changes, watch.Added)
-		// The API server must not go before it has told of the deletion: scaler ends
+		// The API server must not end before it has reported the deletion: scaler ends
 		// Prometheus first, and waits while that does nothing.
 		recorder := where.child("prometheus")
 		Expect(syscall.Kill(recorder, syscall.SIGSTOP)).To(Succeed())
@@ -79,7 +79,7 @@ var _ = Describe("certificates of a short life", func() {
 		Expect(run.Spec.CertificateLifetime).To(Equal("10s"))
 		Expect(run.Certificates.Renewals.Count).To(BeNumerically(">=", pods), "half of a life passes twice in steady")
 		Expect(*run.Certificates.Issued).To(Equal(pods + run.Certificates.Renewals.Count))
-		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods), "renewals are apart")
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods), "renewals are counted separately")
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s", w.About, w.Text)
 		}

@@ -56,7 +56,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 		Expect(run.Latencies.CompleteConfiguration.Lost).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("says what an Envoy said that does not start, and leaves nothing", func(ctx SpecContext) {
+	It("reports the output of an Envoy that does not start, and leaves nothing", func(ctx SpecContext) {
 		where := newPlace()
 		broken := filepath.Join(GinkgoT().TempDir(), "envoy")
 		Expect(os.WriteFile(broken, []byte("#!/bin/sh\ncase \"$*\" in *--version*) echo version: 1.40.0;; *) echo no such luck; exit 7;; esac\n"), 0o755)).To(Succeed())
@@ -71,7 +71,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 		session := where.start("rollout", "--pods", "6", "--services", "2", "--real-sidecars", "2", "--control-plane", "reference", "--probes", "0",
 			"--no-calibrate", "--baseline", "1s", "--settle", "0s", "--steady", "10m", "--out", where.out, "--envoy", envoy(ctx))
 		where.reach(session, record.PhaseSteady)
-		Expect(len(where.children())).To(BeNumerically(">=", 4), "two Envoys, and what they stand beside")
+		Expect(len(where.children())).To(BeNumerically(">=", 4), "two Envoys, and their workloads")
 		session.Signal(syscall.SIGKILL)
 		Eventually(session).Should(gexec.Exit())
 		Eventually(where.children).Should(BeEmpty())
