@@ -15,9 +15,9 @@ const (
 	budgetSize = 8 << 20
 	// free is the size of messages that need no budget.
 	free = 16 << 10
-	// patience is how long a message waits at most: a server that stops in the
+	// budgetTimeout is how long a message waits at most: a server that stops in the
 	// middle of others must not keep it for ever.
-	patience = 10 * time.Second
+	budgetTimeout = 10 * time.Second
 )
 
 var budget = semaphore.NewWeighted(budgetSize)
@@ -30,7 +30,7 @@ func (c *Conn) take(n int) {
 	}
 	weight := min(int64(1)<<(smallest+class(n)), budgetSize)
 	if !budget.TryAcquire(weight) {
-		ctx, cancel := context.WithTimeout(c.ctx, patience)
+		ctx, cancel := context.WithTimeout(c.ctx, budgetTimeout)
 		defer cancel()
 		begin := time.Now()
 		err := budget.Acquire(ctx, weight)

@@ -15,7 +15,7 @@ func TestWaited(t *testing.T) {
 	}{
 		"it is free":             {20 << 10, 0, 0, 32 << 10},
 		"until it is given back": {20 << 10, 3 * time.Second, 3 * time.Second, 32 << 10},
-		"no longer than that":    {20 << 10, time.Minute, patience, 0},
+		"no longer than that":    {20 << 10, time.Minute, budgetTimeout, 0},
 		"more than there is":     {100 << 20, time.Second, time.Second, budgetSize},
 		"small ones need none":   {free, time.Second, 0, 0},
 	} {

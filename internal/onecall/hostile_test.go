@@ -39,7 +39,7 @@ func TestLargeMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := cap(*c.incoming.body); got > believed {
+	if got := cap(*c.incoming.body); got > announced {
 		t.Errorf("%d bytes for what was only announced", got)
 	}
 	go func() {

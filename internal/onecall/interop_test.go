@@ -46,7 +46,7 @@ func (ch channel) Invoke(ctx context.Context, method string, in, out any, option
 	if err != nil {
 		return err
 	}
-	_ = s.SendMsg(in) // receiving tells why
+	_ = s.SendMsg(in) // receiving returns why
 	_ = s.CloseSend()
 	if err := s.RecvMsg(out); err != nil {
 		if errors.Is(err, io.EOF) {

@@ -35,8 +35,8 @@ const (
 	connectTimeout = 20 * time.Second
 	// pingTimeout is grpc-go's wait for the answer to a ping.
 	pingTimeout = 20 * time.Second
-	// goodbye is how long the end of a call may take to be sent.
-	goodbye = 100 * time.Millisecond
+	// shutdownTimeout is how long the end of a call may take to be sent.
+	shutdownTimeout = 100 * time.Millisecond
 
 	defaultWindow = 65535 // RFC 9113, 6.9.2
 	headerTable   = 4096  // RFC 9113, 6.5.2
@@ -105,7 +105,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c.unwatch = context.AfterFunc(ctx, func() { c.abort(status.FromContextError(ctx.Err()).Err()) })
-	c.beat()
+	c.keepalive()
 	return c, nil
 }
 
@@ -174,7 +174,7 @@ func (c *Conn) greet() error {
 }
 
 // Open begins the call of a method, as in "/package.Service/Method". The deadline
-// of Dial's context is told to the server. It fails while another call is under way,
+// of Dial's context is sent to the server. It fails while another call is under way,
 // and when the server is about to end the connection.
 func (c *Conn) Open(method string, md metadata.MD) error {
 	c.mu.Lock()
@@ -308,7 +308,7 @@ func (c *Conn) Close() error {
 	defer c.mu.Unlock()
 	c.ping.stop()
 	if c.over == nil && c.outgoing.opened {
-		_ = c.conn.SetWriteDeadline(time.Now().Add(goodbye))
+		_ = c.conn.SetWriteDeadline(time.Now().Add(shutdownTimeout))
 		_, _ = c.conn.Write(c.appendCancel(nil))
 	}
 	c.giveBack()

@@ -17,9 +17,9 @@ import (
 // maxMessage is the largest message that is taken.
 const maxMessage = 1 << 30
 
-// believed is how much memory a message's announcement alone is given: more only
+// announced is how much memory a message's announcement alone is given: more only
 // comes with its bytes.
-const believed = 1 << 20
+const announced = 1 << 20
 
 // incoming is where in the stream of messages and frames the next byte is.
 type incoming struct {
@@ -250,7 +250,7 @@ func (c *Conn) message() (mem.Buffer, error) {
 			return nil, status.Errorf(codes.ResourceExhausted, "receiving a message of %d bytes: want %d at most", size, maxMessage)
 		}
 		c.take(int(size))
-		in.have, in.size, in.body = 0, int(size), messages.Get(min(int(size), believed))
+		in.have, in.size, in.body = 0, int(size), messages.Get(min(int(size), announced))
 	}
 	if in.have < in.size {
 		if in.have == len(*in.body) {

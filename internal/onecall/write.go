@@ -18,7 +18,7 @@ import (
 // minMaxFrame is the size of frames that every peer takes (RFC 9113, 4.2).
 const minMaxFrame = 16 << 10
 
-// errSent says that nothing can be sent any more; receiving tells why.
+// errSent means that nothing can be sent any more; receiving returns why.
 var errSent = errors.New("the call is over")
 
 // outgoing is what is sent, as far as it is not sent. It is guarded by Conn.mu.
@@ -30,7 +30,7 @@ type outgoing struct {
 	maxTable           uint32 // of the server's header decoder, the smallest so far
 	leaving            bool   // the server is about to end the connection
 	pending            []byte // of messages, waiting for the windows to open
-	closing, closed    bool   // CloseSend was called; and told to the server
+	closing, closed    bool   // CloseSend was called; and that was sent
 	received           uint32 // bytes that the server was not granted anew
 }
 
@@ -82,7 +82,7 @@ func (c *Conn) writeUntil(deadline time.Time) {
 
 // Send sends messages, together. It does not wait for the server to grant them:
 // what exceeds the windows of flow control is sent by Receive when they open. Once
-// the call is over it returns an error, and Receive tells why.
+// the call is over it returns an error, and Receive returns why.
 func (c *Conn) Send(messages ...[]byte) error {
 	if err := sendable(messages...); err != nil {
 		return err
@@ -105,7 +105,7 @@ func sendable(messages ...[]byte) error {
 	return nil
 }
 
-// CloseSend tells the server that no more messages come.
+// CloseSend closes the sending side: no more messages come.
 func (c *Conn) CloseSend() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,18 +299,18 @@ func (p *ping) stop() {
 	}
 }
 
-// beat schedules pings as grpc-go does: one when nothing was read for a time, and
+// keepalive schedules pings as grpc-go does: one when nothing was read for a time, and
 // the end of the connection when then nothing is read for pingTimeout.
-func (c *Conn) beat() {
+func (c *Conn) keepalive() {
 	if c.options.Keepalive <= 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ping.timer = time.AfterFunc(c.options.Keepalive, c.onBeat)
+	c.ping.timer = time.AfterFunc(c.options.Keepalive, c.onKeepalive)
 }
 
-func (c *Conn) onBeat() {
+func (c *Conn) onKeepalive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.ping

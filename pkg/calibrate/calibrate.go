@@ -211,7 +211,9 @@ func (c *calibration) measure(context.Context) (experiment.Undo, error) {
 	p.Latencies.Certificate = new(record.Latency(c.fleet.certificate.Summary()))
 	var held float64
 	for _, s := range c.fleet.sidecars {
-		held += float64(s.ConfigurationBytes())
+		for _, h := range s.Holdings() {
+			held += float64(h.Bytes)
+		}
 	}
 	p.ConfigurationBytes = held / float64(len(c.fleet.sidecars))
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
@@ -27,7 +28,7 @@ type fleet struct {
 	say     func(string)
 
 	ids      []string
-	sidecars []*xdsprobe.Sidecar
+	sidecars []proxy.Proxy
 	room     chan struct{} // holds one for each sidecar that is not complete
 	running  sync.WaitGroup
 	said     sync.Map
@@ -91,21 +92,17 @@ func (f *fleet) await(ctx context.Context) error {
 
 // add starts one sidecar.
 func (f *fleet) add(life context.Context, server *reference.StaticMesh, service, pod int, scope *convergence.Scope, variant xdsprobe.Variant) error {
-	identity := server.Sidecar(service, pod)
-	authority, err := server.Issuer(identity)
+	id := server.ProxyID(service, pod)
+	sidecar, err := server.NewProxy(service, pod, controlplane.ProxyOptions{
+		Observer: f, Store: f.store, Keys: f.keys.Key, XDS: string(variant),
+	})
 	if err != nil {
 		return err
 	}
-	f.tracker.Add(identity.ID, scope)
-	sidecar := xdsprobe.New(xdsprobe.Config{
-		ID: identity.ID, Address: identity.Address, ServerName: identity.ServerName, RootPEM: identity.RootPEM,
-		Variant: variant, NodeID: identity.NodeID, NodeCluster: identity.NodeCluster, Keepalive: identity.Keepalive,
-		Issuer: experiment.Issuer{Authority: authority}, Keys: f.keys.Key, Identity: identity.Identity,
-	}, f.store, f)
-	f.ids = append(f.ids, identity.ID)
+	f.tracker.Add(id, scope)
+	f.ids = append(f.ids, id)
 	f.sidecars = append(f.sidecars, sidecar)
 	f.running.Go(func() {
-		defer authority.Close()
 		if err := sidecar.Run(life); err != nil {
 			f.sayOnce("config", err.Error())
 		}

@@ -6,8 +6,12 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
+	"crypto"
 	"fmt"
+	"io"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +22,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // ControlPlane is a running control plane: its parts. A part that is nil is one
@@ -26,7 +31,8 @@ type ControlPlane struct {
 	Server        Server        // never nil
 	Program       Program       // nil: it does not run here
 	Mesh          Mesh          // never nil
-	Identities    Identities    // never nil
+	Proxies       Proxies       // never nil
+	Credentials   Credentials   // nil: it has no real sidecars
 	Probes        Probes        // nil: no change of it can be followed by a marker
 	RealProxies   RealProxies   // nil: it has no real sidecars
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
@@ -68,16 +74,46 @@ type Mesh interface {
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
 }
 
-// Identities are what a pod's proxy says of itself, and its credentials.
-type Identities interface {
-	// Sidecar is the proxy of a pod that has its IP; an error for one that is
-	// not part of the mesh.
-	Sidecar(pod *corev1.Pod) (Sidecar, error)
+// Proxies makes simulated proxies. Each control plane decides what its proxies speak
+// and how they get their credentials.
+type Proxies interface {
+	// NewProxy is the simulated proxy of a pod that has its IP, with its credentials;
+	// it does not run yet. It fails for a pod that is not part of the mesh. Of the pod
+	// no more is kept than the proxy needs.
+	NewProxy(pod *corev1.Pod, o ProxyOptions) (proxy.Proxy, error)
+}
+
+// ProxyOptions are what a run decides about its simulated proxies, and what they
+// share.
+type ProxyOptions struct {
+	Observer proxy.Observer  // receives the proxy's events
+	Store    *xdsprobe.Store // resources and counters of proxies that speak xDS
+	// Keys provides private keys for certificates.
+	Keys func() (crypto.Signer, error)
+
+	XDS                 string         // "delta" or "sotw"; "" = what the mesh's proxies speak
+	CertificateLifetime time.Duration  // that is requested; 0 = the agent's own
+	Address             string         // host:port to connect to; "" = the control plane's own
+	Metadata            map[string]any // takes the place of entries of the node's metadata; nil = none
+}
+
+// Apply puts the options that are about a proxy itself into its specification.
+func (o ProxyOptions) Apply(spec *proxy.Spec) {
+	spec.XDS, spec.CertificateLifetime = o.XDS, o.CertificateLifetime
+	spec.Address = cmp.Or(o.Address, spec.Address)
+	if len(o.Metadata) > 0 {
+		spec.Metadata = maps.Clone(spec.Metadata)
+		maps.Copy(spec.Metadata, o.Metadata)
+	}
+}
+
+// Credentials are what real proxies need that whoever starts them gets for them.
+type Credentials interface {
 	// Token requests a token bound to that very pod, of which only namespace, name,
 	// UID and service account are read.
 	Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
 	// Issuer is the certificate client of one proxy. It does not connect yet.
-	Issuer(s Sidecar) (Issuer, error)
+	Issuer(spec proxy.Spec) (Issuer, error)
 }
 
 // ProbeKind is a kind of configuration change that is followed by a marker.
@@ -101,11 +137,8 @@ type Probes interface {
 // Issuer has certificate signing requests of one proxy signed, on a connection
 // of its own that stays open until Close.
 type Issuer interface {
-	// Issue sends one request; it does not retry. Issued.Sent is taken when the
-	// connection is up: dialling is not the authority's time. With an error it says
-	// whether the request was sent: it is zero if not.
-	Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error)
-	Close() error
+	proxy.Issuer
+	io.Closer
 }
 
 // Description says which control plane was measured and how it was set.
@@ -174,26 +207,6 @@ func (k Knobs) Validate() error {
 		}
 	}
 	return nil
-}
-
-// Sidecar is all that a proxy needs to speak to its control plane, except its
-// token.
-type Sidecar struct {
-	ID          string            // "namespace/pod"
-	Address     string            // host:port of the control plane's ADS service
-	ServerName  string            // name that the server's certificate must carry
-	RootPEM     []byte            // roots that the server and the issued chain are verified against
-	NodeID      string            // node.id of the first request
-	NodeCluster string            // node.cluster
-	Metadata    map[string]any    // node.metadata, JSON types only
-	Build       []byte            // of the encoded node, what is the same for all: the proxy's version, extensions
-	Headers     map[string]string // gRPC metadata of every call beside the token
-	Identity    string            // SPIFFE URI of the workload
-	Keepalive   time.Duration     // the proxy's HTTP/2 pings; 0 = none
-	Drain       time.Duration     // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
-	// CertificateLifetime is what its agent asks for; 0 = 24 h, as Istio's agent
-	// does by itself (SECRET_TTL).
-	CertificateLifetime time.Duration
 }
 
 // Metric is one of a control plane's own figures, evaluated over a phase.

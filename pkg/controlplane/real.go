@@ -14,7 +14,7 @@ import (
 // of a control plane.
 type RealProxies interface {
 	// PodProxy is how the proxy of a pod runs that has its IP. It sends and receives
-	// what it would in that pod. Its token is Identities.Token's.
+	// what it would in that pod. Its token is Credentials.Token's.
 	PodProxy(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
 }
 
@@ -95,5 +95,5 @@ type RealProxy struct {
 	// for Identity, both PEM, which whoever starts the proxy gets from the Issuer
 	// of Sidecar.
 	KeyFile, ChainFile string
-	Sidecar            Sidecar
+	Sidecar            proxy.Spec
 }

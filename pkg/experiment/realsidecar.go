@@ -77,7 +77,7 @@ func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, told func(*si
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 			return r.Adapter.RealProxies.PodProxy(pod, at)
 		},
-		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Identities.Token(ctx, pod) })
+		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Credentials.Token(ctx, pod) })
 }
 
 // ForHost makes the sidecar of a workload of this host, whose objects are there.
@@ -146,7 +146,7 @@ func (r RealSidecars) certify(ctx context.Context, real controlplane.RealProxy, 
 	if err != nil {
 		return err
 	}
-	issuer, err := r.Adapter.Identities.Issuer(real.Sidecar)
+	issuer, err := r.Adapter.Credentials.Issuer(real.Sidecar)
 	if err != nil {
 		return err
 	}

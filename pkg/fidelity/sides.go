@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -39,29 +40,29 @@ func (r *run) start(ctx context.Context, side int) (*behind, error) {
 // startSimulated starts a sidecar as a rollout does.
 func (r *run) startSimulated(ctx context.Context) (*behind, error) {
 	pod := r.pods[simulated]
-	identity, err := r.istiod.Sidecar(pod)
+	identity, err := r.istiod.Spec(pod)
 	if err != nil {
 		return nil, err
 	}
-	authority, err := r.istiod.Issuer(identity)
-	if err != nil {
-		return nil, err
+	options := controlplane.ProxyOptions{
+		Observer: r, Store: xdsprobe.NewStore(), Keys: r.keys.Key, XDS: string(xdsprobe.Delta), Address: r.tap.Address(),
 	}
-	identity.Address = r.tap.Address()
 	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 {
 		// The agent adds this host's addresses to the pod's.
 		if all, ok := streams[0].Node.Metadata["INSTANCE_IPS"].(string); ok {
 			_, others, _ := strings.Cut(all, ",")
-			identity.Metadata["INSTANCE_IPS"] = strings.TrimSuffix(pod.Status.PodIP+","+others, ",")
+			options.Metadata = map[string]any{"INSTANCE_IPS": strings.TrimSuffix(pod.Status.PodIP+","+others, ",")}
 		}
 	}
-	s := xdsprobe.New(experiment.SidecarConfig(identity, xdsprobe.Delta, experiment.TokensOf(r.istiod.Parts(), pod), authority, r.keys), xdsprobe.NewStore(), r)
+	s, err := r.istiod.NewProxy(pod, options)
+	if err != nil {
+		return nil, err
+	}
 	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	var failed error
 	running.Go(func() {
-		defer authority.Close()
 		failed = s.Run(life)
 	})
 	ended := make(chan struct{})
@@ -83,7 +84,7 @@ func (r *run) startSimulated(ctx context.Context) (*behind, error) {
 // startReal starts pilot-agent with an Envoy, as that of the pod.
 func (r *run) startReal(ctx context.Context) (*behind, error) {
 	pod := r.pods[realSide]
-	identity, err := r.istiod.Sidecar(pod)
+	identity, err := r.istiod.Spec(pod)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type fleet struct {
 // standalone is one sidecar. But for the pointer, only the events of its own stream
 // touch it, which come one at a time.
 type standalone struct {
-	sidecar atomic.Pointer[xdsprobe.Sidecar] // nil until it was started
+	sidecar atomic.Pointer[xdsprobe.Client] // nil until it was started
 
 	dialed    time.Time // its first attempt began
 	served    time.Time // the connection was up of its last attempt before it was answered

@@ -76,7 +76,7 @@ func (st *state) takeGone(c *change) []convergence.Key {
 
 // giveUpDrained is [state.drained], now, under the lock of those who ask what the
 // sidecar holds. The caller holds the stream's mu.
-func (s *Sidecar) giveUpDrained() []step {
+func (s *Client) giveUpDrained() []step {
 	s.holding.Lock()
 	defer s.holding.Unlock()
 	steps := s.state.drained(time.Now())
@@ -87,14 +87,14 @@ func (s *Sidecar) giveUpDrained() []step {
 // scheduleDrained has what drains given up when its time has come. The caller
 // holds mu.
 func (s *stream) scheduleDrained() {
-	next := s.sidecar.state.nextDrained()
+	next := s.client.state.nextDrained()
 	if next.IsZero() {
 		return
 	}
-	s.draining.after(max(0, time.Until(next)), func() {
+	s.draining.After(max(0, time.Until(next)), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		steps := s.sidecar.giveUpDrained()
+		steps := s.client.giveUpDrained()
 		s.scheduleDrained()
 		_ = s.send(steps) // an error ends the stream
 	})

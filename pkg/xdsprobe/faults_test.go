@@ -1,6 +1,7 @@
 package xdsprobe
 
 import (
+	"crypto/tls"
 	"runtime"
 	"strings"
 	"sync"
@@ -231,6 +232,6 @@ var _ = Describe("a configuration", func() {
 		Entry("an unknown variant", Config{Variant: "rest"}, "want delta or sotw"),
 		Entry("roots that are none", Config{RootPEM: []byte("x")}, "no certificate"),
 		Entry("metadata that is no JSON", Config{ID: "a", Metadata: map[string]any{"x": make(chan int)}}, "metadata of a"),
-		Entry("an issuer without keys", Config{Issuer: &authority{}}, "needs keys"),
+		Entry("a client certificate without TLS", Config{Certificate: func() (*tls.Certificate, error) { return nil, nil }}, "needs TLS"),
 	)
 })

@@ -7,7 +7,7 @@ import (
 
 // Holdings returns how much the sidecar holds of each type; a type of which it
 // holds nothing is left out. It may be called while the sidecar runs.
-func (s *Sidecar) Holdings() map[convergence.Type]proxy.Holding {
+func (s *Client) Holdings() map[convergence.Type]proxy.Holding {
 	holdings := make(map[convergence.Type]proxy.Holding)
 	for _, r := range s.Held() {
 		h := holdings[r.Type]
@@ -21,7 +21,7 @@ func (s *Sidecar) Holdings() map[convergence.Type]proxy.Holding {
 // Held returns the resources that the sidecar holds, sorted by type and then by
 // name. It may be called while the sidecar runs; what it returns is the
 // caller's.
-func (s *Sidecar) Held() []*proxy.Resource {
+func (s *Client) Held() []*proxy.Resource {
 	s.holding.Lock()
 	defer s.holding.Unlock()
 	var held []*proxy.Resource

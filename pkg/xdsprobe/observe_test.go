@@ -15,7 +15,7 @@ import (
 
 // diary is an Observer that writes everything down.
 type diary struct {
-	sidecar *Sidecar
+	sidecar *Client
 
 	mu           sync.Mutex
 	tokens       []proxy.TokenFetched

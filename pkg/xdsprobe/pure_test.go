@@ -37,17 +37,6 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestRenewal(t *testing.T) {
-	for range 1000 {
-		if got := renewal(100 * time.Hour); got < 49*time.Hour || got > 51*time.Hour {
-			t.Fatalf("renewal after %v, want 49 h to 51 h", got)
-		}
-	}
-	if got := renewal(-time.Hour); got != 0 {
-		t.Errorf("renewal of an expired certificate after %v, want at once", got)
-	}
-}
-
 func TestMinus(t *testing.T) {
 	for _, test := range []struct{ a, b, want string }{
 		{"", "", ""}, {"a", "", "a"}, {"", "a", ""}, {"a b c", "b", "a c"}, {"a b c", "a b c", ""}, {"b d", "a c e", "b d"},

@@ -1,44 +1,20 @@
 package xdsprobe
 
 import (
-	"context"
-	"crypto"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	. "github.com/onsi/ginkgo/v2"
 	"google.golang.org/protobuf/proto"
-
-	"scaler.mesh/scaler/pkg/proxy"
 )
-
-// gate is an Issuer that issues once it is opened.
-type gate struct {
-	*authority
-	open chan struct{}
-}
-
-func (g gate) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
-	select {
-	case <-g.open:
-		return g.authority.Issue(ctx, token, csrPEM)
-	case <-ctx.Done():
-		return proxy.Issued{}, ctx.Err()
-	}
-}
 
 // These were recorded from Envoy 1.40.0 with Istio's agent, on istiod.
 var _ = Describe("clusters that speak TLS", func() {
-	var issuer gate
+	var certified func()
 	begin := func() (*script, *talk) {
 		server := startScript()
-		issuer = gate{newAuthority(time.Hour), make(chan struct{})}
-		start(NewStore(), Config{
-			Address: server.address, Identity: identity,
-			Issuer: issuer, Keys: func() (crypto.Signer, error) { return newKey(), nil },
-		})
+		certified = start(NewStore(), Config{Address: server.address, AwaitCertificate: true}).sidecar.Certified
 		t := server.next()
 		t.expect("CDS node=test")
 		return server, t
@@ -50,7 +26,7 @@ var _ = Describe("clusters that speak TLS", func() {
 		t.expect("EDS +a", "CDS nonce=1")
 		t.answer(eds, "2", assignment("a"))
 		t.expect("EDS nonce=2")
-		close(issuer.open)
+		certified()
 		t.expect("LDS")
 
 		By("reconnecting, with the certificate there")
@@ -60,7 +36,7 @@ var _ = Describe("clusters that speak TLS", func() {
 
 	It("put them after the ACK of load assignments", func() {
 		_, t := begin()
-		close(issuer.open)
+		certified()
 		t.answer(cds, "1", securedCluster("a"))
 		t.expect("EDS +a", "CDS nonce=1")
 		t.answer(eds, "2", assignment("a"))
@@ -76,7 +52,7 @@ var _ = Describe("clusters that speak TLS", func() {
 		t.finish(nil)
 		t = server.next()
 		t.expect("CDS ~a:1 node=test", "EDS +a ~a:2")
-		close(issuer.open)
+		certified()
 		t.answer(cds, "1")
 		t.expect("CDS nonce=1", "LDS")
 	})

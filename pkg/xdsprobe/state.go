@@ -48,12 +48,14 @@ type state struct {
 	// first one, or needs none. It is set from outside, at any time.
 	certified atomic.Bool
 
+	secretsRequested time.Time // when a secret was last subscribed to
+
 	waiting []step          // cluster ACKs that wait for load assignments
 	owed    []*proxy.Update // of responses whose ACK was lost with its stream
 	opened  bool            // on the current stream, a response came
 }
 
-// step is one request to send, and what can be said when it was sent.
+// step is one request to send, and what can be reported when it was sent.
 type step struct {
 	request request
 	updates []*proxy.Update
@@ -94,6 +96,9 @@ func (st *state) open() []step {
 func (st *state) first(k *kind) request {
 	table := &st.tables[k.index]
 	table.requested = true
+	if k.Name == convergence.SDS {
+		st.secretsRequested = time.Now()
+	}
 	if st.variant == SotW {
 		return st.full(k)
 	}
@@ -228,112 +233,6 @@ func (st *state) supersede(c *change) {
 	}
 }
 
-// warm reports whether everything of the types that others wait for was answered.
-func (st *state) warm() bool {
-	for _, k := range st.store.types.warming {
-		if !st.tables[k.index].answered() {
-			return false
-		}
-	}
-	return true
-}
-
-// begun reports whether all types that are AfterWarming have been subscribed to, on
-// any stream.
-func (st *state) begun() bool {
-	for _, k := range st.store.types.gated {
-		if !st.tables[k.index].begun {
-			return false
-		}
-	}
-	return true
-}
-
-// secured reports whether anything that types which are AfterWarming wait for needs
-// the workload's certificate, as long as it matters.
-func (st *state) secured() bool {
-	if st.begun() {
-		return false
-	}
-	for _, k := range st.store.types.warming {
-		for _, parent := range k.parents {
-			if !parent.AfterWarming && slices.ContainsFunc(st.tables[parent.index].held, func(r *Resource) bool { return r.secured }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// proceed subscribes to types that are AfterWarming when it is time.
-func (st *state) proceed(steps []step) []step {
-	if st.begun() || !st.warm() || !st.parentsAnswered() || !st.certified.Load() && st.secured() {
-		return steps
-	}
-	for _, k := range st.store.types.gated {
-		st.tables[k.index].begun = true
-		steps = append(steps, step{request: st.first(k)})
-	}
-	return steps
-}
-
-// parentsAnswered reports whether on this stream a response came of every type that
-// says what is to be warmed.
-func (st *state) parentsAnswered() bool {
-	for _, k := range st.store.types.warming {
-		for _, parent := range k.parents {
-			if !parent.AfterWarming && st.tables[parent.index].nonce == "" {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// waitLimit reports whether anything waits for resources of a Warming type with a
-// time-out, and how long it may: until the last of their parents gives up.
-func (st *state) waitLimit() (limit time.Duration, waiting bool) {
-	if st.warm() || st.begun() && len(st.waiting) == 0 {
-		return 0, false
-	}
-	for _, k := range st.store.types.warming {
-		children := &st.tables[k.index]
-		for _, parent := range k.parents {
-			if parent.AfterWarming {
-				continue
-			}
-			for _, r := range st.tables[parent.index].held {
-				for i := range r.names {
-					if r.names[i].Type != k.Name || children.has(r.names[i].Name) {
-						continue
-					}
-					if r.wait == 0 {
-						return 0, false
-					}
-					limit = max(limit, r.wait)
-				}
-			}
-		}
-	}
-	return limit, true
-}
-
-// giveUp stops waiting for resources that have not come, and returns what can be
-// sent now.
-func (st *state) giveUp() []step {
-	for _, k := range st.store.types.warming {
-		t := &st.tables[k.index]
-		for _, name := range t.names {
-			if !t.has(name) {
-				t.setAbsent(name)
-			}
-		}
-	}
-	steps := append(st.proceed(nil), st.waiting...)
-	st.waiting = nil
-	return steps
-}
-
 // subscribe subscribes to the names of a type that the resources of its parents
 // name, and returns the requests that this takes.
 func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []step {
@@ -352,6 +251,9 @@ func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []st
 	table := &st.tables[k.index]
 	held := len(table.held)
 	added, removed := table.subscribe(names, c)
+	if len(added) > 0 && k.Name == convergence.SDS {
+		st.secretsRequested = time.Now()
+	}
 	changed := len(added)+len(removed) > 0
 	switch {
 	case changed && !table.requested:
@@ -369,11 +271,6 @@ func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []st
 		}
 	}
 	return steps
-}
-
-// warmed reports whether a type's ACKs wait for what its resources name.
-func (k *kind) warmed() bool {
-	return slices.ContainsFunc(k.children, func(c *kind) bool { return c.Warming && !k.AfterWarming })
 }
 
 // finish adds the ACK or NACK of a response to the requests that it caused, and

@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/onecall"
+	"scaler.mesh/scaler/internal/task"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // stream is one ADS stream of a sidecar, from its first request to its end.
 type stream struct {
-	conn    *onecall.Conn
-	sidecar *Sidecar
-	end     *proxy.StreamEnded // to be; responses are counted in it
+	conn   *onecall.Conn
+	client *Client
+	end    *proxy.StreamEnded // to be; responses are counted in it
 
-	timeout  task // gives up on resources that others wait for and that do not come
-	draining task // gives up what has drained
+	timeout  task.Task // gives up on resources that others wait for and that do not come
+	draining task.Task // gives up what has drained
 
 	// mu is held while the sidecar's state changes and requests go out: by the
 	// goroutine that receives, or by one of the tasks.
@@ -31,15 +33,15 @@ var errSend = errors.New("sending a request")
 // serve sends the first requests, then answers what comes. It returns the error
 // that ended the stream, io.EOF if the server closed it.
 func (s *stream) serve() error {
-	defer s.timeout.stop()
-	defer s.draining.stop()
+	defer s.timeout.Stop()
+	defer s.draining.Stop()
 	err := s.first()
 	for err == nil {
 		var r response
 		if r.buffer, err = s.conn.Receive(); err == nil {
 			r.receivedAt, r.size = time.Now(), r.buffer.Len()
 			s.end.Responses++
-			s.sidecar.store.counters.wait(s.conn.Waited())
+			s.client.store.counters.wait(s.conn.Waited())
 			err = s.answer(&r)
 		}
 	}
@@ -53,15 +55,15 @@ func (s *stream) serve() error {
 func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sidecar.giveUpDrained() // what it asks for is asked anew
-	steps := s.sidecar.state.open()
+	s.client.giveUpDrained() // what it asks for is asked anew
+	steps := s.client.state.open()
 	s.scheduleDrained()
-	steps[0].request.node, steps[0].request.build = s.sidecar.node, s.sidecar.config.Build
+	steps[0].request.node, steps[0].request.build = s.client.node, s.client.config.Build
 	if err := s.send(steps[:1]); err != nil {
-		s.sidecar.state.lose(steps[1:])
+		s.client.state.lose(steps[1:])
 		return err
 	}
-	s.sidecar.opened(s.end, time.Now())
+	s.client.opened(s.end, time.Now())
 	return s.send(steps[1:])
 }
 
@@ -70,7 +72,7 @@ func (s *stream) answer(r *response) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer r.release()
-	c := s.sidecar
+	c := s.client
 	if err := r.parse(r.buffer.ReadOnlyData(), c.config.Variant); err != nil {
 		return fmt.Errorf("reading a response: %w", err)
 	}
@@ -84,34 +86,57 @@ func (s *stream) answer(r *response) error {
 	c.holding.Unlock()
 	s.wait()
 	s.scheduleDrained()
-	return s.send(steps)
+	if err := s.send(steps); err != nil {
+		return err
+	}
+	if c.config.OnSecret != nil && k != nil && k.Name == convergence.SDS {
+		c.reportSecrets(k, steps)
+	}
+	return nil
+}
+
+// reportSecrets calls OnSecret with the certificates that a response changed.
+func (s *Client) reportSecrets(k *kind, steps []step) {
+	for i := range steps {
+		for _, u := range steps[i].updates {
+			if u.Type != k.Name {
+				continue
+			}
+			for _, r := range u.Set {
+				held := s.state.tables[k.index].held
+				if at, ok := find(held, r.Name); ok && held[at].secret != nil {
+					s.config.OnSecret(r.Name, held[at].secret, s.state.secretsRequested, u.ReceivedAt)
+				}
+			}
+		}
+	}
 }
 
 // certified sends what waited for the certificate alone.
 func (s *stream) certified() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.send(s.sidecar.state.proceed(nil)) // an error ends the stream
+	_ = s.send(s.client.state.proceed(nil)) // an error ends the stream
 }
 
 // wait schedules the end of a wait for resources that does not last for ever, when
 // it begins, and cancels it when it is over.
 func (s *stream) wait() {
-	limit, waiting := s.sidecar.state.waitLimit()
+	limit, waiting := s.client.state.waitLimit()
 	if waiting == s.waiting {
 		return
 	}
 	s.waiting = waiting
 	if !waiting {
-		s.timeout.cancel()
+		s.timeout.Cancel()
 		return
 	}
-	s.timeout.after(limit, func() {
+	s.timeout.After(limit, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiting {
 			s.waiting = false
-			_ = s.send(s.sidecar.state.giveUp()) // an error ends the stream
+			_ = s.send(s.client.state.giveUp()) // an error ends the stream
 		}
 	})
 }
@@ -123,7 +148,7 @@ func (s *stream) send(steps []step) error {
 		return nil
 	}
 	if err := s.request(steps); err != nil {
-		s.sidecar.state.lose(steps)
+		s.client.state.lose(steps)
 		return fmt.Errorf("%w: %w", errSend, err)
 	}
 	now := time.Now()
@@ -131,9 +156,9 @@ func (s *stream) send(steps []step) error {
 		for j, u := range steps[i].updates {
 			u.AckedAt = now
 			if i == len(steps)-1 && j == len(steps[i].updates)-1 {
-				u.Complete = s.sidecar.state.complete()
+				u.Complete = s.client.state.complete()
 			}
-			s.sidecar.report(u)
+			s.client.report(u)
 		}
 	}
 	return nil
@@ -155,7 +180,7 @@ func (s *stream) request(steps []step) error {
 	lent.bytes, lent.each = lent.bytes[:0], lent.each[:0]
 	for i := range steps {
 		begin := len(lent.bytes)
-		lent.bytes = steps[i].request.append(lent.bytes, s.sidecar.config.Variant)
+		lent.bytes = steps[i].request.append(lent.bytes, s.client.config.Variant)
 		lent.each = append(lent.each, lent.bytes[begin:]) // of a smaller array perhaps, which holds it still
 	}
 	return s.conn.Send(lent.each...)

@@ -1,26 +1,27 @@
-// Package xdsprobe simulates sidecars: each Sidecar does toward a control plane
-// what a proxy and its agent would do, and nothing else. It dials a connection of
-// its own, speaks ADS (delta or state of the world), follows the subscription
-// graph with Envoy's order of requests, acknowledges or rejects, reconnects with
-// Envoy's backoff, and asks for a certificate beside its stream.
+// Package xdsprobe is an ADS client, delta or state of the world: each Client dials
+// a connection of its own, subscribes to a set of resource types, follows what its
+// resources name, acknowledges or rejects, and reconnects with Envoy's backoff. The
+// set is a table (ResourceType); the standard one has Envoy's types and its order of
+// requests, and there may be secrets (SDS) and types that are not Envoy's.
 //
-// Plain data goes in (Config), events come out (Observer). How identities,
-// metadata and tokens come about is left to an adapter of the control plane, what
-// a sidecar should hold to pkg/convergence. The package knows no Kubernetes.
+// Events are those of pkg/proxy. Where tokens and node metadata come from, and the
+// certificate of a workload, is left to agents on top (pkg/istioagent) and to the
+// adapters of control planes; what a client should hold, to pkg/convergence. The
+// package imports neither Kubernetes nor a particular mesh.
 //
-// Thousands of sidecars run in one process and must not disturb what they
-// measure. Responses are read by a scan over their wire format; equal resources
-// are read once and held once for all sidecars that share a Store.
+// Thousands of clients run in one process and must not disturb what they measure.
+// Responses are read by a scan over their wire format; equal resources are read
+// once and held once for all clients that share a Store.
 package xdsprobe
 
 import (
-	"crypto"
+	"crypto/tls"
 	"time"
 
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Variant is the flavour of the xDS protocol that a sidecar speaks.
+// Variant is the variant of the xDS protocol that a client speaks.
 type Variant string
 
 // The variants. Istio's proxies speak Delta.
@@ -29,35 +30,42 @@ const (
 	SotW  Variant = "sotw"  // StreamAggregatedResources, state of the world
 )
 
-// Config is one sidecar.
+// Config is one client.
 type Config struct {
-	ID         string // names the sidecar in events
+	ID         string // names the client in events
 	Address    string // host:port of the ADS server
 	ServerName string // name that the server's certificate must carry; "" means the host of Address
-	RootPEM    []byte // roots that the server and issued chains are verified against; nil means plaintext
+	RootPEM    []byte // roots that the server is verified against; nil means plaintext
 
 	Variant     Variant        // "" means Delta
 	NodeID      string         // node.id, sent in the first request of each stream
 	NodeCluster string         // node.cluster
 	Metadata    map[string]any // node.metadata: JSON types, with map[string]any and []any for composites
 
-	// Build is the rest of the node, encoded: what the proxy's program says of
-	// itself whatever its workload, as name, version and extensions, which are by
-	// far the most of a first request. It is shared: no sidecar makes a copy. nil
-	// means that the proxy only calls itself envoy.
+	// Build is the rest of the node, encoded: what is the same for every workload of
+	// the proxy's program, such as name, version and extensions, which are by far the
+	// most of a first request. It is shared: no client makes a copy. nil means a
+	// user_agent_name of envoy and nothing else.
 	Build []byte
 
 	Headers   map[string]string // gRPC metadata of the stream beside the token
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
-	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio\'s agent: 45 s)
+	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio's agent: 45 s)
 
-	// Token provides the bearer token of stream and certificate requests. nil
-	// means none.
+	// Token provides the bearer token of streams; nil means none.
 	Token proxy.TokenSource
+	// Certificate provides, for each connection, the certificate for a server that
+	// requests one (mutual TLS); nil means none.
+	Certificate func() (*tls.Certificate, error)
 
-	Issuer   proxy.Issuer                  // signs certificates; nil means that the sidecar asks for none
-	Keys     func() (crypto.Signer, error) // a private key for a certificate; needed with Issuer
-	Identity string                        // SPIFFE URI that is asked for and that the chain must carry
+	// AwaitCertificate says that the workload's certificate comes otherwise than over
+	// this stream: types that are AfterWarming wait for Certified to be called, if a
+	// resource that they follow is Secured.
+	AwaitCertificate bool
+	// OnSecret, if not nil, is called after each response with the certificates in it
+	// that are new to the client: when they were subscribed to, and when the response
+	// was received. It must not block, nor call the client.
+	OnSecret func(name string, secret *Secret, requested, received time.Time)
 
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
 	// and 30 s.

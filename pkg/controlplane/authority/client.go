@@ -20,11 +20,12 @@ import (
 
 	"scaler.mesh/scaler/internal/onecall"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // Client speaks to the certificate authority for one proxy. Like that of Istio's
-// agent, its connection is apart from the stream's and stays open.
+// agent, its connection is not the stream's and stays open.
 type Client struct {
 	options  onecall.Options
 	headers  metadata.MD
@@ -47,7 +48,7 @@ var _ controlplane.Issuer = (*Client)(nil)
 
 // New makes the certificate client of one proxy; it does not connect yet. It
 // fails when the proxy's roots hold no certificate.
-func New(s controlplane.Sidecar) (*Client, error) {
+func New(s proxy.Spec) (*Client, error) {
 	config, err := trust(s.RootPEM, s.ServerName)
 	if err != nil {
 		return nil, err
@@ -150,12 +151,11 @@ func (c *Client) ask(ctx context.Context, token string, request []byte) (proxy.I
 	return issued, nil
 }
 
-// Istio's agent tries a request five times, if the error may pass, over one gRPC
+// Istio's agent tries a request as often as a round has tries, over one gRPC
 // client, and takes a new one before it goes on (CSRSign of its citadel client, and
 // CARetryOptions). That client dials again no sooner than by gRPC's backoff
 // (doc/connection-backoff.md); meanwhile requests fail at once.
 const (
-	triesInRound  = 5
 	redialBase    = time.Second
 	redialGrowth  = 1.6
 	redialJitter  = 0.2
@@ -165,7 +165,7 @@ const (
 // fail follows the agent in what becomes of the connection after a request failed.
 func (c *Client) fail(err error) {
 	c.failures++
-	if passing(err) && c.failures < triesInRound {
+	if istioagent.Transient(err) && c.failures < istioagent.TriesInRound {
 		return
 	}
 	c.failures, c.redial = 0, redial{}
@@ -173,15 +173,6 @@ func (c *Client) fail(err error) {
 		c.link.stop()
 		c.link = nil
 	}
-}
-
-// passing reports whether the agent tries again over the same client.
-func passing(err error) bool {
-	switch status.Code(err) {
-	case codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unavailable:
-		return true
-	}
-	return false
 }
 
 // redial says when to dial again after dials that failed.

@@ -26,7 +26,8 @@ import (
 	"google.golang.org/grpc/status"
 	securityv1 "istio.io/api/security/v1alpha1"
 
-	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/istioagent"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,7 +133,7 @@ func refusing(code codes.Code, why string) func(context.Context, *securityv1.Ist
 
 func (s *service) client(t *testing.T) *Client {
 	t.Helper()
-	c, err := New(controlplane.Sidecar{
+	c, err := New(proxy.Spec{
 		Address: s.address, ServerName: "authority", RootPEM: s.root,
 		Headers: map[string]string{"ClusterID": "one"}, CertificateLifetime: time.Hour,
 	})
@@ -182,7 +183,7 @@ func TestFailuresThatMayPassKeepTheConnectionForARound(t *testing.T) {
 	s := serve(t)
 	c := s.client(t)
 	s.answer = refusing(codes.Internal, "not ready")
-	for range triesInRound {
+	for range istioagent.TriesInRound {
 		_, err := c.Issue(t.Context(), "", nil)
 		g.Expect(status.Code(err)).To(Equal(codes.Internal))
 	}
@@ -285,7 +286,7 @@ func TestNobodyListens(t *testing.T) {
 	g.Expect(issued.Sent).To(BeZero(), "nothing was sent")
 	due := c.redial.next
 	g.Expect(due).To(BeTemporally("~", time.Now(), 1300*time.Millisecond))
-	for range triesInRound - 2 { // at once, and without dialling
+	for range istioagent.TriesInRound - 2 { // at once, and without dialling
 		_, again := c.Issue(t.Context(), "", nil)
 		g.Expect(again).To(MatchError(err.Error()))
 		g.Expect(c.redial.next).To(Equal(due))
@@ -296,6 +297,6 @@ func TestNobodyListens(t *testing.T) {
 }
 
 func TestRootsWithoutCertificate(t *testing.T) {
-	_, err := New(controlplane.Sidecar{RootPEM: []byte("none")})
+	_, err := New(proxy.Spec{RootPEM: []byte("none")})
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no certificate in it")))
 }

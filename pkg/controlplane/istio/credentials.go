@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
@@ -13,13 +14,23 @@ import (
 // tokenAudience is what istiod has tokens reviewed for.
 const tokenAudience = "istio-ca"
 
+// NewProxy is the simulated proxy of a pod, with Istio's agent.
+func (c *ControlPlane) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.Proxy, error) {
+	spec, err := c.Spec(pod)
+	if err != nil {
+		return nil, err
+	}
+	return authority.NewProxy(spec, authority.TokensOf(credentials{c.client}, pod), o)
+}
+
+// credentials are those of the mesh's proxies.
+type credentials struct{ client kubernetes.Interface }
+
 // Token requests a token for a pod, of the audience of Istio's certificate
 // authority.
-func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
+func (c credentials) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
 	return authority.Token(ctx, c.client, pod, tokenAudience)
 }
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.
-func (c *ControlPlane) Issuer(s controlplane.Sidecar) (controlplane.Issuer, error) {
-	return authority.New(s)
-}
+func (credentials) Issuer(spec proxy.Spec) (controlplane.Issuer, error) { return authority.New(spec) }

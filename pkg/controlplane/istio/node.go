@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
-	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 const (
@@ -25,30 +25,30 @@ const (
 	metaJSONPrefix = "ISTIO_METAJSON_"
 )
 
-// Sidecar is the proxy of an injected pod that has its IP: what pilot-agent in
+// Spec is the proxy of an injected pod that has its IP: what pilot-agent in
 // that pod would say of itself, read from the injected container. It fails for
 // a pod that was not injected or has no IP yet.
 //
 // The metadata follows GetNodeMetaData of Istio's pkg/bootstrap/config.go.
-func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
+func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	id := pod.Namespace + "/" + pod.Name
 	if pod.Status.PodIP == "" {
-		return controlplane.Sidecar{}, fmt.Errorf("pod %s has no IP yet", id)
+		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	proxy, err := injected(pod)
+	container, err := injected(pod)
 	if err != nil {
-		return controlplane.Sidecar{}, err
+		return proxy.Spec{}, err
 	}
 	build, err := proxyBuild()
 	if err != nil {
-		return controlplane.Sidecar{}, err
+		return proxy.Spec{}, err
 	}
-	env := environmentOf(pod, proxy)
-	metadata, err := nodeMetadata(c.report.Text, pod, proxy, env)
+	env := environmentOf(pod, container)
+	metadata, err := nodeMetadata(c.report.Text, pod, container, env)
 	if err != nil {
-		return controlplane.Sidecar{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
+		return proxy.Spec{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
 	}
-	return controlplane.Sidecar{
+	return proxy.Spec{
 		ID:          id,
 		Address:     c.secureAddress(),
 		ServerName:  serverName,
@@ -70,7 +70,7 @@ func (c *ControlPlane) secureAddress() string {
 }
 
 // nodeMetadata is node.metadata of the first request.
-func nodeMetadata(version string, pod *corev1.Pod, proxy *corev1.Container, env map[string]string) (map[string]any, error) {
+func nodeMetadata(version string, pod *corev1.Pod, container *corev1.Container, env map[string]string) (map[string]any, error) {
 	metadata := map[string]any{}
 	for _, name := range sortedKeys(env) {
 		value := env[name]
@@ -98,7 +98,7 @@ func nodeMetadata(version string, pod *corev1.Pod, proxy *corev1.Container, env 
 			metadata["POD_PORTS"] = compact.String()
 		}
 	}
-	proxyConfig, err := effectiveConfig(proxy, env["PROXY_CONFIG"])
+	proxyConfig, err := effectiveConfig(container, env["PROXY_CONFIG"])
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func nodeMetadata(version string, pod *corev1.Pod, proxy *corev1.Container, env 
 // defaults (DefaultProxyConfig in Istio's pkg/config/mesh), what injection gave
 // the container over them, and as many threads as the container's processor
 // limit allows.
-func effectiveConfig(proxy *corev1.Container, given string) (map[string]any, error) {
+func effectiveConfig(container *corev1.Container, given string) (map[string]any, error) {
 	config := map[string]any{
 		"binaryPath":               "/usr/local/bin/envoy",
 		"configPath":               "./etc/istio/proxy",
@@ -142,7 +142,7 @@ func effectiveConfig(proxy *corev1.Container, given string) (map[string]any, err
 		"statusPort":               float64(15020),
 		"terminationDrainDuration": "5s",
 	}
-	if limit, ok := proxy.Resources.Limits[corev1.ResourceCPU]; ok {
+	if limit, ok := container.Resources.Limits[corev1.ResourceCPU]; ok {
 		config["concurrency"] = float64(limit.Value()) // whole ones, rounded up
 	}
 	if given != "" {

@@ -38,7 +38,7 @@ func injectedPod() *corev1.Pod {
 
 func TestSidecar(t *testing.T) {
 	c := &ControlPlane{report: component.Report{Version: "1.31.0", Text: "1.31-abc"}, ports: ports{secure: 15012}, root: []byte("root")}
-	got, err := c.Sidecar(injectedPod())
+	got, err := c.Spec(injectedPod())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSidecarErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := injectedPod()
 			spoil(pod)
-			if s, err := (&ControlPlane{}).Sidecar(pod); err == nil {
+			if s, err := (&ControlPlane{}).Spec(pod); err == nil {
 				t.Errorf("Sidecar is %+v, want an error", s)
 			}
 		})

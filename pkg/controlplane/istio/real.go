@@ -40,15 +40,15 @@ const drainTime = "0.5s"
 // PodProxy is the agent of an injected pod, with the environment of the injected
 // container but for what a host must have otherwise: ports and addresses.
 func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-	identity, err := c.Sidecar(pod)
+	identity, err := c.Spec(pod)
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
-	proxy, err := injected(pod)
+	container, err := injected(pod)
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
-	env := environmentOf(pod, proxy)
+	env := environmentOf(pod, container)
 	// The agent makes these of the injected container's arguments and files.
 	files := map[string][]byte{
 		labelsFile:    downward(pod.Labels),
@@ -78,7 +78,7 @@ func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.Pr
 		metaPrefix + "INTERCEPTION_MODE": "NONE",
 		metaJSONPrefix + "LABELS":        string(labels),
 	}
-	identity := controlplane.Sidecar{
+	identity := proxy.Spec{
 		ID:       w.Namespace + "/" + w.Name,
 		NodeID:   fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", w.Address, w.Name, w.Namespace, w.Namespace, trustDomain),
 		Identity: fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, w.Namespace, w.Account),
@@ -87,7 +87,7 @@ func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.Pr
 }
 
 // agent is pilot-agent for a proxy.
-func (c *ControlPlane) agent(identity controlplane.Sidecar, namespace string, env map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (c *ControlPlane) agent(identity proxy.Spec, namespace string, env map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	// The agent's certificate client verifies the name that it dials.
 	discovery := net.JoinHostPort(customHost, strconv.Itoa(c.ports.secure))
 	if at.Discovery != "" {

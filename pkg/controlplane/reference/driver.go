@@ -32,6 +32,6 @@ func Driver() controlplane.Driver {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
-		Server: c, Program: c, Mesh: c, Identities: c, Probes: c, RealProxies: c, HostWorkloads: c,
+		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: c, Probes: c, RealProxies: c, HostWorkloads: c,
 	}
 }

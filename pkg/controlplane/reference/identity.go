@@ -17,18 +17,18 @@ import (
 // keepalive is between the proxies' HTTP/2 pings, as of Istio's agent.
 const keepalive = 30 * time.Second
 
-// Sidecar is the proxy of a pod that has its IP: its node id is the pod's name,
+// Spec is the proxy of a pod that has its IP: its node id is the pod's name,
 // its node cluster the workload. The server needs to know no more.
-func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
+func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	id := pod.Namespace + "/" + pod.Name
 	service := pod.Labels[kwok.ServiceLabel]
 	if service == "" {
-		return controlplane.Sidecar{}, fmt.Errorf("pod %s has no label %s: it is not part of the mesh", id, kwok.ServiceLabel)
+		return proxy.Spec{}, fmt.Errorf("pod %s has no label %s: it is not part of the mesh", id, kwok.ServiceLabel)
 	}
 	if pod.Status.PodIP == "" {
-		return controlplane.Sidecar{}, fmt.Errorf("pod %s has no IP yet", id)
+		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	return controlplane.Sidecar{
+	return proxy.Spec{
 		ID:          id,
 		Address:     address(c.ports.secure),
 		ServerName:  server.ServerName,
@@ -40,6 +40,15 @@ func (c *ControlPlane) Sidecar(pod *corev1.Pod) (controlplane.Sidecar, error) {
 	}, nil
 }
 
+// NewProxy is the simulated proxy of a pod, with Istio's agent.
+func (c *ControlPlane) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.Proxy, error) {
+	spec, err := c.Spec(pod)
+	if err != nil {
+		return nil, err
+	}
+	return authority.NewProxy(spec, authority.TokensOf(c, pod), o)
+}
+
 // Token requests a token bound to that very pod, as for any mesh: whether the
 // server looks at it is its own setting.
 func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
@@ -47,6 +56,6 @@ func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token,
 }
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.
-func (c *ControlPlane) Issuer(s controlplane.Sidecar) (controlplane.Issuer, error) {
+func (c *ControlPlane) Issuer(s proxy.Spec) (controlplane.Issuer, error) {
 	return authority.New(s)
 }

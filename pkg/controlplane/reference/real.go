@@ -26,7 +26,7 @@ const (
 // PodProxy is an Envoy without an agent: the bootstrap says what an agent would,
 // and its certificate comes from files.
 func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-	identity, err := c.Sidecar(pod)
+	identity, err := c.Spec(pod)
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
@@ -36,14 +36,14 @@ func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 // HostProxy is the same for a workload of this host.
 func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	id := w.Namespace + "/" + w.Name
-	return c.envoy(controlplane.Sidecar{
+	return c.envoy(proxy.Spec{
 		ID: id, NodeID: id, NodeCluster: server.HostWorkload(w.Namespace, w.Name),
 		Address: address(c.ports.secure), ServerName: server.ServerName, RootPEM: c.root,
 		Identity: server.SPIFFE(w.Namespace, w.Account), Keepalive: keepalive,
 	}, at)
 }
 
-func (c *ControlPlane) envoy(identity controlplane.Sidecar, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (c *ControlPlane) envoy(identity proxy.Spec, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	if at.Discovery != "" {
 		identity.Address = at.Discovery
 	}
@@ -70,7 +70,7 @@ func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkloa
 
 // bootstrapOf is the bootstrap of an Envoy that gets everything over ADS, with
 // TLS, but its certificate.
-func bootstrapOf(s controlplane.Sidecar, ports controlplane.ProxyPorts) ([]byte, error) {
+func bootstrapOf(s proxy.Spec, ports controlplane.ProxyPorts) ([]byte, error) {
 	type object = map[string]any
 	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {

@@ -168,7 +168,7 @@ var _ = Describe("what the adapter expects", func() {
 			sidecars := make([]*held, len(mesh.Services))
 			for i, s := range mesh.Services {
 				sidecars[i] = &held{content: map[convergence.Key]*convergence.Content{}}
-				node, err := adapter.Sidecar(podOf(s))
+				node, err := adapter.Spec(podOf(s))
 				Expect(err).NotTo(HaveOccurred())
 				sidecar := xdsprobe.New(xdsprobe.Config{ID: node.ID, Address: address, NodeID: node.NodeID, NodeCluster: node.NodeCluster}, store, sidecars[i])
 				ctx, cancel := context.WithCancel(context.Background())
@@ -225,7 +225,7 @@ func podOf(s topology.Service) *corev1.Pod {
 var _ = DescribeTable("pods that are no sidecar's", func(spoil func(*corev1.Pod), want string) {
 	pod := podOf(topology.Service{Namespace: "one", Name: "a", Account: "a"})
 	spoil(pod)
-	_, err := (&ControlPlane{}).Sidecar(pod)
+	_, err := (&ControlPlane{}).Spec(pod)
 	Expect(err).To(MatchError(ContainSubstring(want)))
 },
 	Entry("of no service", func(p *corev1.Pod) { p.Labels = nil }, "not part of the mesh"),

@@ -16,8 +16,10 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -108,22 +110,22 @@ func (s *StaticMesh) SetFaults(ctx context.Context, f server.Faults) error {
 	return s.control.SetFaults(ctx, f)
 }
 
-// Sidecar is the sidecar of a service's n-th pod. It needs no token.
-func (s *StaticMesh) Sidecar(service, pod int) controlplane.Sidecar {
+// ProxyID is the id of the proxy of a service's n-th pod.
+func (s *StaticMesh) ProxyID(service, pod int) string {
 	of := s.Mesh.Services[service]
-	id := of.Namespace + "/" + of.Name + "-" + strconv.Itoa(pod)
-	return controlplane.Sidecar{
+	return of.Namespace + "/" + of.Name + "-" + strconv.Itoa(pod)
+}
+
+// NewProxy is the simulated proxy of a service's n-th pod. It has no tokens.
+func (s *StaticMesh) NewProxy(service, pod int, o controlplane.ProxyOptions) (proxy.Proxy, error) {
+	of, id := s.Mesh.Services[service], s.ProxyID(service, pod)
+	return authority.NewProxy(proxy.Spec{
 		ID: id, NodeID: id,
 		Address: address(s.control.ports.secure), ServerName: server.ServerName, RootPEM: s.control.root,
 		NodeCluster: server.Workload(of.Namespace, of.Name),
 		Identity:    server.SPIFFE(of.Namespace, of.Account),
 		Keepalive:   keepalive,
-	}
-}
-
-// Issuer is ControlPlane.Issuer.
-func (s *StaticMesh) Issuer(c controlplane.Sidecar) (controlplane.Issuer, error) {
-	return s.control.Issuer(c)
+	}, nil, o)
 }
 
 // Wants is ControlPlane.Wants for the most permissive knobs.

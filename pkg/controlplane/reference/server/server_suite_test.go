@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -270,20 +271,35 @@ func (s *sidecar) received(service string) time.Time {
 // startSidecar starts the n-th sidecar of a service of namespace "one".
 func startSidecar(store *xdsprobe.Store, n int, service string, c xdsprobe.Config) *sidecar {
 	GinkgoHelper()
-	s := &sidecar{
-		id:   fmt.Sprintf("one/%s-%d", service, n),
-		held: map[convergence.Key]*convergence.Content{}, times: map[convergence.Key]time.Time{},
-	}
+	s := newSidecar(fmt.Sprintf("one/%s-%d", service, n))
 	c.ID, c.NodeID, c.NodeCluster = s.id, s.id, Workload("one", service)
 	c.BackoffBase, c.BackoffMax = 5*time.Millisecond, 20*time.Millisecond
+	s.start(xdsprobe.New(c, store, s).Run)
+	return s
+}
+
+// startAgent starts a sidecar with its agent.
+func startAgent(spec proxy.Spec, services func(*sidecar) istioagent.Services) *sidecar {
+	GinkgoHelper()
+	s := newSidecar(spec.ID)
+	with, err := istioagent.New(spec, services(s))
+	Expect(err).NotTo(HaveOccurred())
+	s.start(with.Run)
+	return s
+}
+
+func newSidecar(id string) *sidecar {
+	return &sidecar{id: id, held: map[convergence.Key]*convergence.Content{}, times: map[convergence.Key]time.Time{}}
+}
+
+func (s *sidecar) start(run func(context.Context) error) {
+	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	probe := xdsprobe.New(c, store, s)
-	go func() { done <- probe.Run(ctx) }()
+	go func() { done <- run(ctx) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		Eventually(done).Should(Receive(Succeed()))
 	})
 	DeferCleanup(s.stop)
-	return s
 }

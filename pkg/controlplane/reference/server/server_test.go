@@ -26,6 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -185,9 +186,11 @@ var _ = Describe("the server", func() {
 		p := startPlane(Options{})
 		p.serve("a")
 		store := xdsprobe.NewStore()
-		s := startSidecar(store, 1, "a", xdsprobe.Config{
-			Address: p.secure, ServerName: ServerName, RootPEM: p.authority.RootPEM(),
-			Issuer: agent{p}, Keys: newKey, Identity: SPIFFE("one", "a"),
+		s := startAgent(proxy.Spec{
+			ID: "one/a-1", NodeID: "one/a-1", NodeCluster: Workload("one", "a"),
+			Address: p.secure, ServerName: ServerName, RootPEM: p.authority.RootPEM(), Identity: SPIFFE("one", "a"),
+		}, func(s *sidecar) istioagent.Services {
+			return istioagent.Services{Store: store, Observer: s, Issuer: agent{p}, Keys: newKey}
 		})
 		Eventually(s.Held).Should(ConsistOf(ofAll("a")))
 		Eventually(s.Certificates).Should(HaveLen(1))

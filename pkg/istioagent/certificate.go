@@ -1,4 +1,4 @@
-package xdsprobe
+package istioagent
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -26,10 +27,10 @@ const (
 	graceJitter = 0.01
 )
 
-// certificate obtains and renews a sidecar's certificate beside its stream.
+// certificate obtains and renews an agent's certificate in parallel to its stream.
 type certificate struct {
-	sidecar *Sidecar
-	task    task
+	agent *Agent
+	task  task.Task
 
 	again atomic.Pointer[func()] // makes a request; nil before Run
 
@@ -46,20 +47,12 @@ type signing struct {
 	took   time.Duration
 }
 
-// Renew makes the sidecar ask for a new certificate now instead of when the one
-// it has grows old. It does nothing before Run, or without an Issuer.
-func (s *Sidecar) Renew() {
-	if again := s.certificate.again.Load(); again != nil {
-		s.certificate.task.after(0, *again)
-	}
-}
-
 // request asks once for a certificate and schedules what comes next: the renewal
 // or the retry.
 func (c *certificate) request(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.sidecar
+	a := c.agent
 	c.attempt++
 	event := proxy.Certificate{Attempt: c.attempt}
 	lifetime, err := c.obtain(ctx, &event)
@@ -70,7 +63,7 @@ func (c *certificate) request(ctx context.Context) {
 	if err == nil {
 		wait = renewal(lifetime)
 		c.pending, c.attempt, c.backoff = nil, 0, certificateBackoff{}
-		s.store.counters.Certificates.Add(1)
+		a.services.Store.Counters().Certificates.Add(1)
 	} else {
 		var fresh bool
 		if wait, fresh = c.backoff.next(err); fresh {
@@ -78,37 +71,37 @@ func (c *certificate) request(ctx context.Context) {
 		}
 		event.Err, event.Backoff = err, wait
 	}
-	s.observer.Certified(s.config.ID, event)
+	a.services.Observer.Certified(a.id, event)
 	if err == nil {
-		s.certified()
+		a.client.Certified()
 	}
-	c.task.after(wait, func() { c.request(ctx) })
+	c.task.After(wait, func() { c.request(ctx) })
 }
 
 // obtain sends one request, verifies what comes and returns how long it is good
 // for.
 func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (time.Duration, error) {
-	s := c.sidecar
+	a := c.agent
 	if c.pending == nil {
-		pending, err := sign(s.config.Keys, s.config.Identity)
+		pending, err := sign(a.services.Keys, a.identity)
 		if err != nil {
 			return 0, err
 		}
 		c.pending, event.Key = pending, pending.took
 	}
-	token, err := s.tokens.get(ctx)
+	token, err := a.client.Token(ctx)
 	if err != nil {
 		return 0, err
 	}
 	called := time.Now()
-	issued, err := s.config.Issuer.Issue(ctx, token, c.pending.csrPEM)
+	issued, err := a.services.Issuer.Issue(ctx, token, c.pending.csrPEM)
 	if !issued.Sent.IsZero() {
-		s.store.counters.CertificateRequests.Add(1)
+		a.services.Store.Counters().CertificateRequests.Add(1)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("requesting a certificate: %w", err)
 	}
-	leaf, err := s.verify(issued.Chain, c.pending.public)
+	leaf, err := a.verify(issued.Chain, c.pending.public)
 	if err != nil {
 		return 0, fmt.Errorf("verifying a certificate: %w", err)
 	}
@@ -146,29 +139,32 @@ func sign(keys func() (crypto.Signer, error), identity string) (*signing, error)
 	return &signing{key.Public(), pem.EncodeToMemory(block), time.Since(begun)}, nil
 }
 
-// verify returns the leaf of a chain that leads to the sidecar's roots and is for
-// its identity and key.
-func (s *Sidecar) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certificate, error) {
-	certificates, err := parseChain(chain)
+// verify returns the leaf of a chain that leads to the agent's roots and is for its
+// identity, and for a public key unless that is nil.
+func (a *Agent) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certificate, error) {
+	certificates, err := parseChain(chain...)
 	if err != nil {
 		return nil, err
 	}
 	leaf := certificates[0]
-	if s.trust != nil {
+	if a.roots != nil {
 		intermediates := x509.NewCertPool()
 		for _, c := range certificates[1:] {
 			intermediates.AddCert(c)
 		}
 		if _, err := leaf.Verify(x509.VerifyOptions{
-			Roots:         s.trust.roots,
+			Roots:         a.roots,
 			Intermediates: intermediates,
 			KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 		}); err != nil {
 			return nil, err
 		}
 	}
-	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != s.config.Identity {
-		return nil, fmt.Errorf("it is for %v, want %s", leaf.URIs, s.config.Identity)
+	if a.identity != "" && (len(leaf.URIs) != 1 || leaf.URIs[0].String() != a.identity) {
+		return nil, fmt.Errorf("it is for %v, want %s", leaf.URIs, a.identity)
+	}
+	if public == nil {
+		return leaf, nil
 	}
 	if key, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !key.Equal(public) {
 		return nil, errors.New("it is for another key")
@@ -177,7 +173,7 @@ func (s *Sidecar) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certifi
 }
 
 // parseChain parses certificates in PEM, of which there must be one at least.
-func parseChain(chain [][]byte) (certificates []*x509.Certificate, err error) {
+func parseChain(chain ...[]byte) (certificates []*x509.Certificate, err error) {
 	rest := bytes.Join(chain, []byte("\n"))
 	for {
 		var block *pem.Block

@@ -2,6 +2,8 @@ package xdsprobe
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +20,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Sidecar simulates one proxy and its agent.
-type Sidecar struct {
+// Client is an ADS client on a connection of its own.
+type Client struct {
 	// fixed after New
 	config   Config
 	node     []byte // encoded
@@ -28,8 +30,7 @@ type Sidecar struct {
 	observer proxy.Observer
 	err      error // of the Config
 
-	tokens      tokens
-	certificate certificate
+	tokens tokens
 
 	// only Run's goroutine, and a stream as it says
 	state   state
@@ -45,16 +46,16 @@ type Sidecar struct {
 	stream  *stream            // of that, once there is one. Guarded by cutting.
 }
 
-// New returns a sidecar. It shares what it holds with the other sidecars of the
-// store and reports to obs.
-func New(c Config, store *Store, obs proxy.Observer) *Sidecar {
-	s := &Sidecar{store: store, observer: obs}
+// New returns a client. It subscribes to the types of the store, shares what it
+// holds with the store's other clients, and reports to obs.
+func New(c Config, store *Store, obs proxy.Observer) *Client {
+	s := &Client{store: store, observer: obs}
 	s.err = s.prepare(c)
 	return s
 }
 
 // prepare fills in what New fixes.
-func (s *Sidecar) prepare(c Config) (err error) {
+func (s *Client) prepare(c Config) (err error) {
 	if c.Variant == "" {
 		c.Variant = Delta
 	}
@@ -76,19 +77,18 @@ func (s *Sidecar) prepare(c Config) (err error) {
 			return err
 		}
 	}
-	if c.Issuer != nil && c.Keys == nil {
-		return errors.New("a sidecar with an issuer needs keys")
+	if c.Certificate != nil && c.RootPEM == nil {
+		return errors.New("a client certificate needs TLS: want roots")
 	}
 	s.config = c
 	s.state.prepare(&c, s.store)
-	s.state.certified.Store(c.Issuer == nil) // who asks for no certificate waits for none
+	s.state.certified.Store(!c.AwaitCertificate)
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
 	s.tokens = tokens{source: c.Token, fetched: func(e proxy.TokenFetched) { s.observer.TokenFetched(c.ID, e) }}
-	s.certificate.sidecar = s
 	return nil
 }
 
-// encodeNode encodes what a sidecar says of itself, but for its Build.
+// encodeNode encodes the node of the first request, but for its Build.
 func encodeNode(c *Config) ([]byte, error) {
 	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster}
 	if c.Build == nil {
@@ -103,24 +103,32 @@ func encodeNode(c *Config) ([]byte, error) {
 	return proto.Marshal(node)
 }
 
-// ConfigurationBytes returns the size of all resources that the sidecar holds.
-// It may be called while the sidecar runs.
-func (s *Sidecar) ConfigurationBytes() int64 { return s.held.Load() }
+// ConfigurationBytes returns the size of all resources that the client holds.
+// It may be called while the client runs.
+func (s *Client) ConfigurationBytes() int64 { return s.held.Load() }
 
-// Run lives the sidecar's life until the context ends, and returns after all its
-// goroutines have. What fails on the way is an event and is tried again; the
-// only error is that of a Config that cannot be. A Sidecar runs once.
-func (s *Sidecar) Run(ctx context.Context) error {
+// Err is the error of the Config, if it cannot work.
+func (s *Client) Err() error { return s.err }
+
+// Token returns the token that the client's next stream would carry; "" without a
+// TokenSource. The last one is returned until it is due to be renewed.
+func (s *Client) Token(ctx context.Context) (string, error) { return s.tokens.get(ctx) }
+
+// Roots are the roots that the server is verified against; nil for plaintext.
+func (s *Client) Roots() *x509.CertPool {
+	if s.trust == nil {
+		return nil
+	}
+	return s.trust.roots
+}
+
+// Run connects and serves the stream, again and again, until the context ends. It
+// returns after all the client's goroutines have ended. Whatever fails on the way is
+// an event and is tried again; the only error is that of a Config that cannot work.
+// A Client runs once.
+func (s *Client) Run(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer s.certificate.task.stop()
-	defer cancel()
-	if s.config.Issuer != nil {
-		again := func() { s.certificate.request(ctx) }
-		s.certificate.again.Store(&again)
-		s.certificate.task.after(0, again)
 	}
 	for ctx.Err() == nil {
 		token, err := s.tokens.get(ctx)
@@ -142,7 +150,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 }
 
 // count enters the end of an attempt into the counters.
-func (s *Sidecar) count(end proxy.StreamEnded) {
+func (s *Client) count(end proxy.StreamEnded) {
 	s.served = s.served || end.Responses > 0
 	switch end.Class {
 	case proxy.Stopped:
@@ -155,7 +163,7 @@ func (s *Sidecar) count(end proxy.StreamEnded) {
 
 // try makes one attempt: a connection, a stream on it, and all that comes over
 // it until it ends.
-func (s *Sidecar) try(ctx context.Context, token string) proxy.StreamEnded {
+func (s *Client) try(ctx context.Context, token string) proxy.StreamEnded {
 	s.attempt++
 	s.store.counters.Attempts.Add(1)
 	end := proxy.StreamEnded{Attempt: s.attempt, Dialed: time.Now()}
@@ -172,7 +180,7 @@ func (s *Sidecar) try(ctx context.Context, token string) proxy.StreamEnded {
 }
 
 // connect dials, opens the stream and serves it.
-func (s *Sidecar) connect(ctx context.Context, token string, end *proxy.StreamEnded) (proxy.Class, error) {
+func (s *Client) connect(ctx context.Context, token string, end *proxy.StreamEnded) (proxy.Class, error) {
 	// The connection is closed when the attempt is over, before this context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -190,17 +198,17 @@ func (s *Sidecar) connect(ctx context.Context, token string, end *proxy.StreamEn
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
 
-	one := &stream{conn: conn, sidecar: s, end: end}
+	one := &stream{conn: conn, client: s, end: end}
 	s.setStream(one)
 	defer s.setStream(nil)
 	err = one.serve()
 	return classify(err, end.Responses, conn.Answered()), err
 }
 
-// Reset cuts the stream and the connection that the sidecar has, or is about to
+// Reset cuts the stream and the connection that the client has, or is about to
 // have: the attempt ends as Lost or Unreachable, and the next one follows as
 // after any loss. Between two attempts it does nothing.
-func (s *Sidecar) Reset() {
+func (s *Client) Reset() {
 	s.cutting.Lock()
 	defer s.cutting.Unlock()
 	if s.cut != nil {
@@ -208,20 +216,21 @@ func (s *Sidecar) Reset() {
 	}
 }
 
-func (s *Sidecar) setCut(cut context.CancelFunc) {
+func (s *Client) setCut(cut context.CancelFunc) {
 	s.cutting.Lock()
 	defer s.cutting.Unlock()
 	s.cut = cut
 }
 
-func (s *Sidecar) setStream(one *stream) {
+func (s *Client) setStream(one *stream) {
 	s.cutting.Lock()
 	defer s.cutting.Unlock()
 	s.stream = one
 }
 
-// certified goes on with what waited for the sidecar's first certificate.
-func (s *Sidecar) certified() {
+// Certified goes on with what waits for the workload's first certificate; see
+// Config.AwaitCertificate. It is not to be called by the Observer.
+func (s *Client) Certified() {
 	if s.state.certified.Swap(true) {
 		return
 	}
@@ -234,7 +243,7 @@ func (s *Sidecar) certified() {
 }
 
 // opened reports that a stream is up.
-func (s *Sidecar) opened(end *proxy.StreamEnded, requested time.Time) {
+func (s *Client) opened(end *proxy.StreamEnded, requested time.Time) {
 	if s.served {
 		s.store.counters.Reconnects.Add(1)
 	}
@@ -244,7 +253,7 @@ func (s *Sidecar) opened(end *proxy.StreamEnded, requested time.Time) {
 }
 
 // report counts an update and reports it.
-func (s *Sidecar) report(u *proxy.Update) {
+func (s *Client) report(u *proxy.Update) {
 	c := &s.store.counters
 	if u.Rejected == nil {
 		c.Acks.Add(1)
@@ -258,16 +267,20 @@ func (s *Sidecar) report(u *proxy.Update) {
 }
 
 // transport returns the options of a connection.
-func (s *Sidecar) transport() onecall.Options {
+func (s *Client) transport() onecall.Options {
 	o := onecall.Options{Address: s.config.Address, Window: window, Keepalive: s.config.Keepalive}
 	if s.trust != nil {
 		o.TLS = s.trust.tls
+		if certificate := s.config.Certificate; certificate != nil {
+			o.TLS = o.TLS.Clone()
+			o.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate() }
+		}
 	}
 	return o
 }
 
 // headers returns the stream's metadata.
-func (s *Sidecar) headers(token string) metadata.MD {
+func (s *Client) headers(token string) metadata.MD {
 	md := make(metadata.MD, len(s.config.Headers)+1)
 	for k, v := range s.config.Headers {
 		md.Set(k, v)

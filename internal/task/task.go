@@ -1,0 +1,57 @@
+// Package task schedules work of long-lived objects of which there are thousands: a
+// Task has a goroutine only while it works.
+package task
+
+import (
+	"sync"
+	"time"
+)
+
+// Task is work to come: it has a goroutine only while it works, and a timer
+// before. Its zero value has nothing to do.
+type Task struct {
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	timer   *time.Timer // nil until something was scheduled
+	stopped bool
+}
+
+// After schedules f, instead of what was scheduled and has not begun. f may call
+// After itself.
+func (t *Task) After(wait time.Duration, f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unschedule()
+	if t.stopped {
+		return
+	}
+	t.work.Add(1)
+	t.timer = time.AfterFunc(wait, func() {
+		defer t.work.Done()
+		f()
+	})
+}
+
+// Cancel unschedules what has not begun.
+func (t *Task) Cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unschedule()
+}
+
+// Stop returns when nothing is under way and nothing will be.
+func (t *Task) Stop() {
+	t.mu.Lock()
+	t.stopped = true
+	t.unschedule()
+	t.mu.Unlock()
+	t.work.Wait()
+}
+
+// unschedule is Cancel for those who hold mu.
+func (t *Task) unschedule() {
+	if t.timer != nil && t.timer.Stop() {
+		t.work.Done()
+	}
+}

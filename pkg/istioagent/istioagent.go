@@ -1,0 +1,141 @@
+// Package istioagent simulates a sidecar with Istio's agent: the ADS client of
+// pkg/xdsprobe with the agent's credentials. The agent requests a certificate in
+// parallel to the stream and with the same token, retries in its rounds, renews a
+// certificate at half of its life, and lets the client's listeners wait for the
+// first one where a cluster speaks TLS. Where the control plane delivers
+// certificates over SDS instead, they are verified and reported in the same way.
+//
+// Which pod has which Spec, and where tokens and certificates come from, is left to
+// the adapters of control planes.
+package istioagent
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Services are what an agent needs beside its Spec.
+type Services struct {
+	Store    *xdsprobe.Store   // shared by a fleet; its resource types are what the proxy subscribes to
+	Observer proxy.Observer    // receives the proxy's events
+	Token    proxy.TokenSource // of stream and certificate requests; nil = there are no tokens
+
+	// Issuer signs certificates; nil = the agent requests none. If it is an
+	// io.Closer, it is closed at the end of Run.
+	Issuer proxy.Issuer
+	Keys   func() (crypto.Signer, error) // a private key for a certificate; needed with Issuer
+
+	// Bounds of the wait before a stream is tried again; 0 = Envoy's 500 ms and 30 s.
+	BackoffBase, BackoffMax time.Duration
+}
+
+var _ proxy.Proxy = (*Agent)(nil)
+
+// Agent is a proxy with its agent.
+type Agent struct {
+	// fixed after New
+	id, identity string
+	roots        *x509.CertPool // nil for plaintext
+	services     Services
+	client       *xdsprobe.Client
+
+	certificate certificate
+}
+
+// New makes an agent that does not run yet. It fails for a Spec that cannot work.
+func New(spec proxy.Spec, services Services) (*Agent, error) {
+	if services.Issuer != nil && services.Keys == nil {
+		return nil, errors.New("an agent with an issuer needs keys")
+	}
+	a := &Agent{id: spec.ID, identity: spec.Identity, services: services}
+	config := xdsprobe.Config{
+		ID:               spec.ID,
+		Address:          spec.Address,
+		ServerName:       spec.ServerName,
+		RootPEM:          spec.RootPEM,
+		Variant:          xdsprobe.Variant(spec.XDS),
+		NodeID:           spec.NodeID,
+		NodeCluster:      spec.NodeCluster,
+		Metadata:         spec.Metadata,
+		Build:            spec.Build,
+		Headers:          spec.Headers,
+		Keepalive:        spec.Keepalive,
+		Drain:            spec.Drain,
+		Token:            services.Token,
+		AwaitCertificate: services.Issuer != nil,
+		BackoffBase:      services.BackoffBase,
+		BackoffMax:       services.BackoffMax,
+	}
+	if services.Issuer == nil {
+		config.OnSecret = a.onSecret
+	}
+	if spec.ClientCertificatePEM != nil {
+		own, err := tls.X509KeyPair(spec.ClientCertificatePEM, spec.ClientKeyPEM)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate of %s: %w", spec.ID, err)
+		}
+		config.Certificate = func() (*tls.Certificate, error) { return &own, nil }
+	}
+	a.client = xdsprobe.New(config, services.Store, services.Observer)
+	if err := a.client.Err(); err != nil {
+		return nil, err
+	}
+	a.roots = a.client.Roots()
+	a.certificate.agent = a
+	return a, nil
+}
+
+// Run is part of proxy.Proxy.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	if closer, ok := a.services.Issuer.(io.Closer); ok {
+		defer closer.Close()
+	}
+	defer a.certificate.task.Stop()
+	defer cancel()
+	if a.services.Issuer != nil {
+		again := func() { a.certificate.request(ctx) }
+		a.certificate.again.Store(&again)
+		a.certificate.task.After(0, again)
+	}
+	return a.client.Run(ctx)
+}
+
+// Reset is part of proxy.Proxy.
+func (a *Agent) Reset() { a.client.Reset() }
+
+// Renew is part of proxy.Proxy. It does nothing for an agent without an Issuer.
+func (a *Agent) Renew() {
+	if again := a.certificate.again.Load(); again != nil {
+		a.certificate.task.After(0, *again)
+	}
+}
+
+// Holdings is part of proxy.Proxy.
+func (a *Agent) Holdings() map[convergence.Type]proxy.Holding { return a.client.Holdings() }
+
+// Held is part of proxy.Proxy.
+func (a *Agent) Held() []*proxy.Resource { return a.client.Held() }
+
+// onSecret reports a certificate that came over SDS. Its key came with it.
+func (a *Agent) onSecret(_ string, secret *xdsprobe.Secret, requested, received time.Time) {
+	event := proxy.Certificate{Attempt: 1, Sent: requested}
+	leaf, err := a.verify([][]byte{secret.Chain}, nil)
+	if err != nil {
+		event.Err = fmt.Errorf("verifying a certificate: %w", err)
+	} else {
+		event.Verified, event.Expires = received, leaf.NotAfter
+		a.services.Store.Counters().Certificates.Add(1)
+	}
+	a.services.Observer.Certified(a.id, event)
+}

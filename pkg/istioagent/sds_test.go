@@ -1,0 +1,191 @@
+package istioagent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+func pack(m proto.Message) *anypb.Any { return must(anypb.New(m)) }
+
+// ads is the source of what comes over the stream itself.
+func ads() *corev3.ConfigSource {
+	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
+}
+
+func secretOf(name string) *tlsv3.SdsSecretConfig {
+	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()}
+}
+
+// common is a TLS context whose certificate and roots come over SDS.
+func common() *tlsv3.CommonTlsContext {
+	return &tlsv3.CommonTlsContext{
+		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{secretOf("service-cert")},
+		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext: &tlsv3.CertificateValidationContext{}, ValidationContextSdsSecretConfig: secretOf("root-cert"),
+			},
+		},
+	}
+}
+
+func inline(b []byte) *corev3.DataSource {
+	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
+}
+
+// certificateSecret is a secret with a certificate for the workload.
+func certificateSecret(a *authority, workload string) *tlsv3.Secret {
+	key, uri := newKey(), must(url.Parse(workload))
+	leaf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(&x509.Certificate{URIs: []*url.URL{uri}}, key.Public())})
+	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))})
+	return &tlsv3.Secret{Name: "service-cert", Type: &tlsv3.Secret_TlsCertificate{
+		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inline(leaf), PrivateKey: inline(private)},
+	}}
+}
+
+// meshWith is a configuration whose clusters and listeners name the secrets.
+func meshWith(a *authority, certificate *tlsv3.Secret) map[resource.Type][]types.Resource {
+	socket := func(m proto.Message) *corev3.TransportSocket {
+		return &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(m)}}
+	}
+	return map[resource.Type][]types.Resource{
+		resource.ClusterType: {&clusterv3.Cluster{
+			Name: "a", ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+			EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads()},
+			TransportSocket:  socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: common()}),
+		}},
+		resource.EndpointType: {&endpointv3.ClusterLoadAssignment{ClusterName: "a"}},
+		resource.ListenerType: {&listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{
+			TransportSocket: socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common()}),
+		}}}},
+		resource.SecretType: {certificate, &tlsv3.Secret{Name: "root-cert", Type: &tlsv3.Secret_ValidationContext{
+			ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.rootPEM)},
+		}}},
+	}
+}
+
+// pair is a certificate and its key, both PEM.
+func pair(a *authority, template *x509.Certificate) (chain, key []byte) {
+	private := newKey()
+	chain = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(template, private.Public())})
+	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(private))})
+}
+
+// mutualServer is go-control-plane's server, which takes no client without a
+// certificate of the authority.
+func mutualServer(t *testing.T, a *authority) (address string, snapshots cache.SnapshotCache) {
+	chain, key := pair(a, &x509.Certificate{DNSNames: []string{"control-plane"}})
+	own := must(tls.X509KeyPair(chain, key))
+	clients := x509.NewCertPool()
+	clients.AddCert(a.root)
+	snapshots = cache.NewSnapshotCache(true, cache.IDHash{}, nil)
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	})))
+	ctx, cancel := context.WithCancel(context.Background())
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, snapshots, nil))
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(listener) }()
+	t.Cleanup(func() {
+		cancel()
+		g.Stop()
+		<-done
+	})
+	return listener.Addr().String(), snapshots
+}
+
+// A control plane that authenticates its clients by certificates and delivers the
+// workloads' certificates over SDS, in the state of the world.
+func TestSecretsOverMutualTLS(t *testing.T) {
+	for _, variant := range []xdsprobe.Variant{xdsprobe.SotW, xdsprobe.Delta} {
+		t.Run(string(variant), func(t *testing.T) {
+			g := NewWithT(t)
+			a := newAuthority(time.Hour)
+			address, snapshots := mutualServer(t, a)
+			serve := func(version string, certificate *tlsv3.Secret) {
+				t.Helper()
+				g.Expect(snapshots.SetSnapshot(t.Context(), "test", must(cache.NewSnapshot(version, meshWith(a, certificate))))).To(Succeed())
+			}
+			serve("1", certificateSecret(a, identity))
+
+			spec := proxy.Spec{
+				ID: "test", NodeID: "test", Identity: identity, XDS: string(variant),
+				Address: address, ServerName: "control-plane", RootPEM: a.rootPEM,
+			}
+			stranger, _ := run(t, spec)
+			g.Eventually(stranger.Ended).Should(ContainElement(HaveField("Class", proxy.Unreachable)), "without a client certificate")
+
+			spec.ClientCertificatePEM, spec.ClientKeyPEM = pair(a, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+			d, stop := run(t, spec)
+			g.Eventually(d.Held).Should(Equal([]string{"CDS a", "EDS a", "LDS l", "SDS root-cert", "SDS service-cert"}))
+			g.Eventually(d.Complete).Should(BeTrue())
+			g.Eventually(d.Certificates).Should(HaveLen(1))
+			first := d.Certificates()[0]
+			g.Expect(first.Err).NotTo(HaveOccurred())
+			g.Expect(first.Verified).To(BeTemporally(">=", first.Sent))
+			g.Expect(first.Sent).NotTo(BeZero())
+			g.Expect(first.Expires).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
+			g.Expect(d.store.Counters().Certificates.Load()).To(BeEquivalentTo(1))
+			responses, _ := d.store.Counters().Responses(convergence.SDS)
+			g.Expect(responses).To(BeNumerically(">=", 1))
+			g.Expect(d.agent.Holdings()[convergence.SDS].Resources).To(Equal(2))
+
+			// A renewed certificate is reported, one for somebody else is an error.
+			serve("2", certificateSecret(a, identity))
+			g.Eventually(d.Certificates).Should(HaveLen(2))
+			g.Expect(d.Certificates()[1].Err).NotTo(HaveOccurred())
+			serve("3", certificateSecret(a, "spiffe://cluster.local/ns/default/sa/other"))
+			g.Eventually(d.Certificates).Should(HaveLen(3))
+			g.Expect(d.Certificates()[2].Err).To(MatchError(ContainSubstring(identity)))
+			stop()
+			g.Expect(d.Ended()).To(ConsistOf(HaveField("Class", proxy.Stopped)))
+		})
+	}
+}
+
+// run runs an agent whose certificate comes over SDS until the test ends, or stop is
+// called.
+func run(t *testing.T, spec proxy.Spec) (d *diary, stop func()) {
+	types := must(xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()))
+	d = &diary{store: xdsprobe.NewStoreOf(types)}
+	d.agent = must(New(spec, Services{Store: d.store, Observer: d, BackoffBase: time.Millisecond, BackoffMax: 4 * time.Millisecond}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var err error
+	go func() { err = d.agent.Run(ctx); close(done) }()
+	stop = func() {
+		cancel()
+		<-done
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return d, stop
+}

@@ -1,0 +1,32 @@
+package proxy
+
+import "time"
+
+// Spec is one simulated proxy, as plain data: it can be written as JSON and built
+// into a proxy by another process. What a proxy needs beside it (tokens, an issuer
+// of certificates, private keys) are services, which whoever builds the proxy finds
+// by the Spec's ID and Identity.
+type Spec struct {
+	ID         string // "namespace/pod"; names the proxy in events
+	Address    string // host:port of the control plane's service for proxies
+	ServerName string `json:",omitempty"` // name that the server's certificate must carry; "" = the host of Address
+	RootPEM    []byte `json:",omitempty"` // roots that the server and the issued chain are verified against; nil = plaintext
+
+	// ClientCertificatePEM, a chain, and ClientKeyPEM are for a control plane that
+	// requests a certificate of its clients (mutual TLS); nil = none.
+	ClientCertificatePEM, ClientKeyPEM []byte `json:",omitempty"`
+
+	XDS         string            `json:",omitempty"` // "delta" or "sotw"; "" = what the proxy speaks by default
+	NodeID      string            `json:",omitempty"` // node.id of the first request
+	NodeCluster string            `json:",omitempty"` // node.cluster
+	Metadata    map[string]any    `json:",omitempty"` // node.metadata, JSON types only
+	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
+	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call beside the token
+
+	Identity  string        // SPIFFE URI of the workload
+	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
+	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
+	// CertificateLifetime is what its agent requests; 0 = 24 h, as Istio's agent
+	// does by itself (SECRET_TTL).
+	CertificateLifetime time.Duration `json:",omitempty"`
+}

@@ -1,0 +1,117 @@
+package xdsprobe
+
+import (
+	"slices"
+	"time"
+)
+
+// warm reports whether everything of the types that others wait for was answered.
+func (st *state) warm() bool {
+	for _, k := range st.store.types.warming {
+		if !st.tables[k.index].answered() {
+			return false
+		}
+	}
+	return true
+}
+
+// begun reports whether all types that are AfterWarming have been subscribed to, on
+// any stream.
+func (st *state) begun() bool {
+	for _, k := range st.store.types.gated {
+		if !st.tables[k.index].begun {
+			return false
+		}
+	}
+	return true
+}
+
+// secured reports whether anything that types which are AfterWarming wait for needs
+// the workload's certificate, as long as it matters.
+func (st *state) secured() bool {
+	if st.begun() {
+		return false
+	}
+	for _, k := range st.store.types.warming {
+		for _, parent := range k.parents {
+			if !parent.AfterWarming && slices.ContainsFunc(st.tables[parent.index].held, func(r *Resource) bool { return r.secured }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// proceed subscribes to types that are AfterWarming when it is time.
+func (st *state) proceed(steps []step) []step {
+	if st.begun() || !st.warm() || !st.parentsAnswered() || !st.certified.Load() && st.secured() {
+		return steps
+	}
+	for _, k := range st.store.types.gated {
+		st.tables[k.index].begun = true
+		steps = append(steps, step{request: st.first(k)})
+	}
+	return steps
+}
+
+// parentsAnswered reports whether on this stream a response came of every type that
+// says what is to be warmed.
+func (st *state) parentsAnswered() bool {
+	for _, k := range st.store.types.warming {
+		for _, parent := range k.parents {
+			if !parent.AfterWarming && st.tables[parent.index].nonce == "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// waitLimit reports whether anything waits for resources of a Warming type with a
+// time-out, and how long it may: until the last of their parents gives up.
+func (st *state) waitLimit() (limit time.Duration, waiting bool) {
+	if st.warm() || st.begun() && len(st.waiting) == 0 {
+		return 0, false
+	}
+	for _, k := range st.store.types.warming {
+		children := &st.tables[k.index]
+		for _, parent := range k.parents {
+			if parent.AfterWarming {
+				continue
+			}
+			for _, r := range st.tables[parent.index].held {
+				for i := range r.names {
+					if r.names[i].Type != k.Name || children.has(r.names[i].Name) {
+						continue
+					}
+					if r.wait == 0 {
+						return 0, false
+					}
+					limit = max(limit, r.wait)
+				}
+			}
+		}
+	}
+	return limit, true
+}
+
+// giveUp stops waiting for resources that have not come, and returns what can be
+// sent now.
+func (st *state) giveUp() []step {
+	for _, k := range st.store.types.warming {
+		t := &st.tables[k.index]
+		for _, name := range t.names {
+			if !t.has(name) {
+				t.setAbsent(name)
+			}
+		}
+	}
+	steps := append(st.proceed(nil), st.waiting...)
+	st.waiting = nil
+	return steps
+}
+
+// warmed reports whether a type's ACKs wait for what its resources name.
+func (k *kind) warmed() bool {
+	return slices.ContainsFunc(k.children, func(c *kind) bool { return c.Warming && !k.AfterWarming })
+}
