@@ -70,7 +70,7 @@ type Conn struct {
 	trailer   metadata.MD
 	over      error         // how the call ended, io.EOF for OK
 	answered  bool          // by a status of the server's
-	untouched bool          // the server said that it has not seen to the call
+	untouched bool          // the server reported that it has not seen to the call
 	taken     int64         // of the budget, for a message
 	waited    time.Duration // for it
 
@@ -259,7 +259,7 @@ func (c *Conn) Again() bool {
 	c.header, c.trailer, c.over, c.answered = nil, nil, nil, false
 	c.incoming = incoming{}
 	if o.opened && !o.closed {
-		// The server did not wait for all that was to be said. What cannot be sent
+		// The server did not wait for all that was to be sent. What cannot be sent
 		// is found out by reading.
 		_ = c.write(func(b []byte) []byte { return c.appendCancel(b) })
 	}
@@ -280,7 +280,7 @@ func (c *Conn) Trailer() metadata.MD { return c.trailer }
 // than by what became of connection, stream or context.
 func (c *Conn) Answered() bool { return c.answered }
 
-// Untouched reports whether the server said that it has not seen to the call, which
+// Untouched reports whether the server reported that it has not seen to the call, which
 // may then be made again elsewhere (gRPC's transparent retries).
 func (c *Conn) Untouched() bool { return c.untouched }
 
@@ -290,7 +290,7 @@ func (c *Conn) abort(err error) {
 	_ = c.conn.SetDeadline(time.Now())
 }
 
-// cause says why reading or writing failed: what it was aborted for, or else err.
+// cause returns why reading or writing failed: what it was aborted for, or else err.
 func (c *Conn) cause(err error) error {
 	if cut := c.cut.Load(); cut != nil {
 		return *cut

@@ -37,7 +37,7 @@ type incoming struct {
 // again. It returns io.EOF when the server ended the call with OK, else its status.
 func (c *Conn) Receive() (mem.Buffer, error) {
 	c.giveBack()
-	if err := c.ctx.Err(); err != nil { // which abort may be about to say
+	if err := c.ctx.Err(); err != nil { // which abort may be about to report
 		c.end(status.FromContextError(err).Err())
 	}
 	for c.over == nil {
@@ -85,7 +85,7 @@ func (c *Conn) wrong(err error) error {
 	return c.cause(err)
 }
 
-// errProtocol says that the server did what gRPC over HTTP/2 does not allow.
+// errProtocol means that the server did what gRPC over HTTP/2 does not allow.
 var errProtocol = errors.New("the server broke the protocol")
 
 // next goes on by a frame, or a part of one. It returns a message when one is

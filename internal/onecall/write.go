@@ -59,7 +59,7 @@ func (c *Conn) write(frames func(b []byte) []byte) error {
 
 // writeInTime writes. With a keepalive the server has pingTimeout to take it, as by
 // grpc-go's TCP_USER_TIMEOUT (gRFC A18): who waits for that holds mu, and no ping
-// could tell that the server is gone.
+// could find that the server is gone.
 func (c *Conn) writeInTime(b []byte) error {
 	if c.options.Keepalive > 0 {
 		c.writeUntil(time.Now().Add(pingTimeout))

@@ -2,16 +2,16 @@ package convergence
 
 import "strconv"
 
-// The members of an inbound listener's content say what it enforces. Whoever
+// The members of an inbound listener's content are what it enforces. Whoever
 // reads listeners (pkg/xdsprobe) and whoever expects something of them (the
-// adapters under pkg/controlplane) use these spellings; the port is that which
+// adapters under pkg/controlplane) use these names; the port is that which
 // a filter chain matches, 0 for chains that match any.
 
 // PolicyMember stands for a policy, by its name in the listener's RBAC filters.
 func PolicyMember(name string) string { return "policy " + name }
 
-// MutualTLSMember says that a port takes none but clients with a certificate.
+// MutualTLSMember means that a port takes none but clients with a certificate.
 func MutualTLSMember(port int) string { return "mutual TLS " + strconv.Itoa(port) }
 
-// PlaintextMember says that a port takes clients without a certificate too.
+// PlaintextMember means that a port takes clients without a certificate too.
 func PlaintextMember(port int) string { return "plaintext " + strconv.Itoa(port) }

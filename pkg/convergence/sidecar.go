@@ -42,7 +42,7 @@ type held struct {
 func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
 // isEnough reports whether the slot holds all it needs to be complete, as far as
-// can be told: a control plane may be ahead of our watch.
+// is known: a control plane may be ahead of our watch.
 func (sl *slot) isEnough() bool { return sl.held != nil && sl.held.newest >= sl.want }
 
 func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
@@ -126,7 +126,7 @@ func (t *Tracker) drop(sl *slot) {
 	t.note(sl, wasCurrent, wasEnough)
 }
 
-// rejudge brings a verdict up to a new version, seen at that moment, and tells
+// rejudge brings a verdict up to a new version, seen at that moment, and notifies
 // the slots that hold the content if it matters to them.
 func (t *Tracker) rejudge(v *verdict) {
 	wasCurrent, newest := v.current, v.newest

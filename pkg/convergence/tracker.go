@@ -24,7 +24,7 @@ type Tracker struct {
 	// itself. It is set before the Tracker is used.
 	OnComplete func(id string, at time.Time)
 
-	// Delivered, if not nil, is told of changes of a service's endpoints that
+	// Delivered, if not nil, is called with changes of a service's endpoints that
 	// reached a sidecar which held the service's endpoints before: n changes of
 	// a kind, that long after they were seen. One that was overtaken counts when
 	// the endpoint's next state came instead. It is called with the Tracker
@@ -44,7 +44,7 @@ type Tracker struct {
 	following []*Following
 }
 
-// Counts says how many sidecars stand where at this moment.
+// Counts is how many sidecars stand where at this moment.
 type Counts struct {
 	Sidecars  int // registered
 	Complete  int
@@ -96,7 +96,7 @@ func (t *Tracker) Scope(wants []Want) *Scope {
 	return scope
 }
 
-// SetEndpoints says that the API server lists eps for a service port
+// SetEndpoints records that the API server lists eps for a service port
 // ("namespace/name:port") as of at: the service's next version, unless eps equal
 // the current one. Versions of a service are set in the order of their times. eps
 // is not kept.
@@ -134,7 +134,7 @@ func (t *Tracker) Remove(id string) {
 	t.apply(func() { t.remove(id) })
 }
 
-// FirstRequest says that a sidecar sent the first request of its life at that
+// FirstRequest records that a sidecar sent the first request of its life at that
 // moment. The versions of that moment are those that it needs to be complete. A
 // later call, as after a reconnect, changes nothing.
 func (t *Tracker) FirstRequest(id string, at time.Time) {
@@ -145,7 +145,7 @@ func (t *Tracker) FirstRequest(id string, at time.Time) {
 	})
 }
 
-// Update says that a sidecar received and acknowledged a response. Resources
+// Update records that a sidecar received and acknowledged a response. Resources
 // that are not in its scope are ignored.
 func (t *Tracker) Update(id string, u Update) {
 	t.apply(func() {
@@ -175,7 +175,7 @@ func (t *Tracker) Update(id string, u Update) {
 	})
 }
 
-// Certified says that a sidecar had its certificate at that moment. Only the
+// Certified records that a sidecar had its certificate at that moment. Only the
 // first call counts: a certificate that is renewed was never missing.
 func (t *Tracker) Certified(id string, at time.Time) {
 	t.apply(func() {
@@ -216,7 +216,7 @@ func (t *Tracker) Converged() (at time.Time, ok bool) {
 	return t.base.Add(t.latest), true
 }
 
-// apply makes a change under the lock, then tells the listeners what came of it.
+// apply makes a change under the lock, then notifies the listeners of what came of it.
 func (t *Tracker) apply(change func()) {
 	t.mu.Lock()
 	counts, latest := t.counts, t.latest

@@ -47,7 +47,7 @@ type signing struct {
 	took   time.Duration
 }
 
-// request asks once for a certificate and schedules what comes next: the renewal
+// request requests a certificate once and schedules what comes next: the renewal
 // or the retry.
 func (c *certificate) request(ctx context.Context) {
 	c.mu.Lock()

@@ -27,7 +27,7 @@ type Observer interface {
 // TokenFetched is one call of a TokenSource.
 type TokenFetched struct {
 	Asked, Received time.Time
-	Waited          time.Duration // of that, client-side waiting, as the source says
+	Waited          time.Duration // of that, client-side waiting, as the source reports
 	Err             error
 }
 
@@ -47,8 +47,8 @@ type Update struct {
 	First  bool // the first response of its stream
 	Bytes  int  // length of the response message
 	Wasted bool // it held resources, and the sidecar held every one of them already
-	// Complete says that with this, everything was answered and acknowledged
-	// that the sidecar asked for on its stream: what its subscription graph
+	// Complete means that with this, everything was answered and acknowledged
+	// that the proxy subscribed to on its stream: what its subscription graph
 	// names. What it should hold is not known here; see pkg/convergence.
 	Complete bool
 	// Rejected is why the response was rejected; nil means acknowledged. After
@@ -60,7 +60,7 @@ type Update struct {
 	convergence.Update
 }
 
-// Class says how an attempt ended.
+// Class is how an attempt ended.
 type Class string
 
 // The ends of an attempt.

@@ -3,7 +3,7 @@ package proxy
 import "time"
 
 // Spec is one simulated proxy, as plain data: it can be written as JSON and built
-// into a proxy by another process. What a proxy needs beside it (tokens, an issuer
+// into a proxy by another process. What a proxy needs in addition (tokens, an issuer
 // of certificates, private keys) are services, which whoever builds the proxy finds
 // by the Spec's ID and Identity.
 type Spec struct {
@@ -21,7 +21,7 @@ type Spec struct {
 	NodeCluster string            `json:",omitempty"` // node.cluster
 	Metadata    map[string]any    `json:",omitempty"` // node.metadata, JSON types only
 	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
-	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call beside the token
+	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call in addition to the token
 
 	Identity  string        // SPIFFE URI of the workload
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none

@@ -32,7 +32,7 @@ type Client struct {
 
 	tokens tokens
 
-	// only Run's goroutine, and a stream as it says
+	// only Run's goroutine, and a stream as its comment states
 	state   state
 	backoff backoff
 	attempt int

@@ -2,7 +2,7 @@ package xdsprobe
 
 // complete reports whether everything that the client subscribed to on its current
 // stream was answered: every wildcard, and every name that a resource held names.
-// Nothing waits to be acknowledged beside what is being sent now. A server of the
+// Nothing but what is being sent now waits to be acknowledged. A server of the
 // state-of-the-world variant cannot report that it does not have a name; a client
 // that subscribes to one is not complete.
 func (st *state) complete() bool {

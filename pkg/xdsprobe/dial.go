@@ -20,7 +20,7 @@ func (v Variant) method() string {
 	return "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 }
 
-// classify says how a stream ended that had a connection and on which some
+// classify returns how a stream ended that had a connection and on which some
 // responses came.
 func classify(err error, responses int, answered bool) proxy.Class {
 	if errors.Is(err, errWire) {

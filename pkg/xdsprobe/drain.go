@@ -9,7 +9,7 @@ import (
 
 // A listener that is removed, or changed, lives on in Envoy until the connections
 // that it has are drained (--drain-time-s), and goes on needing its routes and
-// extensions: they are asked for, received and acknowledged meanwhile.
+// extensions: they are subscribed to, received and acknowledged meanwhile.
 
 // draining is a name that no listener names any more.
 type draining struct {
@@ -18,7 +18,7 @@ type draining struct {
 	until time.Time
 }
 
-// linger adds to the names of a type, which are sorted, those asked for that are
+// linger adds to the names of a type, which are sorted, those subscribed to that are
 // still draining, and begins to drain those that are not named any more.
 func (st *state) linger(kind *kind, names []string, now time.Time) []string {
 	if st.drain == 0 {

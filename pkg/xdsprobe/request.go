@@ -19,7 +19,7 @@ type request struct {
 	subscribe, unsubscribe []string    // delta
 	initial                []*Resource // delta: held from an earlier stream
 
-	names   []string // state of the world: all that is asked for by name
+	names   []string // state of the world: all that is subscribed to by name
 	version string   // state of the world: of the last response accepted
 }
 

@@ -16,7 +16,7 @@ const resourceURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 // for one, which is nearly all, have none.
 var bodies = sync.Pool{New: func() any { return new([]body) }}
 
-// response is a DiscoveryResponse or a DeltaDiscoveryResponse, which says much
+// response is a DiscoveryResponse or a DeltaDiscoveryResponse, which hold much
 // the same. Its byte slices are parts of the buffer that was received, and are
 // gone when that is freed.
 type response struct {

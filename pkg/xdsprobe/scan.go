@@ -108,7 +108,7 @@ func scanName(b []byte) (name string) {
 // fetchTimeout is the default of a ConfigSource's initial_fetch_timeout.
 const fetchTimeout = 15 * time.Second
 
-// source follows a ConfigSource: whether it says that the resource comes over
+// source follows a ConfigSource: whether the resource comes over
 // the same ADS stream, and how long to wait for it.
 type source struct {
 	ads     bool
@@ -285,7 +285,7 @@ func (s *socket) mergeAddress(b []byte) {
 	}
 }
 
-// healthOf tells apart what a proxy's load balancer does: it avoids TIMEOUT as
+// healthOf distinguishes what a proxy's load balancer does: it avoids TIMEOUT as
 // it avoids UNHEALTHY, and uses UNKNOWN and DEGRADED hosts.
 func healthOf(status int32) convergence.Health {
 	switch status {

@@ -21,7 +21,7 @@ const inbound = 1
 
 // enforced gathers what a listener enforces, for the members of its content:
 // see convergence.PolicyMember and its neighbours. What is packed and no valid
-// message says nothing.
+// message is ignored.
 type enforced struct {
 	policies []string
 	open     map[int]bool // ports: whether any chain takes clients without a certificate

@@ -14,14 +14,14 @@ import (
 // responses go in, requests come out. With EnvoyTypes their order is that in which
 // Envoy 1.40 sends them:
 //
-//   - Clusters are asked for first. The load assignments of all EDS clusters are
-//     asked for in one request, which goes out before the clusters' ACK.
-//   - Listeners are asked for once every load assignment was answered, before the
+//   - Clusters are subscribed to first. The load assignments of all EDS clusters are
+//     subscribed to in one request, which goes out before the clusters' ACK.
+//   - Listeners are subscribed to once every load assignment was answered, before the
 //     ACK of the last; then at once on every stream, with all the rest. A cluster
 //     that speaks TLS also waits for the sidecar's certificate, which comes by a
 //     stream of its own that is opened meanwhile: where there is one, listeners
-//     are asked for after that ACK, and not before the first certificate is there.
-//   - Routes and extension configurations that listeners name are asked for
+//     are subscribed to after that ACK, and not before the first certificate is there.
+//   - Routes and extension configurations that listeners name are subscribed to
 //     before the listeners' ACK.
 //   - From then on the ACK of clusters waits until their load assignments are
 //     there: until the clusters are warm. (Envoy also waits, with the delta
@@ -30,7 +30,7 @@ import (
 //   - Neither wait lasts longer than the clusters' initial_fetch_timeout, which
 //     Istio sets to none.
 //
-// What is asked for by name is computed from what is held: a name is asked for
+// What is subscribed to by name is computed from what is held: a name is subscribed to
 // as long as one parent names it, and what no parent names any more is not held
 // any more. A listener that is gone, or was another, counts until it is drained.
 type state struct {
@@ -44,7 +44,7 @@ type state struct {
 	draining []draining
 	gone     []convergence.Key // not held any more since it drained, and not reported yet
 
-	// certified says that there is no certificate to wait for: the client has its
+	// certified means that there is no certificate to wait for: the client has its
 	// first one, or needs none. It is set from outside, at any time.
 	certified atomic.Bool
 
@@ -113,7 +113,7 @@ func (st *state) full(k *kind) request {
 }
 
 // receive takes a response and returns what to send, in order. It returns nil
-// for a response of a type that was not asked for, as Envoy drops those.
+// for a response of a type that was not subscribed to, as Envoy drops those.
 func (st *state) receive(k *kind, r *response) []step {
 	if k == nil || !st.tables[k.index].requested {
 		return nil
@@ -201,7 +201,7 @@ func (st *state) heartbeat(t *kind, b *body) bool {
 	return ok && held[i].version == string(b.version)
 }
 
-// apply changes the table of a type as an accepted response says.
+// apply changes the table of a type according to an accepted response.
 func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
 	table := &st.tables[k.index]
 	if k.wildcard() {
@@ -209,8 +209,8 @@ func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
 			table.keep(resources, c)
 		}
 	} else {
-		// What was not asked for, or not any more, is ignored.
-		resources = table.asked(resources)
+		// What was not subscribed to, or is not any more, is ignored.
+		resources = table.subscribed(resources)
 	}
 	if len(r.removed) > 0 {
 		table.drop(func(held *Resource) bool { return contains(r.removed, held.Name) }, c)

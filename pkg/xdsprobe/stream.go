@@ -27,7 +27,7 @@ type stream struct {
 	waiting bool // timeout is scheduled
 }
 
-// errSend says that a request could not be sent.
+// errSend means that a request could not be sent.
 var errSend = errors.New("sending a request")
 
 // serve sends the first requests, then answers what comes. It returns the error
@@ -55,7 +55,7 @@ func (s *stream) serve() error {
 func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client.giveUpDrained() // what it asks for is asked anew
+	s.client.giveUpDrained() // what it subscribes to is requested anew
 	steps := s.client.state.open()
 	s.scheduleDrained()
 	steps[0].request.node, steps[0].request.build = s.client.node, s.client.config.Build

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// table is what a sidecar asked for and holds of one type. Its slices are sorted
+// table is what a client subscribed to and holds of one type. Its slices are sorted
 // by name and small: sidecars are many.
 type table struct {
 	// kept over streams
@@ -22,7 +22,7 @@ type table struct {
 	nonce     string // of the last response
 }
 
-// answered reports whether the server has answered for every name asked for.
+// answered reports whether the server has answered for every name subscribed to.
 func (t *table) answered() bool {
 	return len(t.held)+len(t.absent) == len(t.names)
 }
@@ -56,7 +56,7 @@ type change struct {
 	gone  []convergence.Key
 	bytes int // held more than before
 
-	// repeats says that a resource was added, changed or removed that names
+	// repeats means that a resource was added, changed or removed that names
 	// resources of a type that is Resubscribed.
 	repeats bool
 }
@@ -124,9 +124,9 @@ func (t *table) keep(resources []*Resource, c *change) {
 	}, c)
 }
 
-// asked returns those of resources, which are sorted by name, that are asked for by
+// subscribed returns those of resources, which are sorted by name, that are subscribed to by
 // name. It reuses the slice.
-func (t *table) asked(resources []*Resource) []*Resource {
+func (t *table) subscribed(resources []*Resource) []*Resource {
 	rest := t.names
 	return slices.DeleteFunc(resources, func(r *Resource) bool {
 		if len(rest) > 0 && rest[0] == r.Name { // nearly always
@@ -153,8 +153,8 @@ func (t *table) drop(match func(*Resource) bool, c *change) {
 	})
 }
 
-// subscribe makes names, which are sorted and each named once, all that is asked
-// for. What is not asked for any more is not held any more. It returns the
+// subscribe makes names, which are sorted and each named once, all that is subscribed
+// to. What is not subscribed to any more is not held any more. It returns the
 // difference.
 func (t *table) subscribe(names []string, c *change) (added, removed []string) {
 	added, removed = minus(names, t.names), minus(t.names, names)
@@ -170,7 +170,7 @@ func (t *table) subscribe(names []string, c *change) (added, removed []string) {
 	return added, removed
 }
 
-// setAbsent notes that the server hasn't a name that is asked for.
+// setAbsent notes that the server does not have a name that is subscribed to.
 func (t *table) setAbsent(name string) {
 	if i, ok := slices.BinarySearch(t.absent, name); !ok && contains(t.names, name) {
 		t.absent = slices.Insert(t.absent, i, name)

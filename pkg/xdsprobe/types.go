@@ -24,15 +24,15 @@ type ResourceType struct {
 	// in field 1, where the response has none.
 	Scan func(message []byte) (Scanned, error)
 
-	// Warming says that a parent is of no use before the resources that it names:
+	// Warming means that a parent is of no use before the resources that it names:
 	// the ACK of parents waits for them, once types that are AfterWarming have been
 	// subscribed to. In the state of the world, a parent that changes repeats the
 	// request if Resubscribed is set.
 	Warming, Resubscribed bool
-	// AfterWarming says that the type, a wildcard, is subscribed to once everything
+	// AfterWarming means that the type, a wildcard, is subscribed to once everything
 	// of the Warming types was answered, and from then on at once on every stream.
 	AfterWarming bool
-	// Drains says that a resource that is removed or changed goes on needing what
+	// Drains means that a resource that is removed or changed goes on needing what
 	// it names for Config.Drain.
 	Drains bool
 }
@@ -44,7 +44,7 @@ type Scanned struct {
 	// Wait is how long a Warming resource that is named is waited for; 0 means for
 	// ever.
 	Wait time.Duration
-	// Secured says that the resource needs the workload's certificate; see
+	// Secured means that the resource needs the workload's certificate; see
 	// Config.AwaitCertificate.
 	Secured bool
 	Secret  *Secret              // of a certificate; else nil

@@ -30,8 +30,8 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// shape is what has to be known of a message type to tell whether bytes are a
-// valid message of it, in all its depth, without making one, and what they say
+// shape is what has to be known of a message type to decide whether bytes are a
+// valid message of it, in all its depth, without making one, and what they hold
 // (digest).
 type shape struct {
 	fields map[protowire.Number]*field
@@ -112,7 +112,7 @@ var known = sync.OnceValue(func() *shapes {
 
 const typePrefix = "type.googleapis.com/"
 
-// mayHoldMaps says as much as is known so far of what is nested.
+// mayHoldMaps returns as much as is known so far of what is nested.
 func (s *shape) mayHoldMaps() bool {
 	if s.any {
 		return true

@@ -55,7 +55,7 @@ func (st *state) proceed(steps []step) []step {
 }
 
 // parentsAnswered reports whether on this stream a response came of every type that
-// says what is to be warmed.
+// names what is to be warmed.
 func (st *state) parentsAnswered() bool {
 	for _, k := range st.store.types.warming {
 		for _, parent := range k.parents {

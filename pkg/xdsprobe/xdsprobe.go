@@ -48,7 +48,7 @@ type Config struct {
 	// user_agent_name of envoy and nothing else.
 	Build []byte
 
-	Headers   map[string]string // gRPC metadata of the stream beside the token
+	Headers   map[string]string // gRPC metadata of the stream in addition to the token
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
 	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio's agent: 45 s)
 
@@ -58,7 +58,7 @@ type Config struct {
 	// requests one (mutual TLS); nil means none.
 	Certificate func() (*tls.Certificate, error)
 
-	// AwaitCertificate says that the workload's certificate comes otherwise than over
+	// AwaitCertificate means that the workload's certificate comes otherwise than over
 	// this stream: types that are AfterWarming wait for Certified to be called, if a
 	// resource that they follow is Secured.
 	AwaitCertificate bool

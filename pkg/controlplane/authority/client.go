@@ -175,7 +175,7 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// redial says when to dial again after dials that failed.
+// redial is when to dial again after dials that failed.
 type redial struct {
 	wait time.Duration // after the last; 0 means that it did not fail
 	next time.Time

@@ -19,7 +19,7 @@ import (
 const (
 	// tokenLife is the expirationSeconds of Istio's injection template.
 	tokenLife = 12 * time.Hour
-	// DefaultLifetime is what Istio's agent asks for by itself (SECRET_TTL).
+	// DefaultLifetime is what Istio's agent requests by itself (SECRET_TTL).
 	DefaultLifetime = 24 * time.Hour
 )
 

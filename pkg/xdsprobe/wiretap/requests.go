@@ -38,7 +38,7 @@ type Asked struct {
 // names subscribed to, - those unsubscribed from, ~ those of
 // initial_resource_versions (~! where the version is not the one received last),
 // and "ack" or "nack" with the names in that response. Names are sorted: their
-// order says nothing.
+// order means nothing.
 //
 // versions are those received on earlier streams, by type and name, as
 // [Versions] gives them; nil if there were none.
@@ -89,7 +89,7 @@ func (s *Stream) Responses() []Asked {
 	return responses
 }
 
-// answered says which response a request acknowledges or rejects.
+// answered returns which response a request acknowledges or rejects.
 func answered(response, m Message) []string {
 	verb := "ack"
 	if m.Rejected != "" {
@@ -202,7 +202,7 @@ func (s *Stream) Complete() bool {
 type Times struct {
 	First    time.Duration // from the first request to the first response
 	Complete time.Duration // from the first request to the last acknowledgement
-	Own      time.Duration // of Complete, what passed before the proxy said something
+	Own      time.Duration // of Complete, what passed before the proxy sent something
 }
 
 // Times of a stream up to its last message; an error for one without an answer.

@@ -17,7 +17,7 @@ type Stream struct {
 	Ended    bool
 }
 
-// Node is what a proxy says of itself.
+// Node is the node of a proxy's first request.
 type Node struct {
 	ID, Cluster string
 	Metadata    map[string]any // JSON types

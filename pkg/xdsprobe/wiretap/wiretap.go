@@ -4,8 +4,8 @@
 // are seen by the same clock, from the same place, whatever they are made of.
 //
 // What was written down can be replayed to what a proxy holds, and reduced to
-// what it asked for, in order (see Stream.Requests): so a simulated sidecar is
-// laid beside a real one. Starting either is left to others.
+// what it subscribed to, in order (see Stream.Requests): so a simulated sidecar is
+// compared with a real one. Starting either is left to others.
 package wiretap
 
 import (
@@ -179,14 +179,14 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 		for {
 			var f frame
 			if err := down.RecvMsg(&f); err != nil {
-				return up.CloseSend() // also where the proxy only has nothing more to say
+				return up.CloseSend() // also where the proxy only has nothing more to send
 			}
 			if s != nil {
 				m, node := readRequest(f)
 				w.note(s, m, node)
 			}
 			if err := up.SendMsg(&f); err != nil {
-				return nil // receiving tells why
+				return nil // receiving returns why
 			}
 		}
 	})
@@ -229,7 +229,7 @@ func (w *Wiretap) close(s *Stream) {
 	defer w.mu.Unlock()
 	s.Ended = true
 	delete(w.cuts, s)
-	w.tell()
+	w.notify()
 }
 
 // note adds a message to a stream.
@@ -243,11 +243,11 @@ func (w *Wiretap) note(s *Stream, m Message, node *Node) {
 		}
 	}
 	s.Messages = append(s.Messages, m)
-	w.tell()
+	w.notify()
 }
 
-// tell wakes those who wait. The caller holds mu.
-func (w *Wiretap) tell() {
+// notify wakes those who wait. The caller holds mu.
+func (w *Wiretap) notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
