@@ -27,7 +27,7 @@ func newCompareCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Tell what differs between two control planes, and what is noise",
-		Long: `Lays the runs in folder B beside those in folder A: every figure with its
+		Long: `Compares the runs in folder B with those in folder A: every figure with its
 difference, a 95% interval and a test, corrected for the number of figures. What
 cannot be told apart from the differences between runs that are alike prints "~".
 Each folder holds repeats of the same runs, of one size and mode or of several,
@@ -50,7 +50,7 @@ the bound that noise explains is said, and does not fail.`,
   scaler compare main branch --fail-on 'rollout.cores>+10%' \
     --fail-on 'push.route.p99>+50ms' --junit compare.xml -o markdown
 
-  # ours beside what others published
+  # ours compared with what others published
   scaler compare --published osm-scalability results`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -62,7 +62,7 @@ the bound that noise explains is said, and does not fail.`,
 	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, chosen before looking, smaller differences can be told")
 	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed, or could not be checked")
 	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
-	f.StringVar(&o.published, "published", "", "lay published figures of this `NAME` beside those of one folder or two, and test nothing")
+	f.StringVar(&o.published, "published", "", "compare published figures of this `NAME` with those of one folder or two, and test nothing")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	if names, err := compare.Published(); err == nil {
@@ -80,7 +80,7 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 		return err
 	}
 	if cmd.Flags().Changed("published") {
-		return o.layBeside(s, args)
+		return o.comparePublished(s, args)
 	}
 	options := compare.Options{Force: o.force, Figures: o.figures}
 	for _, text := range o.failOn {
@@ -141,8 +141,8 @@ func (o *compareOptions) judge(s streams, result *compare.Result) error {
 	return fmt.Errorf("%w: %s", errBound, strings.Join(failing, "; "))
 }
 
-// layBeside lays published figures beside the runs of one folder, or of two.
-func (o *compareOptions) layBeside(s streams, args []string) error {
+// comparePublished compares published figures with the runs of one folder, or of two.
+func (o *compareOptions) comparePublished(s streams, args []string) error {
 	if o.force || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
 		return usagef("parsing --published %q: want it without --force, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
 	}
@@ -154,7 +154,7 @@ func (o *compareOptions) layBeside(s streams, args []string) error {
 		return err
 	}
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("want one folder with runs beside --published, or two, as in 'scaler compare --published %s results'", o.published)
+		return usagef("want one folder with runs with --published, or two, as in 'scaler compare --published %s results'", o.published)
 	}
 	var folders [][]record.Run
 	for _, dir := range args {
@@ -164,7 +164,7 @@ func (o *compareOptions) layBeside(s streams, args []string) error {
 		}
 		folders = append(folders, runs)
 	}
-	laid, err := compare.LayBeside(o.published, folders...)
+	laid, err := compare.ComparePublished(o.published, folders...)
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -68,7 +68,7 @@ times the largest; otherwise it says what to run, and refuses without --force.`,
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors of each replica (default as few as do)")
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory of each replica, as in 512Mi or 2Gi (default as much as is needed)")
 	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "replicas that there may be")
-	f.BoolVar(&o.Validate, "validate", false, "leave the largest size out, forecast it and lay what was measured beside")
+	f.BoolVar(&o.Validate, "validate", false, "leave the largest size out, forecast it and compare it with what was measured")
 	f.BoolVar(&o.Force, "force", false, "forecast from too little, or too far")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))

@@ -111,8 +111,8 @@ func TestTimesOfLimits(t *testing.T) {
 		{"processors", mesh{pods: 1600, cpuSeconds: 300, processors: 2, replicas: 1, limits: limits}, Processor, 150},
 		{"one push at a time", mesh{pods: 1600, cpuSeconds: 300, processors: 8, replicas: 1, limits: &one}, Throttle, 300},
 		{"arrival", mesh{pods: 1600, arrival: 10, processors: 2, replicas: 1, limits: limits}, Arrival, 160},
-		{"a machine shared with all else", mesh{pods: 1600, cpuSeconds: 90, beside: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
-		{"processors of its own", mesh{pods: 1600, cpuSeconds: 90, beside: 150, machine: 1, own: true, processors: 1, replicas: 1}, Machine, 150},
+		{"a machine shared with all else", mesh{pods: 1600, cpuSeconds: 90, others: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
+		{"processors of its own", mesh{pods: 1600, cpuSeconds: 90, others: 150, machine: 1, own: true, processors: 1, replicas: 1}, Machine, 150},
 		{"no limit known", mesh{pods: 1600, cpuSeconds: 90, processors: 2, replicas: 1}, Processor, 45},
 	} {
 		if got := c.m.times()[0]; got.Name != c.binds || math.Abs(got.Seconds-c.seconds) > 1e-9 {

@@ -33,7 +33,7 @@ type mesh struct {
 	arrival           float64 // pods a second; 0 = as fast as they are served
 	processors        int     // of one replica
 	replicas          int
-	beside            float64        // CPU seconds of all else on the same machine; 0 = it is alone
+	others            float64        // CPU seconds of all else on the same machine; 0 = it is alone
 	machine           int            // processors of that machine, without those that are the control plane's own
 	own               bool           // the control plane has processors to itself
 	limits            *record.Limits // nil = none is known
@@ -52,8 +52,8 @@ func (m mesh) times() []Limit {
 	if m.arrival > 0 {
 		all = append(all, Limit{Arrival, m.pods / m.arrival, fmt.Sprintf("%.3g pods a second came, which is the cluster's pace or the burst's", m.arrival)})
 	}
-	if m.beside > 0 && m.machine > 0 {
-		work := m.beside
+	if m.others > 0 && m.machine > 0 {
+		work := m.others
 		if !m.own {
 			work += m.cpuSeconds
 		}
@@ -107,11 +107,11 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	m.machine = r.Environment.CPUs - len(c.CPUs)
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
 		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
-			m.beside += *u.CPUSeconds
+			m.others += *u.CPUSeconds
 		}
 	}
 	if seconds := r.RolloutSeconds(); seconds != nil && r.Instrument != nil && r.Instrument.Cores != nil {
-		m.beside += *r.Instrument.Cores * *seconds
+		m.others += *r.Instrument.Cores * *seconds
 	}
 	if r.Arrival != nil && r.Arrival.AchievedPerSecond != nil {
 		m.arrival = *r.Arrival.AchievedPerSecond

@@ -287,7 +287,7 @@ func (m fitted) parts() []Part {
 }
 
 // prior is how many degrees of freedom the repeats of all sizes together count
-// for beside those of one size.
+// for, added to those of one size.
 const prior = 8
 
 // spreads gives each observation the spread of its size's repeats: some sizes vary

@@ -42,7 +42,7 @@ type Plan struct {
 	Doubts     []Doubt  `json:"doubts"`
 }
 
-// Kind is a Plan's kind, beside record.APIVersion.
+// Kind is a Plan's kind, with record.APIVersion.
 const Kind = "Plan"
 
 // Target is the mesh that is planned for.
@@ -163,12 +163,12 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
 	}
 	pace := measurePace(s, o.Known)
-	beside := m.beside * t.pods / m.pods // what a cluster does, it does for pods
-	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.beside = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
+	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
+	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
 	if left != nil {
 		// What was left out ran on what the others ran on.
 		shared := m
-		shared.beside = beside
+		shared.others = others
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.ask(m, pace, estimates, o)

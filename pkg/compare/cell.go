@@ -55,7 +55,7 @@ var conditions = []condition{
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
 const sizeAndKnobs = 4
 
-// subjects are what may differ between the sides, beside settings: what is
+// subjects are what may differ between the sides, apart from settings: what is
 // compared. "" is not known, and differs from nothing.
 var subjects = []condition{
 	{"control plane", func(r *record.Run) string {

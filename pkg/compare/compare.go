@@ -139,7 +139,7 @@ type Sample struct {
 	values []float64
 }
 
-// Compare lays the runs of A and B beside each other.
+// Compare compares the runs of A with those of B.
 //
 // The error is ErrNotComparable when they differ in more than the control plane
 // and Options.Force is not set; other errors say that a side holds runs of two
@@ -177,7 +177,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	return result, nil
 }
 
-// cell lays the figures of a pair beside each other, untested.
+// cell pairs the figures of a pair, untested.
 func (r *Result) cell(p pair) Cell {
 	c := Cell{
 		Label: p.a.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,

@@ -1,4 +1,4 @@
-// Package compare lays the runs of two folders beside each other: what differs
+// Package compare compares the runs of two folders: what differs
 // between them, by how much, and whether that can be told from what differs
 // between runs that are alike. It reads records alone, and leaves the statistics
 // to package stats.

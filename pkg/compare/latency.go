@@ -7,7 +7,7 @@ import (
 )
 
 // PublishedLatencies are the published latencies of requests at the rates of a
-// run, for laying them beside its rows: of one that sends as they were measured,
+// run, for showing them with its rows: of one that sends as they were measured,
 // in an open loop to servers that answer at once and stay. Of any other there are
 // none. They come from other machines and without their spread, so nothing is
 // tested.

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// Printable is what Print prints: a *Result or a *Laid.
+// Printable is what Print prints: a *Result or a *PublishedComparison.
 type Printable interface {
 	sheet() sheet
 }

@@ -30,7 +30,7 @@ type published struct {
 	Chart      bool              `json:"chart"` // values were read off a chart
 	Rows       []map[string]any  `json:"rows"`
 	Statements []string          `json:"statements"`
-	// Further tables of one source, beside its rows.
+	// Further tables of one source.
 	ControlPlaneBytes      []map[string]any `json:"controlPlaneBytes"`
 	ControlPlaneCPUPercent []map[string]any `json:"controlPlaneCPUPercent"`
 	DataPlaneBytes         []map[string]any `json:"dataPlaneBytes"`
@@ -49,7 +49,7 @@ func readPublished() ([]published, error) {
 	return slices.Concat(file.ControlPlane, file.DataPlane, file.Telemetry), nil
 }
 
-// Published are the names of the published results that LayBeside takes.
+// Published are the names of the published results that ComparePublished takes.
 func Published() ([]string, error) {
 	all, err := readPublished()
 	var names []string
@@ -59,19 +59,20 @@ func Published() ([]string, error) {
 	return names, err
 }
 
-// Laid is what LayBeside found: published figures, and ours of the same size.
-type Laid struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"` // "PublishedComparison"
-	Name       string   `json:"name"`
-	Source     string   `json:"source"`
-	Setup      []string `json:"setup"`                // how they were measured, how ours, and what of ours is left out
-	Statements []string `json:"statements,omitempty"` // what the source says beside its figures
-	Rows       []Beside `json:"rows"`
+// PublishedComparison is what ComparePublished found: published figures, and ours of the
+// same size.
+type PublishedComparison struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"` // "PublishedComparison"
+	Name       string         `json:"name"`
+	Source     string         `json:"source"`
+	Setup      []string       `json:"setup"`                // how they were measured, how ours, and what of ours is left out
+	Statements []string       `json:"statements,omitempty"` // what else the source states
+	Rows       []PublishedRow `json:"rows"`
 }
 
-// Beside is a published figure, and ours where there is one.
-type Beside struct {
+// PublishedRow is a published figure, and ours where there is one.
+type PublishedRow struct {
 	Of        string   `json:"of"`     // what it is of, as in "200 pods"
 	Figure    string   `json:"figure"` // by the name it has in the collection
 	Published string   `json:"published"`
@@ -85,7 +86,7 @@ type Beside struct {
 }
 
 // counterparts are our figures for published ones, by the latter's names. Where a
-// source does not say whether it means the mean or the peak, both are laid beside.
+// source does not say whether it means the mean or the peak, both are compared.
 var counterparts = map[string][]string{
 	"rolloutCores":    {"controlPlane.rollout.cores.mean", "controlPlane.rollout.cores.peak"},
 	"steadyCores":     {"controlPlane.steady.cores.mean"},
@@ -99,12 +100,12 @@ var counterparts = map[string][]string{
 // rowKeys are what a published figure is of, in the order in which it is said.
 var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "component", "mesh", "collectors"}
 
-// LayBeside lays published results beside the runs of ours that are of the same
-// size; those of several folders each for itself, as A, B and so on. Nothing is tested: published figures come without their spread, and from
-// other machines; the result says so, and which runs of ours stand beside
-// nothing. The error lists the names there are when
-// name is none of them.
-func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
+// ComparePublished compares published results with the runs of ours that are of the same
+// size, those of each folder separately, as A, B and so on. Nothing is tested: published
+// figures come without their spread, and from other machines; the result says so, and
+// which runs of ours have no counterpart. The error lists the names there are when name is
+// none of them.
+func ComparePublished(name string, folders ...[]record.Run) (*PublishedComparison, error) {
 	all, err := readPublished()
 	if err != nil {
 		return nil, err
@@ -132,18 +133,18 @@ func LayBeside(name string, folders ...[]record.Run) (*Laid, error) {
 			cells = append(cells, namedCell{name, cell})
 		}
 	}
-	laid := &Laid{APIVersion: record.APIVersion, Kind: "PublishedComparison", Name: p.Name, Source: p.Source, Statements: p.Statements}
-	laid.describe(p, cells)
+	comparison := &PublishedComparison{APIVersion: record.APIVersion, Kind: "PublishedComparison", Name: p.Name, Source: p.Source, Statements: p.Statements}
+	comparison.describe(p, cells)
 	for _, t := range []struct {
 		name string
 		rows []map[string]any
 	}{{"", p.Rows}, {"control plane, bytes", p.ControlPlaneBytes}, {"control plane, % of CPU", p.ControlPlaneCPUPercent}, {"data plane, bytes", p.DataPlaneBytes}} {
 		for _, row := range t.rows {
-			laid.row(t.name, row, cells)
+			comparison.row(t.name, row, cells)
 		}
 	}
-	laid.leftOut(cells, unknown)
-	return laid, nil
+	comparison.leftOut(cells, unknown)
+	return comparison, nil
 }
 
 // namedCell is a cell with what to put before its name.
@@ -157,27 +158,27 @@ func (c namedCell) name() string {
 	return c.side + c.first.Environment.ControlPlane.Name + ", " + knobsText(c.first.Environment.Knobs)
 }
 
-// leftOut says which runs of ours stand beside nothing, and why.
-func (l *Laid) leftOut(cells []namedCell, unknown []*record.Run) {
+// leftOut lists the runs of ours that are compared with nothing, and why.
+func (l *PublishedComparison) leftOut(cells []namedCell, unknown []*record.Run) {
 	for _, c := range cells {
 		name := c.name()
 		if n := len(c.unused); n > 0 {
-			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and stand beside nothing (%s)",
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and are left out (%s)",
 				output.Many(c.first.Spec.Pods, "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
 		}
-		laid := slices.ContainsFunc(l.Rows, func(b Beside) bool { return b.cell == c.repeats })
-		if len(c.used) > 0 && !laid {
-			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: nothing stands beside %s: nothing that was measured is published of that size and mode",
+		compared := slices.ContainsFunc(l.Rows, func(b PublishedRow) bool { return b.cell == c.repeats })
+		if len(c.used) > 0 && !compared {
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %s left out: nothing that was measured is published of that size and mode",
 				output.Many(c.first.Spec.Pods, "pod"), name, output.Many(len(c.used), "run")))
 		}
 	}
 	for _, run := range unknown {
-		l.Setup = append(l.Setup, "ours: "+notYet(run, "stands beside nothing"))
+		l.Setup = append(l.Setup, "ours: "+notYet(run, "is left out"))
 	}
 }
 
 // describe says how both were measured.
-func (l *Laid) describe(p published, cells []namedCell) {
+func (l *PublishedComparison) describe(p published, cells []namedCell) {
 	setup := p.Setup
 	if setup == "" {
 		setup = "the collection does not say on what"
@@ -209,8 +210,8 @@ func (l *Laid) describe(p published, cells []namedCell) {
 	l.Setup = append(l.Setup, "these are not the same machine, control plane and method, and the published figures come without their spread: the ratio is no test of anything")
 }
 
-// row lays every figure of a published row beside ours.
-func (l *Laid) row(table string, row map[string]any, cells []namedCell) {
+// row compares every figure of a published row with ours.
+func (l *PublishedComparison) row(table string, row map[string]any, cells []namedCell) {
 	var of []string
 	for _, key := range rowKeys {
 		switch value := row[key].(type) {
@@ -242,10 +243,10 @@ func (l *Laid) row(table string, row map[string]any, cells []namedCell) {
 	}
 }
 
-// figure lays one published figure beside ours, once for each of our cells of that
+// figure compares one published figure with ours, once for each of our cells of that
 // size and each counterpart; alone where there is none.
-func (l *Laid) figure(of, key string, row map[string]any, value any, cells []namedCell) {
-	base := Beside{Of: of, Figure: key, Published: publishedText(key, value)}
+func (l *PublishedComparison) figure(of, key string, row map[string]any, value any, cells []namedCell) {
+	base := PublishedRow{Of: of, Figure: key, Published: publishedText(key, value)}
 	found := false
 	for _, cell := range cells {
 		if !sameSize(row, cell) {
@@ -265,7 +266,7 @@ func (l *Laid) figure(of, key string, row map[string]any, value any, cells []nam
 }
 
 // take fills in our side, and says whether there is one.
-func (b *Beside) take(path string, value any, cell namedCell) bool {
+func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
 	f := Figure{Path: path}
 	for _, run := range cell.used {
 		for _, m := range figures(run) {
@@ -335,8 +336,8 @@ func publishedText(key string, value any) string {
 	}
 }
 
-func (l *Laid) sheet() sheet {
-	s := sheet{title: "ours beside " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
+func (l *PublishedComparison) sheet() sheet {
+	s := sheet{title: "compared with " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
 	t := output.Table{Head: []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}, Left: 3}
 	for _, b := range l.Rows {
 		mean, ratio := "-", "-"

@@ -8,36 +8,36 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func TestEverythingPublishedCanBeLaidBeside(t *testing.T) {
+func TestEverythingPublishedCanBeCompared(t *testing.T) {
 	names, err := Published()
 	if err != nil || len(names) < 9 {
 		t.Fatalf("%v, %v", names, err)
 	}
 	for _, name := range names {
-		laid, err := LayBeside(name, runs("a", 5, 1))
-		if err != nil || laid.Source == "" || len(laid.Rows) == 0 {
-			t.Errorf("%s: %+v, %v", name, laid, err)
+		found, err := ComparePublished(name, runs("a", 5, 1))
+		if err != nil || found.Source == "" || len(found.Rows) == 0 {
+			t.Errorf("%s: %+v, %v", name, found, err)
 			continue
 		}
-		for _, row := range laid.Rows {
+		for _, row := range found.Rows {
 			if row.Published == "" || strings.Contains(row.Published, "map[") || strings.Contains(row.Of, "map[") {
 				t.Errorf("%s: %+v", name, row)
 			}
 		}
 	}
-	if _, err := LayBeside("nobody", runs("a", 5, 1)); err == nil || !strings.Contains(err.Error(), "osm-scalability") {
+	if _, err := ComparePublished("nobody", runs("a", 5, 1)); err == nil || !strings.Contains(err.Error(), "osm-scalability") {
 		t.Errorf("an unknown name: %v", err)
 	}
 }
 
-func TestLayBeside(t *testing.T) {
+func TestComparePublished(t *testing.T) {
 	sized := func(r *record.Run) { r.Spec.Pods, r.Spec.Services = 200, 20 }
-	laid, err := LayBeside("osm-scalability", runs("a", 5, 1, sized), runs("b", 5, 2, sized))
+	found, err := ComparePublished("osm-scalability", runs("a", 5, 1, sized), runs("b", 5, 2, sized))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := 0
-	for _, row := range laid.Rows {
+	for _, row := range found.Rows {
 		if (row.Ours != "") != (row.Of == "200 pods") {
 			t.Errorf("%+v", row)
 		}
@@ -54,24 +54,24 @@ func TestLayBeside(t *testing.T) {
 	// What is left out is said.
 	half := runs("a", 3, 1, sized)
 	half[0].Status, half[0].Dir = record.StatusFailed, "a/failed"
-	left, err := LayBeside("osm-scalability", slices.Concat(half, runs("odd", 2, 1, func(r *record.Run) { r.Spec.Pods = 37 }), []record.Run{{Dir: "a/begun"}}))
+	left, err := ComparePublished("osm-scalability", slices.Concat(half, runs("odd", 2, 1, func(r *record.Run) { r.Spec.Pods = 37 }), []record.Run{{Dir: "a/begun"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"of 200 pods, istiod, mtls strict, scope declared, authz declared: 1 of 3 runs did not complete and stand beside nothing (a/failed failed)",
-		"of 37 pods, istiod, mtls strict, scope declared, authz declared: nothing stands beside 2 runs",
-		"a/begun stands beside nothing: its record does not say",
+		"of 200 pods, istiod, mtls strict, scope declared, authz declared: 1 of 3 runs did not complete and are left out (a/failed failed)",
+		"of 37 pods, istiod, mtls strict, scope declared, authz declared: 2 runs left out",
+		"a/begun is left out: its record does not say",
 	} {
 		if !strings.Contains(strings.Join(left.Setup, "\n"), want) {
 			t.Errorf("%q: want %q", left.Setup, want)
 		}
 	}
-	if strings.Contains(strings.Join(laid.Setup, "\n"), "stand") {
-		t.Errorf("all stand beside something: %q", laid.Setup)
+	if strings.Contains(strings.Join(found.Setup, "\n"), "stand") {
+		t.Errorf("a run is left out: %q", found.Setup)
 	}
-	// Of real sidecars, one is laid beside one; and a mode beside its own.
-	laid, err = LayBeside("osm-permissive", runs("a", 2, 1, func(r *record.Run) {
+	// Of real sidecars, one is compared with one; and a mode with its own.
+	found, err = ComparePublished("osm-permissive", runs("a", 2, 1, func(r *record.Run) {
 		r.Spec.Services = 10
 		r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{
 			Steady: &record.Usage{MemoryBytes: &record.Level{Mean: new(5 * 69e6)}},
@@ -80,7 +80,7 @@ func TestLayBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range laid.Rows {
+	for _, row := range found.Rows {
 		if row.Figure == "sidecarBytes" && (row.Ours != "") != (row.Of == "10 services, strict") {
 			t.Errorf("%+v", row)
 		}
@@ -89,7 +89,7 @@ func TestLayBeside(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := Print(&out, "table", laid); err != nil || !strings.Contains(out.String(), "ratio is no test") {
+	if err := Print(&out, "table", found); err != nil || !strings.Contains(out.String(), "ratio is no test") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

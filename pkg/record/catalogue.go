@@ -8,7 +8,7 @@ import (
 
 // Figure is one kind of number in a record of a run. The catalogue of all is Figures:
 // tables, comparisons, plans and the documents take paths, units and labels from it.
-// A new figure is added to its list there, beside its place in the types of a record.
+// A new figure is added to its list there, and to the types of a record.
 type Figure struct {
 	// Path is where it is in the JSON, as in latencies.podReady.p99. Words in capitals
 	// stand for names: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT.

@@ -5,7 +5,7 @@ import "time"
 // FidelityKind is the kind of a Fidelity.
 const FidelityKind = "Fidelity"
 
-// Fidelity is a simulated sidecar laid beside a real one, two pods of one
+// Fidelity is a simulated sidecar compared with a real one, two pods of one
 // workload on istiod, as seen between them and istiod.
 type Fidelity struct {
 	APIVersion string `json:"apiVersion"`

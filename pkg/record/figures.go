@@ -118,7 +118,7 @@ type Propagation struct {
 	Last  *Latency `json:"last,omitempty"`
 }
 
-// Explained lays the control plane's own times over the probe phase beside the
+// Explained compares the control plane's own times over the probe phase with the
 // pushes that were followed in it.
 type Explained struct {
 	OwnSeconds  float64 `json:"ownSeconds"`  // sum of the means of its own stages of a push

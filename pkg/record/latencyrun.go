@@ -27,7 +27,7 @@ type LatencyRun struct {
 }
 
 // PublishedLatency is one quantile that others have published, from another
-// machine: it is laid beside the rows of its rate and tests nothing.
+// machine: it is shown with the rows of its rate, and no test is made.
 type PublishedLatency struct {
 	Name     string             `json:"name"`
 	Source   string             `json:"source"`

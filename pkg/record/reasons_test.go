@@ -224,7 +224,7 @@ func TestReadSchema1Warnings(t *testing.T) {
 	}
 }
 
-// Scripts find text in the JSON, beside the fields.
+// Scripts find text in the JSON, with the fields.
 func TestWarningJSON(t *testing.T) {
 	got, err := json.Marshal(NewWarning(Warning{About: "own.rollout", Reason: ReasonScrapeGap, Component: "istiod", Values: map[string]float64{"missed": 1, "scrapes": 30}}))
 	const want = `{"about":"own.rollout","reason":"scrapeGap","component":"istiod","phase":"rollout","values":{"missed":1,"scrapes":30},"text":"1 of 30 scrapes of istiod were missed"}`

@@ -85,7 +85,7 @@ type Run struct {
 // Phase names a window of a run.
 type Phase struct {
 	Name PhaseName `json:"name"`
-	// Start and End are wall-clock times, for laying the run beside other
+	// Start and End are wall-clock times, for comparing the run with other
 	// data; the window is [Start, End).
 	Start time.Time  `json:"start,omitzero"`
 	End   *time.Time `json:"end,omitempty"` // nil while it lasts

@@ -71,7 +71,7 @@ type ControlPlaneSource struct {
 	// it), and that the kernel held it to if MemoryLimitEnforced.
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`
 	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`
-	Settings            map[string]string `json:"settings,omitempty"` // that differ from, or matter beside, its stock ones
+	Settings            map[string]string `json:"settings,omitempty"` // that differ from its stock ones, or matter
 	Limits              *Limits           `json:"limits,omitempty"`   // that it is known to hold itself to
 }
 

@@ -188,7 +188,7 @@ func (w *Writer) Discard() error {
 	return err
 }
 
-// replaceFile writes path anew by way of a temporary file beside it, which is
+// replaceFile writes path anew by way of a temporary file in the same folder, which is
 // on the disk before it takes the name.
 func replaceFile(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")

@@ -325,7 +325,7 @@ func TestKilledWhileSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Create(out, "other"); !errors.Is(err, ErrLocked) {
-		t.Errorf("creating beside another process: %v, want %v", err, ErrLocked)
+		t.Errorf("creating while another process writes: %v, want %v", err, ErrLocked)
 	}
 	for range 100 { // readers see a whole record at every moment
 		readOne(t, out)
