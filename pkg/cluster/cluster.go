@@ -294,6 +294,22 @@ func (c *Cluster) Components() []Component {
 	return append([]Component(nil), c.components...)
 }
 
+// Running says whether a component runs now.
+func (c *Cluster) Running(name string) bool {
+	c.mu.Lock()
+	r, known := c.running[name]
+	c.mu.Unlock()
+	if !known {
+		return false
+	}
+	select {
+	case <-r.process.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // Died delivers an error for each component that ended without being asked
 // to. It is never closed.
 func (c *Cluster) Died() <-chan error { return c.died }

@@ -13,10 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/kwok"
-	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -27,12 +26,9 @@ type APIServer struct {
 	Dynamic dynamic.Interface
 }
 
-// Connect makes the clients of a cluster. They have no rate limit of their own.
-func Connect(c *cluster.Cluster) (s APIServer, err error) {
-	if s.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
-		return s, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
-	}
-	s.Config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
+// Connect makes the clients of an environment. They have no rate limit of their own.
+func Connect(env environment.Environment) (s APIServer, err error) {
+	s.Config = env.API().Config
 	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
 		return s, fmt.Errorf("making a client: %w", err)
 	}

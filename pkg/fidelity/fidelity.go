@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
@@ -33,7 +33,7 @@ type run struct {
 	programs map[string]string
 	keys     *experiment.KeyPool
 	group    *process.Group // of everything that the run starts
-	cluster  *cluster.Cluster
+	env      environment.Environment
 	experiment.APIServer
 	istiod *istio.ControlPlane
 	tap    *wiretap.Wiretap

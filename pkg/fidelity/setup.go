@@ -20,6 +20,7 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/environment/embedded"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/topology"
@@ -92,7 +93,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if r.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
 		return nil, err
 	}
-	r.cluster, err = cluster.Up(ctx, cluster.Options{
+	r.env, err = embedded.Start(ctx, cluster.Options{
 		Group:      r.group,
 		Programs:   experiment.ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
@@ -101,14 +102,14 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return r.group.Remove, err
 	}
-	r.APIServer, err = experiment.Connect(r.cluster)
+	r.APIServer, err = experiment.Connect(r.env)
 	return r.group.Remove, err
 }
 
 func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
 	r.istiod, err = istio.Start(ctx, istio.Options{
 		Program:    r.programs[component.Istiod],
-		Kubeconfig: r.cluster.Kubeconfig(),
+		Kubeconfig: r.env.API().Kubeconfig,
 		REST:       r.Config,
 		Group:      r.group,
 		LogDir:     r.logDir(),

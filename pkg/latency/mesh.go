@@ -21,6 +21,8 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/dataplane"
+	"scaler.mesh/scaler/pkg/environment"
+	"scaler.mesh/scaler/pkg/environment/embedded"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -45,7 +47,7 @@ const clientTier = "client"
 type sidecarMesh struct {
 	run      *run
 	group    *process.Group // of cluster and control plane
-	cluster  *cluster.Cluster
+	env      environment.Environment
 	place    experiment.RealSidecars
 	variants map[string]*meshVariant
 
@@ -86,14 +88,14 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 	if m.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
 		return nil, err
 	}
-	m.cluster, err = cluster.Up(ctx, cluster.Options{
+	m.env, err = embedded.Start(ctx, cluster.Options{
 		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
 		Programs: experiment.ClusterPrograms(m.place.Programs),
 	})
 	if err != nil {
 		return m.stop, err
 	}
-	api, err := experiment.Connect(m.cluster)
+	api, err := experiment.Connect(m.env)
 	if err != nil {
 		return m.stop, err
 	}
@@ -114,7 +116,7 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string) (*controlplane.ControlPlane, error) {
 	versions := new(component.Versions)
 	adapter, err := driver.Start(ctx, controlplane.StartOptions{
-		Programs: m.place.Programs, Versions: versions, Scaler: experiment.Version(), Kubeconfig: m.cluster.Kubeconfig(), REST: config,
+		Programs: m.place.Programs, Versions: versions, Scaler: experiment.Version(), Kubeconfig: m.env.API().Kubeconfig, REST: config,
 		Group: m.group, LogDir: logs, Progress: m.run.progress.Say, RealSidecars: true,
 	})
 	if err != nil {

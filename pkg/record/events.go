@@ -35,6 +35,7 @@ const (
 	EventRealSidecarStarted EventKind = "realSidecarStarted" // RealSidecarStarted
 	EventRealSidecarEnded   EventKind = "realSidecarEnded"   // RealSidecarEnded
 	EventRefused            EventKind = "refused"            // ConfigurationRefused
+	EventObjectsDeleted     EventKind = "objectsDeleted"     // ObjectsDeleted
 )
 
 // Step is one burst of pods of the plan, when the API server has accepted it.
@@ -153,6 +154,14 @@ type RefusedResource struct {
 	Words    string // Envoy's error
 }
 
+// ObjectsDeleted is the deletion of the objects that carry the run's label, after all
+// figures were read.
+type ObjectsDeleted struct {
+	Deleted int     `json:"deleted"`         // objects found, all of them gone unless error is there
+	Seconds float64 `json:"seconds"`         // that it took
+	Error   string  `json:"error,omitempty"` // why some were left to the end of the cluster
+}
+
 // EventKind is part of Event.
 func (Step) EventKind() EventKind { return EventStep }
 
@@ -203,6 +212,9 @@ func (RealSidecarEnded) EventKind() EventKind { return EventRealSidecarEnded }
 
 // EventKind is part of Event.
 func (ConfigurationRefused) EventKind() EventKind { return EventRefused }
+
+// EventKind is part of Event.
+func (ObjectsDeleted) EventKind() EventKind { return EventObjectsDeleted }
 
 // eventsOf reads the events of one kind from a run's events.jsonl, in their order.
 // Lines of other kinds are passed over, whoever wrote them.

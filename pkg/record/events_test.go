@@ -35,6 +35,7 @@ func events() []Event {
 		OutOfMemory{1 << 30},
 		RealSidecarStarted{"a/b", 1, 100, 101},
 		RealSidecarEnded{"a/b", "exit status 1"},
+		ObjectsDeleted{1700, 2.5, ""},
 		ConfigurationRefused{"a/b", []RefusedResource{{"LDS virtualInbound", "bad"}}},
 	}
 }

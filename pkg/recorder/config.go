@@ -20,6 +20,8 @@ type Target struct {
 	// target by ("" means the system's), and the client certificate to show
 	// ("" means none).
 	CAFile, CertFile, KeyFile string
+	// BearerTokenFile holds a token to show, read at each scrape; "" means none.
+	BearerTokenFile string
 	// Labels are added to all its series; nil adds none.
 	Labels map[string]string
 	// Interval is the time between two scrapes; 0 means that of Options.
@@ -71,16 +73,22 @@ type promScrape struct {
 	// A target without a content type speaks the oldest text format.
 	Fallback string `json:"fallback_scrape_protocol"`
 	// All targets are on this machine: packing costs them more than it saves.
-	Compression bool          `json:"enable_compression"`
-	TLS         *promTLS      `json:"tls_config,omitempty"`
-	Static      []promStatic  `json:"static_configs"`
-	Relabel     []promRelabel `json:"metric_relabel_configs"`
+	Compression bool     `json:"enable_compression"`
+	TLS         *promTLS `json:"tls_config,omitempty"`
+	// Authorization is a bearer token.
+	Authorization *promToken    `json:"authorization,omitempty"`
+	Static        []promStatic  `json:"static_configs"`
+	Relabel       []promRelabel `json:"metric_relabel_configs"`
 }
 
 type promTLS struct {
 	CAFile   string `json:"ca_file,omitempty"`
 	CertFile string `json:"cert_file,omitempty"`
 	KeyFile  string `json:"key_file,omitempty"`
+}
+
+type promToken struct {
+	File string `json:"credentials_file"`
 }
 
 type promStatic struct {
@@ -143,6 +151,9 @@ func (t Target) scrape(index int) (promScrape, error) {
 	}
 	if t.Interval != 0 {
 		s.ScrapeInterval, s.ScrapeTimeout = promDuration(t.Interval), promDuration(timeout(t.Interval))
+	}
+	if t.BearerTokenFile != "" {
+		s.Authorization = &promToken{File: t.BearerTokenFile}
 	}
 	if u.Scheme == "https" {
 		s.TLS = &promTLS{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}

@@ -2,11 +2,11 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/faults"
-	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // faultActions are how the faults of a run are made.
@@ -30,13 +30,16 @@ func (r *run) recovered(ctx context.Context, fault faults.Fault, about string, s
 
 // stopAPIServer keeps the API server stopped for a while.
 func (r *run) stopAPIServer(ctx context.Context, length time.Duration) error {
-	if err := r.cluster.Absent(ctx, cluster.APIServer, length); err != nil {
+	outages, ok := r.env.(environment.Outages)
+	if !ok {
+		return errors.New("the API server of this cluster cannot be stopped")
+	}
+	if err := outages.Absent(ctx, environment.APIServer, length); err != nil {
 		return err
 	}
-	for _, c := range r.cluster.Components() {
-		if c.Name == cluster.APIServer {
-			return r.sampler.Watch(c.Name, recorder.OfProcess(c.Process))
-		}
+	c, err := environment.Find(r.env, environment.APIServer)
+	if err != nil || c.Usage == nil {
+		return err
 	}
-	return nil
+	return r.sampler.Watch(c.Name, c.Usage)
 }

@@ -13,7 +13,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
 		Scaler:       experiment.Version(),
-		Kubeconfig:   r.cluster.Kubeconfig(),
+		Kubeconfig:   r.env.API().Kubeconfig,
 		REST:         r.api.Config,
 		Group:        r.group,
 		LogDir:       r.journal.Writer().LogDir(),

@@ -105,7 +105,7 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 
 // measureCluster computes the usage of the cluster's programs over one phase.
 func (m measurement) measureCluster(ctx context.Context, w phases.Window) error {
-	for _, c := range m.cluster.Components() {
+	for _, c := range m.env.Components() {
 		usage, err := m.recorder.Figures(ctx, m.sampler, c.Name, w.Begin, w.End)
 		if err != nil {
 			return err

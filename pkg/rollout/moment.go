@@ -25,7 +25,7 @@ func (r *run) moment(s fleet.Counts) record.Moment {
 		m.Responses[t.String()], _ = c.Responses(t)
 	}
 	names := []string{r.controlPlaneName(), experiment.InstrumentName}
-	for _, program := range r.cluster.Components() {
+	for _, program := range r.env.Components() {
 		names = append(names, program.Name)
 	}
 	for _, name := range names {

@@ -40,9 +40,13 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if r.adapter.Program != nil {
 		sources[r.controlPlaneName()] = recorder.OfProcess(r.adapter.Program.Process().Handle())
 	}
-	for _, c := range r.cluster.Components() {
-		sources[c.Name] = recorder.OfProcess(c.Process)
-		targets = append(targets, recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile})
+	for _, c := range r.env.Components() {
+		if c.Usage != nil {
+			sources[c.Name] = c.Usage
+		}
+		if c.Target != nil {
+			targets = append(targets, *c.Target)
+		}
 	}
 	for i := range targets {
 		r.jobs = append(r.jobs, targets[i].Job)

@@ -13,6 +13,8 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment"
+	"scaler.mesh/scaler/pkg/environment/embedded"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/fleet"
@@ -38,7 +40,7 @@ type run struct {
 	programs programs
 	affinity affinity
 	group    *process.Group // of everything that the run starts
-	cluster  *cluster.Cluster
+	env      environment.Environment
 	api      experiment.APIServer
 	placing  controlplane.Placing
 	adapter  *controlplane.ControlPlane
@@ -110,6 +112,7 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		{Name: "opening the process group", Do: r.openGroup},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},
+		{Name: "deleting the run's objects", Do: r.deleteAtEnd},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder},
 		{Name: "watching", Do: r.startWatching},
@@ -167,14 +170,14 @@ func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
 // stopGroup ends everything that runs, or with --keep leaves it.
 func (r *run) stopGroup(ctx context.Context) error {
 	if r.spec.Keep && r.completed {
-		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.cluster.Kubeconfig(), r.clusterName()))
+		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.env.API().Kubeconfig, r.clusterName()))
 		return r.group.MarkKept()
 	}
 	return r.group.Remove(ctx)
 }
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
-	r.cluster, err = cluster.Up(ctx, cluster.Options{
+	r.env, err = embedded.Start(ctx, cluster.Options{
 		Group:      r.group,
 		Programs:   experiment.ClusterPrograms(r.programs.paths),
 		KwokConfig: kwok.Stages(),
@@ -184,7 +187,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.api, err = experiment.Connect(r.cluster)
+	r.api, err = experiment.Connect(r.env)
 	return nil, err // the group stops the cluster
 }
 

@@ -91,7 +91,7 @@ func (s *supervisor) end(ctx context.Context, graceful bool) error {
 // awaitEnd returns when a program of the cluster, or the recorder, has ended.
 func (r *run) awaitEnd(ctx context.Context) error {
 	select {
-	case err := <-r.cluster.Died():
+	case err := <-r.env.Died():
 		return err
 	case <-r.recorder.Done():
 		return r.recorder.Err()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -61,11 +61,11 @@ func (r *run) missingWatches(ctx context.Context, before time.Time) (int, error)
 	if err := r.recorder.Scraped(ctx, time.Now()); err != nil {
 		return 0, err
 	}
-	was := fmt.Sprintf(watched, cluster.APIServer, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
+	was := fmt.Sprintf(watched, environment.APIServer, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
 	if _, known, err := r.recorder.Value(ctx, "count("+was+")", time.Now()); err != nil || !known {
 		return 0, errors.Join(err, errors.New("the API server's count from before is missing"))
 	}
-	is := fmt.Sprintf(watched, cluster.APIServer, "")
+	is := fmt.Sprintf(watched, environment.APIServer, "")
 	missing, _, err := r.recorder.Value(ctx, fmt.Sprintf("count((%[1]s > 0) unless (%[2]s >= %[1]s))", was, is), time.Now())
 	return int(missing), err // without a value there is none
 }
