@@ -88,9 +88,10 @@ type Component struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	// fixed after Up
-	layout layout
-	group  *process.Group
-	died   chan error
+	layout   layout
+	group    *process.Group
+	settings []Setting
+	died     chan error
 
 	mu         sync.Mutex
 	components []Component
@@ -137,7 +138,11 @@ func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if l.logDir == "" {
 		l.logDir = filepath.Join(l.dir, "logs")
 	}
-	c := &Cluster{layout: l, group: opts.Group, running: map[string]running{}}
+	settings, err := Settings(opts.KwokConfig)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{layout: l, group: opts.Group, settings: settings, running: map[string]running{}}
 	defer func() {
 		if err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTimeout)
@@ -184,25 +189,30 @@ func (c *Cluster) prepare(opts Options) (err error) {
 // part is a component that start is to start.
 type part struct {
 	name, program string
-	args          []string
+	args          []arg
 	metricsURL    string
 	ready         string // URL that answers 200 when it is
 }
 
-// start starts the components, each wave when the one before it is ready.
-func (c *Cluster) start(ctx context.Context, opts Options) error {
-	l, programs := c.layout, opts.Programs
+// components are all parts of a cluster, in the order in which they are started.
+func (l layout) components(programs Programs) []part {
 	etcd := "http://" + address(l.ports.etcd)
 	kwok := "http://" + address(l.ports.kwok)
-	waves := [][]part{{
+	return []part{
 		{Etcd, programs.Etcd, l.etcdArgs(), etcd + "/metrics", etcd + "/readyz"},
-	}, {
 		{APIServer, programs.APIServer, l.apiServerArgs(), httpsMetrics(l.ports.apiServer), l.server() + "/readyz"},
-	}, {
 		{ControllerManager, programs.ControllerManager, l.controllerManagerArgs(), httpsMetrics(l.ports.controllerManager), "https://" + address(l.ports.controllerManager) + "/healthz"},
 		{Scheduler, programs.Scheduler, l.schedulerArgs(), httpsMetrics(l.ports.scheduler), "https://" + address(l.ports.scheduler) + "/readyz"},
 		{Kwok, programs.Kwok, l.kwokArgs(), kwok + "/metrics", kwok + "/healthz"},
-	}}
+	}
+}
+
+// start starts the components, each wave when the one before it is ready: etcd,
+// then the API server, then its clients.
+func (c *Cluster) start(ctx context.Context, opts Options) error {
+	l := c.layout
+	parts := l.components(opts.Programs)
+	waves := [][]part{parts[:1], parts[1:2], parts[2:]}
 	client, err := newHTTPClient(l.pki)
 	if err != nil {
 		return err
@@ -242,7 +252,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 // that ended.
 func (c *Cluster) launch(p part) (*process.Process, error) {
 	child, err := c.group.Start(process.Spec{
-		Name: p.name, Path: p.program, Args: p.args, Dir: c.layout.dir, Log: c.layout.log(p.name),
+		Name: p.name, Path: p.program, Args: commandLine(p.args), Dir: c.layout.dir, Log: c.layout.log(p.name),
 	})
 	if err != nil {
 		return nil, err
@@ -292,6 +302,11 @@ func (c *Cluster) Components() []Component {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Component(nil), c.components...)
+}
+
+// Settings are those of a component that differ from the stock ones.
+func (c *Cluster) Settings(component string) []Setting {
+	return slices.DeleteFunc(slices.Clone(c.settings), func(s Setting) bool { return s.Component != component })
 }
 
 // Running says whether a component runs now.

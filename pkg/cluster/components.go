@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -64,120 +63,148 @@ type layout struct {
 	pki         pki
 }
 
-func (l layout) kubeconfig() string      { return kubeconfigIn(l.dir) }
-func (l layout) kwokConfig() string      { return filepath.Join(l.dir, "kwok.yaml") }
-func (l layout) log(name string) string  { return filepath.Join(l.logDir, name+".log") }
-func (l layout) server() string          { return "https://" + address(l.ports.apiServer) }
-func (l layout) pkiDir() string          { return filepath.Join(l.dir, "pki") }
-func (l layout) dataDir() string         { return filepath.Join(l.dir, "etcd") }
-func kubeconfigIn(dir string) string     { return filepath.Join(dir, "kubeconfig") }
-func address(port int) string            { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-func httpsMetrics(port int) string       { return "https://" + address(port) + "/metrics" }
-func flag(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
+func (l layout) kubeconfig() string     { return kubeconfigIn(l.dir) }
+func (l layout) kwokConfig() string     { return filepath.Join(l.dir, "kwok.yaml") }
+func (l layout) log(name string) string { return filepath.Join(l.logDir, name+".log") }
+func (l layout) server() string         { return "https://" + address(l.ports.apiServer) }
+func (l layout) pkiDir() string         { return filepath.Join(l.dir, "pki") }
+func (l layout) dataDir() string        { return filepath.Join(l.dir, "etcd") }
+func kubeconfigIn(dir string) string    { return filepath.Join(dir, "kubeconfig") }
+func address(port int) string           { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func httpsMetrics(port int) string      { return "https://" + address(port) + "/metrics" }
 
 // files are all files and folders that a cluster makes, except its logs.
 func (l layout) files() []string {
 	return []string{l.kubeconfig(), l.kwokConfig(), filepath.Join(l.dir, aboutName), l.pkiDir(), l.dataDir()}
 }
 
-func (l layout) etcdArgs() []string {
+func (l layout) etcdArgs() []arg {
 	client, peer := "http://"+address(l.ports.etcd), "http://"+address(l.ports.etcdPeer)
-	return []string{
-		flag("name", "default"),
-		flag("data-dir", l.dataDir()),
-		flag("listen-client-urls", client),
-		flag("advertise-client-urls", client),
-		flag("listen-peer-urls", peer),
-		flag("initial-advertise-peer-urls", peer),
-		flag("initial-cluster", "default="+peer),
-		// The data need not outlive the machine, and a slow disk is not what is
-		// measured.
-		"--unsafe-no-fsync",
-		flag("quota-backend-bytes", 8<<30),
+	return []arg{
+		wire("name", "default"),
+		wire("data-dir", l.dataDir()),
+		wire("listen-client-urls", client),
+		wire("advertise-client-urls", client),
+		wire("listen-peer-urls", peer),
+		wire("initial-advertise-peer-urls", peer),
+		wire("initial-cluster", "default="+peer),
+		differs("unsafe-no-fsync", true, "false",
+			"The data need not outlive the machine, and the speed of its disk is not what is measured.",
+			"A write does not wait for the disk: the API server answers sooner than with a synced etcd, and pod admission, endpoint changes and the rollout as a whole are faster on slow disks."),
+		differs("quota-backend-bytes", 8<<30, "2 GiB",
+			"A large rollout can write more between two compactions than a stock etcd may hold.",
+			"None, unless a run would exceed the stock limit: then it would fail."),
 	}
 }
 
-func (l layout) apiServerArgs() []string {
-	return []string{
-		flag("etcd-servers", "http://"+address(l.ports.etcd)),
-		flag("bind-address", "127.0.0.1"),
-		flag("secure-port", l.ports.apiServer),
-		// Endpoints cannot be loopback addresses: the service "kubernetes" has
-		// none, and the address is stated only because it would otherwise be
-		// looked for on other interfaces, which there may not be.
-		flag("advertise-address", "127.0.0.1"),
-		flag("endpoint-reconciler-type", "none"),
-		flag("service-cluster-ip-range", serviceRange),
-		flag("tls-cert-file", l.pki.ServerCert),
-		flag("tls-private-key-file", l.pki.ServerKey),
-		flag("client-ca-file", l.pki.CA),
-		flag("authorization-mode", "Node,RBAC"),
-		flag("allow-privileged", true),
-		flag("service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
-		flag("service-account-key-file", l.pki.ServiceAccountVerifierKey),
-		flag("service-account-signing-key-file", l.pki.ServiceAccountKey),
-		// No limits: a rollout of everything at once is what is asked for.
-		flag("max-requests-inflight", 0),
-		flag("max-mutating-requests-inflight", 0),
-		flag("enable-priority-and-fairness", false),
+func (l layout) apiServerArgs() []arg {
+	return []arg{
+		wire("etcd-servers", "http://"+address(l.ports.etcd)),
+		wire("bind-address", "127.0.0.1"),
+		wire("secure-port", l.ports.apiServer),
+		// The address is stated only because it would otherwise be looked for on
+		// other interfaces, which there may not be.
+		wire("advertise-address", "127.0.0.1"),
+		differs("endpoint-reconciler-type", "none", "lease",
+			"Endpoints cannot be loopback addresses, so the service kubernetes has none.",
+			"None: no simulated pod calls the API server through it."),
+		wire("service-cluster-ip-range", serviceRange),
+		wire("tls-cert-file", l.pki.ServerCert),
+		wire("tls-private-key-file", l.pki.ServerKey),
+		wire("client-ca-file", l.pki.CA),
+		wire("authorization-mode", "Node,RBAC"), // as kubeadm has it
+		wire("allow-privileged", true),          // as kubeadm has it
+		wire("service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
+		wire("service-account-key-file", l.pki.ServiceAccountVerifierKey),
+		wire("service-account-signing-key-file", l.pki.ServiceAccountKey),
+		differs("max-requests-inflight", 0, "400",
+			"A rollout of everything at once is what is asked for; a limit would be measured instead of the mesh.",
+			"Reads are never refused: they are limited by processors alone, and the API server has higher peaks of cores and memory."),
+		differs("max-mutating-requests-inflight", 0, "200",
+			"As max-requests-inflight.",
+			"The same for writes: pods are admitted as fast as the injection webhook and etcd allow."),
+		differs("enable-priority-and-fairness", false, "true",
+			"It shares the API server fairly between users. scaler is one user that stands for thousands, so it would be slowed down where real proxies are not.",
+			"Token requests and status updates are not queued: the latencies of tokens, certificates and pod readiness do not include such a queue."),
 	}
 }
 
 // unlimited are the flags of the Kubernetes programs that lift their clients'
 // own rate limits.
-func unlimited() []string {
-	return []string{flag("kube-api-qps", 5000), flag("kube-api-burst", 10000)}
+func unlimited(qps, burst string) []arg {
+	const reason = "Objects are to be processed as fast as processors allow; the stock limit would set the rollout's pace."
+	return []arg{
+		differs("kube-api-qps", 5000, qps, reason,
+			"Pods, ReplicaSets, endpoints and bindings are written without waiting: the rollout takes less time, and the control plane gets its changes at a higher rate."),
+		differs("kube-api-burst", 10000, burst, reason, "As kube-api-qps."),
+	}
+}
+
+// standalone is the flag of a program that has no other to lead.
+func standalone() arg {
+	return differs("leader-elect", false, "true",
+		"There is one replica.",
+		"It starts at once, and the API server has no lease updates from it, one every 2 s.")
 }
 
 // secureServing are the flags of controller-manager and scheduler for an HTTPS
 // port that any client of the cluster's authority may scrape.
-func (l layout) secureServing(port int) []string {
-	return []string{
-		flag("bind-address", "127.0.0.1"),
-		flag("secure-port", port),
-		flag("tls-cert-file", l.pki.ServerCert),
-		flag("tls-private-key-file", l.pki.ServerKey),
-		flag("client-ca-file", l.pki.CA),
-		flag("authentication-skip-lookup", true),
-		flag("authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics"),
+func (l layout) secureServing(port int) []arg {
+	return []arg{
+		wire("bind-address", "127.0.0.1"),
+		wire("secure-port", port),
+		wire("tls-cert-file", l.pki.ServerCert),
+		wire("tls-private-key-file", l.pki.ServerKey),
+		wire("client-ca-file", l.pki.CA),
+		wire("authentication-skip-lookup", true),
+		wire("authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics"), // the last is added, to be scraped
 	}
 }
 
-func (l layout) controllerManagerArgs() []string {
-	args := []string{
-		flag("kubeconfig", l.kubeconfig()),
-		flag("leader-elect", false),
-		flag("controllers", strings.Join(controllers, ",")),
-		flag("root-ca-file", l.pki.CA),
-		flag("service-account-private-key-file", l.pki.ServiceAccountKey),
-		// KWOK refreshes its nodes every 5 minutes and holds no leases.
-		flag("node-monitor-grace-period", "1h"),
-		// With the default, 5 at a time, a rollout waits for the round trips of
-		// its webhook rather than for a processor.
-		flag("concurrent-deployment-syncs", 20),
-		flag("concurrent-replicaset-syncs", 20),
-		flag("concurrent-service-endpoint-syncs", 20),
-		flag("concurrent-namespace-syncs", 20),
-		// A ReplicaSet that is synced again before the watch delivered its own
-		// last write would be put off by a limiter that all of them share, at 10
-		// a second: a rollout of hundreds at once ran into it, as into a wall.
-		flag("feature-gates", "StaleControllerConsistencyReplicaSet=false"),
+func (l layout) controllerManagerArgs() []arg {
+	// With the default, a rollout waits for the round trips of its webhook rather
+	// than for a processor.
+	workers := func(name, stock string) arg {
+		return differs(name, 20, stock,
+			"With the stock number, controllers wait for the round trips of the injection webhook instead of for a processor.",
+			"Objects are created by more workers at once: more requests and webhook calls at the same time, and a shorter rollout.")
 	}
-	return append(append(args, unlimited()...), l.secureServing(l.ports.controllerManager)...)
+	args := []arg{
+		wire("kubeconfig", l.kubeconfig()),
+		standalone(),
+		differs("controllers", strings.Join(controllers, ","), "*",
+			"These are what a mesh of Deployments and Services needs. Each of the others watches the same objects; one of them writes every EndpointSlice a second time, as Endpoints.",
+			"Controller-manager and API server use less processor time and memory, and etcd has fewer writes."),
+		wire("root-ca-file", l.pki.CA),
+		wire("service-account-private-key-file", l.pki.ServiceAccountKey),
+		differs("node-monitor-grace-period", "1h", "50s",
+			"KWOK refreshes its nodes every 5 minutes and holds no leases.",
+			"Fake nodes never become NotReady, so pods are not evicted when the machine is overloaded."),
+		workers("concurrent-deployment-syncs", "5"),
+		workers("concurrent-replicaset-syncs", "5"),
+		workers("concurrent-service-endpoint-syncs", "5"),
+		differs("concurrent-namespace-syncs", 20, "10",
+			"The namespaces of a run are deleted together at its end.",
+			"None: that is after the last phase."),
+		differs("feature-gates", "StaleControllerConsistencyReplicaSet=false", "StaleControllerConsistencyReplicaSet=true",
+			"A ReplicaSet that is synced again before the watch delivered its own last write would be put off by a limiter that all of them share, at 10 a second.",
+			"A rollout of hundreds of Deployments at once is not held to that rate."),
+	}
+	return append(append(args, unlimited("20", "30")...), l.secureServing(l.ports.controllerManager)...)
 }
 
-func (l layout) schedulerArgs() []string {
-	args := []string{
-		flag("kubeconfig", l.kubeconfig()),
-		flag("leader-elect", false),
+func (l layout) schedulerArgs() []arg {
+	args := []arg{
+		wire("kubeconfig", l.kubeconfig()),
+		standalone(),
 	}
-	return append(append(args, unlimited()...), l.secureServing(l.ports.scheduler)...)
+	return append(append(args, unlimited("50", "100")...), l.secureServing(l.ports.scheduler)...)
 }
 
-func (l layout) kwokArgs() []string {
-	return []string{
-		flag("kubeconfig", l.kubeconfig()),
-		flag("config", l.kwokConfig()),
-		flag("server-address", address(l.ports.kwok)),
+func (l layout) kwokArgs() []arg {
+	return []arg{
+		wire("kubeconfig", l.kubeconfig()),
+		wire("config", l.kwokConfig()),
+		wire("server-address", address(l.ports.kwok)),
 	}
 }

@@ -61,6 +61,11 @@ type Component struct {
 	// Usage reads what its present life uses; nil = not known. Each call of
 	// Components makes a new one, which belongs to the caller.
 	Usage recorder.Source
+	// Settings are those that differ from the stock ones and that figures depend
+	// on, by name; nil = not known.
+	Settings map[string]string
+	// Note says in a sentence what the component is here; "" = as everywhere.
+	Note string
 }
 
 // Outages is implemented by an environment whose components can be taken away.

@@ -15,7 +15,7 @@ import "time"
 // APIVersion, Kind and ListKind say what a document is. Schema is the minor
 // version within APIVersion: it rises when a field is added or a definition
 // is put right. A reader takes its own and older ones. 1: Level.Collected is of two
-// collections; 2: warnings have reasons.
+// collections; 2: warnings have reasons, and environment.cluster is there.
 const (
 	APIVersion = "scaler.mesh/v1"
 	Kind       = "Run"

@@ -57,6 +57,14 @@ type Environment struct {
 	Scaler       string             `json:"scaler,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        Knobs              `json:"knobs,omitzero"`
+	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
+	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
+}
+
+// ClusterProgram is how a program of the cluster is set.
+type ClusterProgram struct {
+	Settings map[string]string `json:"settings,omitempty"` // that differ from the stock ones, by the name of flag or option
+	Note     string            `json:"note,omitempty"`     // what it is in this cluster, in a sentence
 }
 
 // ControlPlaneSource says which control plane was measured and how it was set.

@@ -61,6 +61,17 @@ func (p *programs) askVersions(ctx context.Context, realSidecars int) (kubernete
 	return kubernetes, kwok, err
 }
 
+// describeCluster puts into the record how the cluster's programs are set.
+func (r *run) describeCluster() {
+	programs := map[string]record.ClusterProgram{}
+	for _, c := range r.env.Components() {
+		if len(c.Settings) > 0 || c.Note != "" {
+			programs[c.Name] = record.ClusterProgram{Settings: c.Settings, Note: c.Note}
+		}
+	}
+	r.journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
+}
+
 // describeControlPlane puts into the record which one runs and how.
 func (r *run) describeControlPlane() {
 	d := r.adapter.Server.Describe()

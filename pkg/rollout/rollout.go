@@ -187,6 +187,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.describeCluster()
 	r.api, err = experiment.Connect(r.env)
 	return nil, err // the group stops the cluster
 }

@@ -47,10 +47,17 @@ func (e *Environment) API() environment.API { return e.api }
 func (e *Environment) Components() []environment.Component {
 	var all []environment.Component
 	for _, c := range e.cluster.Components() {
+		settings := map[string]string{}
+		for _, s := range e.cluster.Settings(c.Name) {
+			settings[s.Name] = s.Value
+		}
 		all = append(all, environment.Component{
 			Name:   c.Name,
 			Target: &recorder.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile},
 			Usage:  recorder.OfProcess(c.Process),
+
+			Settings: settings,
+			Note:     cluster.Note(c.Name),
 		})
 	}
 	return all

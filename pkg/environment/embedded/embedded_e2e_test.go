@@ -115,6 +115,8 @@ var _ = Describe("an embedded environment", Ordered, func() {
 		for _, c := range env.Components() {
 			Expect(sampler.Watch(c.Name, c.Usage)).To(Succeed())
 			Expect(c.Target.Job).To(Equal(c.Name))
+			Expect(c.Settings).NotTo(BeEmpty())
+			Expect(c.Note).NotTo(BeEmpty())
 		}
 		Expect(env.Components()).To(HaveLen(5))
 		_, err := environment.Find(env, environment.APIServer)
@@ -165,7 +167,8 @@ var _ = Describe("an embedded environment", Ordered, func() {
 
 	It("deletes nothing without its API server", func(ctx SpecContext) {
 		gone := make(chan error)
-		go func() { gone <- env.Absent(ctx, environment.APIServer, 4*time.Second) // clients retry a lost connection after 1 s }()
+		const length = 4 * time.Second // clients try a lost connection again after 1 s
+		go func() { gone <- env.Absent(ctx, environment.APIServer, length) }()
 		Eventually(func() error { _, err := env.Delete(ctx, "one"); return err }).Should(MatchError(environment.ErrNoAPIServer))
 		Expect(<-gone).To(Succeed())
 		Expect(env.Delete(ctx, "one")).To(BeEmpty())
