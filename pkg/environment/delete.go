@@ -49,8 +49,9 @@ type DeleteOptions struct {
 // DeleteRun deletes all objects of a cluster that carry the run's label and
 // returns when they are gone, or ctx is done. Every resource that discovery
 // offers and that can be listed and deleted is looked at. Owners go before what
-// they own, pods before the nodes that run them, and all before namespaces: a
-// namespace that is empty is gone at once.
+// they own, pods before the nodes that run them, and all before namespaces. It
+// does not wait for namespaces, which are empty then: the namespace controller
+// removes them 5 s after their deletion, at the earliest.
 func DeleteRun(ctx context.Context, config *rest.Config, run string, opts DeleteOptions) (Deleted, error) {
 	d, err := newDeletion(config, run, opts)
 	if err != nil {
@@ -210,6 +211,9 @@ func (d *deletion) sort(r resource, objects []metav1.PartialObjectMetadata) []fo
 	defer d.mu.Unlock()
 	by := map[string]*found{}
 	for _, o := range objects {
+		if o.DeletionTimestamp != nil && r.is("", "namespaces") {
+			continue // the namespace controller does the rest
+		}
 		if d.seen[r.String()] == nil {
 			d.seen[r.String()] = map[string]bool{}
 		}

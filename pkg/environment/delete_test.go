@@ -32,6 +32,9 @@ func TestOrderOfDeletion(t *testing.T) {
 	})...)
 	all = append(all, d.sort(named("apps", "deployments"), []metav1.PartialObjectMetadata{object("a", "d", "")})...)
 	all = append(all, d.sort(named("apps", "deployments"), []metav1.PartialObjectMetadata{object("a", "d", "")})...) // seen again
+	ending := object("", "ending", "")
+	ending.DeletionTimestamp = new(metav1.Now())
+	all = append(all, d.sort(named("", "namespaces"), []metav1.PartialObjectMetadata{ending})...) // is left to its controller
 	got := map[string]int{}
 	for _, f := range all {
 		if f.rank() < 0 || f.rank() >= ranks {

@@ -33,8 +33,8 @@ type Environment interface {
 	// to. It is never closed; nil where nobody watches.
 	Died() <-chan error
 	// Delete deletes all objects that carry the run's label (kwok.RunLabel),
-	// fake nodes and namespaces included, and returns when they are gone. It may
-	// be called again, and for a run that made nothing. It returns what was
+	// fake nodes and namespaces included, and returns when they are gone, or, of
+	// namespaces, are empty and about to go. It may be called again, and for a run that made nothing. It returns what was
 	// deleted also with an error, which is ErrNoAPIServer where nothing can be
 	// deleted.
 	Delete(ctx context.Context, run string) (Deleted, error)
