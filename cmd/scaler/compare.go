@@ -35,7 +35,7 @@ against one control plane; 4 repeats on each side are the least that can tell
 anything, 5 or more are better.
 
 Runs are compared with those of the same size, knobs and machine. Where the sides
-differ in more than the control plane, its version, settings and placing, they are
+differ in more than the control plane, its version, settings and resources, they are
 refused; --force compares what there is.
 
 --fail-on makes it a gate: exit code 3 if a difference is established and its

@@ -84,7 +84,7 @@ The first run builds the programs it needs, which takes a while; see
 	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&spec.Keep, "keep", false, "leave the cluster and the control plane running")
 	o.addLoadFlags(f)
-	o.addPlacingFlags(f)
+	o.addResourceFlags(f)
 	addComponentFlags(f, &spec.Programs)
 	addEnvoyFlag(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")

@@ -63,8 +63,8 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.texts.faults, "fault", nil, "break NAME@PHASE, in rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }
 
-// addPlacingFlags adds those that say what the control plane is given.
-func (o *rolloutOptions) addPlacingFlags(f *pflag.FlagSet) {
+// addResourceFlags adds those that say what the control plane is given.
+func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "bind the control plane to so many processors and set its GOMAXPROCS (default all)")
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "limit the control plane's memory, as in 512Mi or 2Gi; to exceed it is a result")

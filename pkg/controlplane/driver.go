@@ -76,7 +76,7 @@ type StartOptions struct {
 	Group      *process.Group      // the children that it joins
 	LogDir     string              // takes its logs
 	Progress   func(string)        // nil = silent
-	Placing    Placing             // what it is given of this machine; zero = all
+	Resources  Resources           // what it is given of this machine; zero = all
 
 	// RealSidecars says that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.

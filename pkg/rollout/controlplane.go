@@ -8,7 +8,7 @@ import (
 )
 
 func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
-	r.placing = r.controlPlaneResources()
+	r.resources = r.controlPlaneResources()
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
@@ -18,7 +18,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		Group:        r.group,
 		LogDir:       r.journal.Writer().LogDir(),
 		Progress:     r.progress.Say,
-		Placing:      r.placing,
+		Resources:    r.resources,
 		RealSidecars: r.spec.RealSidecars > 0,
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -62,14 +63,14 @@ func (p *programs) askVersions(ctx context.Context, realSidecars int) (kubernete
 }
 
 // describeCluster puts into the record how the cluster's programs are set.
-func (r *run) describeCluster() {
+func describeCluster(env environment.Environment, journal *experiment.Journal) {
 	programs := map[string]record.ClusterProgram{}
-	for _, c := range r.env.Components() {
+	for _, c := range env.Components() {
 		if len(c.Settings) > 0 || c.Note != "" {
 			programs[c.Name] = record.ClusterProgram{Settings: c.Settings, Note: c.Note}
 		}
 	}
-	r.journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
+	journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
 }
 
 // describeControlPlane puts into the record which one runs and how.
@@ -80,7 +81,7 @@ func (r *run) describeControlPlane() {
 	}
 	source := record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
-		CPUs: r.placing.CPUs, MemoryLimitBytes: r.placing.MemoryBytes, MemoryLimitEnforced: r.placing.Enforced,
+		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
 		Program: programDigest(r.programs.paths, r.driver),
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane = source })

@@ -64,19 +64,19 @@ func lastProcessors(all []int, n int) []int {
 
 // controlPlaneResources decides what the control plane is given of this machine. A
 // memory limit that cannot be enforced is a doubt about the run.
-func (r *run) controlPlaneResources() controlplane.Placing {
-	placing := controlplane.Placing{
+func (r *run) controlPlaneResources() controlplane.Resources {
+	resources := controlplane.Resources{
 		CPUs:        r.affinity.given,
 		MaxProcs:    r.spec.ControlPlaneCPUs,
 		MemoryBytes: r.spec.ControlPlaneMemory,
 		Env:         r.spec.ControlPlaneEnv,
 	}
-	if placing.MemoryBytes > 0 {
+	if resources.MemoryBytes > 0 {
 		err := process.CanLimitMemory()
-		placing.Enforced = err == nil
+		resources.Enforced = err == nil
 		if err != nil {
 			r.journal.Warn(record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
 		}
 	}
-	return placing
+	return resources
 }

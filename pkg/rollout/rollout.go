@@ -37,13 +37,13 @@ type run struct {
 	journal  *experiment.Journal
 
 	// made by the steps, in this order
-	programs programs
-	affinity affinity
-	group    *process.Group // of everything that the run starts
-	env      environment.Environment
-	api      experiment.APIServer
-	placing  controlplane.Placing
-	adapter  *controlplane.ControlPlane
+	programs  programs
+	affinity  affinity
+	group     *process.Group // of everything that the run starts
+	env       environment.Environment
+	api       experiment.APIServer
+	resources controlplane.Resources
+	adapter   *controlplane.ControlPlane
 	recording
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline
@@ -112,7 +112,10 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		{Name: "opening the process group", Do: r.openGroup},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},
-		{Name: "deleting the run's objects", Do: r.deleteAtEnd},
+		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
+			kept := func() bool { return r.spec.Keep && r.completed }
+			return deletion{r.env, r.runLabel(), kept, r.journal, r.progress.say}.undo, nil
+		}},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder},
 		{Name: "watching", Do: r.startWatching},
@@ -187,7 +190,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.describeCluster()
+	describeCluster(r.env, r.journal)
 	r.api, err = experiment.Connect(r.env)
 	return nil, err // the group stops the cluster
 }

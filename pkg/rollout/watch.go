@@ -80,7 +80,7 @@ func (r *run) assemble() {
 		Journal: r.journal, Edge: r.sampler.Edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
 	r.supervisor = &supervisor{
-		name: r.controlPlaneName(), program: r.adapter.Program, memoryBytes: r.placing.MemoryBytes,
+		name: r.controlPlaneName(), program: r.adapter.Program, memoryBytes: r.resources.MemoryBytes,
 		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: r.standing,
 		back: make(chan struct{}, 1),
 	}

@@ -23,7 +23,7 @@ func Driver() controlplane.Driver {
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Kubeconfig: o.Kubeconfig, REST: o.REST,
-				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Placing: o.Placing, Versions: o.Versions,
+				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars,
 			})
 			if err != nil {

@@ -58,9 +58,9 @@ type Options struct {
 	Versions *component.Versions
 	Progress func(string) // nil = silent
 
-	// Placing is what istiod is given of this machine; the chart sets GOMAXPROCS
+	// Resources is what istiod is given of this machine; the chart sets GOMAXPROCS
 	// from the processor limit, too.
-	Placing controlplane.Placing
+	Resources controlplane.Resources
 
 	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
 	// none of Istio's own filters. False leaves the chart's settings.
@@ -152,14 +152,14 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["meshConfig.defaultProviders.metrics"] = "none"
 		settings["meshConfig.enablePrometheusMerge"] = "false"
 	}
-	placing := c.opts.Placing
+	resources := c.opts.Resources
 	var limits *record.Limits
 	if expected(c.report.Version) {
-		limits = Limits(placing.Env)
+		limits = Limits(resources.Env)
 	}
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), Replicas: 1, MaxProcs: placing.Processors(),
-		Settings: placing.Settings(settings), Limits: limits,
+		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), Replicas: 1, MaxProcs: resources.Processors(),
+		Settings: resources.Settings(settings), Limits: limits,
 		Retries: inboundRetries,
 	}
 }
@@ -172,7 +172,7 @@ func (c *ControlPlane) environment() []string {
 	if c.opts.UpstreamEnvoy {
 		upstream = upstreamEnvironment
 	}
-	return c.opts.Placing.Environment(append([]string{
+	return c.opts.Resources.Environment(append([]string{
 		"REVISION=" + revision,
 		"PILOT_CERT_PROVIDER=istiod",
 		"POD_NAME=istiod",
@@ -192,7 +192,7 @@ func (c *ControlPlane) environment() []string {
 
 func (c *ControlPlane) run(ctx context.Context) error {
 	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
+	p, err := c.opts.Group.Start(c.opts.Resources.Apply(process.Spec{
 		Name: Name,
 		Path: c.opts.Program,
 		Args: []string{"discovery",

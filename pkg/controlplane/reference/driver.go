@@ -19,7 +19,7 @@ func Driver() controlplane.Driver {
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Version: o.Scaler, Kubeconfig: o.Kubeconfig, REST: o.REST,
-				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Placing: o.Placing,
+				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources,
 			})
 			if err != nil {
 				return nil, err

@@ -51,7 +51,7 @@ type Options struct {
 	Group      *process.Group // the children that it joins
 	LogDir     string         // reference.log is written there
 
-	Placing controlplane.Placing // what it is given of this machine
+	Resources controlplane.Resources // what it is given of this machine
 
 	Pace         time.Duration // see server.Options; 0 = DefaultPace, negative = none
 	VerifyTokens bool          // see server.Options; what it costs is istiod's cost too, so off for calibration
@@ -151,7 +151,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["drop"] = strconv.FormatFloat(c.faults.Drop, 'g', -1, 64)
 		settings["dropSeed"] = strconv.FormatUint(c.faults.Seed, 10)
 	}
-	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.Placing.Processors(), Settings: c.opts.Placing.Settings(settings)}
+	return controlplane.Description{Name: Name, Version: c.opts.Version, Replicas: 1, MaxProcs: c.opts.Resources.Processors(), Settings: c.opts.Resources.Settings(settings)}
 }
 
 // SetFaults makes it late, and lose pushes, from now on: a mesh must have
@@ -175,11 +175,11 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	c.mu.Lock()
 	faults := c.faults
 	c.mu.Unlock()
-	p, err := c.opts.Group.Start(c.opts.Placing.Place(process.Spec{
+	p, err := c.opts.Group.Start(c.opts.Resources.Apply(process.Spec{
 		Name: Name,
 		Path: c.opts.Program,
 		Args: c.args(faults),
-		Env:  c.opts.Placing.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
+		Env:  c.opts.Resources.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
 		Dir:  c.opts.LogDir,
 		Log:  filepath.Join(c.opts.LogDir, "reference.log"),
 	}))

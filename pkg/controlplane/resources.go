@@ -8,9 +8,9 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// Placing is what a control plane is given of this machine, and what it is told
-// of that. The zero value is all of it.
-type Placing struct {
+// Resources is what a control plane is given of this machine, and the environment
+// that says so to it. The zero value is all of the machine.
+type Resources struct {
 	CPUs        []int    // processors it may use; nil = all
 	MaxProcs    int      // its GOMAXPROCS; 0 = as many as there are processors
 	MemoryBytes int64    // that it may hold; 0 = no limit
@@ -18,15 +18,15 @@ type Placing struct {
 	Env         []string // further NAME=VALUE, over what the adapter sets
 }
 
-// memoryShare is what a Go program is told of its memory limit (GOMEMLIMIT): the
+// memoryShare is the share of its memory limit that a Go program gets as GOMEMLIMIT: the
 // rest is for what the Go runtime does not count, such as the program's own
 // pages and what the kernel holds for it.
 const memoryShare = 0.9
 
 // Environment is the environment of a control plane that is written in Go: what
-// the adapter sets, what the placing makes of GOMAXPROCS and GOMEMLIMIT, and
+// the adapter sets, what the resources make of GOMAXPROCS and GOMEMLIMIT, and
 // over both Env. Of a name that comes several times the last value counts.
-func (p Placing) Environment(own ...string) []string {
+func (p Resources) Environment(own ...string) []string {
 	env := append([]string(nil), own...)
 	env = append(env, "GOMAXPROCS="+strconv.Itoa(p.Processors()))
 	if p.MemoryBytes > 0 {
@@ -36,15 +36,15 @@ func (p Placing) Environment(own ...string) []string {
 }
 
 // Processors is GOMAXPROCS.
-func (p Placing) Processors() int {
+func (p Resources) Processors() int {
 	if p.MaxProcs > 0 {
 		return p.MaxProcs
 	}
 	return runtime.NumCPU()
 }
 
-// Place puts a child that is to be started where the placing says.
-func (p Placing) Place(spec process.Spec) process.Spec {
+// Apply limits a child that is to be started to the resources.
+func (p Resources) Apply(spec process.Spec) process.Spec {
 	spec.CPUs = p.CPUs
 	if p.Enforced {
 		spec.MemoryLimit = p.MemoryBytes
@@ -52,8 +52,8 @@ func (p Placing) Place(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Settings are what the placing adds to a control plane's description.
-func (p Placing) Settings(settings map[string]string) map[string]string {
+// Settings are what the resources add to a control plane's description.
+func (p Resources) Settings(settings map[string]string) map[string]string {
 	for _, kv := range p.Environment() {
 		if name, value, _ := strings.Cut(kv, "="); name != "GOMAXPROCS" { // which has a place of its own
 			settings[name] = value
