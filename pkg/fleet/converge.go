@@ -40,25 +40,9 @@ func (f *Fleet) converged() bool {
 		}
 		sidecars += counts.Sidecars
 	}
-	ready, away := f.Pods.readiness()
+	_, ready, _, away := f.Pods.states()
 	wanted := int(f.wanted.Load())
 	return away == 0 && sidecars == wanted && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
-}
-
-// readiness counts the pods that are ready and need not be replaced, and the
-// sidecars that lost their stream and are not back.
-func (s *Pods) readiness() (ready, away int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away > 0 {
-		return 0, s.away
-	}
-	for p := range s.there {
-		if p.ready && s.current(p) {
-			ready++
-		}
-	}
-	return ready, 0
 }
 
 // completeInterval is how often AwaitComplete counts.

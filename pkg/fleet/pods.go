@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -237,9 +236,6 @@ func (s *Pods) At(addr netip.Addr) string {
 	}
 	return at.id
 }
-
-// ids are those of all pods, those included that are gone. The caller holds mu.
-func (s *Pods) ids() []string { return slices.Collect(maps.Keys(s.byID)) }
 
 // Certificates are what became of the certificates of a run's pods.
 type Certificates struct {

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,7 +116,7 @@ func (r *Readiness) Hold() {
 func (r *Readiness) Release() {
 	r.fleet.Pods.mu.Lock()
 	r.held = false
-	ids := r.fleet.Pods.ids()
+	ids := slices.Collect(maps.Keys(r.fleet.Pods.byID))
 	r.fleet.Pods.mu.Unlock()
 	for _, id := range ids {
 		r.check(id)
@@ -153,7 +155,7 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 	s, bursting := r.fleet.Pods, r.fleet.bursting.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.waiting() {
+	if !r.waiting() {
 		s.progressed = now
 	}
 	limit := incompleteTimeout
@@ -184,9 +186,9 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 }
 
 // waiting reports whether a sidecar has its certificate and was not reported yet. The
-// caller holds mu.
-func (s *Pods) waiting() bool {
-	for p := range s.there {
+// caller holds Pods.mu.
+func (r *Readiness) waiting() bool {
+	for p := range r.fleet.Pods.there {
 		if !p.reported && !p.times.Certified.IsZero() {
 			return true
 		}

@@ -25,7 +25,7 @@ func (r *run) recovered(ctx context.Context, fault faults.Fault, about string, s
 	if fault.Kind != faults.APIServerGone {
 		return nil
 	}
-	return r.awaitWatches(ctx, about, since)
+	return apiClients{r.recorder, r.journal, r.progress.say}.awaitWatches(ctx, about, since)
 }
 
 // stopAPIServer keeps the API server stopped for a while.

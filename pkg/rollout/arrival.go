@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -13,23 +15,45 @@ import (
 // that came late makes the arrival doubtful.
 const lateSteps = 0.1
 
-// follow follows a plan: each step when it is due, or as soon after as the one
+// deployment creates the mesh of a rollout as planned.
+type deployment struct {
+	plan     []workload.Step
+	applier  *workload.Applier
+	injector *faults.Injector
+	fleet    *fleet.Fleet
+	journal  *experiment.Journal
+	stepLate time.Duration // the greatest lateness of a burst
+}
+
+// create follows the plan, with the faults of that phase, and returns when the mesh
+// has converged.
+func (d *deployment) create(ctx context.Context) error {
+	if err := d.applier.Surroundings(ctx); err != nil {
+		return err
+	}
+	if err := d.injector.DuringRollout(ctx, d.follow); err != nil {
+		return err
+	}
+	return d.fleet.AwaitConverged(ctx)
+}
+
+// follow follows the plan: each step when it is due, or as soon after as the one
 // before is done.
-func (r *run) follow(ctx context.Context, plan []workload.Step) error {
+func (d *deployment) follow(ctx context.Context) error {
 	begin := time.Now()
-	for i, step := range plan {
+	for i, step := range d.plan {
 		due := begin.Add(step.At)
 		if err := experiment.WaitUntil(ctx, due); err != nil {
 			return err
 		}
 		began := time.Now()
-		if err := r.applier.Step(ctx, step); err != nil {
+		if err := d.applier.Step(ctx, step); err != nil {
 			return err
 		}
-		r.observed.stepLate = max(r.observed.stepLate, time.Since(due))
-		if len(plan) > 1 {
-			r.journal.Event(record.Step{
-				Step: i + 1, Of: len(plan), Services: len(step.Replicas),
+		d.stepLate = max(d.stepLate, time.Since(due))
+		if len(d.plan) > 1 {
+			d.journal.Event(record.Step{
+				Step: i + 1, Of: len(d.plan), Services: len(step.Replicas),
 				LateSeconds: began.Sub(due).Seconds(), Seconds: time.Since(began).Seconds(),
 			})
 		}
@@ -38,14 +62,15 @@ func (r *run) follow(ctx context.Context, plan []workload.Step) error {
 }
 
 // arrival is how the rollout's pods came.
-func (r *run) arrival(plan []workload.Step) *record.Arrival {
+func (d *deployment) arrival() *record.Arrival {
+	plan := d.plan
 	a := &record.Arrival{}
-	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, r.fleet.Pods.Arrivals())
+	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, d.fleet.Pods.Arrivals())
 	if len(plan) > 1 {
-		a.Steps, a.StepsLateSeconds = new(len(plan)), new(r.observed.stepLate.Seconds())
-		if interval := plan[1].At; r.observed.stepLate.Seconds() > lateSteps*interval.Seconds() {
-			r.journal.Warn(record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
-				"lateSeconds": r.observed.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
+		a.Steps, a.StepsLateSeconds = new(len(plan)), new(d.stepLate.Seconds())
+		if interval := plan[1].At; d.stepLate.Seconds() > lateSteps*interval.Seconds() {
+			d.journal.Warn(record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
+				"lateSeconds": d.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
 			}})
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -24,19 +27,39 @@ const (
 	lateChurn = 0.95
 )
 
-// churn replaces pods at the configured rate, for as long as steady was, then
-// waits until the mesh has converged again. Only the first is the phase: what
-// comes after has no rate.
+// churn is the phase in which pods are replaced.
 func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Churn == 0 {
 		return nil, nil
 	}
+	c := churn{
+		rate: r.spec.Churn, length: r.spec.Steady, timeout: r.spec.ConvergeTimeout,
+		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,
+	}
+	return nil, c.run(ctx)
+}
+
+// churn replaces pods.
+type churn struct {
+	rate     workload.Churn
+	length   time.Duration // for which pods are replaced
+	timeout  time.Duration // for the mesh to converge again
+	client   kubernetes.Interface
+	journal  *experiment.Journal
+	fleet    *fleet.Fleet
+	timeline *phases.Timeline
+}
+
+// run replaces pods at the configured rate, for as long as steady was, then waits
+// until the mesh has converged again. Only the first is the phase: what comes after
+// has no rate.
+func (r churn) run(ctx context.Context) error {
 	background := r.fleet.Pods.Begin()
-	section := &record.Churn{OfferedPerSecond: new(float64(r.spec.Churn))}
+	section := &record.Churn{OfferedPerSecond: new(float64(r.rate))}
 	r.journal.Update(func(run *record.Run) { run.Churn = section })
 
 	begin, before, deleted := time.Now(), r.fleet.Exchange(), 0
-	err := r.timeline.Measure(ctx, record.PhaseChurn, r.spec.Steady, func(ctx context.Context) (record.EndedBy, error) {
+	err := r.timeline.Measure(ctx, record.PhaseChurn, r.length, func(ctx context.Context) (record.EndedBy, error) {
 		var err error
 		if deleted, err = r.replacePods(ctx, begin); err != nil {
 			return "", err
@@ -46,7 +69,7 @@ func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
 	over, after := time.Now(), r.fleet.Exchange()
 	achieved := float64(deleted) / over.Sub(begin).Seconds()
 	if err == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
+		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, experiment.ErrUnconverged)
 		err = r.fleet.AwaitConverged(limited)
 		cancel()
 	}
@@ -60,25 +83,25 @@ func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
 			section.Seconds = new(time.Since(over).Seconds())
 		}
 	})
-	if err == nil && achieved < lateChurn*float64(r.spec.Churn) {
+	if err == nil && achieved < lateChurn*float64(r.rate) {
 		r.journal.Warn(record.Warning{About: "churn.achievedPerSecond", Reason: record.ReasonSlowChurn, Values: map[string]float64{
-			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.spec.Churn),
+			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.rate),
 		}})
 	}
 	if errors.Is(err, experiment.ErrUnconverged) {
-		r.journal.Warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}})
+		r.journal.Warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.timeout.Seconds()}})
 		r.timeline.Explain("churn")
 	}
-	return nil, errors.Join(err, saveErr, r.journal.Save())
+	return errors.Join(err, saveErr, r.journal.Save())
 }
 
 // replacePods deletes pods, each when it is due, for as long as steady was, and
 // returns how many it deleted. Their Deployments make others.
-func (r *run) replacePods(ctx context.Context, begin time.Time) (deleted int, err error) {
+func (r churn) replacePods(ctx context.Context, begin time.Time) (deleted int, err error) {
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(deleting)
-	for n := 0; r.spec.Churn.Due(n) < r.spec.Steady && during.Err() == nil; n++ {
-		if experiment.WaitUntil(during, begin.Add(r.spec.Churn.Due(n))) != nil {
+	for n := 0; r.rate.Due(n) < r.length && during.Err() == nil; n++ {
+		if experiment.WaitUntil(during, begin.Add(r.rate.Due(n))) != nil {
 			break
 		}
 		p, ok := r.fleet.Pods.TakeOldest()
@@ -88,7 +111,7 @@ func (r *run) replacePods(ctx context.Context, begin time.Time) (deleted int, er
 		deleted++
 		requests.Go(func() error {
 			err := workload.Persist(during, func(ctx context.Context, _ int) error {
-				return r.api.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+				return r.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
 			})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("deleting pod %s: %w", p.ID, err)
@@ -99,5 +122,5 @@ func (r *run) replacePods(ctx context.Context, begin time.Time) (deleted int, er
 	if err := requests.Wait(); err != nil {
 		return deleted, err
 	}
-	return deleted, experiment.WaitUntil(ctx, begin.Add(r.spec.Steady))
+	return deleted, experiment.WaitUntil(ctx, begin.Add(r.length))
 }

@@ -5,10 +5,14 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
-	r.resources = r.controlPlaneResources()
+	var doubt *record.Warning
+	if r.resources, doubt = controlPlaneResources(r.spec, r.affinity.given); doubt != nil {
+		r.journal.Warn(*doubt)
+	}
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,

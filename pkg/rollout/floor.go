@@ -37,10 +37,10 @@ func (r *run) calibrate(ctx context.Context) error {
 
 // floor is the instrument's floor for a run of this size; nil where it is not
 // known.
-func (r *run) floor() map[string]float64 {
-	known, err := calibrate.Cached(r.spec.Programs)
+func floor(spec RolloutSpec) map[string]float64 {
+	known, err := calibrate.Cached(spec.Programs)
 	if err != nil {
 		return nil
 	}
-	return known.Floor(r.spec.XDS, r.spec.Topology.Pods)
+	return known.Floor(spec.XDS, spec.Topology.Pods)
 }

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // collectTimeout is how long a control plane may take to collect its garbage.
@@ -29,7 +30,8 @@ func (r *run) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	if url == "" {
 		return nil, nil
 	}
-	if err := r.liveHeap(ctx, url); err != nil {
+	var err error
+	if r.observed.live, err = liveHeap(ctx, r.recorder, r.controlPlaneName(), url); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -38,21 +40,23 @@ func (r *run) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	return nil, nil
 }
 
-func (r *run) liveHeap(ctx context.Context, url string) error {
+// liveHeap is the heap of a program in bytes that is live after collections, which it
+// does when url is requested; nil if it does not report it.
+func liveHeap(ctx context.Context, from *recorder.Recorder, name, url string) (*float64, error) {
 	limited, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	if err := collect(limited, http.DefaultClient, url); err != nil {
-		return fmt.Errorf("asking for a garbage collection: %w", err)
+		return nil, fmt.Errorf("requesting a garbage collection: %w", err)
 	}
 	done := time.Now()
-	if err := r.recorder.Scraped(limited, done); err != nil {
-		return err
+	if err := from.Scraped(limited, done); err != nil {
+		return nil, err
 	}
-	heap, ok, err := r.recorder.HeapAt(limited, r.controlPlaneName(), time.Now())
-	if ok {
-		r.observed.live = &heap
+	heap, ok, err := from.HeapAt(limited, name, time.Now())
+	if !ok {
+		return nil, err
 	}
-	return err
+	return &heap, err
 }
 
 // collect requests collections, one after another, and waits for the end of each.

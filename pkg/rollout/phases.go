@@ -5,12 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/probes"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -28,32 +30,25 @@ func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := workload.Plan(r.mesh, burst)
+	d := &deployment{plan: workload.Plan(r.mesh, burst), applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal}
 	defer r.fleet.Rollout()()
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
 	defer cancel()
 	err = r.timeline.Measure(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
-		err := r.create(limited, plan)
+		err := d.create(limited)
 		return r.timeline.EndedBy(ctx, limited, errors.Join(err, r.injector.End(err)))
 	})
 	// Counting is no part of the phase.
-	r.countPods()
-	arrival := r.arrival(plan)
+	c := r.fleet.Count()
+	r.journal.Update(func(run *record.Run) {
+		pods := run.Pods
+		pods.Created, pods.Ready, pods.Connected = &c.Created, &c.Ready, &c.Connected
+		pods.Complete, pods.Converged = &c.Complete, &c.Converged
+	})
+	arrival := d.arrival()
 	r.journal.Update(func(run *record.Run) { run.Arrival = arrival })
 	r.observed.holdings = r.fleet.Holdings()
 	return nil, err
-}
-
-// create follows the plan and returns when the mesh has converged.
-func (r *run) create(ctx context.Context, plan []workload.Step) error {
-	if err := r.applier.Surroundings(ctx); err != nil {
-		return err
-	}
-	err := r.injector.DuringRollout(ctx, func(ctx context.Context) error { return r.follow(ctx, plan) })
-	if err != nil {
-		return err
-	}
-	return r.fleet.AwaitConverged(ctx)
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
@@ -62,7 +57,7 @@ func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
 		return nil, err
 	}
 	r.observed.holdings = r.fleet.Holdings()
-	if expected := r.expectedHoldings(); expected != nil {
+	if expected := expectedHoldings(r.adapter.Mesh, r.mesh, r.spec.Knobs()); expected != nil {
 		for _, w := range r.fleet.CompareHoldings(expected) {
 			r.journal.Warn(w)
 		}
@@ -77,10 +72,10 @@ func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
 
 // expectedHoldings are the names of all resources that the sidecars of each service
 // hold when converged; nil if the adapter cannot say.
-func (r *run) expectedHoldings() map[string]map[convergence.Key]bool {
+func expectedHoldings(adapter controlplane.Mesh, mesh topology.Mesh, knobs controlplane.Knobs) map[string]map[convergence.Key]bool {
 	expected := map[string]map[convergence.Key]bool{}
-	for i, s := range r.mesh.Services {
-		all := r.adapter.Mesh.Holds(r.mesh, r.spec.Knobs(), i)
+	for i, s := range mesh.Services {
+		all := adapter.Holds(mesh, knobs, i)
 		if all == nil {
 			return nil
 		}
@@ -103,14 +98,4 @@ func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
 
 func (r *run) faultsInSteady(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.injector.InSteady(ctx)
-}
-
-// countPods counts how far the pods have come, as at the end of rollout.
-func (r *run) countPods() {
-	c := r.fleet.Count()
-	r.journal.Update(func(run *record.Run) {
-		pods := run.Pods
-		pods.Created, pods.Ready, pods.Connected = &c.Created, &c.Ready, &c.Connected
-		pods.Complete, pods.Converged = &c.Complete, &c.Converged
-	})
 }

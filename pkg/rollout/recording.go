@@ -25,7 +25,7 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewSampler(experiment.SampleInterval)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
-	r.metrics.Run(r.runInfo())
+	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	r.assemble()
 	server, err := r.metrics.Listen()
 	if err != nil {
@@ -96,8 +96,7 @@ func (r *run) late(d time.Duration) {
 func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phase }
 
 // runInfo is what the run's time series contain about it.
-func (r *run) runInfo() recorder.RunInfo {
-	document := r.journal.Run()
+func runInfo(controlPlane string, document record.Run) recorder.RunInfo {
 	spec, environment := document.Spec, document.Environment
 	var limits recorder.Limits
 	if known := environment.ControlPlane.Limits; known != nil {
@@ -107,48 +106,9 @@ func (r *run) runInfo() recorder.RunInfo {
 		}
 	}
 	return recorder.RunInfo{
-		ControlPlane: r.controlPlaneName(),
+		ControlPlane: controlPlane,
 		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
 		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
 		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
-	}
-}
-
-// showProgress shows the run's status each second.
-func (r *run) showProgress(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if s := r.status(); s.Phase != "" {
-				r.progress.Status(s)
-			}
-		}
-	}
-}
-
-// count keeps scaler's own gauges of pods and sidecars, and the time line, up to
-// date.
-func (r *run) count(ctx context.Context) error {
-	tick := time.NewTicker(experiment.SampleInterval)
-	defer tick.Stop()
-	for {
-		c := r.fleet.Count()
-		r.metrics.Pods("created", c.Created)
-		r.metrics.Pods("ready", c.Ready)
-		r.metrics.Sidecars("connected", c.Connected)
-		r.metrics.Sidecars("complete", c.Complete)
-		r.metrics.Sidecars("converged", c.Converged)
-		if err := r.journal.Writer().Moment(r.moment(c)); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
 }

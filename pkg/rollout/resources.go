@@ -62,21 +62,22 @@ func lastProcessors(all []int, n int) []int {
 	return all[len(all)-n:]
 }
 
-// controlPlaneResources decides what the control plane is given of this machine. A
-// memory limit that cannot be enforced is a doubt about the run.
-func (r *run) controlPlaneResources() controlplane.Resources {
+// controlPlaneResources decides what the control plane is given of this machine, of
+// which cpus are its own processors. A memory limit that cannot be enforced is a doubt
+// about the run; nil = there is none.
+func controlPlaneResources(spec RolloutSpec, cpus []int) (controlplane.Resources, *record.Warning) {
 	resources := controlplane.Resources{
-		CPUs:        r.affinity.given,
-		MaxProcs:    r.spec.ControlPlaneCPUs,
-		MemoryBytes: r.spec.ControlPlaneMemory,
-		Env:         r.spec.ControlPlaneEnv,
+		CPUs:        cpus,
+		MaxProcs:    spec.ControlPlaneCPUs,
+		MemoryBytes: spec.ControlPlaneMemory,
+		Env:         spec.ControlPlaneEnv,
 	}
 	if resources.MemoryBytes > 0 {
 		err := process.CanLimitMemory()
 		resources.Enforced = err == nil
 		if err != nil {
-			r.journal.Warn(record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
+			return resources, &record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()}
 		}
 	}
-	return resources
+	return resources, nil
 }

@@ -47,6 +47,7 @@ type run struct {
 	recording
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline
+	monitor    *monitor
 	supervisor *supervisor
 	injector   *faults.Injector
 	applier    *workload.Applier
@@ -71,7 +72,6 @@ type observed struct {
 	holdings  fleet.Holdings   // of the sidecars when converged
 	live      *float64         // bytes of the control plane's heap after two collections at the end of steady; nil = not known
 	storm     *record.CertificateStorm
-	stepLate  time.Duration // the greatest lateness of a burst of the rollout
 }
 
 // execute does one run, whose record goes into folder: a cluster and a control plane

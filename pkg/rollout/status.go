@@ -1,6 +1,9 @@
 package rollout
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Status is a run at one moment, for showing progress.
 type Status struct {
@@ -15,6 +18,11 @@ type Status struct {
 	Converged   int           // sidecars that hold all that is expected now
 	Cores       float64       // the control plane's, over the last second
 	MemoryBytes float64       // the control plane's resident memory
+}
+
+// String describes how far the run is.
+func (s Status) String() string {
+	return fmt.Sprintf("in %s, with %d of %d pods created, %d connected and %d complete", s.Phase, s.Created, s.Pods, s.Connected, s.Complete)
 }
 
 // Progress is told how an experiment gets on. The zero value tells nobody.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -89,12 +90,12 @@ func (s *supervisor) end(ctx context.Context, graceful bool) error {
 }
 
 // awaitEnd returns when a program of the cluster, or the recorder, has ended.
-func (r *run) awaitEnd(ctx context.Context) error {
+func awaitEnd(ctx context.Context, env environment.Environment, rec *recorder.Recorder) error {
 	select {
-	case err := <-r.env.Died():
+	case err := <-env.Died():
 		return err
-	case <-r.recorder.Done():
-		return r.recorder.Err()
+	case <-rec.Done():
+		return rec.Err()
 	case <-ctx.Done():
 		return nil
 	}

@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,10 +53,10 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	if r.adapter.Program != nil {
 		b.run("supervising the control plane", r.supervisor.run)
 	}
-	b.run("supervising the cluster", r.awaitEnd)
-	b.run("counting", r.count)
+	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
+	b.run("counting", r.monitor.count)
 	if r.progress.Status != nil {
-		b.run("showing progress", r.showProgress)
+		b.run("showing progress", r.monitor.showProgress)
 	}
 	return func(context.Context) error {
 		b.stop()
@@ -79,9 +78,13 @@ func (r *run) assemble() {
 	r.timeline = phases.NewTimeline(phases.Options{
 		Journal: r.journal, Edge: r.sampler.Edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
+	r.monitor = &monitor{
+		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), programs: r.env.Components,
+		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
+	}
 	r.supervisor = &supervisor{
 		name: r.controlPlaneName(), program: r.adapter.Program, memoryBytes: r.resources.MemoryBytes,
-		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: r.standing,
+		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: func() string { return r.monitor.status().String() },
 		back: make(chan struct{}, 1),
 	}
 	r.injector = faults.NewInjector(faults.Options{
@@ -94,25 +97,6 @@ func (r *run) assemble() {
 		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled,
 	}
-}
-
-// standing describes how far the run is.
-func (r *run) standing() string {
-	s := r.status()
-	return fmt.Sprintf("in %s, with %d of %d pods created, %d connected and %d complete", r.currentPhase(), s.Created, s.Pods, s.Connected, s.Complete)
-}
-
-func (r *run) status() Status {
-	current, c := r.timeline.Current(), r.fleet.Count()
-	s := Status{
-		Phase: string(current.Phase), Length: current.Length, Pods: r.spec.Topology.Pods,
-		Created: c.Created, Ready: c.Ready, Connected: c.Connected, Complete: c.Complete, Converged: c.Converged,
-	}
-	if current.Phase != "" {
-		s.Elapsed = time.Since(current.Since)
-	}
-	s.Cores, s.MemoryBytes, _ = r.sampler.Live(r.controlPlaneName())
-	return s
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // watchesTimeout is how long the API server's clients may take to be back: those
@@ -19,14 +20,21 @@ const watchesTimeout = 3 * time.Minute
 // API server's own count: its job, and where to look.
 const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[10s]%s))`
 
+// apiClients are the clients of the API server, by the API server's own metrics.
+type apiClients struct {
+	recorder *recorder.Recorder
+	journal  *experiment.Journal
+	say      func(string)
+}
+
 // awaitWatches returns when every kind of object has as many watches again as
 // before the API server went, at a moment before. Until then controllers, KWOK and
 // the control plane do not see what changes: one that has its pods but not its
 // EndpointSlices back even gives up on a service (the EndpointSlice controller's
 // retry budget). The next fault would be made to a cluster that is not whole; where
 // they do not come back in time there is a warning about that.
-func (r *run) awaitWatches(ctx context.Context, about string, before time.Time) error {
-	r.progress.say("waiting until all clients of the API server watch again")
+func (c apiClients) awaitWatches(ctx context.Context, about string, before time.Time) error {
+	c.say("waiting until all clients of the API server watch again")
 	limited, cancel := context.WithTimeout(ctx, watchesTimeout)
 	defer cancel()
 	begin := time.Now()
@@ -34,7 +42,7 @@ func (r *run) awaitWatches(ctx context.Context, about string, before time.Time) 
 	var err error
 	for (missing == nil || *missing > 0) && limited.Err() == nil {
 		var n int
-		if n, err = r.missingWatches(limited, before); err != nil {
+		if n, err = c.missingWatches(limited, before); err != nil {
 			continue // a scrape may be late; the last count stands
 		}
 		if missing = &n; first == nil {
@@ -45,27 +53,27 @@ func (r *run) awaitWatches(ctx context.Context, about string, before time.Time) 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case missing == nil:
-		r.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
+		c.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
 	case *missing > 0:
-		r.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
+		c.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
 			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),
 		}})
 	}
-	r.journal.Event(record.WatchesBack{MissingFirst: first, Missing: missing, Seconds: time.Since(begin).Seconds()})
+	c.journal.Event(record.WatchesBack{MissingFirst: first, Missing: missing, Seconds: time.Since(begin).Seconds()})
 	return nil
 }
 
 // missingWatches counts the kinds of object that fewer clients watch than at a
 // moment before, as of the next scrape.
-func (r *run) missingWatches(ctx context.Context, before time.Time) (int, error) {
-	if err := r.recorder.Scraped(ctx, time.Now()); err != nil {
+func (c apiClients) missingWatches(ctx context.Context, before time.Time) (int, error) {
+	if err := c.recorder.Scraped(ctx, time.Now()); err != nil {
 		return 0, err
 	}
 	was := fmt.Sprintf(watched, environment.APIServer, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
-	if _, known, err := r.recorder.Value(ctx, "count("+was+")", time.Now()); err != nil || !known {
+	if _, known, err := c.recorder.Value(ctx, "count("+was+")", time.Now()); err != nil || !known {
 		return 0, errors.Join(err, errors.New("the API server's count from before is missing"))
 	}
 	is := fmt.Sprintf(watched, environment.APIServer, "")
-	missing, _, err := r.recorder.Value(ctx, fmt.Sprintf("count((%[1]s > 0) unless (%[2]s >= %[1]s))", was, is), time.Now())
+	missing, _, err := c.recorder.Value(ctx, fmt.Sprintf("count((%[1]s > 0) unless (%[2]s >= %[1]s))", was, is), time.Now())
 	return int(missing), err // without a value there is none
 }

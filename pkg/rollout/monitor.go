@@ -1,0 +1,108 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"scaler.mesh/scaler/pkg/environment"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// monitor knows how a run stands: for scaler's own gauges, the time line and the
+// display of progress.
+type monitor struct {
+	pods     int    // wanted
+	name     string // of the control plane
+	programs func() []environment.Component
+	sampler  *recorder.Sampler
+	metrics  *recorder.Metrics
+	fleet    *fleet.Fleet
+	timeline *phases.Timeline
+	writer   *record.Writer
+	show     func(Status)
+}
+
+// showProgress shows the run's status each second.
+func (m *monitor) showProgress(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if s := m.status(); s.Phase != "" {
+				m.show(s)
+			}
+		}
+	}
+}
+
+// count keeps scaler's own gauges of pods and sidecars, and the time line, up to
+// date.
+func (m *monitor) count(ctx context.Context) error {
+	tick := time.NewTicker(experiment.SampleInterval)
+	defer tick.Stop()
+	for {
+		c := m.fleet.Count()
+		m.metrics.Pods("created", c.Created)
+		m.metrics.Pods("ready", c.Ready)
+		m.metrics.Sidecars("connected", c.Connected)
+		m.metrics.Sidecars("complete", c.Complete)
+		m.metrics.Sidecars("converged", c.Converged)
+		if err := m.writer.Moment(m.moment(c)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// status is how the run stands, for showing it.
+func (m *monitor) status() Status {
+	current, c := m.timeline.Current(), m.fleet.Count()
+	s := Status{
+		Phase: string(current.Phase), Length: current.Length, Pods: m.pods,
+		Created: c.Created, Ready: c.Ready, Connected: c.Connected, Complete: c.Complete, Converged: c.Converged,
+	}
+	if current.Phase != "" {
+		s.Elapsed = time.Since(current.Since)
+	}
+	s.Cores, s.MemoryBytes, _ = m.sampler.Live(m.name)
+	return s
+}
+
+// moment is how the run stands, for the time line.
+func (m *monitor) moment(s fleet.Counts) record.Moment {
+	c := m.fleet.Store.Counters()
+	at := record.Moment{
+		Time:     time.Now().UTC(),
+		Programs: map[string]record.Load{},
+		Created:  s.Created, Ready: s.Ready, Complete: s.Complete, Converged: s.Converged,
+		Connected:    int(c.Connected.Load()),
+		Responses:    map[string]int64{},
+		Attempts:     c.Attempts.Load(),
+		Refusals:     c.Refusals.Load(),
+		Certificates: c.Certificates.Load(),
+	}
+	for _, t := range c.Types() {
+		at.Responses[t.String()], _ = c.Responses(t)
+	}
+	names := []string{m.name, experiment.InstrumentName}
+	for _, program := range m.programs() {
+		names = append(names, program.Name)
+	}
+	for _, name := range names {
+		if cores, memory, ok := m.sampler.Live(name); ok {
+			at.Programs[name] = record.Load{Cores: cores, MemoryBytes: memory}
+		}
+	}
+	return at
+}
