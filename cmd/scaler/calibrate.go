@@ -24,53 +24,54 @@ func newCalibrateCommand(s streams) *cobra.Command {
 	o := calibrateOptions{spec: calibrate.DefaultSpec(), faithful: fidelity.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure the instrument itself, against a control plane that costs next to nothing",
-		Long: `Starts the reference control plane as a process of its own, with no cluster
-behind it, and measures what scaler's figures read against it: push and
-certificate latency, processor time, and memory of each sidecar. Whatever a
-rollout measures holds that much of scaler itself.
+		Short: "Measure scaler's own cost and lateness, or compare simulated with real sidecars",
+		Long: `Calibrate starts the reference control plane as a separate process, without a
+cluster, and measures scaler's figures against it: push and certificate latency,
+processor time, and memory per sidecar. Every figure of a rollout includes that
+much of scaler itself.
 
-The result is kept in the cache folder for this machine and this scaler, and is
-part of every record (instrument.floor). A rollout makes it where it is missing.
+The result is kept in the cache folder for this machine and this version of
+scaler, and is part of every record (instrument.floor). A rollout measures it if
+it is missing.
 
---delay and --drop make the control plane late, and lossy, by a known amount:
-the latencies must move by just that, and as many must be lost. Such a
-calibration is not kept.
+--delay and --drop make the control plane delay or drop pushes by a known amount:
+latencies must grow by exactly that amount, and that many pushes must be lost.
+Such a calibration is not kept.
 
---fidelity compares a simulated sidecar with a real one instead: an Envoy with
-Istio's agent, as two pods of one workload on istiod. Both are seen by one proxy
-between them and istiod, for each knob and each mode: what they say of themselves,
-the requests that they send, what they hold, and when, at the start, while the
-mesh changes, and after their streams were broken. Times are held to differ only
-where rank-sum tests of all starts establish it. It ends with 3 if they differ
-in a way that is not known and explained.`,
+--fidelity compares a simulated sidecar with a real one: an Envoy with Istio's
+agent. They belong to two pods of one workload on istiod and connect through one
+recording proxy. For each knob and each mode it compares the node metadata, the
+requests, the resources held and the times: at the start, while the mesh changes,
+and after the streams were broken. Times count as different only if rank-sum
+tests over all starts establish it. The exit code is 3 if there is a difference
+that is not known and explained.`,
 		Example: `  # 100, 1000 and 5000 sidecars
   scaler calibrate -o json
 
-  # does a delay of 50 ms show as 50 ms, and are 5 % lost when 5 % are dropped?
+  # check the instrument: a delay of 50 ms must read as 50 ms, 5 % dropped as 5 % lost
   scaler calibrate --sidecars 100
   scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s
 
-  # is a simulated sidecar what it simulates?
+  # compare a simulated sidecar with a real one
   scaler calibrate --fidelity --envoy /usr/bin/envoy`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&o.spec.Sidecars, "sidecars", o.spec.Sidecars, "numbers of sidecars to measure with")
-	f.IntVar(&o.spec.Services, "services", o.spec.Services, "services that every sidecar is configured for, no more than sidecars")
-	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
+	f.IntSliceVar(&o.spec.Sidecars, "sidecars", o.spec.Sidecars, "numbers of sidecars, one measurement each")
+	f.IntVar(&o.spec.Services, "services", o.spec.Services, "services that every sidecar is configured for, at most as many as sidecars")
+	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "xDS variant of the sidecars: delta or sotw")
 	f.IntVar(&o.spec.Changes, "changes", o.spec.Changes, "changes of each kind that are followed to every sidecar")
-	f.DurationVar(&o.spec.Delay, "delay", 0, "have the control plane hold back every push for so long")
-	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane is not to send")
+	f.DurationVar(&o.spec.Delay, "delay", 0, "delay of every push in the control plane")
+	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane drops")
 	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, beyond --delay, after which a push counts as lost")
-	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "how long nothing is done, to measure what holding the sidecars takes")
+	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "length of the idle time in which the cost of holding the sidecars is measured")
 	f.BoolVar(&o.fidelity, "fidelity", false, "compare a simulated sidecar with a real Envoy")
-	f.StringSliceVar(&o.faithful.Cases, "cases", o.faithful.Cases, "with --fidelity: modes, and knobs alone, to compare under")
-	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: how often each sidecar is started, for each case")
-	f.Uint64Var(&o.faithful.Seed, "seed", o.faithful.Seed, "with --fidelity: decides the changes of the mesh; --changes is their number, 200 if not set")
-	f.StringVar(&o.faithful.Programs.Envoy, "envoy", "", "with --fidelity: the Envoy to compare with (default: that in PATH, or the component's)")
-	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder of ready programs ($SCALER_BIN_DIR)")
+	f.StringSliceVar(&o.faithful.Cases, "cases", o.faithful.Cases, "with --fidelity: modes and single knobs to compare with")
+	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: starts of each sidecar per case")
+	f.Uint64Var(&o.faithful.Seed, "seed", o.faithful.Seed, "with --fidelity: seed of the changes of the mesh; --changes is their number (default 200)")
+	f.StringVar(&o.faithful.Programs.Envoy, "envoy", "", "with --fidelity: path of the Envoy to compare with (default: the one in PATH, or the component)")
+	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder with ready programs ($SCALER_BIN_DIR)")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {

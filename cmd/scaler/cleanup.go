@@ -30,8 +30,13 @@ func newCleanupCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Stop processes and delete folders that a killed scaler left",
-		Long: `cleanup stops what a scaler left that was killed before it could clean up, a
-Grafana in Docker included, and deletes its folders. Runs in progress, kept clusters and records are left alone.`,
+		Long: `Cleanup stops the processes that a killed scaler left, including a Grafana in
+Docker, and deletes its folders. Runs in progress, kept clusters and records are
+not touched.`,
+		Example: `  # list what would be removed
+  scaler cleanup --dry-run
+
+  scaler cleanup`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {

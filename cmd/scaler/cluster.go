@@ -36,7 +36,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 	var programs component.Options
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
-		Short: "Start an embedded cluster that lives on, and print its kubeconfig's path",
+		Short: "Start an embedded cluster that keeps running, and print the path of its kubeconfig",
 		Example: `  export KUBECONFIG=$(scaler cluster up)
   scaler cluster down`,
 		Args: clusterName,
@@ -94,7 +94,7 @@ func newClusterStatusCommand(s streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List embedded clusters: kept ones and those of runs",
+		Short: "List embedded clusters: kept ones and those of running experiments",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {

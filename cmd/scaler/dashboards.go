@@ -13,7 +13,7 @@ import (
 func newDashboardsCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboards",
-		Short: "Export or push the Grafana dashboards, or serve them with a run's data",
+		Short: "Export or push the Grafana dashboards, or serve them with the data of runs",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -25,10 +25,10 @@ func newDashboardsExportCommand(s streams) *cobra.Command {
 	var prometheusURL string
 	cmd := &cobra.Command{
 		Use:   "export DIR",
-		Short: "Write the dashboards, and files that provision a Grafana with them",
-		Long: `Write the dashboards into DIR/dashboards, and into DIR/provisioning what makes a
-Grafana load them and ask a Prometheus: its setting paths.provisioning is to be
-that folder. Files of an earlier export are overwritten.`,
+		Short: "Write the dashboards and provisioning files for Grafana",
+		Long: `Export writes the dashboards into DIR/dashboards, and files for Grafana's
+provisioning of dashboards and data source into DIR/provisioning. Set Grafana's
+paths.provisioning to that folder. Files of an earlier export are overwritten.`,
 		Example: `  scaler dashboards export grafana --prometheus-url http://prometheus:9090
   GF_PATHS_PROVISIONING=$PWD/grafana/provisioning grafana server --homepath /usr/share/grafana`,
 		Args: exactlyOne("DIR", "scaler dashboards export grafana"),
@@ -51,7 +51,7 @@ that folder. Files of an earlier export are overwritten.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&prometheusURL, "prometheus-url", "http://localhost:9090", "`URL` of the Prometheus that Grafana is to ask")
+	cmd.Flags().StringVar(&prometheusURL, "prometheus-url", "http://localhost:9090", "`URL` of the Prometheus that Grafana queries")
 	return cmd
 }
 
@@ -62,12 +62,13 @@ func newDashboardsPushCommand(s streams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "push",
-		Short: "Write the dashboards into a Grafana that runs",
-		Long: `Write the dashboards into the folder "scaler" of a Grafana that runs, over its
-HTTP API. The folder is made where it is missing; dashboards of an earlier push
-are overwritten. The token is of a service account whose role is Editor.
+		Short: "Write the dashboards into a running Grafana",
+		Long: `Push writes the dashboards into the folder "scaler" of a running Grafana, through
+its HTTP API. The folder is created if it is missing. Dashboards of an earlier
+push are overwritten. The token must be that of a service account with the role
+Editor.
 
-Which Prometheus the dashboards ask is chosen on the dashboards themselves.`,
+The Prometheus is selected on the dashboards.`,
 		Example: `  GRAFANA_TOKEN=... scaler dashboards push --url https://grafana.example`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -20,15 +20,15 @@ func newDashboardsServeCommand(s streams) *cobra.Command {
 	var spec dashboardserver.Spec
 	cmd := &cobra.Command{
 		Use:   "serve RUN...",
-		Short: "Show runs in a Prometheus, and in a Grafana where there is one",
-		Long: `Start a Prometheus on the time series of runs and, where a grafana program or
-Docker is found, a Grafana with the dashboards on it; else, or if that does not
-start and was not named, say what to point at what. Each RUN is a run's folder, or a folder that holds runs at any depth; all of
-them are shown together, each under its name and mode.
+		Short: "Show runs in a Prometheus, and in a Grafana if one is found",
+		Long: `Serve starts a Prometheus on the time series of runs and, if a grafana program or
+Docker is found, a Grafana with the dashboards. Without a Grafana, it prints how to
+configure one by hand. Each RUN is the folder of a run, or a folder that contains
+runs at any depth. All of them are shown together, each under its name and mode.
 
-The runs stay as they are: it is a copy that is served. Both programs listen on
-this machine alone unless told otherwise, ask for no password, and end with this
-command (ctrl-C), which leaves nothing behind.`,
+A copy of the runs is served; the runs do not change. By default both programs
+listen on this machine only. They need no password and end with this command
+(Ctrl-C), which leaves nothing behind.`,
 		Example: `  scaler dashboards serve scaler-runs/20261121-095442-598`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -24,11 +24,14 @@ func newDoctorCommand(s streams) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what this machine lacks for a run, and how to mend it",
+		Short: "Check what this machine lacks for a run, and how to fix it",
+		Long: `Doctor checks programs, open files, ports, memory, processors and disk space, and
+prints a fix for each problem. It starts nothing. The exit code is 1 if a run
+would fail.`,
 		Example: `  # for a run of 1600 pods
   scaler doctor --pods 1600
 
-  # for what real sidecars need, too
+  # including what real sidecars need
   scaler doctor --real-sidecars 2`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,9 +71,9 @@ func newDoctorCommand(s streams) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&pods, "pods", 200, "number of pods of the run to prepare for")
-	cmd.Flags().StringVar(&out, "out", "scaler-runs", "folder that the run is to be recorded in")
-	cmd.Flags().IntVar(&real, "real-sidecars", 0, "how many of the pods are to have a real sidecar")
+	cmd.Flags().IntVar(&pods, "pods", 200, "number of pods of the planned run")
+	cmd.Flags().StringVar(&out, "out", "scaler-runs", "folder for the record of the planned run")
+	cmd.Flags().IntVar(&real, "real-sidecars", 0, "number of pods with a real sidecar")
 	addComponentFlags(cmd.Flags(), &o)
 	addEnvoyFlag(cmd.Flags(), &o)
 	addListOutputFlag(cmd.Flags(), &output)

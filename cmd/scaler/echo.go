@@ -11,7 +11,7 @@ func newEchoCommand() *cobra.Command {
 	var o dataplane.EchoOptions
 	cmd := &cobra.Command{
 		Use:    dataplane.EchoCommand,
-		Short:  "Answer HTTP requests, at once or after a wait, or hand them on",
+		Short:  "Answer HTTP requests, after an optional wait, or forward them",
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -26,9 +26,9 @@ func newEchoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:8080", "`HOST:PORT` to serve on, HTTP/1.1 and HTTP/2")
-	f.StringVar(&o.Name, "name", "echo", "what it answers")
-	f.DurationVar(&o.Wait, "wait", 0, "time before it answers or hands on")
-	f.StringSliceVar(&o.Next.Addresses, "next", nil, "`HOST:PORT` that it hands requests on to, several in turn (default none)")
+	f.StringVar(&o.Name, "name", "echo", "the response")
+	f.DurationVar(&o.Wait, "wait", 0, "time before it answers or forwards")
+	f.StringSliceVar(&o.Next.Addresses, "next", nil, "`HOST:PORT` that it forwards requests to, several in turn (default none)")
 	f.StringVar(&o.Next.Host, "next-host", "", "Host of those requests (default the address)")
 	f.IntVar(&o.HTTP, "http", 1, "version of those requests, 1 or 2")
 	return cmd

@@ -24,56 +24,55 @@ func newLatencyCommand(s streams) *cobra.Command {
 	o := latencyOptions{spec: latency.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "latency",
-		Short: "Measure what a request pays for the mesh, with and without sidecars",
-		Long: `Sends requests to an echo server of scaler's own, at the same rates without a
-mesh and with one: client, its Envoy, mutual TLS, the server's Envoy, echo. All
-are processes of this machine, against a control plane started for it.
+		Short: "Measure the latency that a mesh adds to a request",
+		Long: `Latency sends requests to an echo server, at the same rates without a mesh and
+with one: client, its Envoy, mutual TLS, the server's Envoy, echo. All of them are
+processes on this machine, with a control plane started for them.
 
-It is an open loop: requests leave on a schedule that is fixed beforehand, and
-their latency counts from when they were due. A server that stalls is seen by
-every request that was due meanwhile. With --connections it is a closed loop,
-in which each connection waits for its answer before it asks again.
+By default it is an open loop: requests are sent on a fixed schedule, and their
+latency counts from when they were due, so a stalled server is visible in every
+request that was due meanwhile. With --connections it is a closed loop: each
+connection waits for its response before it sends the next request.
 
-The variants take turns in short rounds within each rate. With two repeats or
-more every quantile has an interval, and what is added to the variant none is
-tested. docs/reference/definitions.md says what each figure means.`,
+The variants alternate in short rounds within each rate. With two or more repeats
+every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions.md says what each figure means.`,
 		Example: `  # what two sidecars add at three rates
   scaler latency --rps 100,500,1000 --variants none,strict --repeats 3
 
-  # without a mesh at all: what this machine and scaler themselves take
+  # without a mesh: what this machine and scaler itself take
   scaler latency --variants none
 
-  # three tiers: client's, and two that wait 100 ms each, three of both
+  # three tiers: the client, and two tiers of three servers that wait 100 ms each
   scaler latency --rps 300 --chain 100ms,100ms
 
-  # a closed loop, a connection for each request
+  # a closed loop with a new connection for each request
   scaler latency --connections 32,64,128 --requests 30000 --keepalive=false
 
-  # what clients see of a server that is killed every 10 s
+  # errors while a server is killed every 10 s
   scaler latency --rps 100 --duration 60s --kill-server-every 10s -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.rps, "rps", "100,500,1000", "requests a second, several rates one after another")
-	f.StringVar(&o.spec.Preset, "preset", "", "stages: 50, 450 and 3500 RPS, 5 repeats")
-	f.IntSliceVar(&o.spec.Connections, "connections", nil, "a closed loop instead, with so many connections always busy; several one after another")
-	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests of each variant and repeat in a closed loop")
-	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what stands between: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)")
+	f.StringVar(&o.rps, "rps", "100,500,1000", "requests per second; several rates run one after another")
+	f.StringVar(&o.spec.Preset, "preset", "", "preset of rates and repeats: stages (50, 450 and 3500 RPS, 5 repeats)")
+	f.IntSliceVar(&o.spec.Connections, "connections", nil, "use a closed loop with this many busy connections; several numbers run one after another")
+	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests per variant and repeat in a closed loop")
+	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)")
 	f.StringVar(&o.spec.Arrivals, "arrivals", o.spec.Arrivals, "schedule of an open loop: constant or poisson")
 	f.Uint64Var(&o.spec.Seed, "seed", o.spec.Seed, "seed of poisson arrivals")
-	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "version of HTTP: 1 or 2")
+	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "HTTP version: 1 or 2")
 	f.BoolVar(&o.spec.Keepalive, "keepalive", o.spec.Keepalive, "use connections for more than one request")
-	f.IntVar(&o.spec.MaxConnections, "max-connections", o.spec.MaxConnections, "most requests under way in an open loop; beyond it they count as not sent")
-	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, from when it was due, after which a request has failed")
+	f.IntVar(&o.spec.MaxConnections, "max-connections", o.spec.MaxConnections, "maximum number of requests in flight in an open loop; requests beyond it count as not sent")
+	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time after which a request has failed, from when it was due")
 	f.StringVar(&o.spec.Topology, "topology", o.spec.Topology, "pair, star (a client and several servers) or chain")
-	f.IntVar(&o.spec.Servers, "servers", 0, "servers of a star, or of each tier of a chain (default 3)")
-	f.StringVar(&o.chain, "chain", "", "a chain: how long each tier waits, as in 100ms,100ms")
-	f.DurationVar(&o.spec.KillEvery, "kill-server-every", 0, "kill a server, which is started again at once, and show errors over time")
-	f.DurationVar(&o.spec.Duration, "duration", o.spec.Duration, "length of each rate, variant and repeat")
-	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "rounds that it is divided into, in which the variants take turns")
-	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "time before each round whose requests do not count")
-	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "repeats of everything, for intervals")
+	f.IntVar(&o.spec.Servers, "servers", 0, "number of servers of a star, or per tier of a chain (default 3)")
+	f.StringVar(&o.chain, "chain", "", "use a chain; the wait of each tier, as in 100ms,100ms")
+	f.DurationVar(&o.spec.KillEvery, "kill-server-every", 0, "kill a server at this interval, restart it at once, and show errors over time")
+	f.DurationVar(&o.spec.Duration, "duration", o.spec.Duration, "length per rate, variant and repeat")
+	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "number of rounds it is divided into; the variants alternate between rounds")
+	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "warm-up before each round; its requests do not count")
+	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(drivers.All()))
 	addComponentFlags(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)

@@ -40,18 +40,19 @@ func newPlanCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan DIR... --pods N",
 		Short: "Forecast what a larger mesh needs, from the records of smaller ones",
-		Long: `Forecast what a larger mesh needs of its control plane, from the records of
+		Long: `Plan forecasts what a larger mesh needs of its control plane, from the records of
 smaller ones: memory, processor time and rollout time with 95 % intervals, the
-limit that binds first, and what to ask for. Each DIR is a run's folder, or a
-folder that holds runs at any depth.
+limit that is reached first, and the requests and limits to set. Each DIR is the
+folder of a run, or a folder that contains runs at any depth.
 
-It takes three sizes, some of them run more than once, and forecasts up to eight
-times the largest; otherwise it says what to run, and refuses without --force.`,
+It needs three sizes, some of them repeated, and forecasts up to eight times the
+largest. Otherwise it prints the missing rollout command and refuses, unless
+--force is given.`,
 		Example: `  # what 5000 pods need, from runs of up to 800
   scaler rollout --pods 200,400,600,800 --repeats 3 --probes 0 --out results
   scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3
 
-  # how good such a forecast is: forecast the largest size from the others
+  # check the forecast: predict the largest size from the others
   scaler plan results --validate -o json`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -64,12 +65,12 @@ times the largest; otherwise it says what to run, and refuses without --force.`,
 	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
 	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
 	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
-	f.StringVar(&o.headroom, "headroom", "30%", "share that is asked for above the forecast's upper bound")
-	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors of each replica (default as few as do)")
-	f.StringVar(&o.memory, "control-plane-memory", "", "memory of each replica, as in 512Mi or 2Gi (default as much as is needed)")
-	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "replicas that there may be")
-	f.BoolVar(&o.Validate, "validate", false, "leave the largest size out, forecast it and compare it with what was measured")
-	f.BoolVar(&o.Force, "force", false, "forecast from too little, or too far")
+	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
+	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
+	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
+	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas")
+	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
+	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))

@@ -32,16 +32,16 @@ func newReferenceCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "file that names the cluster to serve")
-	f.IntVar(&o.Static.Pods, "static-pods", 0, "serve a mesh of so many pods that no cluster holds")
+	f.IntVar(&o.Static.Pods, "static-pods", 0, "serve a mesh of this many pods without a cluster")
 	f.IntVar(&o.Static.Services, "static-services", 0, "services of that mesh")
 	f.StringVar(&o.Secure, "secure", "127.0.0.1:18012", "address of ADS and the certificate API, over TLS")
 	f.StringVar(&o.Plain, "plain", "", "address of ADS without TLS (default none)")
 	f.StringVar(&o.Monitoring, "monitoring", "127.0.0.1:18014", "address of /metrics, /ready and /faults")
 	f.StringVar(&o.Selector, "selector", "", "labels of the services to serve (default all)")
-	f.DurationVar(&o.Pace, "pace", reference.DefaultPace, "time that the next changes wait for each push that the ones before caused")
+	f.DurationVar(&o.Pace, "pace", reference.DefaultPace, "time that the next changes wait for each push caused by the previous ones")
 	f.BoolVar(&o.VerifyTokens, "verify-tokens", false, "have the API server review the token of every certificate request and stream")
-	f.DurationVar(&o.Faults.Delay, "delay", 0, "hold back every push for so long; what answers a sidecar's own request is not held back")
-	f.StringVar(&drop, "drop", "0%", "share of the pushes that is not sent; what answers a sidecar's own request is always sent")
+	f.DurationVar(&o.Faults.Delay, "delay", 0, "delay of every push; responses to a sidecar's own request are not delayed")
+	f.StringVar(&drop, "drop", "0%", "share of the pushes that is dropped; responses to a sidecar's own request are always sent")
 	f.Uint64Var(&o.Faults.Seed, "drop-seed", 1, "seed that decides which pushes are dropped")
 	return cmd
 }

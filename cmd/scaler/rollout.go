@@ -32,57 +32,57 @@ func newRolloutCommand(s streams) *cobra.Command {
 	spec := &o.ladder.Spec
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Roll out a mesh against a real control plane and measure what that costs",
-		Long: `Starts a cluster with fake nodes and a control plane of its own, rolls out the
-mesh, gives every pod a simulated sidecar that does all that a proxy does toward
-the control plane, and measures: the control plane's cores and memory during
-rollout and in steady state, and how long every sidecar waits for its
-configuration and its certificate. A table goes to stdout, the record to --out,
-and everything that was started is stopped again.
+		Short: "Roll out a mesh against a real control plane and measure what it needs",
+		Long: `Rollout starts a cluster with fake nodes and a control plane, and rolls out a mesh.
+Every pod gets a simulated sidecar that behaves toward the control plane like a
+real proxy. Measured are the control plane's cores and memory during the rollout
+and in steady state, and the time until every sidecar has its configuration and
+its certificate. A table goes to stdout and the record to --out. Everything that
+was started is stopped at the end.
 
-The first run builds the programs it needs, which takes a while; see
-'scaler components list'.`,
+The first run builds the programs that it needs, which takes about a quarter of an
+hour on two cores; see 'scaler components list'.`,
 		Example: `  # 200 pods at once, permissive, against istiod
   scaler rollout --pods 200
 
-  # a larger mesh, a quick look, figures as JSON
+  # a larger mesh, a short steady phase, figures as JSON
   scaler rollout --pods 400 --steady 20s -o json
 
-  # how need grows with size and mode: eight runs
+  # how the need grows with size and mode: eight runs
   scaler rollout --pods 200,400,800,1600 --mode both --probes 0
 
-  # what it takes to come back when the control plane is killed
+  # recovery after the control plane was killed
   scaler rollout --pods 200 --fault kill-control-plane@steady
 
-  # what scoping alone makes of the configuration
+  # one knob alone: sidecars know only the services that they call
   scaler rollout --pods 200 --scope declared
 
-  # leave the cluster up afterwards
+  # keep the cluster running afterwards
   scaler rollout --pods 50 --keep`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	f := cmd.Flags()
 	o.addLadderFlags(f)
-	f.IntVar(&spec.Topology.Services, "services", 0, "services the pods are spread over (default one for every 10 pods)")
-	f.IntVar(&spec.Topology.Namespaces, "namespaces", 0, "namespaces the services are spread over (default one for every 50 services)")
+	f.IntVar(&spec.Topology.Services, "services", 0, "number of services (default one for every 10 pods)")
+	f.IntVar(&spec.Topology.Namespaces, "namespaces", 0, "number of namespaces (default one for every 50 services)")
 	f.StringVar(&spec.Topology.Shape, "topology", spec.Topology.Shape, "call graph: star, layers or random")
-	f.IntVar(&spec.Topology.FanOut, "fanout", spec.Topology.FanOut, "services that each service calls")
+	f.IntVar(&spec.Topology.FanOut, "fanout", spec.Topology.FanOut, "number of services that each service calls")
 	f.Uint64Var(&spec.Topology.Seed, "seed", spec.Topology.Seed, "seed of the call graph")
-	f.StringVar(&spec.Own.MTLS, "mtls", "", "knob, over the mode's: permissive or strict, whether plaintext is refused")
-	f.StringVar(&spec.Own.Scope, "scope", "", "knob, over the mode's: all or declared, what each sidecar is configured for")
-	f.StringVar(&spec.Own.Authz, "authz", "", "knob, over the mode's: none or declared, which calls are allowed")
+	f.StringVar(&spec.Own.MTLS, "mtls", "", "knob, overrides --mode: whether plaintext is refused, permissive or strict")
+	f.StringVar(&spec.Own.Scope, "scope", "", "knob, overrides --mode: what each sidecar is configured for, all or declared (the services that its workload calls)")
+	f.StringVar(&spec.Own.Authz, "authz", "", "knob, overrides --mode: authorization policies, none or declared (only declared calls are allowed)")
 	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: "+controlplane.Choices(drivers.All()))
-	f.StringVar(&spec.XDS, "xds", spec.XDS, "variant of xDS that sidecars speak: delta or sotw")
-	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane up, no mesh")
-	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady, part of no figure")
-	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase: nothing is touched")
-	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "end a rollout that has not converged by then, with exit code 3")
+	f.StringVar(&spec.XDS, "xds", spec.XDS, "xDS variant of the sidecars: delta or sotw")
+	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane without a mesh")
+	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady; no figure is taken")
+	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase, without changes")
+	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "time limit for convergence; exit code 3 if it passes")
 	f.IntVar(&spec.Probes, "probes", spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
-	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "in the end make all sidecars ask for a certificate anew at once")
-	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's own floor first where it is not known; see 'scaler calibrate'")
+	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "make all sidecars request a new certificate at once, after the probes")
+	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's floor first if it is unknown; see 'scaler calibrate'")
 	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.BoolVar(&spec.Keep, "keep", false, "leave the cluster and the control plane running")
+	f.BoolVar(&spec.Keep, "keep", false, "keep the cluster and the control plane running")
 	o.addLoadFlags(f)
 	o.addResourceFlags(f)
 	addComponentFlags(f, &spec.Programs)

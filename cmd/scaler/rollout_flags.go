@@ -47,28 +47,28 @@ type rolloutTexts struct {
 // addLadderFlags adds those that make several runs.
 func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	o.sizes = sizes{o.ladder.Spec.Topology.Pods}
-	f.Var(&o.sizes, "pods", "pods of the mesh, each with a sidecar; several sizes, as in 200,400,800, are one run each")
+	f.Var(&o.sizes, "pods", "number of pods, each with a sidecar; several sizes, as in 200,400,800, are one run each")
 	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
-	f.IntVar(&o.ladder.Repeats, "repeats", 1, "runs of each size and mode")
+	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
 }
 
 // addLoadFlags adds those that say how pods come, go and are disturbed.
 func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
-	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "how many of the pods have a real sidecar, agent and Envoy, as processes of this machine")
+	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "number of pods with a real sidecar, agent and Envoy, as processes on this machine")
 	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
-	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "what sidecars ask their certificates for, and renew them after half of: their agents' SECRET_TTL (default 24h)")
-	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate after steady, and as long, as in 2/s")
-	f.StringArrayVar(&o.texts.faults, "fault", nil, "break NAME@PHASE, in rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
+	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "certificate lifetime that sidecars request; they renew after half of it (default 24h)")
+	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate, as in 2/s, in a phase as long as steady")
+	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }
 
 // addResourceFlags adds those that say what the control plane is given.
 func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
-	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "bind the control plane to so many processors and set its GOMAXPROCS (default all)")
-	f.StringVar(&o.texts.memory, "control-plane-memory", "", "limit the control plane's memory, as in 512Mi or 2Gi; to exceed it is a result")
-	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "further NAME=VALUE for the control plane, repeatable")
+	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
+	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
+	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable")
 }
 
 // parseTexts parses what the flags above hold as text.

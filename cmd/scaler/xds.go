@@ -21,22 +21,21 @@ func newXDSCommand(s streams) *cobra.Command {
 	o := xdsOptions{spec: xdsload.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "xds",
-		Short: "Let simulated sidecars live against any ADS server",
-		Long: `Connects simulated sidecars to an ADS server that is there already, without
-Kubernetes: each dials a connection of its own, subscribes as a proxy does to
-all that its configuration names, acknowledges, and comes back with a proxy's
-backoff when it is refused or loses its stream. A server that is not there yet
-is waited for in the same way.
+		Short: "Run simulated sidecars against any ADS server",
+		Long: `Xds connects simulated sidecars to a running ADS server, without Kubernetes. Each
+sidecar dials its own connection, subscribes like a proxy to everything that its
+configuration names, acknowledges responses, and reconnects with a proxy's backoff
+when it is refused or loses its stream. It waits for a server that is not
+reachable yet in the same way.
 
-It runs for --duration, or without one until it is interrupted (Ctrl-C), which
-then is its ordinary end. The figures go to stdout either way. A sidecar is
-complete when everything that it asked for was answered and acknowledged; the
-exit code is 3 if any of them never was.
+The command runs for --duration or, without it, until it is interrupted (Ctrl-C),
+which is then a normal end. The figures go to stdout in both cases. A sidecar is
+complete when everything that it requested was answered and acknowledged. The
+exit code is 3 if a sidecar was never complete.
 
---node-id, --node-cluster and --metadata are Go templates in which {{.Index}}
-counts from 0, {{.IP}} is an address of each sidecar's own, and {{.Namespace}}
-is that of --namespace. Their defaults are accepted by istiod, whose plaintext
-port is 15010.`,
+--node-id, --node-cluster and --metadata are Go templates: {{.Index}} counts from
+0, {{.IP}} is an address unique to the sidecar, and {{.Namespace}} is the value of
+--namespace. istiod accepts the defaults; its plaintext port is 15010.`,
 		Example: `  # 1000 sidecars against istiod's plaintext port, until Ctrl-C
   scaler xds --address 127.0.0.1:15010 --clients 1000 --plaintext
 
@@ -48,20 +47,20 @@ port is 15010.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.spec.Address, "address", "", "`HOST:PORT` of the ADS server")
-	f.IntVar(&o.spec.Clients, "clients", o.spec.Clients, "simulated sidecars")
-	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "variant of xDS that they speak: delta or sotw")
-	f.DurationVar(&o.spec.Duration, "duration", 0, "how long they live (default until interrupted)")
-	f.Float64Var(&o.spec.Rate, "rate", 0, "sidecars started a second (default all at once)")
-	f.BoolVar(&o.spec.Plaintext, "plaintext", false, "speak without TLS and without a token")
-	f.StringVar(&o.spec.TLSCA, "tls-ca", "", "`FILE` with the roots of the server's certificate, in PEM")
-	f.StringVar(&o.spec.TokenFile, "token-file", "", "`FILE` with the bearer token that all sidecars send; read again when it may have changed")
-	f.StringVar(&o.spec.ServerName, "server-name", "", "`NAME` that the server's certificate must carry (default the host of --address)")
-	f.StringToStringVar(&o.spec.Headers, "header", nil, "gRPC metadata of every stream, as in ClusterID=Kubernetes")
-	f.StringVar(&o.spec.NodeID, "node-id", o.spec.NodeID, "`TEMPLATE` of a sidecar's node.id")
-	f.StringVar(&o.spec.NodeCluster, "node-cluster", o.spec.NodeCluster, "`TEMPLATE` of its node.cluster")
-	f.StringVar(&o.spec.Metadata, "metadata", o.spec.Metadata, "`TEMPLATE` of its node.metadata, a JSON object")
-	f.StringVar(&o.spec.Namespace, "namespace", o.spec.Namespace, "{{.Namespace}} of the templates")
-	f.StringVar(&o.spec.MetricsAddress, "metrics-address", "", "`HOST:PORT` that serves scaler's own metrics under /metrics; port 0 takes a free one (default none)")
+	f.IntVar(&o.spec.Clients, "clients", o.spec.Clients, "number of simulated sidecars")
+	f.StringVar(&o.spec.XDS, "xds", o.spec.XDS, "xDS variant: delta or sotw")
+	f.DurationVar(&o.spec.Duration, "duration", 0, "length of the run (default until interrupted)")
+	f.Float64Var(&o.spec.Rate, "rate", 0, "sidecars started per second (default all at once)")
+	f.BoolVar(&o.spec.Plaintext, "plaintext", false, "connect without TLS and without a token")
+	f.StringVar(&o.spec.TLSCA, "tls-ca", "", "`FILE` with the root certificates for the server, in PEM")
+	f.StringVar(&o.spec.TokenFile, "token-file", "", "`FILE` with the bearer token of all sidecars; read again when it may have changed")
+	f.StringVar(&o.spec.ServerName, "server-name", "", "`NAME` that the server's certificate must contain (default the host of --address)")
+	f.StringToStringVar(&o.spec.Headers, "header", nil, "gRPC metadata of every stream, as in ClusterID=Kubernetes, repeatable")
+	f.StringVar(&o.spec.NodeID, "node-id", o.spec.NodeID, "`TEMPLATE` of node.id")
+	f.StringVar(&o.spec.NodeCluster, "node-cluster", o.spec.NodeCluster, "`TEMPLATE` of node.cluster")
+	f.StringVar(&o.spec.Metadata, "metadata", o.spec.Metadata, "`TEMPLATE` of node.metadata, a JSON object")
+	f.StringVar(&o.spec.Namespace, "namespace", o.spec.Namespace, "value of {{.Namespace}} in the templates")
+	f.StringVar(&o.spec.MetricsAddress, "metrics-address", "", "`HOST:PORT` for scaler's own metrics under /metrics; port 0 selects a free one (default none)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
