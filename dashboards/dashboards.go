@@ -1,9 +1,9 @@
-// Package dashboards holds scaler's Grafana dashboards, and the files with
-// which a Grafana is provisioned with them and with the Prometheus of a run.
+// Package dashboards contains scaler's Grafana dashboards, and the files that provision
+// a Grafana with them and with the Prometheus of a run.
 //
-// The dashboards are generated (dashboards/generate, hack/update-dashboards.sh)
-// and committed: nobody needs the generator to use them. Getting them into a
-// Grafana that runs is left to package grafana.
+// The dashboards are generated (dashboards/generate, hack/update-dashboards.sh) and
+// committed, so the generator is not needed to use them. Loading them into a running
+// Grafana is left to package grafana.
 package dashboards
 
 import (

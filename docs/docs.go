@@ -1,5 +1,4 @@
-// Package docs holds the project's documents for programs that show them. It
-// leaves the writing to those who read its other files.
+// Package docs embeds those of the project's documents that programs show.
 package docs
 
 import _ "embed"

@@ -1,6 +1,6 @@
-// Package hack holds the scripts that keep the repository in order, and the house rules that a
-// machine can check, as one test. Each rule reports all its findings at once; exceptions are
-// written down beside the rule, with their reason.
+// Package hack contains the scripts that keep the repository in order, and the rules for
+// code and documents that a machine can check, as one test. Each rule reports all its
+// findings at once. Exceptions are listed with the rule, with their reason.
 package hack
 
 import (

@@ -1,11 +1,11 @@
-// Package kwok holds what KWOK is told: the Stages that play a kubelet for
-// simulated pods, and the fake nodes these run on. It only describes; starting
-// KWOK and creating nodes and pods is left to others.
+// Package kwok describes what KWOK simulates: the Stages that act as a kubelet for
+// simulated pods, and the fake nodes that these run on. Starting KWOK and creating nodes
+// and pods is left to others.
 //
-// A pod on a fake node runs and has an address at once. If it is labelled with
-// [RunLabel] it becomes Ready only when its simulated sidecar says so, by the
-// annotation [SidecarAnnotation], and unready again when that is taken back:
-// as a real pod whose readiness is its proxy's. Other pods are Ready at once.
+// A pod on a fake node runs and has an address at once. If it has the label [RunLabel],
+// it becomes Ready only when its simulated sidecar reports so, through the annotation
+// [SidecarAnnotation], and unready again when the annotation is removed, like a real pod
+// whose readiness is that of its proxy. Other pods are Ready at once.
 package kwok
 
 import (

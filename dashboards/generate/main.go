@@ -1,6 +1,6 @@
-// Command generate writes scaler's Grafana dashboards as JSON into the folder
-// that its one argument names. hack/update-dashboards.sh calls it; the program
-// scaler has the files, and nothing of this.
+// Command generate writes scaler's Grafana dashboards as JSON into the folder that its
+// one argument names. hack/update-dashboards.sh calls it. The program scaler contains
+// the files, but not this generator.
 package main
 
 import (

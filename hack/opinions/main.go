@@ -1,19 +1,17 @@
-// Command opinions holds scaler's load generator against two that are well known:
-// vegeta and fortio. All three send the same requests at the same rate to one
-// echo server, which is a process of its own, and take turns in short rounds; what
-// each measures as latency is printed with its interval, and with the difference
-// to scaler's where that is significant.
+// Command opinions compares scaler's load generator with two well-known ones: vegeta and
+// fortio. All three send the same requests at the same rate to one echo server, which is
+// a separate process, and alternate in short rounds. The latency that each reports is
+// printed with its interval, and with its difference from scaler's if one is
+// established.
 //
-// It is a module of its own, so that a build of scaler does not fetch the other
-// two:
+// It is a module of its own, so that building scaler does not download the other two:
 //
 //	go -C hack/opinions run . -rate 500 -duration 10s -rounds 6
 //
-// Where nothing stalls the three must agree, but for what their own clients take:
-// fortio sends and reads in one loop, the others hand requests to workers. Where
-// something stalls they must not: vegeta counts from when a worker took a
-// request up, fortio from when a connection sent it, and scaler from when it was
-// due.
+// If nothing stalls, the three must agree except for the cost of their own clients:
+// fortio sends and reads in one loop, the others hand requests to workers. If something
+// stalls, they must differ: vegeta counts from when a worker took a request, fortio from
+// when a connection sent it, and scaler from when it was due.
 package main
 
 import (
@@ -58,7 +56,7 @@ func main() {
 const serve = "serve"
 
 // quantiles are what is compared. The maximum is printed and not compared: one
-// request in ten seconds is no measure of a generator.
+// request in ten seconds says nothing of a generator.
 var quantiles = []struct {
 	name string
 	of   func(opinion) float64
@@ -68,7 +66,7 @@ var quantiles = []struct {
 	{"p99", func(o opinion) float64 { return o.p99 }},
 }
 
-// opinion is what a generator measured in one round, times in seconds.
+// opinion is what a generator says of one round, times in seconds.
 type opinion struct {
 	p50, p90, p99, max float64
 	sent, failed       int64
@@ -113,17 +111,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	measured := make([][]opinion, len(generators))
-	err = rounded(ctx, plan{address, *rate, *duration}, *rounds, measured, stderr)
+	said := make([][]opinion, len(generators))
+	err = rounded(ctx, plan{address, *rate, *duration}, *rounds, said, stderr)
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	return show(stdout, measured)
+	return show(stdout, said)
 }
 
 // rounded has the generators take turns: A B C, C B A, and so on, so that what
 // drifts does not touch one more than another. One turn before is not counted.
-func rounded(ctx context.Context, p plan, rounds int, measured [][]opinion, progress io.Writer) error {
+func rounded(ctx context.Context, p plan, rounds int, said [][]opinion, progress io.Writer) error {
 	order := []int{0, 1, 2}
 	for round := range rounds + 1 {
 		for _, g := range order {
@@ -133,7 +131,7 @@ func rounded(ctx context.Context, p plan, rounds int, measured [][]opinion, prog
 			}
 			fmt.Fprintf(progress, "round %d of %d, %s: p50 %.0f µs, p99 %.0f µs\n", round, rounds, generators[g].name, o.p50*1e6, o.p99*1e6)
 			if round > 0 {
-				measured[g] = append(measured[g], o)
+				said[g] = append(said[g], o)
 			}
 		}
 		slices.Reverse(order)
@@ -192,7 +190,7 @@ func sendFortio(_ context.Context, p plan) (opinion, error) {
 	return all.opinion(r.DurationHistogram.Count, r.DurationHistogram.Count-r.RetCodes[200])
 }
 
-// observations are every latency that a generator reports: quantiles of all three
+// observations are every latency that a generator tells of: quantiles of all three
 // are made in one way. vegeta's are estimates, and fortio's own histogram has buckets
 // up to twice as wide as what is in them. To fortio it is an access log.
 type observations struct{ *stats.Histogram }
@@ -207,7 +205,7 @@ func (o observations) Report(_ context.Context, _ periodic.ThreadID, _ int64, _ 
 
 func (o observations) Info() string { return "observations" }
 
-// opinion summarises a histogram.
+// opinion is what a histogram says.
 func (o observations) opinion(sent, failed int64) (opinion, error) {
 	s := o.Summary()
 	all := opinion{sent: sent, failed: failed}
@@ -222,11 +220,11 @@ func (o observations) opinion(sent, failed int64) (opinion, error) {
 
 // show prints a row for each generator: means over the rounds with intervals of
 // 95 %, and with how far they lie from scaler's where Welch's test, corrected for
-// the number of tests, is significant at 5 %.
-func show(w io.Writer, measured [][]opinion) error {
+// the number of tests, tells them apart at 5 %.
+func show(w io.Writer, said [][]opinion) error {
 	values := func(g, q int) []float64 {
 		var v []float64
-		for _, o := range measured[g] {
+		for _, o := range said[g] {
 			v = append(v, quantiles[q].of(o)*1e6)
 		}
 		return v
@@ -266,14 +264,14 @@ func show(w io.Writer, measured [][]opinion) error {
 		}
 		var most float64
 		var sent, failed int64
-		for _, o := range measured[g] {
+		for _, o := range said[g] {
 			most, sent, failed = max(most, o.max*1e6), sent+o.sent, failed+o.failed
 		}
 		table.Add(append(row, fmt.Sprintf("%.0f", most), fmt.Sprint(sent), fmt.Sprint(failed))...)
 	}
 	late := 0.0
-	for _, o := range measured[0] {
-		late += o.late * 1e6 / float64(len(measured[0]))
+	for _, o := range said[0] {
+		late += o.late * 1e6 / float64(len(said[0]))
 	}
 	_, err := fmt.Fprintf(w, "%s\nOf scaler's p50, %.0f µs are from when a request was due to when it was sent.\n", table.Markdown(), late)
 	return err

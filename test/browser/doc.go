@@ -1,12 +1,11 @@
-// Package browser tests the pages of scaler report -o html as their readers have
-// them: in Chromium, in light and dark, on a phone, on paper, with a keyboard and to
-// a screen reader. The pages are of small runs that testdata holds, which were made
-// by the real programs:
+// Package browser tests the pages of scaler report -o html in Chromium as their readers
+// see them: in light and dark, on a phone, on paper, with a keyboard and with a screen
+// reader. The pages are of small runs in testdata, which were made by the real programs:
 //
 //	scaler rollout --pods 12,20 --mode both --steady 5s --baseline 2s --settle 3s \
 //		--probes 3 --fault reset-streams:20%@steady
 //
 // without what pages do not show (time series, logs), and of one that failed as it
-// began. The suite has the build tag e2e; hack/setup-browser.sh installs what it
-// needs. With SCALER_SCREENSHOTS=DIR it leaves pictures of the pages in DIR.
+// began. The suite has the build tag e2e; hack/setup-browser.sh installs what it needs.
+// With SCALER_SCREENSHOTS=DIR it writes screenshots of the pages into DIR.
 package browser

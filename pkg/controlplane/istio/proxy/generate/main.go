@@ -1,7 +1,7 @@
-// Command generate prints what an Envoy, the program that its one argument names,
-// says of itself to a control plane, beside what is its workload's.
-// hack/update-proxy.sh calls it; the program scaler has the file, and nothing of
-// this.
+// Command generate prints what an Envoy, the program that its one argument names, sends
+// about itself to a control plane, without what belongs to its workload.
+// hack/update-proxy.sh calls it. The program scaler contains the file, but not this
+// generator.
 package main
 
 import (
