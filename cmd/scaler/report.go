@@ -23,17 +23,17 @@ func newReportCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Print the records of runs",
-		Long: `Report prints the records of runs. Each DIR is the folder of a run, or a folder
-that contains runs at any depth. One run is printed in full, several as one line
-each.
+		Long: `Print the records of runs. Each DIR is a run's folder, or a folder that holds
+runs at any depth. One run is printed in full, several as one line each.
 
-The record of a run that is in progress, was interrupted or was killed can be
+The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
-others, as table, json, yaml or markdown; html and csv skip them with a message.
+others, as table, json, yaml or markdown; beside other runs, html and csv leave them
+out and say so.
 
-The page printed by -o html contains everything it shows and needs no network. It
-also uses the time lines, distributions and events of the records. With -o csv each
-run is a row, and each figure a column named by its path in the record.`,
+The page that -o html prints holds everything it shows, needs no network, and is
+made from the records' time lines, distributions and events as well. With -o csv
+each run is a row, and each figure a column named by its path in the record.`,
 		Example: `  # all runs below results
   scaler report results
 

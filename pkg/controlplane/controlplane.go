@@ -1,8 +1,8 @@
-// Package controlplane defines, in plain types, what a service mesh's control plane is
-// to scaler. Each control plane has a package of its own below this one, which contains
-// everything that is particular to it: how it is installed and started, what objects
-// knobs become, the identity and credentials of a proxy, what a proxy of its version
-// must hold, and which metrics are its own.
+// Package controlplane says what a service mesh's control plane is to scaler,
+// in plain types. Each control plane has a package of its own below this one,
+// which owns all that is peculiar to it: how it is installed and started, what
+// knobs become, how a proxy's identity and credentials read, what a proxy of
+// its version must come to hold, and which metrics are its own.
 package controlplane
 
 import (

@@ -1,12 +1,12 @@
-// Package convergence compares what sidecars are expected to hold with what they have
-// acknowledged. It determines when the configuration of one sidecar is complete, when
-// all sidecars have converged, and when a change has reached a sidecar.
+// Package convergence compares what sidecars are expected to hold with what
+// they have acknowledged. It answers when one sidecar's configuration is
+// complete and when all sidecars have converged.
 //
-// It is pure: it starts no goroutine, reads no clock and knows no control plane. Its
-// callers pass in events and their times: the endpoints that the API server lists
-// (pkg/observe), what a sidecar of each workload must hold (the adapter below
-// pkg/controlplane), what each sidecar received and acknowledged, and when it was
-// certified (pkg/xdsprobe).
+// It is pure: it starts no goroutine, reads no clock and knows no control
+// plane. Its callers feed it events and their times: the endpoints that the API
+// server lists (pkg/observe), what a sidecar of each workload must hold (the
+// adapter under pkg/controlplane), what each sidecar received, acknowledged and
+// was certified for (pkg/xdsprobe).
 package convergence
 
 import (

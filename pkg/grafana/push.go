@@ -1,8 +1,8 @@
-// Package grafana loads scaler's dashboards into a Grafana: into a running one, through
-// its HTTP API, or into one that it starts, from a program on this machine or with
-// Docker, provisioned with the Prometheus of a run.
+// Package grafana gets scaler's dashboards into a Grafana: into one that runs,
+// over its HTTP API, or into one that it starts, from a program of this machine
+// or with Docker, provisioned with the Prometheus that holds a run.
 //
-// The content of the dashboards is in package dashboards.
+// What is on the dashboards is package dashboards' business.
 package grafana
 
 import (

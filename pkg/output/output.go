@@ -1,7 +1,8 @@
 // Package output writes what commands print with -o: objects as JSON and YAML for
-// programs; for people tables, aligned for a terminal or as Markdown, numbers with three
-// digits, and text that is safe to print whatever its origin. Content, order and units
-// of a document are left to its callers.
+// programs, and for people text, that is tables aligned for a terminal or as
+// Markdown, numbers with three digits, and words that are harmless wherever they
+// came from. What stands in a document, in which order and in which unit, it
+// leaves to those who have something to say.
 package output
 
 import (

@@ -1,6 +1,6 @@
-// Package authority is a client of the certificate API that Istio introduced
-// (istio.v1.auth.IstioCertificateService), for control planes that offer it. Which token
-// and which roots belong to a proxy is left to the adapters.
+// Package authority is the client of the certificate API that Istio made a
+// standard of (istio.v1.auth.IstioCertificateService), for control planes that
+// offer it. Which token and which roots belong to a proxy is left to them.
 package authority
 
 import (

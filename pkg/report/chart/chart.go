@@ -1,11 +1,11 @@
-// Package chart draws charts as SVG, for pages that contain everything they show: no
-// script, no network. A chart is plain data. The meaning of its numbers and their scale
-// are left to the caller.
+// Package chart draws charts as SVG, for pages that carry everything with them: no
+// script, no network. A chart is plain data; what its numbers mean, and how they
+// are scaled for reading, is its caller's.
 //
-// The drawing has no colours, only classes (hue0 to hue7, light, dash0 to dash3, band,
-// axis, grid), so that the style sheet of a page makes it light or dark. No information
-// depends on colour alone: lines have dashes too, bars are in the order of the legend,
-// and each chart comes with a table of its numbers.
+// The drawing has no colours of its own but classes (hue0 to hue7, light, dash0 to
+// dash3, band, axis, grid), so that a page's style sheet makes it light or dark.
+// Nothing is told by colour alone: lines have dashes too, bars stand in the order
+// of the legend, and a table of the numbers comes with each chart.
 package chart
 
 import (
