@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 )
@@ -28,8 +27,7 @@ runs at any depth. One run is printed in full, several as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
-others, as table, json, yaml or markdown; beside other runs, html and csv leave them
-out and say so.
+others, in every format but csv, which leaves them out and says so.
 
 The page that -o html prints holds everything it shows, needs no network, and is
 made from the records' time lines, distributions and events as well. With -o csv
@@ -63,8 +61,8 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	if err != nil {
 		return badFolder(err)
 	}
-	if len(latencies) > 0 && !slices.Contains(output.Formats, o.output) {
-		forms := strings.Join(output.Formats, ", ")
+	if len(latencies) > 0 && !slices.Contains(report.LatencyFormats, o.output) {
+		forms := strings.Join(report.LatencyFormats, ", ")
 		if len(runs) == 0 {
 			return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, forms, latencies[0].Dir)
 		}

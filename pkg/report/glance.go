@@ -65,10 +65,7 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 		quantileOf(runs, slowestPush, func(l *record.Latency) *float64 { return l.P99 }),
 		lostOf(runs),
 	}
-	var row []cell
-	for _, text := range texts {
-		row = append(row, cell{Text: output.Plain(text)})
-	}
+	row := plainCells(texts)
 	row[0].Href = "#" + runID(slices.IndexFunc(all, func(r record.Run) bool { return r.Name == first.Name && r.Dir == first.Dir }))
 	paths := slices.Clone(glancePaths)
 	for _, kind := range changeKinds {
@@ -76,11 +73,7 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 			paths = append(paths, "latencies.push."+string(kind)+"."+figure)
 		}
 	}
-	limits := cell{Text: "none"}
-	if mark := d.cell(d.markAll(runs, paths...)).Mark; mark != nil {
-		limits = cell{Text: strings.ReplaceAll(mark.Text, ",", ", "), Href: mark.Href}
-	}
-	return append(row, limits)
+	return append(row, d.limitsCell(d.markAll(runs, paths...)))
 }
 
 func runID(index int) string { return "run-" + strconv.Itoa(index+1) }

@@ -52,6 +52,11 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	for i := range runs {
 		d.add(&runs[i])
 	}
+	var parts []latencyPart
+	for i := range latencies {
+		parts = append(parts, latencyPart{&runReport{run: latencyAsRun(&latencies[i])}, &latencies[i]})
+		d.add(parts[i].run)
+	}
 	definitions, err := definitionsHTML(docs.Definitions)
 	if err != nil {
 		return fmt.Errorf("writing runs as HTML: %w", err)
@@ -67,6 +72,16 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		p.Glances, p.Notes = append(p.Glances, glance(runs, &d)), append(p.Notes, glanceNote(runs))
 	}
 	draw := &drawer{}
+	var sections []section
+	for i, part := range parts {
+		part.doubts = d
+		p.Answers = append(p.Answers, d.cells(part.answer()))
+		p.Glances = append(p.Glances, part.glance())
+		sections = append(sections, part.section(fmt.Sprintf("latency-%d", i+1), draw))
+	}
+	if len(parts) > 0 {
+		p.Notes = append(p.Notes, latencyNote)
+	}
 	if len(runs) > 1 {
 		p.Sections = append(p.Sections, bySize(runs, &d, draw), details(runs, &d))
 	}
@@ -76,6 +91,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		s.Closed = len(runs) > 1
 		p.Sections = append(p.Sections, s)
 	}
+	p.Sections = append(p.Sections, sections...)
 	if draw.err != nil {
 		return fmt.Errorf("writing runs as HTML: %w", draw.err)
 	}

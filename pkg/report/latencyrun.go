@@ -16,12 +16,17 @@ func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
 	return output.Print(w, format, "a latency run", run, func(markdown bool) string { return latencyDocument(run).as(markdown) })
 }
 
+// LatencyFormats are what PrintAll takes when there are latency runs.
+var LatencyFormats = append(slices.Clone(output.Formats), "html")
+
 // PrintAll writes runs as Print does, and the latency runs after them. Where
-// there are latency runs, format is one of
-// output.Formats.
+// there are latency runs, format is one of LatencyFormats.
 func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.LatencyRun) error {
 	if len(latencies) == 0 {
 		return Print(w, format, runs)
+	}
+	if format == "html" {
+		return HTML(w, runs, latencies)
 	}
 	items := []any{}
 	for _, run := range sorted(runs) {
@@ -48,27 +53,16 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 }
 
 func latencyDocument(l *record.LatencyRun) document {
-	r := runReport{run: &record.Run{
-		Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
-	}}
+	r := runReport{run: latencyAsRun(l)}
 	r.doubts.add(r.run)
 	title := "latency: " + string(l.Status)
 	if l.Reason != "" {
 		title += " (" + l.Reason + ")"
 	}
 	d := document{
-		title: title,
-		facts: []fact{
-			{"load", loadText(l.Spec)},
-			{"way", wayText(l.Spec)},
-			{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
-			{"machine", machineText(l.Environment)},
-			{"started", r.startedText()},
-		},
+		title:    title,
+		facts:    r.latencyFacts(l),
 		warnings: r.doubts.lines(false),
-	}
-	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		d.facts = append(d.facts, fact{"control plane", controlPlaneText(cp)})
 	}
 	for _, t := range []output.Table{r.requests(l), r.added(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
 		if len(t.Rows) > 0 {
@@ -76,6 +70,21 @@ func latencyDocument(l *record.LatencyRun) document {
 		}
 	}
 	return d
+}
+
+// latencyFacts are the facts of a latency run.
+func (r *runReport) latencyFacts(l *record.LatencyRun) []fact {
+	facts := []fact{
+		{"load", loadText(l.Spec)},
+		{"way", wayText(l.Spec)},
+		{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
+		{"machine", machineText(l.Environment)},
+		{"started", r.startedText()},
+	}
+	if cp := l.Environment.ControlPlane; cp.Name != "" {
+		facts = append(facts, fact{"control plane", controlPlaneText(cp)})
+	}
+	return facts
 }
 
 func loadText(s record.LatencySpec) string {

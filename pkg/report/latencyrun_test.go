@@ -8,15 +8,16 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func TestLatencyRun(t *testing.T) {
+// latencySample is a latency run with every figure.
+func latencySample() record.LatencyRun {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	latency := func(p50, p99 float64) record.LatencyFigure {
 		return record.LatencyFigure{Latency: record.Latency{Unit: "s", Count: 999, Lost: 1, P50: &p50, P90: &p50, P99: &p99, Max: new(1.5)}}
 	}
 	strict := latency(0.002, 0.009)
 	strict.Intervals = &record.Quantiles[record.Interval]{P50: &record.Interval{Low: -0.001, High: 0.003}}
-	run := record.LatencyRun{
-		APIVersion: record.APIVersion, Kind: record.LatencyKind, Status: record.StatusCompleted, Started: start, Finished: new(start.Add(time.Minute)),
+	return record.LatencyRun{
+		APIVersion: record.APIVersion, Kind: record.LatencyKind, Name: "latency", Status: record.StatusCompleted, Started: start, Finished: new(start.Add(time.Minute)),
 		Spec: record.LatencySpec{RPS: []float64{100}, Variants: []string{"none", "strict"}, Arrivals: "poisson", HTTP: 2, Topology: "chain",
 			WaitSeconds: []float64{0.1, 0.1}, Replicas: 3, Rounds: 4, Repeats: 3, Keepalive: true},
 		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2}},
@@ -36,6 +37,10 @@ func TestLatencyRun(t *testing.T) {
 		Published: []record.PublishedLatency{{Name: "theirs", RPS: 100, Quantile: "p50", Seconds: map[string]float64{"none": 0.004, "istio": 0.009}}},
 		Warnings:  []record.Warning{{About: "rows[1].latency", Text: "the generator was itself late"}},
 	}
+}
+
+func TestLatencyRun(t *testing.T) {
+	run := latencySample()
 	for format, wants := range map[string][]string{
 		"table": {
 			"latency: completed", "open loop, poisson, HTTP/2", "chain that waits 100ms, 100ms, 3 of each", "4 rounds of each variant in turn, 3 repeats", "istiod 1.31",
@@ -60,6 +65,21 @@ func TestLatencyRun(t *testing.T) {
 	for _, want := range []string{"latency: interrupted (context canceled)", "closed loop of 100 requests, HTTP/1, a connection for each request", "star of 3 servers"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestLatencyPage(t *testing.T) {
+	page := readable(printed(t, "html", func(b *strings.Builder, format string) error {
+		return PrintAll(b, format, []record.Run{fullRun()}, []record.LatencyRun{latencySample(), {Status: record.StatusFailed}})
+	}))
+	for _, want := range []string{
+		"istiod 1.31: 200 pods, strict, with real sidecars; istiod 1.31: request latency at 100 RPS, without sidecars and strict",
+		"Rolling out 200 pods (strict) took 31.4s", "At 100 RPS, requests without sidecars took 1.00ms at p50 and 4.00ms at p99.",
+		"Sidecars added 1.00ms at p50 and 5.00ms at p99 (strict).", "- measured no request: failed.", "Latency at p99", "rows[1].latency : in latency",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it lacks %q:\n%s", want, page[5000:min(len(page), 9000)])
 		}
 	}
 }

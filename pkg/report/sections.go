@@ -58,21 +58,8 @@ func runTitle(run *record.Run) string {
 // disturbed has churn and faults; what came of the faults and what they cost the
 // control plane are two tables, as a page is not wide enough for one.
 func (r *runReport) disturbed() []output.Table {
-	came, cost := r.faults(), output.Table{}
-	if n := len(came.Head); n > faultOutcomes {
-		split := func(cells []string) (first, second []string) {
-			return slices.Clone(cells[:faultOutcomes]), append([]string{cells[0]}, cells[faultOutcomes:]...)
-		}
-		var head []string
-		came.Head, head = split(came.Head)
-		cost.Head = head
-		for i, row := range came.Rows {
-			var more []string
-			came.Rows[i], more = split(row)
-			cost.Add(more...)
-		}
-	}
-	return []output.Table{r.churn(), came, cost}
+	outcome, cost := split(r.faults(), faultOutcomes)
+	return []output.Table{r.churn(), outcome, cost}
 }
 
 // bySize draws several runs by size and knobs.

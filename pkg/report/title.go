@@ -23,7 +23,11 @@ func measured(runs []record.Run, latencies []record.LatencyRun) string {
 	if parts == nil {
 		return "No runs"
 	}
-	return strings.Join(parts, "; ")
+	title := strings.Join(parts, "; ")
+	if rest, ok := strings.CutPrefix(title, "request"); ok {
+		return "Request" + rest // a word, not the name of a program
+	}
+	return title
 }
 
 func rolloutTitle(runs []record.Run) string {
@@ -103,7 +107,7 @@ func latencyTitle(latencies []record.LatencyRun) string {
 	if len(latencies) == 1 && latencies[0].Status != record.StatusCompleted {
 		title += " (" + orAbsent(string(latencies[0].Status)) + ")"
 	}
-	return strings.ToUpper(title[:1]) + title[1:]
+	return title
 }
 
 // variantName is a variant of a latency run in words.
