@@ -27,7 +27,7 @@ type curve struct {
 func (c curve) path() string { return "latencies." + strings.ReplaceAll(c.file, "-", ".") }
 
 // curves draw a run's latencies.
-func (r *runReport) curves(id string, draw *drawer) []template.HTML {
+func (r *runCharts) curves() []template.HTML {
 	l := &r.run.Latencies
 	line := func(name, file string, hue int, summary *record.Latency) curve {
 		return curve{r.run, name, file, chart.Style{Hue: hue, Dash: hue}, summary}
@@ -55,7 +55,7 @@ func (r *runReport) curves(id string, draw *drawer) []template.HTML {
 		{"propagation", "Propagation, by kind of change", propagation, "no change was followed to the sidecars."},
 	} {
 		about := "So much of all that was due took at most so long; a curve that ends early says that the rest was lost."
-		drawn = append(drawn, draw.draw(curveChart(chart.Chart{ID: id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))
+		drawn = append(drawn, r.draw.draw(curveChart(chart.Chart{ID: r.id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))
 	}
 	return drawn
 }

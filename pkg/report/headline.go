@@ -62,15 +62,18 @@ func answer(groups []alike, names []string, size int, d *doubts) []string {
 func (s *sentence) rollout(names []string, size int, plane string) string {
 	text := "Rolling out " + output.Many(size, "pod")
 	if len(s.groups) == 1 {
-		text += " (" + names[0] + ") took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
+		text += " (" + names[0] + ")"
+	}
+	if s.known(achieved) {
+		text += fmt.Sprintf(", created at %s per second,", s.figure("arrival.achievedPerSecond", achieved, number))
+	}
+	if len(s.groups) == 1 {
+		text += " took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
 	} else {
 		text += " took " + s.named(names, "phases.rollout", (*record.Run).RolloutSeconds, seconds)
 	}
-	if s.known(achieved) {
-		text += fmt.Sprintf(", with %s pods created per second", s.figure("arrival.achievedPerSecond", achieved, number))
-	}
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
-		text += " (processors were saturated: this time is an upper bound)"
+		text += " (an upper bound: processors were saturated)"
 	}
 	return fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/docs"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
 )
 
 //go:embed page.tmpl
@@ -99,6 +100,22 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		return fmt.Errorf("writing runs as HTML: %w", err)
 	}
 	return nil
+}
+
+// runCharts draws the charts of one run; their names begin with id.
+type runCharts struct {
+	*runReport
+	id   string
+	draw *drawer
+}
+
+// links lead to the reasons that limit the figures at paths.
+func (r *runCharts) links(paths []string) []chart.Link {
+	marks := ""
+	for _, path := range paths {
+		marks += r.mark(path, "")
+	}
+	return r.doubts.links(marks)
 }
 
 // drawer draws charts and keeps the first error.

@@ -36,15 +36,15 @@ func (p latencyPart) answer() []string {
 		took := fmt.Sprintf("%s at p50 and %s at p99", quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99))
 		switch {
 		case row.Variant == "none":
-			texts = append(texts, fmt.Sprintf("At %s, requests without sidecars took %s.%s", offered(row), took, p.mark(i)))
+			texts = append(texts, fmt.Sprintf("At %s, requests without sidecars took %s.%s", offered(row), took, p.rowMark(i)))
 		case row.Added == nil:
-			texts = append(texts, fmt.Sprintf("At %s, requests with sidecars (%s) took %s.%s", offered(row), row.Variant, took, p.mark(i)))
+			texts = append(texts, fmt.Sprintf("At %s, requests with sidecars (%s) took %s.%s", offered(row), row.Variant, took, p.rowMark(i)))
 		default:
 			added = append(added, fmt.Sprintf("%s at p50 and %s at p99 (%s)", addedPhrase(row.Added.P50), addedPhrase(row.Added.P99), row.Variant))
 		}
 	}
 	if added != nil {
-		texts = append(texts, fmt.Sprintf("Sidecars added %s.%s", listed(added), p.mark(rows...)))
+		texts = append(texts, fmt.Sprintf("Sidecars added %s.%s", listed(added), p.rowMark(rows...)))
 	}
 	return texts
 }
@@ -69,8 +69,8 @@ func (p latencyPart) highest() []int {
 	return indexes
 }
 
-// mark marks what is derived from rows.
-func (p latencyPart) mark(rows ...int) string {
+// rowMark marks what is derived from rows.
+func (p latencyPart) rowMark(rows ...int) string {
 	paths := []string{"rows"}
 	for _, i := range rows {
 		about := fmt.Sprintf("rows[%d]", i)
@@ -104,7 +104,7 @@ func (p latencyPart) glance() grid {
 			offered(row), variantName(row.Variant), quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99),
 			addedText(added.P50), addedText(added.P99), threeDigits(row.AchievedRPS) + "/s", count(&row.Errors), number(orEmpty(row.Sidecars).CoresPer1000RPS),
 		}
-		g.Rows = append(g.Rows, append(plainCells(texts), p.doubts.limitsCell(p.mark(i))))
+		g.Rows = append(g.Rows, append(plainCells(texts), p.doubts.limitsCell(p.rowMark(i))))
 	}
 	return g
 }
@@ -114,14 +114,14 @@ const latencyNote = "Latency runs from the time at which a request was due to th
 
 // section is all of one latency run.
 func (p latencyPart) section(id string, draw *drawer) section {
-	latency, sent := split(p.requests(p.latency), 7)
+	latency, sent := split(p.requests(), 7)
 	title := "latency"
 	if p.latency.Name != "" {
 		title = p.latency.Name
 	}
 	s := section{
-		ID: id, Title: output.Plain(title + ": request latency, " + orAbsent(string(p.latency.Status))), Facts: p.doubts.facts(p.latencyFacts(p.latency)),
-		Tables: p.doubts.grids(latency, sent, p.added(p.latency), publishedTable(p.latency), sidecarTable(p.latency), timelineTable(p.latency), p.instrument()),
+		ID: id, Title: output.Plain(title + ": request latency, " + orAbsent(string(p.latency.Status))), Facts: p.doubts.facts(p.facts()),
+		Tables: p.doubts.grids(latency, sent, p.added(), publishedTable(p.latency), sidecarTable(p.latency), timelineTable(p.latency), p.instrument()),
 	}
 	for _, c := range []struct {
 		id, title string
@@ -164,7 +164,7 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 		}
 		b.Series, b.Table.Rows = append(b.Series, bars), append(b.Table.Rows, row)
 	}
-	b.Doubts = p.doubts.links(p.mark(indexes...))
+	b.Doubts = p.doubts.links(p.rowMark(indexes...))
 	return b
 }
 

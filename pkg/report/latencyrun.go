@@ -53,18 +53,18 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 }
 
 func latencyDocument(l *record.LatencyRun) document {
-	r := runReport{run: latencyAsRun(l)}
-	r.doubts.add(r.run)
+	p := latencyPart{&runReport{run: latencyAsRun(l)}, l}
+	p.doubts.add(p.run)
 	title := "latency: " + string(l.Status)
 	if l.Reason != "" {
 		title += " (" + l.Reason + ")"
 	}
 	d := document{
 		title:    title,
-		facts:    r.latencyFacts(l),
-		warnings: r.doubts.lines(false),
+		facts:    p.facts(),
+		warnings: p.doubts.lines(false),
 	}
-	for _, t := range []output.Table{r.requests(l), r.added(l), publishedTable(l), sidecarTable(l), timelineTable(l), r.instrument()} {
+	for _, t := range []output.Table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
@@ -73,13 +73,14 @@ func latencyDocument(l *record.LatencyRun) document {
 }
 
 // latencyFacts are the facts of a latency run.
-func (r *runReport) latencyFacts(l *record.LatencyRun) []fact {
+func (p latencyPart) facts() []fact {
+	l := p.latency
 	facts := []fact{
 		{"load", loadText(l.Spec)},
 		{"way", wayText(l.Spec)},
 		{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
 		{"machine", machineText(l.Environment)},
-		{"started", r.startedText()},
+		{"started", p.startedText()},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
 		facts = append(facts, fact{"control plane", controlPlaneText(cp)})
@@ -122,12 +123,13 @@ func offered(row *record.LatencyRow) string {
 }
 
 // requests shows latency and what became of the requests.
-func (r *runReport) requests(l *record.LatencyRun) output.Table {
+func (p latencyPart) requests() output.Table {
+	l := p.latency
 	t := output.Table{Left: 1, Head: []string{"load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		about := fmt.Sprintf("rows[%d]", i)
-		cells := []string{offered(row), row.Variant + r.mark(about+".latency", "")}
+		cells := []string{offered(row), row.Variant + p.mark(about+".latency", "")}
 		all := row.Latency.Quantiles()
 		intervals := orEmpty(row.Latency.Intervals)
 		for _, name := range record.QuantileNames {
@@ -155,14 +157,15 @@ func intervalText(i *record.Interval) string {
 
 // added shows what each variant has over none; a difference that repeats
 // cannot tell from none prints as ~.
-func (r *runReport) added(l *record.LatencyRun) output.Table {
+func (p latencyPart) added() output.Table {
+	l := p.latency
 	t := output.Table{Left: 1, Head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Added == nil {
 			continue
 		}
-		cells := []string{offered(row), row.Variant + r.mark(fmt.Sprintf("rows[%d].added", i), "")}
+		cells := []string{offered(row), row.Variant + p.mark(fmt.Sprintf("rows[%d].added", i), "")}
 		for _, name := range record.QuantileNames {
 			cells = append(cells, addedText(*row.Added.At(name)))
 		}

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
 )
@@ -38,48 +37,50 @@ func (d *doubts) limits(several bool) []limited {
 			about = appendNew(about, w.About)
 			l.Warnings = append(l.Warnings, w)
 		}
+		whole := true // the extents have all that the warnings say
 		for _, path := range about {
 			of := slices.DeleteFunc(slices.Clone(warnings), func(n doubt) bool { return orAbsent(n.warning.About) != path })
-			l.Extents = append(l.Extents, extent{path, e.over(of, several)})
+			text, all := e.over(of, several)
+			l.Extents = append(l.Extents, extent{path, text})
+			whole = whole && all
 		}
-		if len(l.Warnings) == len(about) && !several {
+		if whole {
 			l.Warnings = nil
-			for n := range l.Extents {
-				l.Extents[n].Text = output.Plain(warnings[n].warning.Sentence())
-			}
 		}
 		list = append(list, l)
 	}
 	return list
 }
 
-// over states the range of the values of warnings about one figure, and of which
-// runs they are.
-func (e explanation) over(warnings []doubt, several bool) string {
-	var names, parts []string
+// over states what warnings about one figure say: the sentence if all have the same,
+// else the range of their values. all reports that it is the sentence.
+func (e explanation) over(warnings []doubt, several bool) (text string, all bool) {
+	var names, sentences []string
 	var values []float64
 	for _, n := range warnings {
-		names = appendNew(names, orAbsent(n.run.Name))
+		names, sentences = appendNew(names, orAbsent(n.run.Name)), appendNew(sentences, n.warning.Sentence())
 		if v, ok := n.warning.Values[e.value]; ok {
 			values = append(values, v)
 		}
 	}
-	if len(values) > 0 {
-		text := valueText(e.value, slices.Min(values))
-		if most := valueText(e.value, slices.Max(values)); most != text {
-			text += " to " + most
+	switch {
+	case len(sentences) == 1:
+		text = sentences[0]
+	case len(values) > 0:
+		low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
+		if low != high {
+			low += " to " + high
 		}
-		parts = append(parts, fmt.Sprintf(e.extent, text))
+		text = fmt.Sprintf(e.extent, low)
+	default:
+		text = output.Many(len(warnings), "warning")
 	}
 	if several {
-		text := output.Many(len(names), "run")
-		if len(names) == 1 {
-			text = names[0]
+		in := output.Many(len(names), "run")
+		if len(names) == 1 || len(sentences) == 1 && len(names) <= 3 {
+			in = listed(names)
 		}
-		parts = append(parts, "in "+text)
+		text += " (" + in + ")"
 	}
-	if len(warnings) > len(names) || parts == nil {
-		parts = append(parts, "("+output.Many(len(warnings), "warning")+")")
-	}
-	return output.Plain(strings.Join(parts, " "))
+	return output.Plain(text), len(sentences) == 1 && (!several || len(names) <= 3)
 }

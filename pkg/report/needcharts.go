@@ -142,12 +142,12 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 }
 
 // needCharts draw a run's need by phase.
-func (r *runReport) needCharts(id string, draw *drawer) []template.HTML {
+func (r *runCharts) needCharts() []template.HTML {
 	return []template.HTML{
-		draw.draw(r.phaseBars(id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
+		r.draw.draw(r.phaseBars(r.id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
 			{name: "mean", path: "cores.mean"}, {name: "peak over 1 s", light: true, path: "cores.peak"},
 		}, func(u *record.Usage) []*float64 { return []*float64{orEmpty(u.Cores).Mean, orEmpty(u.Cores).Peak} })),
-		draw.draw(r.phaseBars(id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
+		r.draw.draw(r.phaseBars(r.id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
 			{name: "resident, peak", light: true, path: "memoryBytes.peak"}, {name: "resident, mean", path: "memoryBytes.mean"}, {name: "live heap, mean", path: "heapBytes.mean"},
 		}, func(u *record.Usage) []*float64 {
 			return []*float64{orEmpty(u.MemoryBytes).Peak, orEmpty(u.MemoryBytes).Mean, orEmpty(u.HeapBytes).Mean}
@@ -155,7 +155,7 @@ func (r *runReport) needCharts(id string, draw *drawer) []template.HTML {
 	}
 }
 
-func (r *runReport) phaseBars(id, title string, format func(*float64) string, ticks func(float64) string, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
+func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ticks func(float64) string, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " alone."},
 		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
@@ -193,7 +193,7 @@ func (r *runReport) phaseBars(id, title string, format func(*float64) string, ti
 }
 
 // xdsCharts draw what was sent by type.
-func (r *runReport) xdsCharts(id string, draw *drawer) []template.HTML {
+func (r *runCharts) xdsCharts() []template.HTML {
 	x := r.run.XDS
 	if x == nil {
 		return nil
@@ -207,10 +207,10 @@ func (r *runReport) xdsCharts(id string, draw *drawer) []template.HTML {
 	}
 	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
-		draw.draw(typeBars(id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
-		draw.draw(typeBars(id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
-		draw.draw(typeBars(id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged.", bytes, axisBytes, named{"held, mean", size.ByType})),
-		draw.draw(typeBars(id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
+		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
+		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
+		r.draw.draw(typeBars(r.id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged.", bytes, axisBytes, named{"held, mean", size.ByType})),
+		r.draw.draw(typeBars(r.id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/report/chart"
 )
 
 // runReport makes the document of one run.
@@ -39,15 +38,6 @@ func runDocument(run *record.Run) document {
 
 // mark marks the figure at path; see doubts.mark.
 func (r *runReport) mark(path, within string) string { return r.doubts.mark(r.run, path, within) }
-
-// links lead to the warnings about the figures at paths.
-func (r *runReport) links(paths []string) []chart.Link {
-	marks := ""
-	for _, path := range paths {
-		marks += r.mark(path, "")
-	}
-	return r.doubts.links(marks)
-}
 
 func (r *runReport) facts() []fact {
 	spec, env := r.run.Spec, r.run.Environment

@@ -20,17 +20,17 @@ type part struct {
 
 // section is all of one run.
 func (r *runReport) section(id string, draw *drawer) section {
-	lines := r.timeLines(id, draw)
+	charts := &runCharts{runReport: r, id: id, draw: draw}
 	parts := []part{
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []output.Table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: r.needCharts(id, draw), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
-		{name: "time", title: "Over time", defined: "the-record", charts: lines},
+			charts: charts.needCharts(), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
+		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
-			charts: r.curves(id, draw), tables: []output.Table{r.latencies(), r.explained()}},
-		{name: "start", title: "How a pod starts", defined: "the-record", charts: r.starts(id, draw)},
+			charts: charts.curves(), tables: []output.Table{r.latencies(), r.explained()}},
+		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
-			charts: r.xdsCharts(id, draw), tables: []output.Table{r.xds(), r.streams()}},
+			charts: charts.xdsCharts(), tables: []output.Table{r.xds(), r.streams()}},
 		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []output.Table{r.certificates()}},
 		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},

@@ -43,7 +43,7 @@ func done(s *record.Startup) time.Time {
 }
 
 // starts draw how the rollout's median pod, and its slowest, started.
-func (r *runReport) starts(id string, draw *drawer) []template.HTML {
+func (r *runCharts) starts() []template.HTML {
 	all, err := r.run.Startups()
 	none := r.absence(err, "events.jsonl", "the record has no events.jsonl.")
 	all = r.ofRollout(all)
@@ -57,7 +57,7 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 		at        int
 	}{{"median", "Start of the median pod", (len(all) - 1) / 2}, {"slowest", "Start of the slowest pod", len(all) - 1}} {
 		c := chart.Spans{
-			Chart: chart.Chart{ID: id + "-start-" + which.id, Title: which.title, Absent: none},
+			Chart: chart.Chart{ID: r.id + "-start-" + which.id, Title: which.title, Absent: none},
 			X:     chart.Axis{Name: "time since it was asked for", Format: axisSeconds}, Format: func(v float64) string { return seconds(&v) },
 		}
 		if len(all) > 0 {
@@ -66,7 +66,7 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 			c.About = fmt.Sprintf("%s, ready %s after it was first seen; of %s.", pod.Pod, seconds(new(readyAfter(pod).Seconds())), r.ofPods(len(all), err))
 			c.Spans, c.Table = spansOf(&pod.Times)
 		}
-		drawn = append(drawn, draw.draw(c))
+		drawn = append(drawn, r.draw.draw(c))
 	}
 	return drawn
 }
@@ -74,7 +74,7 @@ func (r *runReport) starts(id string, draw *drawer) []template.HTML {
 // ofPods says how many pods a start is one of; and where more were asked for, that
 // the others, slower than all of these, have none. With an error, of reading the
 // starts, it is not known that they did not become ready.
-func (r *runReport) ofPods(n int, err error) string {
+func (r *runCharts) ofPods(n int, err error) string {
 	if r.run.Pods == nil || r.run.Pods.Requested <= n {
 		return output.Many(n, "pod")
 	}
@@ -89,7 +89,7 @@ func readyAfter(p record.PodStartup) time.Duration { return p.Times.Ready.Sub(p.
 
 // ofRollout are the starts of pods that came in the rollout: others are of probes,
 // churn and faults.
-func (r *runReport) ofRollout(all []record.PodStartup) []record.PodStartup {
+func (r *runCharts) ofRollout(all []record.PodStartup) []record.PodStartup {
 	p := r.run.Phase(record.PhaseRollout)
 	if p == nil {
 		return nil

@@ -23,7 +23,7 @@ type timeLine struct {
 }
 
 // timeLines draw how the run went, with its phases behind.
-func (r *runReport) timeLines(id string, draw *drawer) []template.HTML {
+func (r *runCharts) timeLines() []template.HTML {
 	moments, err := r.run.Timeline()
 	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as those of older scalers.")
 	if len(moments) > 0 {
@@ -65,7 +65,7 @@ func (r *runReport) timeLines(id string, draw *drawer) []template.HTML {
 			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},
 		}, []string{"xds.attempts", "xds.refusals", "certificates.attempts", "certificates.issued"}},
 	} {
-		drawn = append(drawn, draw.draw(r.timeChart(chart.Chart{ID: id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, Doubts: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
+		drawn = append(drawn, r.draw.draw(r.timeChart(chart.Chart{ID: r.id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, Doubts: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
 	}
 	return drawn
 }
@@ -90,7 +90,7 @@ func below(path string, names []string) []string {
 }
 
 // absence says why something beside a record is not shown; "" for no error.
-func (r *runReport) absence(err error, what, none string) string {
+func (r *runCharts) absence(err error, what, none string) string {
 	switch {
 	case err == nil:
 		return ""
@@ -140,7 +140,7 @@ func loads(control string, of func(record.Load) float64) []timeLine {
 	}})
 }
 
-func (r *runReport) timeChart(c chart.Chart, format func(*float64) string, ticks func(float64) string, lines []timeLine, moments []record.Moment) chart.Lines {
+func (r *runCharts) timeChart(c chart.Chart, format func(*float64) string, ticks func(float64) string, lines []timeLine, moments []record.Moment) chart.Lines {
 	l := chart.Lines{
 		Chart: c, X: chart.Axis{Name: "seconds since the first phase began", Format: func(v float64) string { return fmt.Sprintf("%.0f", v) }},
 		Y: chart.Axis{Format: ticks},

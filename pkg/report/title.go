@@ -35,7 +35,9 @@ func rolloutTitle(runs []record.Run) string {
 	var sizes []int
 	for i := range runs {
 		r := &runs[i]
-		planes = appendNew(planes, planeName(r.Environment.ControlPlane))
+		if name := planeName(r.Environment.ControlPlane); name != absent {
+			planes = appendNew(planes, name)
+		}
 		if r.Spec.Pods > 0 { // it is absent when a run ended before it was known
 			sizes = append(sizes, r.Spec.Pods)
 			modes = appendNew(modes, modeName(r))
@@ -52,6 +54,10 @@ func rolloutTitle(runs []record.Run) string {
 			}
 		}
 	}
+	// A run that ended early does not know the version of its control plane.
+	planes = slices.DeleteFunc(slices.Clone(planes), func(name string) bool {
+		return slices.ContainsFunc(planes, func(other string) bool { return strings.HasPrefix(other, name+" ") })
+	})
 	title := orAbsent(listed(planes))
 	switch text := sizesText(sizes); {
 	case text != "":
