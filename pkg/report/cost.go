@@ -11,15 +11,15 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// What a pod costs more is read from runs of several sizes that differ in
-// nothing else: a straight line through a figure over the sizes, by least
-// squares. Runs that did not complete say nothing of their size and are left out.
+// The cost of one more pod is the slope of a straight line through a figure over the
+// sizes, by least squares, from runs that differ in size alone. Runs that did not
+// complete are omitted.
 
 // confidence of the intervals.
 const confidence = 0.95
 
-// sizesNeeded is how many different sizes a line takes whose doubt can be told:
-// two always lie on one.
+// sizesNeeded is how many different sizes a line needs to have an interval: two
+// points always lie on one.
 const sizesNeeded = 3
 
 // costFigure is a figure that grows with the mesh. print is for amounts of it.
@@ -105,9 +105,8 @@ func (g alike) sizes() []int {
 	return slices.Compact(sizes)
 }
 
-// surroundings are all in which runs may not differ to be laid on one line,
-// apart from the knobs. Who calls whom, and in which namespace, is taken as no
-// difference.
+// surroundings are all in which runs on one line must agree, except the knobs. Who
+// calls whom, and in which namespace, may differ.
 func surroundings(differing []axis) func(*record.Run) string {
 	return func(r *record.Run) string {
 		var parts []string
@@ -120,12 +119,12 @@ func surroundings(differing []axis) func(*record.Run) string {
 	}
 }
 
-// cost adds to a summary what one more pod costs, or why that cannot be told.
+// cost adds to a summary what one more pod costs, or why that is not known.
 func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	around := surroundings(differing)
 	places := group(runs, around)
-	// Where runs differ in more than size and knobs, the first of each kind
-	// stands for it: the table of differences says what it is.
+	// Where runs differ in more than size and knobs, each kind has the name of its
+	// first run: the table of differences has the rest.
 	name := func(g alike) string {
 		if len(places) < 2 {
 			return ""
@@ -137,7 +136,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	for _, g := range group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") }) {
 		with := knobsText(g.runs[0].Environment.Knobs, "") + name(g)
 		if n := len(g.sizes()); n < sizesNeeded {
-			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("too few sizes to tell its cost with %s: %d of at least %d", with, n, sizesNeeded)})
+			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded)})
 			continue
 		}
 		columns = append(columns, g)
@@ -160,7 +159,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	}
 	d.tables = append(d.tables, slopes)
 	for _, g := range places {
-		d.apart(g, name(g), doubts)
+		d.effects(g, name(g), doubts)
 	}
 }
 
@@ -184,9 +183,8 @@ var (
 	}, 1e6}
 )
 
-// fit lays a figure over terms and a constant. Runs that lack one are left out.
-// The error says that there are too few different sizes left, or that terms
-// grow together.
+// fit fits a figure to terms and a constant. Runs that lack one are omitted. It
+// returns an error when too few different sizes are left or terms grow together.
 func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 	var x [][]float64
 	var y []float64
@@ -210,14 +208,14 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 	return stats.LeastSquares(x, y, confidence)
 }
 
-// apart adds a table that tells apart what pods, services and configuration
-// cost, as far as the runs do: knobs change the configuration at one size, and
+// effects adds a table with the separate costs of pods, services and configuration,
+// as far as the runs allow: knobs change the configuration at one size, and
 // --services the services.
-func (d *document) apart(g alike, name string, doubts *doubts) {
+func (d *document) effects(g alike, name string, doubts *doubts) {
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
 	} {
-		t := output.Table{Head: []string{"told apart" + name + " (95% interval)"}}
+		t := output.Table{Head: []string{"separate effects" + name + " (95% interval)"}}
 		for _, one := range terms {
 			t.Head = append(t.Head, "one more "+one.name)
 		}
@@ -234,14 +232,14 @@ func (d *document) apart(g alike, name string, doubts *doubts) {
 		}
 		if len(t.Rows) > 0 {
 			if share, ok := g.servicesPerPod(); ok && slices.IndexFunc(terms, func(t term) bool { return t.name == termServices.name }) < 0 {
-				d.facts = append(d.facts, fact{"told apart", fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share)})
+				d.facts = append(d.facts, fact{"separate effects", fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share)})
 			}
 			d.tables = append(d.tables, t)
 			return
 		}
 	}
 	if len(g.sizes()) >= sizesNeeded {
-		d.facts = append(d.facts, fact{"told apart", "nothing: pods, services and configuration grew together" + name + "; other knobs or --services at the same sizes would tell"})
+		d.facts = append(d.facts, fact{"separate effects", "unknown: pods, services and configuration grew together" + name + "; add runs of the same sizes with other knobs or --services"})
 	}
 }
 

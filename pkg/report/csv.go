@@ -21,7 +21,7 @@ import (
 func CSV(w io.Writer, runs []record.Run) error {
 	var rows []flat
 	var columns []string
-	for _, run := range apartByName(sorted(runs)) {
+	for _, run := range withUniqueNames(sorted(runs)) {
 		row, err := flatten(&run)
 		if err != nil {
 			return fmt.Errorf("writing run %q as CSV: %w", run.Name, err)

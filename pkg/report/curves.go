@@ -46,7 +46,7 @@ func (r *runCharts) curves() []template.HTML {
 		curves    []curve
 		none      string
 	}{
-		{"certificate", "Certificate latency", []curve{line("certificate", "certificate", 0, l.Certificate), line("token", "token", 1, l.Token)}, "no certificate was asked for."},
+		{"certificate", "Certificate latency", []curve{line("certificate", "certificate", 0, l.Certificate), line("token", "token", 1, l.Token)}, "no certificate was requested."},
 		{"complete", "Configuration latency", []curve{
 			line("first configuration", "firstConfiguration", 0, l.FirstConfiguration), line("complete configuration", "completeConfiguration", 1, l.CompleteConfiguration),
 			line("pod ready", "podReady", 2, l.PodReady),
@@ -54,19 +54,19 @@ func (r *runCharts) curves() []template.HTML {
 		{"push", "Push latency, by kind of change", push, "no change was followed to the sidecars."},
 		{"propagation", "Propagation, by kind of change", propagation, "no change was followed to the sidecars."},
 	} {
-		about := "So much of all that was due took at most so long; a curve that ends early says that the rest was lost."
+		about := "The share of all observations (horizontal) that took at most this time (vertical). Where a curve ends early, the rest was lost."
 		drawn = append(drawn, r.draw.draw(curveChart(chart.Chart{ID: r.id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))
 	}
 	return drawn
 }
 
-// curvesAtMost is how many runs' curves are told apart in one chart.
+// curvesAtMost is how many runs' curves one chart can distinguish.
 const curvesAtMost = chart.Hues
 
-// runCurves lay the configuration latency of several runs over one another.
+// runCurves draws the configuration latency of several runs in one chart.
 func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
 	c := chart.Chart{ID: "overview-complete", Title: "Complete configuration, by run", Absent: "no sidecar was configured.",
-		About: "So much of all that was due took at most so long."}
+		About: "The share of all sidecars (horizontal) that took at most this time (vertical)."}
 	var curves []curve
 	left := 0
 	for i := range runs {
@@ -82,13 +82,12 @@ func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
 		curves = append(curves, curve{r, orAbsent(r.Name), "completeConfiguration", style, r.Latencies.CompleteConfiguration})
 	}
 	if left > 0 {
-		c.About += fmt.Sprintf(" The first %d runs; %d more have theirs in their own sections.", curvesAtMost, left)
+		c.About += fmt.Sprintf(" Of the first %d runs; the sections of %d more have theirs.", curvesAtMost, left)
 	}
 	return draw.draw(curveChart(c, curves, d))
 }
 
-// curveChart draws curves, or says why there are none: c.Absent is for when none
-// was measured.
+// curveChart draws curves. c.Absent is the reason to show when none was measured.
 func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 	none := c.Absent
 	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}

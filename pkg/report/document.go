@@ -7,8 +7,8 @@ import (
 )
 
 // document is a report before it takes a form: a title, facts, tables, and the
-// warnings that the tables' marks refer to. Texts in it come from records, and
-// so from anywhere; the forms make them harmless.
+// warnings that the tables' marks refer to. Its texts come from records and are not
+// trusted; the forms escape them.
 type document struct {
 	title    string
 	facts    []fact
@@ -16,7 +16,7 @@ type document struct {
 	warnings []string
 }
 
-// fact is one line of what holds for all the tables.
+// fact holds for all the tables.
 type fact struct{ name, value string }
 
 // as prints a document for reading, for Markdown or as text.

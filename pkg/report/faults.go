@@ -7,11 +7,11 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// faultOutcomes is how many columns of faults say what came of a fault; those after
-// them say what it cost.
+// faultOutcomes is how many columns of faults have the outcome of a fault; the others
+// have its cost.
 const faultOutcomes = 7
 
-// faults has a row for each fault: what came of it, and what it cost.
+// faults has a row for each fault: its outcome and its cost.
 func (r *runReport) faults() output.Table {
 	t := output.Table{Head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, Left: 1}
 	for i, f := range r.run.Faults {

@@ -18,7 +18,7 @@ func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
 
 func fidelityDocument(f *record.Fidelity) document {
 	d := document{
-		title: "a simulated sidecar beside a real one",
+		title: "a simulated and a real sidecar compared",
 		facts: []fact{
 			{"status", strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", ")},
 			measuredOn(f.Machine),
@@ -73,7 +73,7 @@ func differenceRows(f *record.Fidelity) [][]string {
 		for _, d := range c.Differences {
 			if why := d.Explained; why == "" {
 				rows = append(rows, []string{c.Name + ": " + d.About, shortened(d.Real), shortened(d.Simulated), "no"})
-			} else if strings.HasPrefix(d.About, "start: ") { // each case has times of its own
+			} else if strings.HasPrefix(d.About, "start: ") { // the times of each case differ
 				rows = append(rows, []string{c.Name + ": " + d.About, shortened(d.Real), shortened(d.Simulated), why})
 			} else if !seen[d.About+why] {
 				seen[d.About+why] = true
@@ -96,7 +96,7 @@ func shortened(text string) string {
 	return text
 }
 
-// names says how many resources both hold, or which types differ.
+// names prints how many resources both hold, or which types differ.
 func names(types map[string]record.HeldResources) string {
 	common, differ := 0, ""
 	for _, kind := range slices.Sorted(maps.Keys(types)) {
@@ -124,7 +124,7 @@ func ratio(types map[string]record.HeldResources) string {
 	return fmt.Sprintf("%.4f", ratio)
 }
 
-// sameness says how many were alike, of those in which anything was said.
+// sameness prints how many were alike, of those in which anything was sent.
 func sameness(s record.Sameness) string {
 	switch {
 	case s.Compared == 0:

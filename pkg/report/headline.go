@@ -95,7 +95,7 @@ func (s *sentence) steady(plane string) string {
 	return text + "." + s.mark()
 }
 
-// sentence is what one sentence says of groups of runs, and which figures it uses.
+// sentence is about groups of runs, and collects the figures that it uses.
 type sentence struct {
 	doubts *doubts
 	groups [][]*record.Run
@@ -196,7 +196,7 @@ func differingAxes(runs []record.Run) []axis {
 	return differing
 }
 
-// heapFigure is where a record says how much of its memory the control plane needed.
+// heapFigure is a figure of how much of its memory the control plane needed.
 type heapFigure struct {
 	path  string
 	value func(*record.Run) *float64

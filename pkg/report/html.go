@@ -48,7 +48,7 @@ type section struct {
 // network. It reads the runs' time lines, distributions and events as well as their
 // records; what cannot be read is shown as absent, with the reason.
 func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
-	runs = apartByName(sorted(runs))
+	runs = withUniqueNames(sorted(runs))
 	var d doubts
 	for i := range runs {
 		d.add(&runs[i])

@@ -193,7 +193,7 @@ func TestHTMLSaysWhatIsMissing(t *testing.T) {
 			"Not shown: timeline.jsonl could not be read: reading timeline.jsonl, line 1", "Not shown: events.jsonl could not be read: reading events.jsonl, line 1",
 			"the distributions could not be read: certificate (reading a histogram", "Could not be read: complete configuration (no latencies/completeConfiguration.hgrm in the record).",
 		}},
-		"older":  {older, []string{"Not shown: the record has no time line (timeline.jsonl), as those of older scalers.", "Not shown: the record has no events.jsonl."}},
+		"older":  {older, []string{"Not shown: the record has no time line (timeline.jsonl), as records of older versions.", "Not shown: the record has no events.jsonl."}},
 		"killed": {half, []string{"istiod-permissive-400 did not complete: interrupted.", "Pods over time", "Shaded: baseline."}},
 	} {
 		t.Run(name, func(t *testing.T) {

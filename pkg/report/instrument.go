@@ -25,8 +25,8 @@ func (r *runReport) instrument() output.Table {
 	return t
 }
 
-// floor lays what latencies would read against a control plane that costs
-// nothing beside what they read.
+// floor compares latencies with what scaler measures against a control plane that
+// costs nothing.
 func (r *runReport) floor() output.Table {
 	t := output.Table{Head: []string{"instrument's floor", "p50", "p99", "measured p50", "p99"}}
 	if r.run.Instrument == nil {

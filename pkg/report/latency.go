@@ -19,7 +19,8 @@ func certificateRows(c *record.Certificates) []latencyRow {
 
 func (r *runReport) latencies() output.Table { return r.latencyTable(true) }
 
-// explained says how much of the pushes the control plane's own times explain.
+// explained has the share of the push latency that the control plane's own push
+// metrics account for.
 func (r *runReport) explained() output.Table {
 	t := output.Table{Head: []string{"own metrics", "stages of a push, mean", "followed pushes, mean", "share"}}
 	if e := r.run.Latencies.Explained; e != nil {

@@ -187,7 +187,7 @@ func split(t output.Table, at int) (first, second output.Table) {
 	return first, second
 }
 
-// limitsCell is what limits the figures of a row, in a column of its own.
+// limitsCell is a row's cell in the column of limits.
 func (d *doubts) limitsCell(marks string) cell {
 	mark := d.cell(marks).Mark
 	if mark == nil {

@@ -156,7 +156,7 @@ func intervalText(i *record.Interval) string {
 }
 
 // added shows what each variant has over none; a difference that repeats
-// cannot tell from none prints as ~.
+// do not distinguish from none prints as ~.
 func (p latencyPart) added() output.Table {
 	l := p.latency
 	t := output.Table{Left: 1, Head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
@@ -187,7 +187,7 @@ func addedText(a *record.Added) string {
 	}
 }
 
-// publishedTable lays what others have published beside ours of the same rate.
+// publishedTable compares published latencies with ours at the same rate.
 func publishedTable(l *record.LatencyRun) output.Table {
 	t := output.Table{Left: 3, Head: []string{"published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none"}}
 	for _, p := range l.Published {

@@ -7,10 +7,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// apartByName returns runs such that those that share a name are called by where
-// they lie below the folder that holds them all, as in "before/istiod-strict-200".
+// withUniqueNames renames runs that share a name to their path below the folder that
+// holds them all, as in "before/istiod-strict-200".
 // Runs that were not read from folders keep their names.
-func apartByName(runs []record.Run) []record.Run {
+func withUniqueNames(runs []record.Run) []record.Run {
 	seen := map[string]int{}
 	for i := range runs {
 		seen[runs[i].Name]++

@@ -24,7 +24,7 @@ func TestApartByName(t *testing.T) {
 				runs = append(runs, record.Run{Name: name, Dir: dir})
 			}
 			var got []string
-			for _, r := range apartByName(runs) {
+			for _, r := range withUniqueNames(runs) {
 				got = append(got, r.Name)
 			}
 			if !slices.Equal(got, test.want) {

@@ -104,7 +104,7 @@ func barOf(v *values) chart.Bar {
 	return chart.Bar{Value: v.mean, Low: v.low, High: v.high}
 }
 
-// settingNames name what runs are grouped by, as short as tells them apart.
+// settingNames are short names of the groups that differ from one another.
 func settingNames(groups []alike) []string {
 	var names []string
 	seen := map[string]int{}
@@ -121,7 +121,7 @@ func settingNames(groups []alike) []string {
 	return names
 }
 
-// settingsLegend says what the names of a chart stand for.
+// settingsLegend explains the names in a chart.
 func settingsLegend(groups []alike, names []string, runs int) string {
 	var parts []string
 	completed := 0
@@ -136,7 +136,7 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 		text += fmt.Sprintf(" Without %s that did not complete.", output.Many(n, "run"))
 	}
 	if slices.ContainsFunc(groups, func(g alike) bool { return len(g.runs) > len(g.sizes()) }) {
-		text += " A bar is the mean of repeats, its line from the least to the greatest."
+		text += " A bar is the mean of repeats, and its line the range."
 	}
 	return text
 }
@@ -157,7 +157,7 @@ func (r *runCharts) needCharts() []template.HTML {
 
 func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ticks func(float64) string, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
 	b := chart.Bars{
-		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " alone."},
+		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " only."},
 		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
 	}
 	for i, f := range figures {
@@ -208,7 +208,7 @@ func (r *runCharts) xdsCharts() []template.HTML {
 	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
 		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
-		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before any compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
+		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
 		r.draw.draw(typeBars(r.id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged.", bytes, axisBytes, named{"held, mean", size.ByType})),
 		r.draw.draw(typeBars(r.id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
 	}

@@ -5,9 +5,9 @@
 // runs: what one more pod costs. What is not in a record prints as "-", never as
 // zero.
 //
-// One run is printed in full, several as one line each. Either way the knobs
-// stand with the figures, and a figure that a warning is about carries the
-// warning's number.
+// One run is printed in full, several as one row each. Knobs are printed with the
+// figures, and a figure that a warning is about has the number, or in a page the
+// letter, of the warning's reason.
 package report
 
 import (
@@ -68,6 +68,6 @@ func build(runs []record.Run) document {
 	case 1:
 		return runDocument(&runs[0])
 	default:
-		return summaryDocument(apartByName(runs))
+		return summaryDocument(withUniqueNames(runs))
 	}
 }

@@ -76,9 +76,9 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 		parts = append(parts, fmt.Sprintf("bound to %s", output.Many(len(c.CPUs), "processor")))
 	}
 	if c.MemoryLimitBytes > 0 {
-		limit := fmt.Sprintf("told of a memory limit of %d MiB", c.MemoryLimitBytes>>20)
+		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
 		if c.MemoryLimitEnforced {
-			limit = fmt.Sprintf("held to %d MiB of memory", c.MemoryLimitBytes>>20)
+			limit = fmt.Sprintf("memory limited to %d MiB", c.MemoryLimitBytes>>20)
 		}
 		parts = append(parts, limit)
 	}

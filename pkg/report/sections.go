@@ -87,7 +87,7 @@ var counterparts = []struct {
 	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Issued }},
 }
 
-// own has the control plane's own metrics by phase, and its counts beside ours.
+// own has the control plane's own metrics by phase, and its counts compared with ours.
 func (r *runReport) own() []output.Table {
 	if r.run.Own == nil {
 		return nil
@@ -116,13 +116,13 @@ func (r *runReport) own() []output.Table {
 		}
 		byPhase.Add(cells...)
 	}
-	beside := output.Table{Head: []string{"counts", "its own", "ours", "difference"}}
+	counts := output.Table{Head: []string{"counts", "its own", "ours", "difference"}}
 	add := func(own, ours string, v *int64) {
 		theirs, ok := last[own]
 		if !ok || v == nil {
 			return
 		}
-		beside.Add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
+		counts.Add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
 	}
 	for _, c := range counterparts {
 		add(c.own, c.ours, c.value(r.run))
@@ -132,7 +132,7 @@ func (r *runReport) own() []output.Table {
 			add("totalResponses"+kind, "xds.responses."+kind, new(r.run.XDS.Responses[kind]))
 		}
 	}
-	return []output.Table{byPhase, beside}
+	return []output.Table{byPhase, counts}
 }
 
 // ownText prints one of the control plane's metrics, whose name ends in its unit.

@@ -18,7 +18,7 @@ type stage struct {
 	from, to func(*record.Startup) time.Time
 }
 
-// stages in order; those that overlap go on side by side.
+// stages in order; some run in parallel.
 var stages = []stage{
 	{"admission", func(s *record.Startup) time.Time { return s.Owner }, func(s *record.Startup) time.Time { return s.Seen }},
 	{"address", func(s *record.Startup) time.Time { return s.Seen }, func(s *record.Startup) time.Time { return s.IP }},
@@ -27,7 +27,7 @@ var stages = []stage{
 	{"connecting, all attempts", func(s *record.Startup) time.Time { return s.Dialed }, func(s *record.Startup) time.Time { return s.Connected }},
 	{"first configuration", func(s *record.Startup) time.Time { return s.Requested }, func(s *record.Startup) time.Time { return s.Answered }},
 	{"rest of configuration", func(s *record.Startup) time.Time { return s.Answered }, func(s *record.Startup) time.Time { return s.Complete }},
-	{"told to the pod", done, func(s *record.Startup) time.Time { return s.Reported }},
+	{"readiness reported", done, func(s *record.Startup) time.Time { return s.Reported }},
 	{"seen ready", func(s *record.Startup) time.Time { return s.Reported }, func(s *record.Startup) time.Time { return s.Ready }},
 }
 
@@ -58,7 +58,7 @@ func (r *runCharts) starts() []template.HTML {
 	}{{"median", "Start of the median pod", (len(all) - 1) / 2}, {"slowest", "Start of the slowest pod", len(all) - 1}} {
 		c := chart.Spans{
 			Chart: chart.Chart{ID: r.id + "-start-" + which.id, Title: which.title, Absent: none},
-			X:     chart.Axis{Name: "time since it was asked for", Format: axisSeconds}, Format: func(v float64) string { return seconds(&v) },
+			X:     chart.Axis{Name: "time since its creation was requested", Format: axisSeconds}, Format: func(v float64) string { return seconds(&v) },
 		}
 		if len(all) > 0 {
 			c.Absent = ""
@@ -71,8 +71,8 @@ func (r *runCharts) starts() []template.HTML {
 	return drawn
 }
 
-// ofPods says how many pods a start is one of; and where more were asked for, that
-// the others, slower than all of these, have none. With an error, of reading the
+// ofPods states how many pods a start is one of, and how many of those requested
+// have none: they are slower than all of these. With an error, of reading the
 // starts, it is not known that they did not become ready.
 func (r *runCharts) ofPods(n int, err error) string {
 	if r.run.Pods == nil || r.run.Pods.Requested <= n {

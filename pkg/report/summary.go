@@ -9,12 +9,12 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// An axis is something in which runs may differ, apart from the size and the
-// knobs, which every line shows. What is the same for all runs is said once
-// above the tables; what differs has a table of its own.
+// An axis is something in which runs may differ, besides the size and the knobs,
+// which every row shows. What all runs share is a fact above the tables; what
+// differs has its own table.
 type axis struct {
 	name  string
-	value func(*record.Run) string // "" is said of no run, and not at all when it is common to all
+	value func(*record.Run) string // "" is not shown when all runs share it
 }
 
 var axes = []axis{
@@ -50,7 +50,7 @@ type summaryColumn struct {
 	print func(*record.Run) string
 }
 
-// needColumns say what the control plane needed.
+// needColumns are what the control plane needed.
 var needColumns = []summaryColumn{
 	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
 	usageColumn("peak rollout", record.PhaseRollout, "cores.peak"),
@@ -62,7 +62,7 @@ var needColumns = []summaryColumn{
 	usageColumn("heap after GC", record.PhaseSteady, "heapBytes.collected"),
 }
 
-// timeColumns say how long its sidecars waited, and for how much.
+// timeColumns are how long its sidecars waited, and how much they received.
 var timeColumns = []summaryColumn{
 	{"converged", "pods.converged", convergedText},
 	{"rollout time", "phases.rollout", rolloutText},

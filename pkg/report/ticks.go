@@ -3,7 +3,7 @@ package report
 import "strconv"
 
 // What stands at an axis is 1, 2 or 5 times something, or sums of it: it needs no
-// digits to say how exact it is.
+// digits for its precision.
 
 func axisNumber(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 

@@ -25,7 +25,7 @@ type timeLine struct {
 // timeLines draw how the run went, with its phases behind.
 func (r *runCharts) timeLines() []template.HTML {
 	moments, err := r.run.Timeline()
-	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as those of older scalers.")
+	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as records of older versions.")
 	if len(moments) > 0 {
 		absent = "" // as far as it could be read
 	}
@@ -70,7 +70,7 @@ func (r *runCharts) timeLines() []template.HTML {
 	return drawn
 }
 
-// loadFigures are the paths of figures of what is drawn apart, in every phase.
+// loadFigures are the paths of figures of the programs that are drawn, in every phase.
 func loadFigures(figures ...string) []string {
 	var paths []string
 	for _, p := range phasesShown {
@@ -89,7 +89,7 @@ func below(path string, names []string) []string {
 	return paths
 }
 
-// absence says why something beside a record is not shown; "" for no error.
+// absence is why a file of the record is not shown; "" for no error.
 func (r *runCharts) absence(err error, what, none string) string {
 	switch {
 	case err == nil:
@@ -115,9 +115,9 @@ func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 
 // loads are lines of the control plane, the API server, scaler, and all others
 // together.
 func loads(control string, of func(record.Load) float64) []timeLine {
-	apart := []string{control, "kube-apiserver", "scaler"}
+	named := []string{control, "kube-apiserver", "scaler"}
 	var lines []timeLine
-	for i, name := range apart {
+	for i, name := range named {
 		lines = append(lines, timeLine{name, chart.Style{Hue: i, Dash: i}, func(m, _ *record.Moment) float64 {
 			if l, ok := m.Programs[name]; ok {
 				return of(l)
@@ -128,7 +128,7 @@ func loads(control string, of func(record.Load) float64) []timeLine {
 	return append(lines, timeLine{"all others together", chart.Style{Hue: 6, Dash: 3}, func(m, _ *record.Moment) float64 {
 		sum := math.NaN()
 		for name, l := range m.Programs {
-			if slices.Contains(apart, name) {
+			if slices.Contains(named, name) {
 				continue
 			}
 			if math.IsNaN(sum) {

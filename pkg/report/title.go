@@ -82,7 +82,7 @@ func rolloutTitle(runs []record.Run) string {
 	return title
 }
 
-// latencyTitle says the loads and the variants of latency runs.
+// latencyTitle has the loads and the variants of latency runs.
 func latencyTitle(latencies []record.LatencyRun) string {
 	var planes, variants []string
 	var rates []float64
@@ -188,7 +188,7 @@ func appendNew(words []string, word string) []string {
 	return append(words, word)
 }
 
-// made says when and on what the records were made, as far as they agree.
+// made states when and on what the records were made, as far as they agree.
 func made(runs []record.Run, latencies []record.LatencyRun) string {
 	var parts []string
 	if n := len(runs); n > 0 {
@@ -228,7 +228,7 @@ func made(runs []record.Run, latencies []record.LatencyRun) string {
 	case len(machines) == 1 && machines[0] != absent:
 		parts = append(parts, machines[0])
 	case len(machines) > 1:
-		parts = append(parts, "on machines or with programs that differ") // the facts say how
+		parts = append(parts, "on machines or with programs that differ") // the facts have the differences
 	}
 	return strings.Join(parts, ", ")
 }

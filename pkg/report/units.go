@@ -63,7 +63,7 @@ func tally(v *float64) string {
 	return number(v)
 }
 
-// threeDigits prints v with three digits that say something and no exponent;
+// threeDigits prints v with three significant digits and no exponent;
 // below 1 it prints three decimals, as nobody reads a thousandth of a core
 // more exactly.
 func threeDigits(v float64) string {

@@ -1,11 +1,10 @@
-// Package chart draws charts as SVG, for pages that carry everything with them: no
-// script, no network. A chart is plain data; what its numbers mean, and how they
-// are scaled for reading, is its caller's.
+// Package chart draws charts as SVG for pages without scripts and without a network. A chart is plain data; what its numbers mean, and how they
+// are scaled for reading, is up to the caller.
 //
 // The drawing has no colours of its own but classes (hue0 to hue7, light, dash0 to
 // dash3, band, axis, grid), so that a page's style sheet makes it light or dark.
-// Nothing is told by colour alone: lines have dashes too, bars stand in the order
-// of the legend, and a table of the numbers comes with each chart.
+// Colour is never the only distinction: lines have dashes, bars are in the order of
+// the legend, and each chart has a table of its numbers.
 package chart
 
 import (
@@ -20,19 +19,19 @@ import (
 type Chart struct {
 	ID    string // unique in its page
 	Title string
-	// About says in a sentence or two what is seen, for those who do not see it
-	// too.
+	// About describes the chart in a sentence or two, also for those who cannot see
+	// it.
 	About string
-	// Absent says why there is nothing to draw; "" when there is.
+	// Absent is why there is nothing to draw; "" when there is something.
 	Absent string
-	Doubts []Link // to what is doubtful about it
+	Doubts []Link // to what limits its figures
 	Table  Table  // the numbers; none when it has no head
 }
 
 // Link leads to another place in the page.
 type Link struct{ Href, Text, Label string }
 
-// Table is a chart in words.
+// Table has the numbers of a chart.
 type Table struct {
 	Head []string
 	Rows [][]string
@@ -41,7 +40,7 @@ type Table struct {
 // Hues is how many hues there are; a style's hue beyond them begins anew.
 const Hues = 8
 
-// Style tells one series from others.
+// Style distinguishes a series.
 type Style struct {
 	Hue   int
 	Dash  int  // of a line: 0 is unbroken, up to 3

@@ -20,7 +20,7 @@ type Series struct {
 	Name   string
 	Style  Style
 	Points []Point
-	Dots   bool // points are seen as such too
+	Dots   bool // each point is drawn as a dot, too
 }
 
 // Point is a point in the axes' units.
@@ -55,7 +55,7 @@ func (l Lines) HTML() (template.HTML, error) {
 	}
 	x, y := l.X.over(xs), l.Y.over(ys)
 	if l.X.Kind == Linear {
-		x.endAt(largest(xs)) // a time line ends where time did
+		x.endAt(largest(xs)) // a time line ends with its last moment
 	}
 	v.bands(l.Bands, x)
 	v.vertical(y)
@@ -143,7 +143,7 @@ func thinned(points []Point) []Point {
 	return kept
 }
 
-// missing says of a point that it breaks its line.
+// missing reports whether a point breaks its line.
 func missing(p Point) bool { return math.IsNaN(p.X) || math.IsNaN(p.Y) }
 
 // extremes are the lowest and the highest of points that are there, in their order.

@@ -12,8 +12,8 @@ type Kind int
 const (
 	Linear Kind = iota // from 0
 	Log                // from above 0: what is not is drawn at its lower end
-	// Percentile is for quantiles from 0 to 1 (exclusive): each further nine takes
-	// as much room as the one before, so that the rare is seen.
+	// Percentile is for quantiles from 0 to 1 (exclusive): each further nine has
+	// the same width, so that rare values are visible.
 	Percentile
 )
 
