@@ -28,20 +28,29 @@ func (d *doubts) limits(several bool) []limited {
 		e := explained(r)
 		l := limited{ID: limitID(i + 1), Letter: letters(i + 1), Title: e.title, Meaning: e.meaning}
 		warnings := d.of(r)
-		var about []string
+		var about []string // and the component, where the warning names one
+		key := func(n doubt) string {
+			if n.warning.Component == "" {
+				return orAbsent(n.warning.About)
+			}
+			return orAbsent(n.warning.About) + " (" + n.warning.Component + ")"
+		}
 		for _, n := range warnings {
 			w := warned{About: orAbsent(n.warning.About), Text: output.Plain(n.warning.Sentence())}
 			if several {
 				w.Run = orAbsent(n.run.Name)
 			}
-			about = appendNew(about, w.About)
+			about = appendNew(about, key(n))
 			l.Warnings = append(l.Warnings, w)
 		}
 		whole := true // the extents have all that the warnings say
 		for _, path := range about {
-			of := slices.DeleteFunc(slices.Clone(warnings), func(n doubt) bool { return orAbsent(n.warning.About) != path })
+			of := slices.DeleteFunc(slices.Clone(warnings), func(n doubt) bool { return key(n) != path })
 			text, all := e.over(of, several)
-			l.Extents = append(l.Extents, extent{path, text})
+			if all { // the sentence names the component
+				path = orAbsent(of[0].warning.About)
+			}
+			l.Extents = append(l.Extents, extent{output.Plain(path), text})
 			whole = whole && all
 		}
 		if whole {
@@ -63,8 +72,9 @@ func (e explanation) over(warnings []doubt, several bool) (text string, all bool
 			values = append(values, v)
 		}
 	}
+	sentence := len(sentences) == 1 && (!several || len(values) == 0)
 	switch {
-	case len(sentences) == 1:
+	case sentence:
 		text = sentences[0]
 	case len(values) > 0:
 		low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
@@ -77,10 +87,10 @@ func (e explanation) over(warnings []doubt, several bool) (text string, all bool
 	}
 	if several {
 		in := output.Many(len(names), "run")
-		if len(names) == 1 || len(sentences) == 1 && len(names) <= 3 {
+		if len(names) == 1 || sentence && len(names) <= 3 {
 			in = listed(names)
 		}
 		text += " (" + in + ")"
 	}
-	return output.Plain(text), len(sentences) == 1 && (!several || len(names) <= 3)
+	return output.Plain(text), sentence && (!several || len(names) <= 3)
 }
