@@ -28,7 +28,7 @@ type costFigure struct {
 	path  string // in the record; whose warnings are the slope's too
 	value func(*record.Run) *float64
 	print func(*float64) string
-	// itself is configuration: it is not laid over configuration.
+	// itself is configuration: it is not fitted to configuration.
 	itself bool
 }
 
@@ -61,7 +61,7 @@ func fewBytes(v *float64) string {
 	return threeDigits(*v) + "B"
 }
 
-// millicores prints thousandths of a core: what one pod takes is none.
+// millicores prints thousandths of a core, as one pod takes far less than a core.
 func millicores(v *float64) string {
 	if v == nil {
 		return absent
@@ -259,7 +259,7 @@ func (g alike) servicesPerPod() (share float64, ok bool) {
 	return share, share > 0
 }
 
-// interval prints a slope and where it may lie; "~" for one that may be none.
+// interval prints a slope and where it may lie; "~" for one that may be 0.
 func interval(t stats.Term, scale float64, print func(*float64) string) string {
 	value, low, high := print(new(t.Value*scale)), print(new(t.Low*scale)), print(new(t.High*scale))
 	if t.Low <= 0 && t.High >= 0 {

@@ -51,7 +51,7 @@ func CSV(w io.Writer, runs []record.Run) error {
 	return nil
 }
 
-// flat is a record as paths and what stands there.
+// flat is a record as paths and values.
 type flat struct {
 	paths  []string // in the record's order
 	values map[string]string
@@ -160,7 +160,7 @@ func (f *flat) takeNamed(d *json.Decoder, path string, seen map[string]int) erro
 	return f.take(inner, path+"."+named.Name)
 }
 
-// words are text that no spreadsheet takes for a formula.
+// words are text that no spreadsheet reads as a formula.
 func words(s string) string {
 	s = output.Plain(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {

@@ -84,7 +84,7 @@ func differenceRows(f *record.Fidelity) [][]string {
 	return rows
 }
 
-// shortened is as much of a text as a table has room for.
+// shortened is as much of a text as fits a table.
 func shortened(text string) string {
 	const most = 48
 	if runes := []rune(text); len(runes) > most {

@@ -53,8 +53,8 @@ func (r *runReport) latencyTable(missing bool) output.Table {
 	return t
 }
 
-// quantile prints one that falls among the lost as what is known of it: that
-// it is above all that came.
+// quantile prints a quantile. One that falls among the lost is only known to be
+// greater than all that came, and prints as that bound.
 func quantile(l *record.Latency, v *float64) string {
 	switch {
 	case v != nil:

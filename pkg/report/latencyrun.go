@@ -77,7 +77,7 @@ func (p latencyPart) facts() []fact {
 	l := p.latency
 	facts := []fact{
 		{"load", loadText(l.Spec)},
-		{"way", wayText(l.Spec)},
+		{"topology", wayText(l.Spec)},
 		{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
 		{"machine", machineText(l.Environment)},
 		{"started", p.startedText()},

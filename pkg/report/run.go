@@ -168,8 +168,8 @@ func (r *runReport) phases() output.Table {
 	return t
 }
 
-// column is one figure of a table with a single row: what the column is called,
-// where the figure is, below what the table is of, and how it reads.
+// column is one figure of a table with a single row: the column's heading, the
+// figure's path below that of the table, and its text.
 type column struct{ head, path, text string }
 
 // oneRow is a table of what the record has at path, each figure with its mark.

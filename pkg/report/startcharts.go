@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/report/chart"
 )
 
-// stage is a stretch of a pod's start.
+// stage is a part of a pod's start.
 type stage struct {
 	name     string
 	from, to func(*record.Startup) time.Time

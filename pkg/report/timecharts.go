@@ -22,7 +22,7 @@ type timeLine struct {
 	of    func(m, before *record.Moment) float64
 }
 
-// timeLines draw how the run went, with its phases behind.
+// timeLines draw the run over time, with its phases in the background.
 func (r *runCharts) timeLines() []template.HTML {
 	moments, err := r.run.Timeline()
 	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as records of older versions.")
@@ -97,12 +97,12 @@ func (r *runCharts) absence(err error, what, none string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return none
 	default:
-		// The folder is of the machine where the page is made, and nobody else's.
+		// The path of the folder means nothing on another machine.
 		return what + " could not be read: " + strings.ReplaceAll(err.Error(), r.run.Dir+"/", "") + "."
 	}
 }
 
-// rate is a count's rise a second.
+// rate is the increase of a count per second.
 func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 {
 	return func(m, before *record.Moment) float64 {
 		if before == nil || !m.Time.After(before.Time) {

@@ -73,7 +73,7 @@ func threeDigits(v float64) string {
 	return output.Digits(v, 3)
 }
 
-// orEmpty stands in for what was not measured: of it nothing is known.
+// orEmpty is an empty value in place of one that was not measured.
 func orEmpty[T any](measured *T) *T {
 	if measured == nil {
 		return new(T)

@@ -13,7 +13,7 @@ func PrintXDS(w io.Writer, format string, run *record.XDSRun) error {
 	return output.Print(w, format, "an xds run", run, func(markdown bool) string { return xdsDocument(run).as(markdown) })
 }
 
-// xdsDocument shows an XDSRun with the tables of a run, as far as it has them.
+// xdsDocument has those tables of a run that an XDSRun has figures for.
 func xdsDocument(x *record.XDSRun) document {
 	r := runReport{run: &record.Run{
 		Started: x.Started, Finished: &x.Finished,

@@ -21,8 +21,8 @@ type BarSeries struct {
 	Bars  []Bar // one for each group
 }
 
-// Bar is one bar; a Value of NaN is none. Low and High are the range of the values that it
-// stands for; the same as Value for one.
+// Bar is one bar; a Value of NaN is none. Low and High are the range of the values
+// that it stands for; for one value they equal it.
 type Bar struct{ Value, Low, High float64 }
 
 // NoBar is the absence of one.

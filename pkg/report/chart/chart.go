@@ -1,7 +1,8 @@
-// Package chart draws charts as SVG for pages without scripts and without a network. A chart is plain data; what its numbers mean, and how they
-// are scaled for reading, is up to the caller.
+// Package chart draws charts as SVG for pages without scripts and without a network.
+// A chart is plain data. What its numbers mean, and how they are scaled for reading,
+// is up to the caller.
 //
-// The drawing has no colours of its own but classes (hue0 to hue7, light, dash0 to
+// The drawing has no colours but classes (hue0 to hue7, light, dash0 to
 // dash3, band, axis, grid), so that a page's style sheet makes it light or dark.
 // Colour is never the only distinction: lines have dashes, bars are in the order of
 // the legend, and each chart has a table of its numbers.
@@ -37,7 +38,7 @@ type Table struct {
 	Rows [][]string
 }
 
-// Hues is how many hues there are; a style's hue beyond them begins anew.
+// Hues is how many hues there are; beyond them a style's hue repeats.
 const Hues = 8
 
 // Style distinguishes a series.
@@ -56,7 +57,7 @@ func (s Style) class() string {
 }
 
 // The drawing's size and margins, in the units of its view box. A chart is as wide
-// as a phone held upright: on larger screens several stand side by side.
+// as a phone held upright. Larger screens show several in a row.
 const (
 	width, height            = 440.0, 250.0
 	left, right, top, bottom = 62.0, 12.0, 22.0, 40.0
@@ -121,7 +122,7 @@ func at(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// place is where a share of the plot's width or height lies.
+// place is the position at which a share of the plot's width or height lies.
 func place(x, y float64) (float64, float64) {
 	return left + x*plotWidth, top + (1-y)*plotHeight
 }

@@ -115,9 +115,9 @@ func (v *view) line(s Series, x, y scale) {
 	}
 }
 
-// thinned are about as many points as a drawing can show; of those that fall together
-// the lowest and the highest stay, in their order, and where among them is a gap. A
-// dip of a second is looked for as much as a peak.
+// thinned are about as many points as a drawing can show. Of points at the same place
+// it keeps the lowest, the highest and gaps, in their order: a dip of a second is as
+// important as a peak.
 func thinned(points []Point) []Point {
 	if len(points) <= most {
 		return points

@@ -33,7 +33,7 @@ type scale struct {
 	format    func(float64) string
 }
 
-// beyond is above everything that is drawn as it is.
+// beyond is the greatest value that is drawn; values above it are drawn as it.
 const beyond = 1e100
 
 // share is where v lies between the ends, from 0 to 1.
