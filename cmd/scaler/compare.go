@@ -79,7 +79,7 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 		return err
 	}
 	if cmd.Flags().Changed("published") {
-		return o.layBeside(s, args)
+		return o.comparePublished(s, args)
 	}
 	options := compare.Options{Force: o.force, Figures: o.figures}
 	for _, text := range o.failOn {
@@ -140,8 +140,8 @@ func (o *compareOptions) judge(s streams, result *compare.Result) error {
 	return fmt.Errorf("%w: %s", errBound, strings.Join(failing, "; "))
 }
 
-// layBeside lays published figures beside the runs of one folder, or of two.
-func (o *compareOptions) layBeside(s streams, args []string) error {
+// comparePublished compares published figures with the runs of one folder, or of two.
+func (o *compareOptions) comparePublished(s streams, args []string) error {
 	if o.force || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
 		return usagef("parsing --published %q: want it without --force, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
 	}
@@ -153,7 +153,7 @@ func (o *compareOptions) layBeside(s streams, args []string) error {
 		return err
 	}
 	if len(args) < 1 || len(args) > 2 {
-		return usagef("want one folder with runs beside --published, or two, as in 'scaler compare --published %s results'", o.published)
+		return usagef("want one or two folders with runs after --published, as in 'scaler compare --published %s results'", o.published)
 	}
 	var folders [][]record.Run
 	for _, dir := range args {
@@ -163,11 +163,11 @@ func (o *compareOptions) layBeside(s streams, args []string) error {
 		}
 		folders = append(folders, runs)
 	}
-	laid, err := compare.LayBeside(o.published, folders...)
+	published, err := compare.ComparePublished(o.published, folders...)
 	if err != nil {
 		return usagef("%w", err)
 	}
-	return compare.Print(s.out, o.output, laid)
+	return compare.Print(s.out, o.output, published)
 }
 
 func writeJUnit(path string, result *compare.Result) (err error) {
