@@ -124,7 +124,7 @@ func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 	defer shown.close()
 	o.spec.Programs.Progress = shown.say
 	run, err := latency.Run(cmd.Context(), o.spec, latency.Progress{
-		Say:    shown.say,
+		Log:    shown.say,
 		Status: func(done, of int) { shown.show("", fmt.Sprintf("round %d of %d", done+1, of)) },
 	})
 	shown.close()

@@ -79,7 +79,7 @@ func (o *xdsOptions) run(cmd *cobra.Command, s streams) error {
 	shown := newProgress(s.err)
 	defer shown.close()
 	run, err := xdsload.Run(cmd.Context(), o.spec, xdsload.Progress{
-		Say:    shown.say,
+		Log:    shown.say,
 		Status: func(st xdsload.Status) { shown.show("", xdsStatusLine(st)) },
 	})
 	shown.close()

@@ -30,16 +30,16 @@ import (
 // arrivalTimeout bounds the coming of a calibration's sidecars.
 const arrivalTimeout = 10 * time.Minute
 
-// Calibrate measures what the instrument's own figures read against a control
+// Run measures what the instrument's own figures read against a control
 // plane that costs next to nothing, at each number of sidecars asked for. Unless
-// the control plane was told to make faults, the points are kept for the records
-// of rollouts. say is told how it gets on; nil = nobody.
-func Run(ctx context.Context, spec Spec, say func(string)) (record.Calibration, error) {
+// the control plane was asked to make faults, the points are kept for the records
+// of rollouts. log receives a line for each step; nil = nowhere.
+func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Calibration{}, err
 	}
-	if say == nil {
-		say = func(string) {}
+	if log == nil {
+		log = func(string) {}
 	}
 	c := record.Calibration{
 		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,
@@ -50,7 +50,7 @@ func Run(ctx context.Context, spec Spec, say func(string)) (record.Calibration, 
 		return c, err
 	}
 	for _, n := range spec.Sidecars {
-		p, err := calibratePoint(ctx, spec, n, keys, say)
+		p, err := calibratePoint(ctx, spec, n, keys, log)
 		if err != nil {
 			return c, fmt.Errorf("calibrating with %d sidecars: %w", n, err)
 		}
@@ -70,7 +70,7 @@ func Run(ctx context.Context, spec Spec, say func(string)) (record.Calibration, 
 type calibration struct {
 	spec    Spec
 	size    reference.Size
-	say     func(string)
+	log     func(string)
 	fleet   *fleet
 	sampler *recorder.Sampler
 	lag     *stats.Histogram
@@ -87,12 +87,12 @@ type calibration struct {
 }
 
 // calibratePoint measures with one number of sidecars.
-func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experiment.KeyPool, say func(string)) (record.CalibrationPoint, error) {
+func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experiment.KeyPool, log func(string)) (record.CalibrationPoint, error) {
 	c := &calibration{
 		spec:    spec,
 		size:    reference.Size{Pods: sidecars, Services: min(spec.Services, sidecars)},
-		say:     say,
-		fleet:   newFleet(keys, say),
+		log:     log,
+		fleet:   newFleet(keys, log),
 		sampler: recorder.NewSampler(experiment.SampleInterval / 4),
 		lag:     stats.NewHistogram(),
 	}
@@ -103,7 +103,7 @@ func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experime
 	if err := doctor.Error(doctor.CheckSidecars(sidecars, 2)); err != nil { // the stream's, and the certificate client's
 		return c.point, err
 	}
-	say(fmt.Sprintf("calibrating with %d sidecars", sidecars))
+	log(fmt.Sprintf("calibrating with %d sidecars", sidecars))
 	debug.FreeOSMemory() // what an earlier point left is not this one's idle program
 	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

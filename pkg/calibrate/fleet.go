@@ -17,7 +17,7 @@ import (
 
 // startingAtOnce is how many sidecars may be on their way to completeness: more
 // at once would only queue for the processors.
-const startingAtOnce = 100
+const maxStarting = 100
 
 // fleet are the sidecars of a calibration. What they do is what a
 // rollout's do: the same tracker, certificates too.
@@ -25,13 +25,12 @@ type fleet struct {
 	store   *xdsprobe.Store
 	tracker *convergence.Tracker
 	keys    *experiment.KeyPool
-	say     func(string)
+	log     *experiment.OnceLog
 
 	ids      []string
 	sidecars []proxy.Proxy
-	room     chan struct{} // holds one for each sidecar that is not complete
+	slots    chan struct{} // holds one for each sidecar that is not complete
 	running  sync.WaitGroup
-	said     sync.Map
 
 	mu          sync.Mutex
 	renewing    map[string]bool // whose next certificate counts
@@ -41,15 +40,15 @@ type fleet struct {
 
 var _ proxy.Observer = (*fleet)(nil)
 
-func newFleet(keys *experiment.KeyPool, say func(string)) *fleet {
+func newFleet(keys *experiment.KeyPool, log func(string)) *fleet {
 	f := &fleet{
-		store: xdsprobe.NewStore(), tracker: convergence.New(), keys: keys, say: say,
-		room:        make(chan struct{}, startingAtOnce),
+		store: xdsprobe.NewStore(), tracker: convergence.New(), keys: keys, log: &experiment.OnceLog{Log: log},
+		slots:       make(chan struct{}, maxStarting),
 		renewing:    map[string]bool{},
 		certificate: stats.NewHistogram(),
 		certified:   make(chan struct{}, certificatesMeasured),
 	}
-	f.tracker.OnComplete = func(string, time.Time) { <-f.room }
+	f.tracker.OnComplete = func(string, time.Time) { <-f.slots }
 	return f
 }
 
@@ -64,7 +63,7 @@ func (f *fleet) start(ctx, life context.Context, server *reference.StaticMesh, v
 		scope := f.tracker.Scope(server.Wants(i))
 		for pod := range service.Pods {
 			select {
-			case f.room <- struct{}{}:
+			case f.slots <- struct{}{}:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -104,16 +103,10 @@ func (f *fleet) add(life context.Context, server *reference.StaticMesh, service,
 	f.sidecars = append(f.sidecars, sidecar)
 	f.running.Go(func() {
 		if err := sidecar.Run(life); err != nil {
-			f.sayOnce("config", err.Error())
+			f.log.Once("config", err.Error())
 		}
 	})
 	return nil
-}
-
-func (f *fleet) sayOnce(kind, msg string) {
-	if _, said := f.said.LoadOrStore(kind, true); !said {
-		f.say(msg)
-	}
 }
 
 const (
@@ -159,7 +152,7 @@ func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 // Updated is part of proxy.Observer.
 func (f *fleet) Updated(id string, e proxy.Update) {
 	if e.Rejected != nil {
-		f.sayOnce("rejected", "a sidecar rejected "+e.Type.String()+": "+experiment.FirstLine(e.Rejected))
+		f.log.Once("rejected", "a sidecar rejected "+e.Type.String()+": "+experiment.FirstLine(e.Rejected))
 	}
 	f.tracker.Update(id, e.Update)
 }
@@ -167,14 +160,14 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 // StreamEnded is part of proxy.Observer.
 func (f *fleet) StreamEnded(_ string, e proxy.StreamEnded) {
 	if e.Class != proxy.Stopped {
-		f.sayOnce(string(e.Class), fmt.Sprintf("a stream ended (%s) after %d responses: %v", e.Class, e.Responses, e.Err))
+		f.log.Once(string(e.Class), fmt.Sprintf("a stream ended (%s) after %d responses: %v", e.Class, e.Responses, e.Err))
 	}
 }
 
 // Certified is part of proxy.Observer.
 func (f *fleet) Certified(id string, e proxy.Certificate) {
 	if e.Err != nil {
-		f.sayOnce("certificate", experiment.FirstLine(e.Err))
+		f.log.Once("certificate", experiment.FirstLine(e.Err))
 		return
 	}
 	f.mu.Lock()

@@ -75,7 +75,7 @@ func (s Spec) Validate() error {
 	if _, _, err := phasesOf(s.Runs); err != nil {
 		return err
 	}
-	// The series of a run are told from others by its name alone.
+	// The series of a run are distinguished by its name alone.
 	named := map[string]string{}
 	for _, run := range s.Runs {
 		if other, taken := named[run.Name]; taken {
@@ -124,8 +124,8 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 // Serve shows runs in a Prometheus, and in a Grafana where there is one. It
 // calls ready once, when everything can be looked at; that ctx ends after that
 // is no error. Nothing of it remains.
-func Serve(ctx context.Context, spec Spec, say func(string), ready func(Serving) error) error {
-	s := &server{spec: spec, say: say}
+func Serve(ctx context.Context, spec Spec, log func(string), ready func(Serving) error) error {
+	s := &server{spec: spec, log: log}
 	return experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "finding programs", Do: s.find},
 		{Name: "making a folder", Do: s.makeFolder},
@@ -138,7 +138,7 @@ func Serve(ctx context.Context, spec Spec, say func(string), ready func(Serving)
 // server is a Prometheus, and a Grafana, with recorded runs.
 type server struct {
 	spec Spec
-	say  func(string)
+	log  func(string)
 
 	// made by the steps, in this order
 	program    string // Prometheus
@@ -151,7 +151,7 @@ type server struct {
 
 // find finds the programs before anything is copied.
 func (s *server) find(ctx context.Context) (experiment.Undo, error) {
-	s.spec.Programs.Progress = s.say
+	s.spec.Programs.Progress = s.log
 	paths, err := component.Paths(ctx, s.spec.Programs, component.Prometheus)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error
 	if s.launcher == nil {
 		return nil, nil
 	}
-	s.say(fmt.Sprintf("starting Grafana (%s)", s.launcher))
+	s.log(fmt.Sprintf("starting Grafana (%s)", s.launcher))
 	s.grafana, err = s.launcher.Start(ctx, grafana.StartOptions{
 		Dir:           s.dir("grafana"),
 		Group:         s.group,
@@ -239,7 +239,7 @@ func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error
 
 // show says what is to be seen, and waits for the end.
 func (s *server) show(ctx context.Context, ready func(Serving) error) error {
-	what, err := s.what()
+	what, err := s.describe()
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (s *server) show(ctx context.Context, ready func(Serving) error) error {
 	}
 }
 
-func (s *server) what() (Serving, error) {
+func (s *server) describe() (Serving, error) {
 	from, to, err := phasesOf(s.spec.Runs)
 	if err != nil {
 		return Serving{}, err

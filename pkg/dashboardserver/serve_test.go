@@ -31,7 +31,7 @@ func TestServeWithoutTheImage(t *testing.T) {
 		if err != nil || !strings.Contains(launcher.String(), "docker") {
 			t.Fatalf("found %s, %v", launcher, err)
 		}
-		s := &server{spec: Spec{GrafanaWanted: wanted}, say: func(string) {}, launcher: &launcher, group: group, prometheus: &recorder.Served{}}
+		s := &server{spec: Spec{GrafanaWanted: wanted}, log: func(string) {}, launcher: &launcher, group: group, prometheus: &recorder.Served{}}
 		_, err = s.startGrafana(t.Context())
 		if wanted {
 			if err == nil || !strings.Contains(err.Error(), "Unable to find image") || !strings.Contains(err.Error(), "--no-grafana") {

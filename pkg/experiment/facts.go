@@ -19,8 +19,8 @@ func Machine() record.Machine {
 	return record.Machine{CPUModel: cpuModel(), CPUs: runtime.NumCPU(), Kernel: Kernel()}
 }
 
-// cpuModel is what the kernel calls the first processor; "" where it does not
-// say.
+// cpuModel is what the kernel calls the first processor; "" where it is
+// not known.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -35,7 +35,7 @@ func cpuModel() string {
 }
 
 // Version is scaler's own, as the go command recorded it. A program that was
-// built without one, as by go run, is told from others by its own digest.
+// built without one, as by go run, is identified by its own digest.
 var Version = sync.OnceValue(func() string {
 	version := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -55,7 +55,7 @@ var Version = sync.OnceValue(func() string {
 	return version
 })
 
-// ProgramDigest tells builds of a program apart that say the same version: the first 12
+// ProgramDigest distinguishes builds of a program that report the same version: the first 12
 // digits of its SHA-256; "" of one that cannot be read.
 func ProgramDigest(path string) string {
 	digest, err := component.Digest(path)
@@ -65,7 +65,7 @@ func ProgramDigest(path string) string {
 	return digest
 }
 
-// MemoryBytes is the size of this machine's memory; 0 where the kernel does not say.
+// MemoryBytes is the size of this machine's memory; 0 where it is not known.
 func MemoryBytes() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -74,7 +74,7 @@ func MemoryBytes() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// Kernel is the release of this machine's kernel; "" where it does not say.
+// Kernel is the release of this machine's kernel; "" where it is not known.
 func Kernel() string {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {

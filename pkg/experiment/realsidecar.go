@@ -70,10 +70,10 @@ func (e *CertificateExpiry) Doubt(about string, end time.Time) *record.Warning {
 	}
 }
 
-// ForPod makes the sidecar of a pod that has its IP. told, if not nil, may complete
-// its options. The sidecar does not run yet.
-func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
-	return r.sidecar(ctx, pod.Name, told,
+// ForPod makes the sidecar of a pod that has its IP. complete, if not nil, may set
+// more of its options. The sidecar does not run yet.
+func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
+	return r.sidecar(ctx, pod.Name, complete,
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 			return r.Adapter.RealProxies.PodProxy(pod, at)
 		},
@@ -81,15 +81,15 @@ func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, told func(*si
 }
 
 // ForHost makes the sidecar of a workload of this host, whose objects are there.
-func (r RealSidecars) ForHost(ctx context.Context, w controlplane.HostWorkload, told func(*sidecar.Options)) (*sidecar.Sidecar, error) {
-	return r.sidecar(ctx, w.Name, told,
+func (r RealSidecars) ForHost(ctx context.Context, w controlplane.HostWorkload, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
+	return r.sidecar(ctx, w.Name, complete,
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 			return r.Adapter.HostWorkloads.HostProxy(w, at)
 		},
 		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.HostWorkloads.HostToken(ctx, w) })
 }
 
-func (r RealSidecars) sidecar(ctx context.Context, name string, told func(*sidecar.Options),
+func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*sidecar.Options),
 	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (proxy.Token, error),
 ) (*sidecar.Sidecar, error) {
 	ports, err := process.FreePorts(4)
@@ -120,8 +120,8 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, told func(*sidec
 			return nil, fmt.Errorf("getting the certificate of sidecar %s: %w", name, err)
 		}
 	}
-	if told != nil {
-		told(&options)
+	if complete != nil {
+		complete(&options)
 	}
 	return sidecar.New(options)
 }

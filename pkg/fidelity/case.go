@@ -14,7 +14,7 @@ import (
 type comparison struct {
 	*run
 	which    knobCase
-	sidecars [2]*behind
+	sidecars [2]*tappedSidecar
 	times    [2][]wiretap.Times
 	result   record.FidelityCase
 	seen     differencesSeen
@@ -29,7 +29,7 @@ func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 	err = experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "setting the knobs", Do: c.setKnobs},
 		{Name: "starting both sidecars", Do: c.start},
-		{Name: "comparing what they say of themselves", Do: c.nodes},
+		{Name: "comparing their node descriptions", Do: c.nodes},
 		{Name: "comparing what they hold", Do: func(ctx context.Context) (experiment.Undo, error) {
 			var err error
 			c.result.Resources, err = c.held(ctx)
@@ -88,11 +88,11 @@ func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 		return nil
 	}
 	for n := range c.spec.Starts {
-		c.say(fmt.Sprintf("%s: start %d of %d", c.which.name, n+1, c.spec.Starts))
+		c.log(fmt.Sprintf("%s: start %d of %d", c.which.name, n+1, c.spec.Starts))
 		if err := stop(ctx); err != nil {
 			return stop, err
 		}
-		var both said
+		var both exchange
 		order := []int{realSide, simulated} // by turns, for neither to find istiod always warmed by the other
 		if n%2 == 1 {
 			slices.Reverse(order)
@@ -107,13 +107,13 @@ func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 				return stop, err
 			}
 			if len(streams) > 1 {
-				c.seen.add(sided("start: streams", side, fmt.Sprint(len(streams))))
+				c.seen.add(oneSided("start: streams", side, fmt.Sprint(len(streams))))
 			}
 			c.times[side] = append(c.times[side], times)
 			both.add(side, streams[0], nil)
 		}
 		c.result.Start.Compared++
-		c.compareSaid("start", both, &c.result.Start, 1)
+		c.seen.compareRequests("start", both, &c.result.Start, 1)
 	}
 	return stop, nil
 }
@@ -159,14 +159,14 @@ func (c *comparison) awaitComplete(ctx context.Context, side, opened int) error 
 func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 	plan := planMeshChanges(c.mesh, c.observed, c.spec.Changes, c.spec.Seed)
 	changer := newMeshChanger(c.run)
-	var past, now said
+	var past, now exchange
 	deferred := 0 // changes that are compared together with the next one
-	if err := c.saySince(&said{}, &past); err != nil {
+	if err := c.exchangeSince(&exchange{}, &past); err != nil {
 		return nil, err
 	}
 	for n, one := range plan {
 		if n%20 == 0 {
-			c.say(fmt.Sprintf("%s: change %d of %d", c.which.name, n+1, len(plan)))
+			c.log(fmt.Sprintf("%s: change %d of %d", c.which.name, n+1, len(plan)))
 		}
 		if err := changer.make(ctx, one); err != nil {
 			return changer.restore, fmt.Errorf("change %d, %s: %w", n+1, one, err)
@@ -174,15 +174,15 @@ func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 		if err := c.awaitQuiet(ctx, quietTime); err != nil {
 			return changer.restore, err
 		}
-		if err := c.saySince(&past, &now); err != nil {
+		if err := c.exchangeSince(&past, &now); err != nil {
 			return changer.restore, err
 		}
-		if now.late() && n < len(plan)-1 {
+		if now.incomplete() && n < len(plan)-1 {
 			deferred++
 			continue
 		}
 		c.result.Changes.Compared += 1 + deferred
-		c.compareSaid(string(one.kind), now, &c.result.Changes, 1+deferred)
+		c.seen.compareRequests(string(one.kind), now, &c.result.Changes, 1+deferred)
 		deferred = 0
 		past = now.after(past)
 	}
@@ -191,7 +191,7 @@ func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 
 // reconnect breaks both streams, and compares how the next ones begin.
 func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
-	var both said
+	var both exchange
 	for side, s := range c.sidecars {
 		before := c.streams(side)
 		if !c.tap.Cut(s.node) {
@@ -203,12 +203,12 @@ func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
 		both.add(side, c.streams(side)[len(before)], wiretap.Versions(before))
 	}
 	c.result.Reconnect.Compared++
-	c.compareSaid("reconnect", both, &c.result.Reconnect, 1)
+	c.seen.compareRequests("reconnect", both, &c.result.Reconnect, 1)
 	return nil, nil
 }
 
-// saySince reads what both have said and were told beyond what is past.
-func (c *comparison) saySince(past, now *said) error {
+// exchangeSince reads what both have sent and received since past.
+func (c *comparison) exchangeSince(past, now *exchange) error {
 	for side := range c.sidecars {
 		streams := c.streams(side)
 		if len(streams) != 1 {

@@ -38,9 +38,9 @@ func (c meshChange) String() string {
 // replicasMost bounds what a workload is scaled to.
 const replicasMost = 6
 
-// planMeshChanges draws n changes. A service named in spared is not scaled: the
-// pods of those are looked at.
-func planMeshChanges(mesh topology.Mesh, spared, n int, seed uint64) []meshChange {
+// planMeshChanges draws n changes. The service with index observed is not scaled:
+// its pods are compared.
+func planMeshChanges(mesh topology.Mesh, observed, n int, seed uint64) []meshChange {
 	random := rand.New(rand.NewPCG(seed, 0))
 	kinds := []meshChangeKind{scaleChange, healthChange, routeChange, policyChange, serviceChange}
 	on := map[meshChangeKind]map[int]bool{}
@@ -56,7 +56,7 @@ func planMeshChanges(mesh topology.Mesh, spared, n int, seed uint64) []meshChang
 		c := meshChange{kind: kinds[random.IntN(len(kinds))], service: random.IntN(len(mesh.Services)), value: len(changes), on: true}
 		switch c.kind {
 		case scaleChange:
-			if c.service == spared {
+			if c.service == observed {
 				continue
 			}
 			c.value = 1 + random.IntN(replicasMost)

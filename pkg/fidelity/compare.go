@@ -18,10 +18,10 @@ import (
 // tolerated is how far, as a share, the bytes of one resource may differ.
 const tolerated = 0.02
 
-// compareSaid compares two sequences of requests, the outcome of so many events,
+// compareRequests compares two sequences of requests, the outcome of so many events,
 // counts them in sameness where they are the same, and notes how they differ
 // where not.
-func (c *comparison) compareSaid(about string, both said, sameness *record.Sameness, events int) {
+func (s differencesSeen) compareRequests(about string, both exchange, sameness *record.Sameness, events int) {
 	if slices.Equal(both.requests[realSide], both.requests[simulated]) {
 		sameness.Same += events
 		if both.silent() {
@@ -29,12 +29,12 @@ func (c *comparison) compareSaid(about string, both said, sameness *record.Samen
 		}
 		return
 	}
-	real, fake := unlike(both.requests[realSide], both.requests[simulated])
-	c.seen.add(record.Difference{About: about + " requests", Real: sequence(real), Simulated: sequence(fake), Explained: both.excuse()})
+	real, fake := trimCommon(both.requests[realSide], both.requests[simulated])
+	s.add(record.Difference{About: about + " requests", Real: requestsText(real), Simulated: requestsText(fake), Explained: both.excuse()})
 }
 
 // unlike cuts off what two sequences have in common at both ends.
-func unlike(a, b []string) (restA, restB []string) {
+func trimCommon(a, b []string) (restA, restB []string) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}
@@ -45,7 +45,7 @@ func unlike(a, b []string) (restA, restB []string) {
 }
 
 // sequence is requests in one line, long ones shortened.
-func sequence(requests []string) string {
+func requestsText(requests []string) string {
 	const most = 160
 	var short []string
 	for _, r := range requests {
@@ -57,50 +57,50 @@ func sequence(requests []string) string {
 	return strings.Join(short, "; ")
 }
 
-// nodes compares what both say of themselves in their first requests.
+// nodes compares the node descriptions of both first requests.
 func (c *comparison) nodes(context.Context) (experiment.Undo, error) {
 	real, fake := c.streams(realSide)[0], c.streams(simulated)[0]
 	for side, s := range [2]wiretap.Stream{real, fake} {
 		if s.Nodes != 1 {
-			c.seen.add(sided("node: requests that carry it", side, fmt.Sprint(s.Nodes)))
+			c.seen.add(oneSided("node: requests that carry it", side, fmt.Sprint(s.Nodes)))
 		}
 	}
-	c.compareText("node cluster", real.Node.Cluster, fake.Node.Cluster)
-	c.compareText("node fields", strings.Join(real.Node.Others, " "), strings.Join(fake.Node.Others, " "))
+	c.seen.compareText("node cluster", real.Node.Cluster, fake.Node.Cluster)
+	c.seen.compareText("node fields", strings.Join(real.Node.Others, " "), strings.Join(fake.Node.Others, " "))
 	keys := maps.Clone(real.Node.Metadata)
 	maps.Copy(keys, fake.Node.Metadata)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		c.compareMetadata("node metadata "+key, real.Node.Metadata[key], fake.Node.Metadata[key])
+		c.seen.compareMetadata("node metadata "+key, real.Node.Metadata[key], fake.Node.Metadata[key])
 	}
 	a, b := real.Messages[0].Bytes, fake.Messages[0].Bytes
-	if !close2(a, b) {
-		c.compareText("first request's bytes", fmt.Sprint(a), fmt.Sprint(b))
+	if !similarSizes(a, b) {
+		c.seen.compareText("first request's bytes", fmt.Sprint(a), fmt.Sprint(b))
 	}
 	return nil, nil
 }
 
 // compareMetadata compares one value, an object by its members.
-func (c *comparison) compareMetadata(about string, real, fake any) {
+func (s differencesSeen) compareMetadata(about string, real, fake any) {
 	a, isObject := real.(map[string]any)
 	b, alsoObject := fake.(map[string]any)
 	if !isObject || !alsoObject {
-		c.compareText(about, asJSON(real), asJSON(fake))
+		s.compareText(about, asJSON(real), asJSON(fake))
 		return
 	}
 	keys := maps.Clone(a)
 	maps.Copy(keys, b)
 	for key := range keys {
-		c.compareText(about+"."+key, asJSON(a[key]), asJSON(b[key]))
+		s.compareText(about+"."+key, asJSON(a[key]), asJSON(b[key]))
 	}
 }
 
-func (c *comparison) compareText(about, real, fake string) {
+func (s differencesSeen) compareText(about, real, fake string) {
 	if real != fake {
-		c.seen.add(record.Difference{About: about, Real: real, Simulated: fake})
+		s.add(record.Difference{About: about, Real: real, Simulated: fake})
 	}
 }
 
-func sided(about string, side int, text string) record.Difference {
+func oneSided(about string, side int, text string) record.Difference {
 	d := record.Difference{About: about, Real: "-", Simulated: "-"}
 	if side == realSide {
 		d.Real = text
@@ -130,20 +130,20 @@ func (c *comparison) held(ctx context.Context) (map[string]record.HeldResources,
 		}
 		passed[side] = wiretap.Held(c.streams(side))
 	}
-	return c.compareHeld(own, passed), nil
+	return c.seen.compareHeld(own, passed), nil
 }
 
-// compareHeld compares what both say that they hold, with the content of each as
+// compareHeld compares what both report that they hold, with the content of each as
 // far as it is compared, and what they were sent.
-func (c *comparison) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wiretap.Key]wiretap.Resource) map[string]record.HeldResources {
+func (s differencesSeen) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wiretap.Key]wiretap.Resource) map[string]record.HeldResources {
 	for side := range own {
 		maps.DeleteFunc(own[side], func(k wiretap.Key, _ string) bool {
-			_, sent := passed[side][k] // Envoy also tells the endpoints of clusters that have none by EDS
+			_, sent := passed[side][k] // Envoy also reports the endpoints of clusters that have none by EDS
 			return k.Type == convergence.EDS.String() && !sent
 		})
 		for k := range passed[side] {
 			if _, ok := own[side][k]; !ok {
-				c.seen.add(sided("resource sent and not held", side, k.String()))
+				s.add(oneSided("resource sent and not held", side, k.String()))
 			}
 		}
 	}
@@ -157,14 +157,14 @@ func (c *comparison) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wi
 				h.RealBytes += passed[side][k].Bytes
 				if common {
 					h.Common++
-					c.compareContent(k, [2]string{content, theirs}, passed)
+					s.compareContent(k, [2]string{content, theirs}, passed)
 				}
 			} else {
 				h.Simulated++
 				h.SimulatedBytes += passed[side][k].Bytes
 			}
 			if !common {
-				c.seen.add(sided("resource held by one alone", side, k.String()))
+				s.add(oneSided("resource held by one alone", side, k.String()))
 			}
 			types[k.Type] = h
 		}
@@ -173,18 +173,18 @@ func (c *comparison) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wi
 }
 
 // compareContent compares what one resource says.
-func (c *comparison) compareContent(k wiretap.Key, says [2]string, passed [2]map[wiretap.Key]wiretap.Resource) {
+func (s differencesSeen) compareContent(k wiretap.Key, says [2]string, passed [2]map[wiretap.Key]wiretap.Resource) {
 	if says[realSide] != says[simulated] {
-		c.seen.add(record.Difference{About: "content of " + k.String(), Real: says[realSide], Simulated: says[simulated]})
+		s.add(record.Difference{About: "content of " + k.String(), Real: says[realSide], Simulated: says[simulated]})
 	}
 	a, b := passed[realSide][k], passed[simulated][k]
-	if !close2(a.Bytes, b.Bytes) {
-		c.seen.add(record.Difference{About: "bytes of " + k.String(), Real: fmt.Sprint(a.Bytes), Simulated: fmt.Sprint(b.Bytes)})
+	if !similarSizes(a.Bytes, b.Bytes) {
+		s.add(record.Difference{About: "bytes of " + k.String(), Real: fmt.Sprint(a.Bytes), Simulated: fmt.Sprint(b.Bytes)})
 	}
 }
 
 // close2 reports whether two sizes differ by no more than is tolerated.
-func close2(a, b int) bool {
+func similarSizes(a, b int) bool {
 	return float64(max(a, b)-min(a, b)) <= tolerated*float64(max(a, b))
 }
 
@@ -210,7 +210,7 @@ func byAbout(a, b record.Difference) int {
 
 // says is what a resource says, as far as it can be compared: the endpoints of a
 // load assignment with their health, the domains of a route configuration.
-func says(r convergence.Key, content *convergence.Content) string {
+func contentText(r convergence.Key, content *convergence.Content) string {
 	var words []string
 	switch {
 	case content == nil:

@@ -19,13 +19,13 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// run lays a simulated sidecar beside a real one: two pods of one
+// run compares a simulated sidecar with a real one: two pods of one
 // workload, of which one has its sidecar simulated and the other one has a real
-// agent with a real Envoy, told what the kubelet would tell it in that pod.
+// agent with a real Envoy, with what the kubelet would give it in that pod.
 type run struct {
 	// fixed at the start
 	spec     Spec
-	say      func(string)
+	log      func(string)
 	mesh     topology.Mesh
 	observed int // index of the service whose pods are looked at
 
@@ -44,7 +44,7 @@ type run struct {
 	times  [][2][]wiretap.Times // of the starts, by case of result and side
 }
 
-// The sides that are laid beside each other.
+// The sides that are compared.
 const (
 	realSide = iota
 	simulated
@@ -53,27 +53,27 @@ const (
 var sideNames = [2]string{"real", "simulated"}
 
 const (
-	// quietTime is how long nothing must have been said for a change to
+	// quietTime is how long no message must have been sent for a change to
 	// have come through: longer than istiod's debounce of 100 ms.
 	quietTime = 400 * time.Millisecond
 	// waitTimeout bounds each wait.
 	waitTimeout = time.Minute
-	// settledTime is how long nothing must have been said for the mesh to
+	// settledTime is how long no message must have been sent for the mesh to
 	// have come to rest.
 	settledTime = time.Second
 )
 
-// Fidelity compares a simulated sidecar with a real one on istiod, for each case
-// asked for. say is told how it gets on; nil = nobody. With an error it returns, all
+// Run compares a simulated sidecar with a real one on istiod, for each case
+// asked for. log receives a line for each step; nil = nowhere. With an error it returns, all
 // the same, what it has found of every case that was begun.
-func Run(ctx context.Context, spec Spec, say func(string)) (record.Fidelity, error) {
+func Run(ctx context.Context, spec Spec, log func(string)) (record.Fidelity, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Fidelity{}, err
 	}
-	if say == nil {
-		say = func(string) {}
+	if log == nil {
+		log = func(string) {}
 	}
-	r := &run{spec: spec, say: say, mesh: topology.Build(meshSpec)}
+	r := &run{spec: spec, log: log, mesh: topology.Build(meshSpec)}
 	r.observed = mostConnected(r.mesh)
 	r.result = record.Fidelity{
 		APIVersion: record.APIVersion, Kind: record.FidelityKind, Schema: record.Schema,
@@ -98,7 +98,7 @@ func Run(ctx context.Context, spec Spec, say func(string)) (record.Fidelity, err
 	began := time.Now()
 	r.result.Made = began.UTC()
 	err = experiment.RunSteps(ctx, steps)
-	r.judgeTimes()
+	judgeTimes(&r.result, r.times, spec.Starts)
 	r.result.Status = record.StatusCompleted
 	if err != nil {
 		r.result.Status, r.result.Reason = record.StatusFailed, err.Error()

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-func TestFidelitySpecValidate(t *testing.T) {
+func TestSpecValidate(t *testing.T) {
 	if err := DefaultSpec().Validate(); err != nil {
 		t.Errorf("the default is refused: %v", err)
 	}
@@ -35,7 +35,7 @@ func TestFidelitySpecValidate(t *testing.T) {
 }
 
 // Every case is another setting of the knobs, and every one can be.
-func TestFidelityCases(t *testing.T) {
+func TestKnobCases(t *testing.T) {
 	for i, c := range knobCases {
 		if err := c.knobs.Validate(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -48,9 +48,9 @@ func TestFidelityCases(t *testing.T) {
 
 func TestPlanMeshChanges(t *testing.T) {
 	mesh := topology.Build(meshSpec)
-	spared := mostConnected(mesh)
-	plan := planMeshChanges(mesh, spared, 500, 1)
-	if len(plan) != 500 || !slices.Equal(plan, planMeshChanges(mesh, spared, 500, 1)) || slices.Equal(plan, planMeshChanges(mesh, spared, 500, 2)) {
+	observed := mostConnected(mesh)
+	plan := planMeshChanges(mesh, observed, 500, 1)
+	if len(plan) != 500 || !slices.Equal(plan, planMeshChanges(mesh, observed, 500, 1)) || slices.Equal(plan, planMeshChanges(mesh, observed, 500, 2)) {
 		t.Fatal("the plan is not as many changes as asked for, drawn by the seed")
 	}
 	kinds, replicas, there := map[meshChangeKind]int{}, map[int]int{}, map[meshChange]bool{}
@@ -59,7 +59,7 @@ func TestPlanMeshChanges(t *testing.T) {
 		thing := meshChange{kind: c.kind, service: c.service}
 		switch {
 		case c.kind == scaleChange:
-			if c.service == spared || c.value < 1 || c.value > replicasMost || c.value == replicas[c.service] {
+			if c.service == observed || c.value < 1 || c.value > replicasMost || c.value == replicas[c.service] {
 				t.Errorf("%s: want another number of replicas, of another service", c)
 			}
 			replicas[c.service] = c.value
@@ -75,13 +75,13 @@ func TestPlanMeshChanges(t *testing.T) {
 	}
 }
 
-func TestUnlike(t *testing.T) {
+func TestTrimCommon(t *testing.T) {
 	for _, c := range []struct{ a, b, wantA, wantB string }{
 		{"", "", "", ""}, {"abc", "abc", "", ""}, {"abc", "axc", "b", "x"}, {"abc", "ac", "b", ""}, {"aab", "ab", "a", ""}, {"a", "b", "a", "b"},
 	} {
-		a, b := unlike(strings.Split(c.a, ""), strings.Split(c.b, ""))
+		a, b := trimCommon(strings.Split(c.a, ""), strings.Split(c.b, ""))
 		if strings.Join(a, "") != c.wantA || strings.Join(b, "") != c.wantB {
-			t.Errorf("unlike(%q, %q) = %q, %q, want %q, %q", c.a, c.b, a, b, c.wantA, c.wantB)
+			t.Errorf("trimCommon(%q, %q) = %q, %q, want %q, %q", c.a, c.b, a, b, c.wantA, c.wantB)
 		}
 	}
 }
@@ -126,16 +126,17 @@ func TestJudgeTimes(t *testing.T) {
 		{"an answer waited for", 6, 20 * ms, 5 * ms, 90 * ms, true, []string{"start: waiting for istiod"}, []string{"start: complete configuration"}},
 		{"too few starts", 5, 60 * ms, 5 * ms, 90 * ms, false, nil, nil},
 	} {
-		r := run{spec: Spec{Starts: c.starts}}
+		var result record.Fidelity
+		var times [][2][]wiretap.Times
 		for range knobCases {
 			both := [2][]wiretap.Times{starts(c.starts, 20*ms, 500*ms, 50*ms), starts(c.starts, c.first, c.own, c.waiting)}
-			r.times = append(r.times, both)
-			r.result.Cases = append(r.result.Cases, record.FidelityCase{Real: startTimes(both[realSide]), Simulated: startTimes(both[simulated])})
+			times = append(times, both)
+			result.Cases = append(result.Cases, record.FidelityCase{Real: startTimes(both[realSide]), Simulated: startTimes(both[simulated])})
 		}
-		r.times = append(r.times, [2][]wiretap.Times{starts(1, 20*ms, 0, 0), nil}) // a case that did not come that far
-		r.result.Cases = append(r.result.Cases, record.FidelityCase{})
-		r.judgeTimes()
-		for _, one := range r.result.Cases[:len(knobCases)] {
+		times = append(times, [2][]wiretap.Times{starts(1, 20*ms, 0, 0), nil}) // a case that did not come that far
+		result.Cases = append(result.Cases, record.FidelityCase{})
+		judgeTimes(&result, times, c.starts)
+		for _, one := range result.Cases[:len(knobCases)] {
 			var unexplained, explained []string
 			for _, d := range one.Differences {
 				if d.Explained == "" {
@@ -148,8 +149,8 @@ func TestJudgeTimes(t *testing.T) {
 				t.Errorf("%s: %+v, tests %+v", c.name, one.Differences, one.TimeTests)
 			}
 		}
-		if want := "--starts 5 cannot tell 15 times apart with 95 % confidence: 6 can"; c.judged && r.result.TimesNotJudged != "" || !c.judged && r.result.TimesNotJudged != want {
-			t.Errorf("%s: not judged: %q", c.name, r.result.TimesNotJudged)
+		if want := "--starts 5 cannot tell 15 times apart with 95 % confidence: 6 can"; c.judged && result.TimesNotJudged != "" || !c.judged && result.TimesNotJudged != want {
+			t.Errorf("%s: not judged: %q", c.name, result.TimesNotJudged)
 		}
 	}
 }
@@ -161,7 +162,7 @@ func TestStartsWanted(t *testing.T) {
 	}
 }
 
-func TestSays(t *testing.T) {
+func TestContentText(t *testing.T) {
 	content := &convergence.Content{
 		Endpoints: convergence.Endpoints{netip.MustParseAddrPort("10.0.0.2:80"): convergence.Unhealthy, netip.MustParseAddrPort("10.0.0.1:80"): convergence.Healthy},
 		Members:   []string{"b", "a", "b"},
@@ -169,11 +170,11 @@ func TestSays(t *testing.T) {
 	for kind, want := range map[convergence.Type]string{
 		convergence.EDS: "10.0.0.1:80 healthy, 10.0.0.2:80 unhealthy", convergence.RDS: "a, b", convergence.LDS: "", convergence.CDS: "",
 	} {
-		if got := says(convergence.Key{Type: kind}, content); got != want {
+		if got := contentText(convergence.Key{Type: kind}, content); got != want {
 			t.Errorf("%s says %q, want %q", kind, got, want)
 		}
 	}
-	if got := says(convergence.Key{Type: convergence.EDS}, nil); got != "" {
+	if got := contentText(convergence.Key{Type: convergence.EDS}, nil); got != "" {
 		t.Errorf("nothing says %q", got)
 	}
 }
@@ -215,10 +216,10 @@ func TestCompareHeld(t *testing.T) {
 			"endpoints that Envoy has of itself", [2]content{{eds: ""}, {}}, [2]sent{{}, {}}, map[string]record.HeldResources{}, nil,
 		},
 	} {
-		f := comparison{seen: differencesSeen{}}
-		got := f.compareHeld(c.own, c.passed)
+		seen := differencesSeen{}
+		got := seen.compareHeld(c.own, c.passed)
 		var about []string
-		for _, d := range f.seen.explained() {
+		for _, d := range seen.explained() {
 			about = append(about, d.About)
 		}
 		if !maps.Equal(got, c.want) || !slices.Equal(about, c.about) {
@@ -227,8 +228,8 @@ func TestCompareHeld(t *testing.T) {
 	}
 }
 
-// Two that say nothing are alike, but show nothing.
-func TestCompareSaid(t *testing.T) {
+// Two that send nothing are alike, but show nothing.
+func TestCompareRequests(t *testing.T) {
 	words := func(real, fake string) (both [2][]string) {
 		for side, text := range [2]string{real, fake} {
 			both[side] = strings.Fields(text)
@@ -237,20 +238,20 @@ func TestCompareSaid(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name      string
-		both      said
+		both      exchange
 		want      record.Sameness
 		different int
 	}{
-		{"alike", said{words("a b", "a b"), words("x", "x")}, record.Sameness{Same: 2}, 0},
-		{"not alike", said{words("a b", "a c"), words("x", "x")}, record.Sameness{}, 1},
-		{"silent", said{}, record.Sameness{Same: 2, Silent: 2}, 0},
-		{"silent though told something", said{responses: words("x", "")}, record.Sameness{Same: 2}, 0},
+		{"alike", exchange{words("a b", "a b"), words("x", "x")}, record.Sameness{Same: 2}, 0},
+		{"not alike", exchange{words("a b", "a c"), words("x", "x")}, record.Sameness{}, 1},
+		{"silent", exchange{}, record.Sameness{Same: 2, Silent: 2}, 0},
+		{"silent though it received something", exchange{responses: words("x", "")}, record.Sameness{Same: 2}, 0},
 	} {
-		f := comparison{seen: differencesSeen{}}
+		seen := differencesSeen{}
 		var got record.Sameness
-		f.compareSaid("scale", c.both, &got, 2)
-		if got != c.want || len(f.seen) != c.different {
-			t.Errorf("%s: %+v and %d differences, want %+v and %d", c.name, got, len(f.seen), c.want, c.different)
+		seen.compareRequests("scale", c.both, &got, 2)
+		if got != c.want || len(seen) != c.different {
+			t.Errorf("%s: %+v and %d differences, want %+v and %d", c.name, got, len(seen), c.want, c.different)
 		}
 	}
 }
@@ -270,9 +271,9 @@ func TestExplain(t *testing.T) {
 func TestDifferencesSeen(t *testing.T) {
 	seen := differencesSeen{}
 	for range 3 {
-		seen.add(sided("b", simulated, "x"))
+		seen.add(oneSided("b", simulated, "x"))
 	}
-	seen.add(sided("node metadata NAME", realSide, "y"))
+	seen.add(oneSided("node metadata NAME", realSide, "y"))
 	got := seen.explained()
 	if len(got) != 2 || got[0] != (record.Difference{About: "b", Real: "-", Simulated: "x", Count: 3}) || got[1].Explained == "" {
 		t.Errorf("differences are %+v", got)
@@ -283,7 +284,7 @@ func TestDifferencesSeen(t *testing.T) {
 	}
 }
 
-func TestSaid(t *testing.T) {
+func TestExchange(t *testing.T) {
 	lines := func(text string) []string {
 		if text == "" {
 			return nil
@@ -291,25 +292,25 @@ func TestSaid(t *testing.T) {
 		return strings.Split(text, ";")
 	}
 	for name, c := range map[string]struct {
-		real, fake, toldReal, toldFake string
-		late                           bool
-		excuse                         string
+		real, fake, receivedReal, receivedFake string
+		late                                   bool
+		excuse                                 string
 	}{
-		"one is behind":         {"CDS ack a;EDS ack", "CDS ack a", "", "", true, ""},
-		"nothing was said":      {"", "CDS ack a", "", "", true, ""},
-		"the end of a draining": {"RDS -r;EDS ack a", "EDS ack a;RDS -r", "EDS a", "EDS a", false, drainedApart},
-		"no draining at all":    {"EDS ack a;LDS ack", "EDS ack a;RDS -r", "EDS a", "EDS a", false, ""},
-		"another order told":    {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, toldApart},
-		"in other parts":        {"CDS ack a b", "CDS ack a;CDS ack b", "CDS a b", "CDS a;CDS b", false, toldApart},
-		"something else told":   {"CDS ack a b", "CDS ack a", "CDS a b", "CDS a", false, ""},
-		"a removal not told":    {"CDS ack -a", "CDS ack a", "CDS -a", "CDS a", false, ""},
-		"silence":               {"CDS ack a;RDS ack r", "RDS ack r", "CDS a;RDS r", "RDS r;CDS a", false, ""},
-		"a refusal":             {"CDS ack a;RDS ack r", "RDS nack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, ""},
-		"the same told":         {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "CDS a;RDS r", false, ""},
-		"others asked for":      {"EDS +a;CDS ack a", "CDS ack a;EDS +b", "CDS a", "CDS a;EDS b", false, ""},
+		"one is behind":          {"CDS ack a;EDS ack", "CDS ack a", "", "", true, ""},
+		"nothing was sent":       {"", "CDS ack a", "", "", true, ""},
+		"the end of a draining":  {"RDS -r;EDS ack a", "EDS ack a;RDS -r", "EDS a", "EDS a", false, excuseDraining},
+		"no draining at all":     {"EDS ack a;LDS ack", "EDS ack a;RDS -r", "EDS a", "EDS a", false, ""},
+		"another order":          {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, excuseReordered},
+		"in other parts":         {"CDS ack a b", "CDS ack a;CDS ack b", "CDS a b", "CDS a;CDS b", false, excuseReordered},
+		"something else":         {"CDS ack a b", "CDS ack a", "CDS a b", "CDS a", false, ""},
+		"a removal not received": {"CDS ack -a", "CDS ack a", "CDS -a", "CDS a", false, ""},
+		"silence":                {"CDS ack a;RDS ack r", "RDS ack r", "CDS a;RDS r", "RDS r;CDS a", false, ""},
+		"a refusal":              {"CDS ack a;RDS ack r", "RDS nack r;CDS ack a", "CDS a;RDS r", "RDS r;CDS a", false, ""},
+		"the same received":      {"CDS ack a;RDS ack r", "RDS ack r;CDS ack a", "CDS a;RDS r", "CDS a;RDS r", false, ""},
+		"others asked for":       {"EDS +a;CDS ack a", "CDS ack a;EDS +b", "CDS a", "CDS a;EDS b", false, ""},
 	} {
-		s := said{[2][]string{lines(c.real), lines(c.fake)}, [2][]string{lines(c.toldReal), lines(c.toldFake)}}
-		if got := s.late(); got != c.late {
+		s := exchange{[2][]string{lines(c.real), lines(c.fake)}, [2][]string{lines(c.receivedReal), lines(c.receivedFake)}}
+		if got := s.incomplete(); got != c.late {
 			t.Errorf("%s: late is %t, want %t", name, got, c.late)
 		}
 		if got := s.excuse(); !c.late && got != c.excuse {

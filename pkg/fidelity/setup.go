@@ -60,7 +60,7 @@ func mostConnected(mesh topology.Mesh) int {
 // prepare gets ready what does not run.
 func (r *run) prepare(ctx context.Context) (err error) {
 	programs := r.spec.Programs
-	programs.Progress = r.say
+	programs.Progress = r.log
 	r.programs, err = component.Paths(ctx, programs, append(experiment.RunPrograms(istio.Driver()), istio.Driver().SidecarPrograms...)...)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 		Group:      r.group,
 		Programs:   experiment.ClusterPrograms(r.programs),
 		KwokConfig: kwok.Stages(),
-		Progress:   r.say,
+		Progress:   r.log,
 	})
 	if err != nil {
 		return r.group.Remove, err
@@ -113,7 +113,7 @@ func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
 		REST:       r.Config,
 		Group:      r.group,
 		LogDir:     r.logDir(),
-		Progress:   r.say,
+		Progress:   r.log,
 
 		UpstreamEnvoy: true,
 		ConnectionAge: connectionAge,
@@ -152,7 +152,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	var failed error
 	watching.Go(func() {
 		failed = observe.Run(life, observe.Options{Client: r.Client, Run: runName, OnPod: func(e observe.PodEvent) {
-			if _, told := e.Pod.Annotations[kwok.SidecarAnnotation]; !told && e.Kind == observe.Added {
+			if _, reported := e.Pod.Annotations[kwok.SidecarAnnotation]; !reported && e.Kind == observe.Added {
 				_ = r.report(life, e.Pod, kwok.SidecarReady) // one that is gone again needs none
 			}
 		}})
@@ -192,7 +192,7 @@ func (r *run) choosePods(ctx context.Context) error {
 	return nil
 }
 
-// report tells a pod what its sidecar reports. One that is gone need not be told.
+// report sets what a pod's sidecar reports. A pod that is gone is no error.
 func (r *run) report(ctx context.Context, pod *corev1.Pod, value string) error {
 	err := r.ReportSidecar(ctx, pod.Namespace, pod.Name, value)
 	if apierrors.IsNotFound(err) {

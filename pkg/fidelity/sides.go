@@ -10,13 +10,12 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
-	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // behind is a sidecar that runs behind the wiretap.
-type behind struct {
+type tappedSidecar struct {
 	node   string                      // its node id
 	before int                         // streams that node had opened before
 	stop   func(context.Context) error // ends it and returns when it has ended
@@ -30,7 +29,7 @@ type behind struct {
 }
 
 // start starts a sidecar of either side anew.
-func (r *run) start(ctx context.Context, side int) (*behind, error) {
+func (r *run) start(ctx context.Context, side int) (*tappedSidecar, error) {
 	if side == simulated {
 		return r.startSimulated(ctx)
 	}
@@ -38,14 +37,14 @@ func (r *run) start(ctx context.Context, side int) (*behind, error) {
 }
 
 // startSimulated starts a sidecar as a rollout does.
-func (r *run) startSimulated(ctx context.Context) (*behind, error) {
+func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 	pod := r.pods[simulated]
 	identity, err := r.istiod.Spec(pod)
 	if err != nil {
 		return nil, err
 	}
 	options := controlplane.ProxyOptions{
-		Observer: r, Store: xdsprobe.NewStore(), Keys: r.keys.Key, XDS: string(xdsprobe.Delta), Address: r.tap.Address(),
+		Observer: failureLog{r.log}, Store: xdsprobe.NewStore(), Keys: r.keys.Key, XDS: string(xdsprobe.Delta), Address: r.tap.Address(),
 	}
 	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 {
 		// The agent adds this host's addresses to the pod's.
@@ -67,14 +66,14 @@ func (r *run) startSimulated(ctx context.Context) (*behind, error) {
 	})
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }()
-	return &behind{
+	return &tappedSidecar{
 		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
 		held: func(context.Context) (map[wiretap.Key]string, error) {
 			held := map[wiretap.Key]string{}
 			for _, one := range s.Held() {
-				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = says(one.Key, one.Content)
+				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
 			}
 			return held, nil
 		},
@@ -82,7 +81,7 @@ func (r *run) startSimulated(ctx context.Context) (*behind, error) {
 }
 
 // startReal starts pilot-agent with an Envoy, as that of the pod.
-func (r *run) startReal(ctx context.Context) (*behind, error) {
+func (r *run) startReal(ctx context.Context) (*tappedSidecar, error) {
 	pod := r.pods[realSide]
 	identity, err := r.istiod.Spec(pod)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *run) startReal(ctx context.Context) (*behind, error) {
 	ended := make(chan struct{})
 	var failed error
 	go func() { failed = s.Run(life); close(ended) }()
-	return &behind{
+	return &tappedSidecar{
 		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
@@ -117,14 +116,14 @@ func (r *run) startReal(ctx context.Context) (*behind, error) {
 			}
 			held := map[wiretap.Key]string{}
 			for _, one := range configuration.Held {
-				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = says(one.Key, one.Content)
+				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
 			}
 			return held, nil
 		},
 	}, nil
 }
 
-// awaitQuiet returns once nothing was said on any stream for so long, since the
+// awaitQuiet returns once no stream carried a message for so long, since the
 // call or the last message.
 func (r *run) awaitQuiet(ctx context.Context, length time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
@@ -141,32 +140,5 @@ func (r *run) awaitQuiet(ctx context.Context, length time.Duration) error {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the sidecars to come to rest: %w", context.Cause(ctx))
 		}
-	}
-}
-
-// TokenFetched is part of proxy.Observer.
-func (r *run) TokenFetched(_ string, e proxy.TokenFetched) {
-	if e.Err != nil {
-		r.say("the simulated sidecar got no token: " + experiment.FirstLine(e.Err))
-	}
-}
-
-// StreamOpened is part of proxy.Observer.
-func (r *run) StreamOpened(string, proxy.StreamOpened) {}
-
-// Updated is part of proxy.Observer.
-func (r *run) Updated(string, proxy.Update) {}
-
-// StreamEnded is part of proxy.Observer.
-func (r *run) StreamEnded(_ string, e proxy.StreamEnded) {
-	if e.Class != proxy.Stopped && e.Class != proxy.Lost {
-		r.say(fmt.Sprintf("the simulated sidecar's stream ended (%s): %v", e.Class, e.Err))
-	}
-}
-
-// Certified is part of proxy.Observer.
-func (r *run) Certified(_ string, e proxy.Certificate) {
-	if e.Err != nil {
-		r.say("the simulated sidecar got no certificate: " + experiment.FirstLine(e.Err))
 	}
 }

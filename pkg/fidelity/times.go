@@ -14,7 +14,7 @@ import (
 // comparison.
 const timeAlpha = 0.05
 
-const ownWork = "the real one's takes longer by Envoy's own work (reading clusters, the certificate's streams, listeners); the part in which istiod is waited for is told apart"
+const ownWork = "the real one's takes longer by Envoy's own work (reading clusters, the certificate's streams, listeners); the time spent waiting for istiod is compared on its own"
 
 // startFigures are the times of a start that are compared.
 var startFigures = []struct {
@@ -39,18 +39,18 @@ var startFigures = []struct {
 	},
 }
 
-// judgeTimes tests the times of all cases that made all their starts, as one
-// family, and adds what is established to their differences. Few starts judge
+// judgeTimes tests the times of all cases of a result that made all their starts, as
+// one family, and adds what is established to their differences. Few starts judge
 // nothing, which is noted.
-func (r *run) judgeTimes() {
+func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int) {
 	var p []float64
 	var of []*record.FidelityCase
-	for i := range r.result.Cases {
-		both := r.times[i]
-		if len(both[realSide]) < r.spec.Starts || len(both[simulated]) < r.spec.Starts {
+	for i := range result.Cases {
+		both := times[i]
+		if len(both[realSide]) < starts || len(both[simulated]) < starts {
 			continue
 		}
-		of = append(of, &r.result.Cases[i])
+		of = append(of, &result.Cases[i])
 		for _, f := range startFigures {
 			one, err := stats.RankSum(secondsOf(both[realSide], f.value), secondsOf(both[simulated], f.value))
 			if err != nil {
@@ -60,12 +60,12 @@ func (r *run) judgeTimes() {
 		}
 	}
 	if len(p) == 0 {
-		r.result.TimesNotJudged = "no case made all its starts"
+		result.TimesNotJudged = "no case made all its starts"
 		return
 	}
-	if wanted := startsWanted(len(p)); r.spec.Starts < wanted {
-		r.result.TimesNotJudged = fmt.Sprintf("--starts %d cannot tell %d times apart with %.0f %% confidence: %d can",
-			r.spec.Starts, len(p), 100*(1-timeAlpha), wanted)
+	if wanted := startsWanted(len(p)); starts < wanted {
+		result.TimesNotJudged = fmt.Sprintf("--starts %d cannot tell %d times apart with %.0f %% confidence: %d can",
+			starts, len(p), 100*(1-timeAlpha), wanted)
 		return
 	}
 	for i, corrected := range stats.Holm(p) {

@@ -22,10 +22,9 @@ import (
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-// Progress is told how `scaler latency` gets on. The zero value tells
-// nobody.
+// Progress receives how far a run is. The zero value receives nothing.
 type Progress struct {
-	Say    func(msg string)     // one line, about an event
+	Log    func(msg string)     // one line, about an event
 	Status func(status, of int) // rounds done, of all
 }
 
@@ -71,7 +70,7 @@ type tierSidecars struct {
 // folderName is the name of the run's folder in Spec.Out.
 const folderName = "latency"
 
-// Latency measures what requests pay for the mesh, and leaves a record of it, in
+// Run measures what requests pay for the mesh, and leaves a record of it, in
 // Dir of what it returns ("" if none came to be made). That is whole only if the
 // error is nil; its Status says how far it came, and is "" if nothing came to be
 // measured.
@@ -156,7 +155,7 @@ func (r *run) finish(ctx context.Context, err error) (record.LatencyRun, error) 
 	r.rows()
 	r.measureInstrument()
 	if r.mesh != nil {
-		r.mesh.doubt()
+		r.mesh.addWarnings()
 	}
 	err = errors.Join(err, r.writer.Save(&r.record))
 	if r.rounds == 0 && err != nil {
@@ -175,9 +174,9 @@ func (r *run) saveSoFar() error {
 	return err
 }
 
-func (r *run) say(format string, args ...any) {
-	if r.progress.Say != nil {
-		r.progress.Say(fmt.Sprintf(format, args...))
+func (r *run) logf(format string, args ...any) {
+	if r.progress.Log != nil {
+		r.progress.Log(fmt.Sprintf(format, args...))
 	}
 }
 

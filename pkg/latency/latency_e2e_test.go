@@ -40,7 +40,7 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 	for _, controlPlane := range []string{"istiod", "reference"} {
 		It("is measured for every variant, of "+controlPlane, func(ctx SpecContext) {
 			spec.ControlPlane = controlPlane
-			run, err := Run(ctx, spec, Progress{Say: func(msg string) { GinkgoWriter.Println(msg) }})
+			run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(run.Environment.ControlPlane.Name).To(Equal(controlPlane))
 			Expect(run.Rows).To(HaveLen(3))

@@ -167,7 +167,7 @@ func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
 	}{
 		"none waited": {usageSum{waited: 0.5}, usageSum{waited: 1}, "", new(0.1)},
 		"one waited":  {usageSum{waited: 0.5}, usageSum{waited: 3}, "those of server for up to 30%", new(0.3)},
-		"never known": {usageSum{waited: 0.5}, usageSum{waited: 3, blind: true}, "", nil},
+		"never known": {usageSum{waited: 0.5}, usageSum{waited: 3, unknown: true}, "", nil},
 		"always":      {usageSum{}, usageSum{waited: 10}, "for up to 100%", new(1.0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
 			if got := row.Sidecars.Tiers[1].Saturation; (got == nil) != (c.saturation == nil) || got != nil && *got != *c.saturation {
 				t.Errorf("saturation of the server's: %v, want %v", got, c.saturation)
 			}
-			r.doubtRow(4, &row, 0)
+			r.warnRow(4, &row, 0)
 			var texts []string
 			for _, w := range r.record.Warnings {
 				texts = append(texts, w.About+": "+w.Text)

@@ -89,7 +89,7 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 		return nil, err
 	}
 	m.env, err = embedded.Start(ctx, cluster.Options{
-		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Say,
+		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log,
 		Programs: experiment.ClusterPrograms(m.place.Programs),
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	versions := new(component.Versions)
 	adapter, err := driver.Start(ctx, controlplane.StartOptions{
 		Programs: m.place.Programs, Versions: versions, Scaler: experiment.Version(), Kubeconfig: m.env.API().Kubeconfig, REST: config,
-		Group: m.group, LogDir: logs, Progress: m.run.progress.Say, RealSidecars: true,
+		Group: m.group, LogDir: logs, Progress: m.run.progress.Log, RealSidecars: true,
 	})
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, erro
 			bed.servers = append(bed.servers, server)
 		}
 	}
-	m.run.say("starting %d sidecars of variant %s", len(v.workloads()), variant)
+	m.run.logf("starting %d sidecars of variant %s", len(v.workloads()), variant)
 	limited, cancel := context.WithTimeout(ctx, sidecarTimeout)
 	defer cancel()
 	starting, together := errgroup.WithContext(limited)
@@ -279,7 +279,7 @@ func (m *sidecarMesh) sampled(name string) []string {
 func (m *sidecarMesh) watch(o *sidecar.Options) {
 	o.Started = func(l sidecar.Life) {
 		// What becomes Envoy cannot be read in every moment of that; it is tried
-		// again when the sidecar is ready. One that has ended is told of next.
+		// again when the sidecar is ready. One that has ended is reported next.
 		_ = m.sample(o.Name, l)
 	}
 	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, recorder.OfProcess(c.Process)) }
@@ -295,7 +295,7 @@ func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
 }
 
 // doubt warns of sidecars whose certificates, or that themselves, ended unasked.
-func (m *sidecarMesh) doubt() {
+func (m *sidecarMesh) addWarnings() {
 	if expired := m.place.Expiry.Doubt("rows", time.Now()); expired != nil {
 		m.run.warn(*expired)
 	}
@@ -315,7 +315,7 @@ func (m *sidecarMesh) refusals(ctx context.Context) error {
 	for _, s := range m.all {
 		held, err := s.Configuration(ctx)
 		if err != nil {
-			continue // said elsewhere: it does not run
+			continue // it does not run, which is reported elsewhere
 		}
 		for _, r := range held.Refused {
 			refused = append(refused, fmt.Errorf("%s refused %s", s.Name(), r))

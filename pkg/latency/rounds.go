@@ -44,7 +44,7 @@ type usageSum struct {
 	cpuSeconds    float64
 	memorySeconds float64 // bytes times seconds
 	waited        float64 // seconds in which a thread of that program of theirs that waited most waited for a processor, at most
-	blind         bool    // that is not known of some window
+	unknown       bool    // that is not known of some window
 }
 
 // plan makes the cells.
@@ -108,7 +108,7 @@ func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
 		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
-			r.say("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
+			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
 		}
 		if r.progress.Status != nil {
 			r.progress.Status(i, len(all))
@@ -220,7 +220,7 @@ func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error
 			to.sidecars[i].cpuSeconds += u.CPUSeconds
 			to.sidecars[i].memorySeconds += u.MemoryMean * length
 			if u.Saturation == nil {
-				to.sidecars[i].blind = true
+				to.sidecars[i].unknown = true
 				continue
 			}
 			most = max(most, *u.Saturation)

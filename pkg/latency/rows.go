@@ -39,7 +39,7 @@ func (r *run) rows() {
 			row.Timeline = timeline(repeats)
 		}
 		r.record.Rows = append(r.record.Rows, row)
-		r.doubtRow(len(r.record.Rows)-1, &row, whole)
+		r.warnRow(len(r.record.Rows)-1, &row, whole)
 	}
 }
 
@@ -196,7 +196,7 @@ func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.La
 				sum.cpuSeconds += repeat.sidecars[i].cpuSeconds
 				sum.memorySeconds += repeat.sidecars[i].memorySeconds
 				sum.waited += repeat.sidecars[i].waited
-				sum.blind = sum.blind || repeat.sidecars[i].blind
+				sum.unknown = sum.unknown || repeat.sidecars[i].unknown
 			}
 		}
 		if seconds == 0 {
@@ -204,7 +204,7 @@ func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.La
 		}
 		each := seconds * float64(tier.count)
 		one := record.LatencySidecar{Tier: tier.tier, Count: tier.count, Cores: sum.cpuSeconds / each, MemoryBytes: sum.memorySeconds / each}
-		if !sum.blind {
+		if !sum.unknown {
 			one.Saturation = new(min(1, sum.waited/seconds))
 		}
 		all.Tiers = append(all.Tiers, one)
@@ -229,7 +229,7 @@ func timeline(repeats []*repeatRun) []record.LatencySecond {
 }
 
 // doubtRow warns about what a row's figures do not mean.
-func (r *run) doubtRow(index int, row *record.LatencyRow, whole int) {
+func (r *run) warnRow(index int, row *record.LatencyRow, whole int) {
 	about := fmt.Sprintf("rows[%d]", index)
 	if whole < len(row.Repeats) {
 		r.warn(record.Warning{About: about + ".latency", Reason: record.ReasonRoundsMissing, Values: map[string]float64{

@@ -242,7 +242,7 @@ func (s Spec) validateTimes() error {
 }
 
 // Prepare fills in what a preset stands for and what follows from other values.
-// given tells which flags the user set.
+// given lists which flags the user set.
 func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
 	if given("connections") {
 		for _, flag := range []string{"rps", "preset", "arrivals", "duration"} {
@@ -323,7 +323,7 @@ func (s Spec) record() record.LatencySpec {
 	return r
 }
 
-// withMesh tells whether any variant has sidecars.
+// withMesh reports whether any variant has sidecars.
 func (s Spec) withMesh() bool {
 	return slices.ContainsFunc(s.Variants, func(v string) bool { return v != VariantNone })
 }

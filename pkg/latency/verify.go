@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// throughInARow is how many requests must get through before a variant counts
+	// successesInARow is how many requests must get through before a variant counts
 	// as ready: each of an Envoy's workers learns of a change by itself.
-	throughInARow = 20
-	verifyEvery   = 100 * time.Millisecond
+	successesInARow = 20
+	verifyEvery     = 100 * time.Millisecond
 )
 
 // errPlaintext says that a strict variant would measure something else.
@@ -36,7 +36,7 @@ var errPlaintext = errors.New("a request in plaintext, past the client's sidecar
 // must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
 // was wrong.
 func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error {
-	client := m.run.client(nil)
+	client := newClient(&m.run.spec, nil)
 	defer client.CloseIdleConnections()
 	caller := clientTier
 	if n := len(v.services); n > 1 {
@@ -45,8 +45,8 @@ func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error
 	identity := fmt.Sprintf("/ns/%s/sa/%s", v.client.Namespace, caller)
 	way := egress(v.client, v.services[0])
 	row := 0
-	for row < throughInARow {
-		err := seen(limited, client, way, identity)
+	for row < successesInARow {
+		err := checkCaller(limited, client, way, identity)
 		row++
 		if err == nil {
 			continue
@@ -56,20 +56,21 @@ func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error
 			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarTimeout, err), m.refusals(ctx))
 		}
 	}
-	return m.verifyPlaintext(limited, v)
+	return verifyPlaintext(limited, &m.run.spec, v)
 }
 
-// client is one for a few requests; without a dial, of the network's.
-func (r *run) client(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+// newClient makes a client for a few requests, with the version of HTTP and the
+// timeout of a run; dial nil = the network's.
+func newClient(spec *Spec, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(r.spec.HTTP == 1)
-	protocols.SetUnencryptedHTTP2(r.spec.HTTP == 2)
-	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: r.spec.Timeout}
+	protocols.SetHTTP1(spec.HTTP == 1)
+	protocols.SetUnencryptedHTTP2(spec.HTTP == 2)
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: spec.Timeout}
 }
 
-// seen is nil when a request is answered by the last tier, which saw a caller of
+// checkCaller is nil when a request is answered by the last tier, which saw a caller of
 // that identity.
-func seen(ctx context.Context, client *http.Client, to dataplane.Target, identity string) error {
+func checkCaller(ctx context.Context, client *http.Client, to dataplane.Target, identity string) error {
 	answer, err := get(ctx, client, to, dataplane.HeadersPath)
 	if err != nil {
 		return err
@@ -95,10 +96,10 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 }
 
 // verifyPlaintext sends a request to each workload past the client's sidecar.
-func (m *sidecarMesh) verifyPlaintext(ctx context.Context, v *meshVariant) error {
+func verifyPlaintext(ctx context.Context, spec *Spec, v *meshVariant) error {
 	for i, tier := range v.tiers {
 		for _, w := range tier {
-			refused, err := m.run.plaintext(ctx, directly(w, v.services[i]))
+			refused, err := plaintext(ctx, spec, inboundListener(w, v.services[i]))
 			switch {
 			case ctx.Err() != nil:
 				return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", w.Name, context.Cause(ctx))
@@ -115,11 +116,11 @@ func (m *sidecarMesh) verifyPlaintext(ctx context.Context, v *meshVariant) error
 }
 
 // plaintext sends a request. It was refused if whoever was reached ended the
-// connection instead of an answer, or said that this caller may not. Whatever
+// connection instead of an answer, or answered 403. Whatever
 // else went wrong shows nothing.
-func (r *run) plaintext(ctx context.Context, to dataplane.Target) (refused bool, err error) {
+func plaintext(ctx context.Context, spec *Spec, to dataplane.Target) (refused bool, err error) {
 	var ended atomic.Bool
-	client := r.client(func(ctx context.Context, network, address string) (net.Conn, error) {
+	client := newClient(spec, func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -134,8 +135,8 @@ func (r *run) plaintext(ctx context.Context, to dataplane.Target) (refused bool,
 	return err != nil && ended.Load(), err
 }
 
-// watchedConn tells when its peer has ended it: the errors of a client do not
-// always say.
+// watchedConn records that its peer has ended it: the errors of a client do not
+// always show that.
 type watchedConn struct {
 	net.Conn
 	ended *atomic.Bool
@@ -161,7 +162,7 @@ func (c *watchedConn) watch(err error) {
 	}
 }
 
-// directly is a workload's inbound listener.
-func directly(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
+// inboundListener is a workload's inbound listener.
+func inboundListener(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
 	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, strconv.Itoa(w.ListenPort))}, Host: s.Host}
 }

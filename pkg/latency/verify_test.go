@@ -63,15 +63,14 @@ var _ = Describe("the check for plaintext", func() {
 		if CurrentSpecReport().LeafNodeText == silent { // all others end by themselves
 			spec.Timeout = 300 * time.Millisecond
 		}
-		m := &sidecarMesh{run: &run{spec: spec}}
-		return m.verifyPlaintext(ctx, &meshVariant{
+		return verifyPlaintext(ctx, &spec, &meshVariant{
 			services: []controlplane.HostService{{Name: "server", Host: "server.host", Strict: strict}},
 			tiers:    [][]controlplane.HostWorkload{{{Name: "strict-server-0", Address: host, ListenPort: port}}},
 		})
 	}
 
 	for _, version := range []int{1, 2} {
-		DescribeTable("tells a refusal from what shows nothing, over HTTP/"+strconv.Itoa(version),
+		DescribeTable("distinguishes a refusal from a failure, over HTTP/"+strconv.Itoa(version),
 			func(ctx SpecContext, listen func() string, strict, permissive string) {
 				address := listen()
 				for isStrict, want := range map[bool]string{true: strict, false: permissive} {

@@ -3,7 +3,6 @@ package xdsload
 import (
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,20 +18,19 @@ type fleet struct {
 	// fixed after newFleet
 	store    *xdsprobe.Store
 	metrics  *recorder.Metrics
-	say      func(string)
-	sidecars []standalone
+	log      *experiment.OnceLog
+	sidecars []standaloneSidecar
 
 	connect, connectTotal                     *stats.Histogram
 	firstConfiguration, completeConfiguration *stats.Histogram
 
 	connected, answered, complete atomic.Int64  // sidecars that ever were
-	whole                         chan struct{} // closed when all are complete
-	said                          sync.Map      // kinds of trouble that were told of
+	allComplete                   chan struct{} // closed when all are complete
 }
 
 // standalone is one sidecar. But for the pointer, only the events of its own stream
 // touch it, which come one at a time.
-type standalone struct {
+type standaloneSidecar struct {
 	sidecar atomic.Pointer[xdsprobe.Client] // nil until it was started
 
 	dialed    time.Time // its first attempt began
@@ -44,20 +42,20 @@ type standalone struct {
 
 var _ proxy.Observer = (*fleet)(nil)
 
-func newFleet(n int, metrics *recorder.Metrics, say func(string)) *fleet {
+func newFleet(n int, metrics *recorder.Metrics, log func(string)) *fleet {
 	return &fleet{
-		store: xdsprobe.NewStore(), metrics: metrics, say: say,
-		sidecars:              make([]standalone, n),
+		store: xdsprobe.NewStore(), metrics: metrics, log: &experiment.OnceLog{Log: log},
+		sidecars:              make([]standaloneSidecar, n),
 		connect:               stats.NewHistogram(),
 		connectTotal:          stats.NewHistogram(),
 		firstConfiguration:    stats.NewHistogram(),
 		completeConfiguration: stats.NewHistogram(),
-		whole:                 make(chan struct{}),
+		allComplete:           make(chan struct{}),
 	}
 }
 
 // of is the sidecar with an id.
-func (f *fleet) of(id string) *standalone {
+func (f *fleet) of(id string) *standaloneSidecar {
 	index, _ := strconv.Atoi(id) // it was made by Itoa
 	return &f.sidecars[index]
 }
@@ -65,7 +63,7 @@ func (f *fleet) of(id string) *standalone {
 // TokenFetched is part of proxy.Observer.
 func (f *fleet) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
-		f.sayOnce("token", fmt.Sprintf("%s; trying again, as a proxy would", experiment.FirstLine(e.Err)))
+		f.log.Once("token", fmt.Sprintf("%s; trying again, as a proxy would", experiment.FirstLine(e.Err)))
 	}
 }
 
@@ -98,7 +96,7 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 	}
 	if e.Rejected != nil {
 		f.metrics.Rejected(kind)
-		f.sayOnce("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, experiment.FirstLine(e.Rejected)))
+		f.log.Once("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, experiment.FirstLine(e.Rejected)))
 	} else {
 		f.metrics.Acknowledged(kind)
 	}
@@ -117,7 +115,7 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 		f.completeConfiguration.Record(took)
 		f.metrics.Observe(recorder.CompleteConfiguration, took)
 		if f.complete.Add(1) == int64(len(f.sidecars)) {
-			close(f.whole)
+			close(f.allComplete)
 		}
 	}
 }
@@ -138,18 +136,11 @@ func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 	if e.Err != nil {
 		reason = experiment.FirstLine(e.Err)
 	}
-	f.sayOnce(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
+	f.log.Once(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
 }
 
 // Certified is part of proxy.Observer. These sidecars ask for none.
 func (f *fleet) Certified(string, proxy.Certificate) {}
-
-// sayOnce tells of a kind of trouble the first time.
-func (f *fleet) sayOnce(kind, msg string) {
-	if _, said := f.said.LoadOrStore(kind, true); !said {
-		f.say(msg)
-	}
-}
 
 // received counts responses and their bytes.
 func (f *fleet) received() (responses, bytes int64) {

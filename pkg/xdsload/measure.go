@@ -44,7 +44,7 @@ func (r *run) finish(ctx context.Context) (record.XDSRun, error) {
 	if err := errors.Join(r.measureWindows(), r.measureInstrument()); err != nil {
 		return r.record, err
 	}
-	r.doubt()
+	r.addWarnings()
 	r.record.Status = record.StatusCompleted
 	switch missing := r.spec.Clients - r.record.Sidecars.Complete; {
 	case ctx.Err() != nil && r.spec.Duration > 0:
@@ -100,7 +100,7 @@ func (r *run) measureInstrument() error {
 }
 
 // doubt warns of what touches the figures.
-func (r *run) doubt() {
+func (r *run) addWarnings() {
 	warn := func(w record.Warning) { r.record.Warnings = append(r.record.Warnings, record.NewWarning(w)) }
 	if missing := r.spec.Clients - r.record.Sidecars.Complete; missing > 0 {
 		warn(record.Warning{About: "sidecars.complete", Reason: record.ReasonNeverComplete, Values: map[string]float64{

@@ -21,9 +21,9 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Progress is told how `scaler xds` gets on. The zero value tells nobody.
+// Progress receives how far a run is. The zero value receives nothing.
 type Progress struct {
-	Say    func(msg string) // one line, about an event
+	Log    func(msg string) // one line, about an event
 	Status func(Status)     // about once a second
 }
 
@@ -80,12 +80,12 @@ func Run(ctx context.Context, spec Spec, progress Progress) (record.XDSRun, erro
 		if err != nil {
 			return r.record, fmt.Errorf("using --metrics-address %s: %w", spec.MetricsAddress, err)
 		}
-		r.say("metrics: " + server.URL())
+		r.log("metrics: " + server.URL())
 		group.Go(func() error { return server.Run(measuring) })
 	}
 	group.Go(func() error { return r.sampler.Run(measuring) })
-	group.Go(func() error { return recorder.NewLag(0, r.late).Run(measuring) })
-	runErr := r.live(ctx, measuring)
+	group.Go(func() error { return recorder.NewLag(0, r.recordLag).Run(measuring) })
+	runErr := r.runSidecars(ctx, measuring)
 	stop()
 	if err := group.Wait(); err != nil {
 		return r.record, err
@@ -127,7 +127,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 		return nil, err
 	}
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
-	r.fleet = newFleet(spec.Clients, r.metrics, r.say)
+	r.fleet = newFleet(spec.Clients, r.metrics, r.log)
 	r.record = record.XDSRun{
 		APIVersion: record.APIVersion, Kind: record.XDSKind, Schema: record.Schema,
 		Started: time.Now().UTC(),
@@ -142,7 +142,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 
 // live starts the sidecars, waits for the end and stops them. It returns after
 // the last of them has ended. measuring ends early only if measuring failed.
-func (r *run) live(ctx, measuring context.Context) error {
+func (r *run) runSidecars(ctx, measuring context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(measuring, cancel)()
@@ -162,17 +162,17 @@ func (r *run) live(ctx, measuring context.Context) error {
 
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	complete := r.fleet.whole
+	complete := r.fleet.allComplete
 	var err error
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-complete:
 			complete = nil
-			r.say(fmt.Sprintf("all %d sidecars are complete after %.1f s", r.spec.Clients, time.Since(r.edges[0].at).Seconds()))
+			r.log(fmt.Sprintf("all %d sidecars are complete after %.1f s", r.spec.Clients, time.Since(r.edges[0].at).Seconds()))
 			err = errors.Join(err, r.edge())
 		case <-ticker.C:
-			r.tell()
+			r.showStatus()
 		}
 	}
 	err = errors.Join(err, r.edge())
@@ -187,7 +187,7 @@ func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 	for i := range r.spec.Clients {
 		if r.spec.Rate > 0 {
 			due := begun.Add(time.Duration(float64(i) / r.spec.Rate * float64(time.Second)))
-			if !waitUntil(ctx, due) {
+			if experiment.WaitUntil(ctx, due) != nil {
 				return nil
 			}
 		}
@@ -202,18 +202,6 @@ func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 		group.Go(func() error { return sidecar.Run(life) })
 	}
 	return nil
-}
-
-// waitUntil returns false if ctx was done before.
-func waitUntil(ctx context.Context, due time.Time) bool {
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // begin reads the first edge, and what the idle program takes.
@@ -241,19 +229,19 @@ func (r *run) edge() error {
 	return nil
 }
 
-func (r *run) late(d time.Duration) {
+func (r *run) recordLag(d time.Duration) {
 	r.lag.Record(d)
 	r.metrics.Observe(recorder.SchedulingLag, d)
 }
 
-func (r *run) say(msg string) {
-	if r.progress.Say != nil {
-		r.progress.Say(msg)
+func (r *run) log(msg string) {
+	if r.progress.Log != nil {
+		r.progress.Log(msg)
 	}
 }
 
-// tell shows how far the run is.
-func (r *run) tell() {
+// showStatus shows how far the run is.
+func (r *run) showStatus() {
 	c := r.fleet.store.Counters()
 	responses, bytes := r.fleet.received()
 	s := Status{

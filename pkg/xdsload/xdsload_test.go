@@ -73,22 +73,22 @@ type result struct {
 }
 
 // living is a run that goes on.
-type living struct {
+type liveRun struct {
 	stop context.CancelFunc
 	done chan result
 
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	lines []string
 }
 
-func live(spec Spec) *living {
+func live(spec Spec) *liveRun {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &living{stop: cancel, done: make(chan result, 1)}
+	l := &liveRun{stop: cancel, done: make(chan result, 1)}
 	go func() {
-		run, err := Run(ctx, spec, Progress{Say: func(msg string) {
+		run, err := Run(ctx, spec, Progress{Log: func(msg string) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.said = append(l.said, msg)
+			l.lines = append(l.lines, msg)
 		}})
 		l.done <- result{run, err}
 	}()
@@ -97,19 +97,19 @@ func live(spec Spec) *living {
 }
 
 // says returns the first line that holds a text, "" if there is none yet.
-func (l *living) says(text string) func() string {
+func (l *liveRun) logged(text string) func() string {
 	return func() string {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		i := slices.IndexFunc(l.said, func(s string) bool { return strings.Contains(s, text) })
+		i := slices.IndexFunc(l.lines, func(s string) bool { return strings.Contains(s, text) })
 		if i < 0 {
 			return ""
 		}
-		return l.said[i]
+		return l.lines[i]
 	}
 }
 
-func (l *living) result() (r result) {
+func (l *liveRun) result() (r result) {
 	GinkgoHelper()
 	Eventually(l.done).Should(Receive(&r))
 	return r
@@ -130,9 +130,9 @@ var _ = Describe("sidecars alone", func() {
 			serveMesh(listen(""), plain)
 			spec.Address, spec.XDS, spec.MetricsAddress = plain.Addr().String(), variant, "127.0.0.1:0"
 			run := live(spec)
-			Eventually(run.says("all 20 sidecars are complete")).ShouldNot(BeEmpty())
+			Eventually(run.logged("all 20 sidecars are complete")).ShouldNot(BeEmpty())
 
-			answer, err := http.Get(strings.TrimPrefix(run.says("metrics: ")(), "metrics: "))
+			answer, err := http.Get(strings.TrimPrefix(run.logged("metrics: ")(), "metrics: "))
 			Expect(err).NotTo(HaveOccurred())
 			text, err := io.ReadAll(answer.Body)
 			Expect(err).NotTo(HaveOccurred())
@@ -172,9 +172,9 @@ var _ = Describe("sidecars alone", func() {
 		spec.Address, spec.Clients = plain.Addr().String(), 3
 		Expect(plain.Close()).To(Succeed())
 		run := live(spec)
-		Eventually(run.says("unreachable: ")).Should(ContainSubstring("sidecars try again, as a proxy would"))
+		Eventually(run.logged("unreachable: ")).Should(ContainSubstring("sidecars try again, as a proxy would"))
 		serveMesh(listen(""), listen(spec.Address))
-		Eventually(run.says("all 3 sidecars are complete")).ShouldNot(BeEmpty())
+		Eventually(run.logged("all 3 sidecars are complete")).ShouldNot(BeEmpty())
 		run.stop()
 		r := run.result()
 		Expect(r.err).NotTo(HaveOccurred())
@@ -200,7 +200,7 @@ var _ = Describe("sidecars alone", func() {
 		Expect(os.WriteFile(spec.TLSCA, authority.RootPEM(), 0o600)).To(Succeed())
 		Expect(os.WriteFile(spec.TokenFile, []byte("secret\n"), 0o600)).To(Succeed())
 		run := live(spec)
-		Eventually(run.says("are complete")).ShouldNot(BeEmpty())
+		Eventually(run.logged("are complete")).ShouldNot(BeEmpty())
 		run.stop()
 		Expect(run.result().err).NotTo(HaveOccurred())
 	})
@@ -210,7 +210,7 @@ var _ = Describe("sidecars alone", func() {
 		serveMesh(listen(""), plain)
 		spec.Address, spec.Duration = plain.Addr().String(), time.Hour
 		run := live(spec)
-		Eventually(run.says("are complete")).ShouldNot(BeEmpty())
+		Eventually(run.logged("are complete")).ShouldNot(BeEmpty())
 		run.stop()
 		r := run.result()
 		Expect(r.err).To(MatchError(context.Canceled))

@@ -1,0 +1,127 @@
+package fidelity
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
+)
+
+// exchange is what both sidecars sent and received in the same period.
+type exchange struct{ requests, responses [2][]string }
+
+// add takes a whole stream of one side.
+func (e *exchange) add(side int, stream wiretap.Stream, versions map[wiretap.Key]string) {
+	e.requests[side], e.responses[side] = textsOf(stream.Requests(versions)), textsOf(stream.Responses())
+}
+
+// after is past and what came after it, together.
+func (e *exchange) after(past exchange) (all exchange) {
+	for side := range e.requests {
+		all.requests[side] = slices.Concat(past.requests[side], e.requests[side])
+		all.responses[side] = slices.Concat(past.responses[side], e.responses[side])
+	}
+	return all
+}
+
+// silent reports whether neither sent or received anything.
+func (e *exchange) silent() bool {
+	for side := range e.requests {
+		if len(e.requests[side])+len(e.responses[side]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// incomplete reports whether one has sent all that the other has, and the other more:
+// the rest may be to come.
+func (e *exchange) incomplete() bool {
+	a, b := e.requests[realSide], e.requests[simulated]
+	n := min(len(a), len(b))
+	return len(a) != len(b) && slices.Equal(a[:n], b[:n])
+}
+
+const (
+	excuseDraining  = "what a listener had named is given up when it has drained, which falls before or after what else happens at that moment"
+	excuseReordered = "istiod's answers came in another order or in other parts: it takes pushes and requests as they come"
+)
+
+// excuse says why two sequences of requests differ though both sidecars behave
+// the same; "" if they do not.
+func (e *exchange) excuse() string {
+	a, b := e.requests[realSide], e.requests[simulated]
+	same := slices.Equal(sorted(a), sorted(b))
+	if same && slices.Equal(slices.DeleteFunc(slices.Clone(a), onlyUnsubscribes), slices.DeleteFunc(slices.Clone(b), onlyUnsubscribes)) {
+		return excuseDraining
+	}
+	if !slices.Equal(e.responses[realSide], e.responses[simulated]) && slices.Equal(subscriptions(a), subscriptions(b)) && e.sameResources() && e.allAnswered() {
+		return excuseReordered
+	}
+	return ""
+}
+
+// sameResources reports whether both received the same resources in all, if in
+// another order, in other parts, or more than once.
+func (e *exchange) sameResources() bool {
+	var received [2]map[string]bool
+	for side, responses := range e.responses {
+		received[side] = map[string]bool{}
+		for _, r := range responses {
+			words := strings.Fields(r)
+			for _, name := range words[1:] {
+				received[side][words[0]+" "+name] = true
+			}
+		}
+	}
+	return maps.Equal(received[realSide], received[simulated])
+}
+
+// allAnswered reports whether each has acknowledged or refused as many responses as it
+// had, and both have refused the same: it is no excuse for silence, or for a
+// refusal, that the other received other things.
+func (e *exchange) allAnswered() bool {
+	var refused [2][]string
+	for side, requests := range e.requests {
+		answers := 0
+		for _, r := range requests {
+			nack := strings.Contains(r, " nack")
+			if nack {
+				refused[side] = append(refused[side], r)
+			}
+			if nack || strings.Contains(r, " ack") {
+				answers++
+			}
+		}
+		if answers != len(e.responses[side]) {
+			return false
+		}
+	}
+	return slices.Equal(sorted(refused[realSide]), sorted(refused[simulated]))
+}
+
+// onlyUnsubscribes reports whether a request does nothing but give up names that
+// listeners named.
+func onlyUnsubscribes(request string) bool {
+	words := strings.Fields(request)
+	return (words[0] == "RDS" || words[0] == "ECDS") && len(words) > 1 &&
+		!slices.ContainsFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
+}
+
+// subscriptions are the requests that acknowledge nothing, sorted.
+func subscriptions(requests []string) []string {
+	return sorted(slices.DeleteFunc(slices.Clone(requests), func(r string) bool {
+		return strings.Contains(r, " ack") || strings.Contains(r, " nack")
+	}))
+}
+
+func sorted(words []string) []string { return slices.Sorted(slices.Values(words)) }
+
+func textsOf(all []wiretap.Asked) []string {
+	words := make([]string, 0, len(all))
+	for _, a := range all {
+		words = append(words, a.Text)
+	}
+	return words
+}
