@@ -9,6 +9,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/controlplane/external"
 )
 
 // driverNameAllowed are the packages that may hold a text which is also a
@@ -17,11 +18,17 @@ var driverNameAllowed = map[string]string{
 	"pkg/component": "programs have names, too, and some are those of their control plane",
 }
 
+// driverNameCommon are names that are words of their own as well, which texts may
+// be; comparisons with their constants may not.
+var driverNameCommon = map[string]string{
+	external.Name: "is also a command, a flag and a part of the record",
+}
+
 // driversAloneHaveNames looks outside pkg/controlplane for texts that are a
 // control plane's name, and for comparisons with one's constant Name: what
 // depends on which control plane it is belongs in its driver.
 func driversAloneHaveNames(r *repository) []finding {
-	names := controlplane.Names(drivers.All())
+	names := slices.DeleteFunc(controlplane.Names(drivers.All()), func(name string) bool { return driverNameCommon[name] != "" })
 	var found []finding
 	for _, s := range r.code {
 		if s.test || s.generated || below(s.folder(), []string{"pkg/controlplane"}) || driverNameAllowed[s.folder()] != "" {

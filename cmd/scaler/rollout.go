@@ -57,6 +57,9 @@ hour on two cores; see 'scaler components list'.`,
   # one knob alone: sidecars know only the services that they call
   scaler rollout --pods 200 --scope declared
 
+  # sidecars of 200 pods against an ADS server that runs already
+  scaler rollout --pods 200 --control-plane xds://127.0.0.1:18000 --plaintext
+
   # keep the cluster running afterwards
   scaler rollout --pods 50 --keep`,
 		Args: noArgs,
@@ -85,6 +88,7 @@ hour on two cores; see 'scaler components list'.`,
 	f.BoolVar(&spec.Keep, "keep", false, "keep the cluster and the control plane running")
 	o.addLoadFlags(f)
 	o.addResourceFlags(f)
+	o.addRemoteFlags(f)
 	addComponentFlags(f, &spec.Programs)
 	addEnvoyFlag(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/workload"
@@ -71,6 +72,30 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable")
 }
 
+// addRemoteFlags adds those of a control plane that is there already.
+func (o *rolloutOptions) addRemoteFlags(f *pflag.FlagSet) {
+	r := &o.ladder.Spec.Remote
+	f.BoolVar(&r.Plaintext, "plaintext", false, "with xds://: connect without TLS and without a token")
+	f.StringVar(&r.TLSCA, "tls-ca", "", "with xds://: `FILE` with the roots of the server's certificate, in PEM")
+	f.StringVar(&r.TLSCert, "tls-cert", "", "with xds://: `FILE` with the certificate that sidecars show the server, in PEM")
+	f.StringVar(&r.TLSKey, "tls-key", "", "with xds://: `FILE` with the private key of --tls-cert, in PEM")
+	f.StringVar(&r.TokenFile, "token-file", "", "with xds://: `FILE` with the bearer token that all sidecars send; read again for new streams")
+	f.StringVar(&r.ServerName, "server-name", "", "with xds://: `NAME` that the server's certificate must carry (default the host of the address)")
+	f.StringVar(&r.NodeID, "node-id", "", "with xds://: `TEMPLATE` of a sidecar's node.id, of {{.Pod}}, {{.Namespace}}, {{.Service}}, {{.Account}} and {{.IP}} (default as Istio's)")
+	f.StringVar(&r.NodeCluster, "node-cluster", "", "with xds://: `TEMPLATE` of its node.cluster (default as Istio's)")
+	f.StringVar(&r.Metadata, "metadata", "", "with xds://: `TEMPLATE` of its node.metadata, a JSON object (default as Istio's)")
+	f.StringVar(&r.Expect, "expect", "", "with xds://: `FILE` that states what each sidecar must receive (default that all that it asks for is answered; then pushes are not measured)")
+}
+
+// modeChoices are the values of --mode with a control plane.
+func modeChoices(d controlplane.Driver) string {
+	names := d.ModeNames()
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names, ", ") + " or " + bothModes
+}
+
 // parseTexts parses what the flags above hold as text.
 func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	spec := &o.ladder.Spec
@@ -80,10 +105,14 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if o.texts.mode == bothModes {
+	if !f.Changed("mode") {
+		o.texts.mode = driver.Modes[0].Name
+		o.ladder.Modes = []string{o.texts.mode}
+	}
+	if o.texts.mode == bothModes && len(driver.Modes) > 1 {
 		o.ladder.Modes = driver.ModeNames()
 	} else if _, known := driver.Mode(o.texts.mode); !known {
-		return usagef("parsing --mode %q: want %s or both", o.texts.mode, strings.Join(driver.ModeNames(), ", "))
+		return usagef("parsing --mode %q: want %s", o.texts.mode, modeChoices(driver))
 	}
 	for _, flag := range []string{"repeats", "control-plane-cpus"} {
 		if given := f.Lookup(flag); given.Changed && given.Value.String() == "0" {

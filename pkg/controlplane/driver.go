@@ -27,6 +27,16 @@ type Driver struct {
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool
 
+	// External says that it is there already, at an address that --control-plane
+	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
+	// this machine and no objects, and cannot be ended.
+	External bool
+	// NoCertificates says that its sidecars ask for no certificate.
+	NoCertificates bool
+	// Check looks at where it is, for one that is External. Its error names the
+	// flag, the value and what is wanted.
+	Check func(Remote) error
+
 	// Limits are the bounds that it holds itself to with this environment
 	// (NAME=VALUE), which plans take for records without any; nil = none is known.
 	Limits func(env []string) *record.Limits
@@ -78,19 +88,64 @@ type StartOptions struct {
 	Progress   func(string)        // nil = silent
 	Resources  Resources           // what it is given of this machine; zero = all
 
+	Remote Remote // where it is, if it is External
+
 	// RealSidecars says that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.
 	RealSidecars bool
 }
 
-// Find is the driver with this name.
-func Find(all []Driver, name string) (Driver, bool) {
+// Remote is where an external control plane is and how its sidecars reach it.
+type Remote struct {
+	Address         string // HOST:PORT
+	Plaintext       bool   // no TLS and no token
+	TLSCA           string // file with the roots of the server's certificate, in PEM; needed without Plaintext
+	TLSCert, TLSKey string // files with the certificate that sidecars show, and its key, in PEM; "" = none
+	TokenFile       string // file with the bearer token of all sidecars, read again for new streams; "" = none
+	ServerName      string // that the server's certificate must carry; "" = the host of Address
+
+	// Templates of what a sidecar reports of itself; "" = the adapter's.
+	NodeID, NodeCluster, Metadata string
+
+	Expect string // file that states what each sidecar must receive; "" = all that it asks for
+}
+
+// Find is the driver that a value of --control-plane names and, of an external
+// one, its address.
+func Find(all []Driver, value string) (d Driver, address string, ok bool) {
 	for _, d := range all {
-		if d.Name == name {
-			return d, true
+		if !d.External && d.Name == value {
+			return d, "", true
+		}
+		if address, ok := strings.CutPrefix(value, d.Name+"://"); d.External && ok {
+			return d, address, true
 		}
 	}
-	return Driver{}, false
+	return Driver{}, "", false
+}
+
+// Values are those of --control-plane that choose the drivers, in their order.
+func Values(all []Driver) []string {
+	var values []string
+	for _, d := range all {
+		if d.External {
+			values = append(values, d.Name+"://HOST:PORT")
+		} else {
+			values = append(values, d.Name)
+		}
+	}
+	return values
+}
+
+// ForHostWorkloads are the drivers whose mesh workloads of this host can join.
+func ForHostWorkloads(all []Driver) []Driver {
+	var some []Driver
+	for _, d := range all {
+		if d.HostWorkloads {
+			some = append(some, d)
+		}
+	}
+	return some
 }
 
 // Names are those of the drivers, in their order.
@@ -102,9 +157,9 @@ func Names(all []Driver) []string {
 	return names
 }
 
-// Choices are the names of the drivers as help prints them: "a, b or c".
+// Choices are the Values of the drivers as help prints them: "a, b or c".
 func Choices(all []Driver) string {
-	names := Names(all)
+	names := Values(all)
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

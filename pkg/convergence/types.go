@@ -42,6 +42,11 @@ type Key struct {
 // String returns the key as "EDS outbound|80||a.b".
 func (k Key) String() string { return k.Type.String() + " " + k.Name }
 
+// AskedFor is no resource: a sidecar holds it once everything that it asked for was
+// answered and acknowledged. It is wanted where nothing else is known of what a
+// sidecar must hold.
+func AskedFor() Key { return Key{Name: "everything that it asked for"} }
+
 // Health is an endpoint's state as the control plane passes it on. Its zero
 // value is Healthy.
 type Health uint8

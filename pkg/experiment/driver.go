@@ -7,15 +7,16 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 )
 
-// FindDriver looks for the control plane called name among all; nil = those of
-// package drivers. Its error names the flag, the value and what is wanted.
-func FindDriver(all []controlplane.Driver, name string) (controlplane.Driver, error) {
+// FindDriver looks for the control plane that a value of --control-plane names
+// among all; nil = those of package drivers. address is that of an external one.
+// Its error names the flag, the value and what is wanted.
+func FindDriver(all []controlplane.Driver, value string) (d controlplane.Driver, address string, err error) {
 	if all == nil {
 		all = drivers.All()
 	}
-	driver, ok := controlplane.Find(all, name)
+	d, address, ok := controlplane.Find(all, value)
 	if !ok {
-		return driver, fmt.Errorf("parsing --control-plane %q: want %s", name, controlplane.Choices(all))
+		return d, "", fmt.Errorf("parsing --control-plane %q: want %s", value, controlplane.Choices(all))
 	}
-	return driver, nil
+	return d, address, nil
 }

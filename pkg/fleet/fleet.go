@@ -41,7 +41,9 @@ type Options struct {
 	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
-	Real     *RealOptions   // the real sidecars among them; nil = none
+	// NoCertificates says that the sidecars ask for no certificate.
+	NoCertificates bool
+	Real           *RealOptions // the real sidecars among them; nil = none
 }
 
 // Fleet is the pods of a run and their proxies. Its methods are safe for

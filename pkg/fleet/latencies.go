@@ -16,6 +16,8 @@ type Latencies struct {
 	Connect, ConnectTotal, Reconnect          *stats.Histogram
 	FirstConfiguration, CompleteConfiguration *stats.Histogram
 
+	NoCertificates bool // their sidecars ask for none: neither certificates nor tokens can be lost
+
 	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
 }
 
@@ -71,7 +73,10 @@ func (l *Latencies) Lose(pods, real int) {
 
 // loseStarts is Lose for the starts of simulated sidecars.
 func (l *Latencies) loseStarts(pods int) {
-	LoseIn(pods, l.Certificate, l.Token, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)
+	if !l.NoCertificates {
+		LoseIn(pods, l.Certificate, l.Token)
+	}
+	LoseIn(pods, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)
 }
 
 // LoseIn counts as lost, in distributions with one observation for each of so many

@@ -79,6 +79,9 @@ func (f observer) Updated(id string, e proxy.Update) {
 		p.latencies.ConnectTotal.Record(t.served.Sub(t.Dialed))
 		f.observe(p.latencies.FirstConfiguration, recorder.FirstConfiguration, e.ReceivedAt.Sub(t.Requested))
 	}
+	if e.Complete {
+		e.Set = append(e.Set, convergence.Resource{Key: convergence.AskedFor()})
+	}
 	f.tracker.Update(id, e.Update)
 }
 

@@ -23,6 +23,7 @@ type pod struct {
 	stop       context.CancelFunc // of its proxy; nil until it was started
 	sidecar    proxy.Proxy        // nil where it is a real one
 	real       *realPod           // nil where it is a simulated one
+	bare       bool               // its sidecar asks for no certificate
 	times      startup
 	addr       netip.Addr
 	ready      bool // as last seen
@@ -71,4 +72,13 @@ func first(t *time.Time, at time.Time) bool {
 	}
 	*t = at
 	return true
+}
+
+// certified is when the pod's sidecar had its certificate or, where it asks for none,
+// its first stream. Zero = not yet. The caller holds Pods.mu.
+func (p *pod) certified() time.Time {
+	if p.bare {
+		return p.times.Connected
+	}
+	return p.times.Certified
 }

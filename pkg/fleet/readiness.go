@@ -95,7 +95,7 @@ func (r *Readiness) check(id string) {
 	pods := r.fleet.Pods
 	pods.mu.Lock()
 	p := pods.byID[id]
-	due := p != nil && !r.held && !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.times.Certified.IsZero()
+	due := p != nil && !r.held && !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.certified().IsZero()
 	if due {
 		p.reported = true
 	}
@@ -168,12 +168,12 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 	}
 	var pods []*pod
 	for p := range s.there {
-		if r.held || p.reported || p.times.Certified.IsZero() || !p.connection.whole {
+		if r.held || p.reported || p.certified().IsZero() || !p.connection.whole {
 			continue
 		}
 		since := p.connection.heard
 		if busy && bursting { // it receives responses all the time, and never what it lacks
-			since = p.times.Certified
+			since = p.certified()
 		}
 		if now.Sub(since) < limit {
 			continue
@@ -189,7 +189,7 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 // caller holds Pods.mu.
 func (r *Readiness) waiting() bool {
 	for p := range r.fleet.Pods.there {
-		if !p.reported && !p.times.Certified.IsZero() {
+		if !p.reported && !p.certified().IsZero() {
 			return true
 		}
 	}

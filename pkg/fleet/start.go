@@ -22,6 +22,9 @@ func (f *Fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		return
 	}
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
+	if p.bare = f.NoCertificates; p.bare {
+		f.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none
+	}
 	ctx, p.stop = context.WithCancel(ctx)
 	p.sidecar = simulated
 	delay := f.Delay.Of(f.Seed, p.order)

@@ -116,12 +116,8 @@ func (s Spec) Validate() error {
 			return err
 		}
 	}
-	driver, err := s.Driver()
-	if err != nil {
+	if _, err := s.Driver(); err != nil {
 		return err
-	}
-	if !driver.HostWorkloads {
-		return fmt.Errorf("parsing --control-plane %q: want one whose mesh workloads of this host can join", s.ControlPlane)
 	}
 	if err := s.validateTopology(); err != nil {
 		return err
@@ -131,7 +127,12 @@ func (s Spec) Validate() error {
 
 // Driver is the control plane that is asked for. Its error names the flag.
 func (s Spec) Driver() (controlplane.Driver, error) {
-	return experiment.FindDriver(s.Drivers, s.ControlPlane)
+	all := s.Drivers
+	if all == nil {
+		all = drivers.All()
+	}
+	d, _, err := experiment.FindDriver(controlplane.ForHostWorkloads(all), s.ControlPlane)
+	return d, err
 }
 
 var variants = []string{VariantNone, VariantPermissive, VariantStrict}

@@ -24,6 +24,7 @@ const (
 	ReasonSeriesEnd        Reason = "seriesEnd"        // the time series end too early; Detail: why
 	ReasonNotMeasured      Reason = "notMeasured"      // a figure is absent; Detail: why
 	ReasonNotSupported     Reason = "notSupported"     // a figure is absent because Component cannot give it; Detail: why
+	ReasonNotStated        Reason = "notStated"        // what sidecars of Component must receive; they count as complete when all that they asked for was answered
 	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
 
 	// Convergence and loss.
@@ -84,6 +85,7 @@ var sentences = map[Reason]string{
 	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",
 	ReasonNotMeasured:      "it could not be measured: {detail}",
 	ReasonNotSupported:     "absent with {component}: {detail}",
+	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (--expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
 	ReasonUsageUnknown:     "in {phase} {component} is not measured: {detail}",
 
 	ReasonLost:              "{lost} of {all} did not come by the time limit",

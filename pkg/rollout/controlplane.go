@@ -23,6 +23,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		LogDir:       r.journal.Writer().LogDir(),
 		Progress:     r.progress.Say,
 		Resources:    r.resources,
+		Remote:       r.spec.remote(),
 		RealSidecars: r.spec.RealSidecars > 0,
 	})
 	if err != nil {

@@ -38,7 +38,8 @@ func (s RolloutSpec) preset() string {
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
 // from -r2 on.
 func (s RolloutSpec) Name() string {
-	name := s.ControlPlane + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
+	driver, _ := s.Driver() // Validate reports one that there is not
+	name := driver.Name + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
 	if s.Repeat > 1 {
 		name += "-r" + strconv.Itoa(s.Repeat)
 	}

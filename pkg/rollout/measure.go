@@ -50,7 +50,9 @@ func (m measurement) measure(ctx context.Context) error {
 	if err := m.recorder.Scraped(ctx, windows[len(windows)-1].End); err != nil {
 		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 	}
-	m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
+	if m.adapter.Program != nil {
+		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
+	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
 	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
 	for _, w := range windows {
@@ -75,10 +77,27 @@ func (m measurement) measure(ctx context.Context) error {
 
 // measurePhase computes the usage of every component over one phase.
 func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
-	slot := m.document.ControlPlane.At(w.Name)
-	if slot == nil {
+	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
+	if m.adapter.Program != nil {
+		if err := m.measureControlPlane(ctx, w); err != nil {
+			return err
+		}
+	}
+	if err := m.measureCluster(ctx, w); err != nil {
+		return err
+	}
+	if err := m.measureOwn(ctx, w); err != nil {
+		return err
+	}
+	return m.checkScrapes(ctx, w)
+}
+
+// measureControlPlane computes the usage of a control plane that runs here over one
+// phase.
+func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) error {
+	slot := m.document.ControlPlane.At(w.Name)
 	usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), w.Begin, w.End)
 	if err != nil {
 		return err
@@ -94,13 +113,7 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(m.document.Environment.ControlPlane.GOMAXPROCS)},
 		})
 	}
-	if err := m.measureCluster(ctx, w); err != nil {
-		return err
-	}
-	if err := m.measureOwn(ctx, w); err != nil {
-		return err
-	}
-	return m.checkScrapes(ctx, w)
+	return nil
 }
 
 // measureCluster computes the usage of the cluster's programs over one phase.
@@ -192,6 +205,9 @@ func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string
 // greatest share of a phase; "" where none did for long, and where the control plane
 // waited too: its own warning reaches the figures of all.
 func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share float64) {
+	if run.ControlPlane == nil {
+		run = &record.Run{ControlPlane: &record.ByPhase[*record.Usage]{}, Cluster: run.Cluster}
+	}
 	if u := *run.ControlPlane.At(phase); u != nil && u.Saturation != nil && *u.Saturation > record.Saturated {
 		return "", 0
 	}
@@ -209,12 +225,14 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 func (m measurement) measureFaults(ctx context.Context) error {
 	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
-		if err != nil {
-			return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
+		if m.adapter.Program != nil {
+			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
+			if err != nil {
+				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
+			}
+			section.ControlPlane = experiment.UsageOf(usage)
+			m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), fault.Phase, usage)
 		}
-		section.ControlPlane = experiment.UsageOf(usage)
-		m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), fault.Phase, usage)
 		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)
 	})
 }

@@ -23,6 +23,7 @@ func (m measurement) measureSidecars() error {
 		return err
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
+		m.observed.latencies.NoCertificates = m.driver.NoCertificates
 		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars)
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
@@ -30,6 +31,9 @@ func (m measurement) measureSidecars() error {
 
 // countCertificates counts what became of the pods' certificates.
 func (m measurement) countCertificates() error {
+	if m.driver.NoCertificates {
+		return nil
+	}
 	c, pods := m.fleet.Store.Counters(), m.fleet.Pods.Certificates()
 	certificates := &record.Certificates{
 		Issued:   new(c.Certificates.Load()),
@@ -90,8 +94,11 @@ func (m measurement) crossCheck(ctx context.Context) error {
 	for _, t := range slices.Sorted(maps.Keys(counters.Responses)) {
 		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, m.document.XDS.Responses[t.String()]))
 	}
+	errs = append(errs, check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)))
+	if m.document.Certificates == nil {
+		return errors.Join(errs...)
+	}
 	return errors.Join(append(errs,
-		check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)),
 		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *m.document.Certificates.Attempts),
 		check("totalCertificates", "certificates.issued", counters.Certificates, now, *m.document.Certificates.Issued),
 	)...)

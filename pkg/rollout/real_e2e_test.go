@@ -46,7 +46,7 @@ type hostMesh struct {
 // startHostMesh starts one for a spec.
 func startHostMesh(ctx context.Context, name string) *hostMesh {
 	GinkgoHelper()
-	driver, err := experiment.FindDriver(nil, name)
+	driver, _, err := experiment.FindDriver(nil, name)
 	Expect(err).NotTo(HaveOccurred())
 	say := func(msg string) { GinkgoWriter.Println(msg) }
 	programs, err := component.Paths(ctx, component.Options{

@@ -79,6 +79,9 @@ func (r *run) describeControlPlane() {
 	if doubt := experiment.VersionDoubt(d); doubt != nil {
 		r.journal.Warn(*doubt)
 	}
+	for _, doubt := range r.spec.externalDoubts(r.driver) {
+		r.journal.Warn(doubt)
+	}
 	source := record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,

@@ -26,8 +26,12 @@ type RolloutSpec struct {
 	Burst        string             // "all"
 	Mode         string             // one of the control plane's modes
 	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
-	ControlPlane string             // the name of one of Drivers
+	ControlPlane string             // the name of one of Drivers, or NAME://HOST:PORT of an external one
 	XDS          string             // "delta" or "sotw"
+
+	// Remote is how sidecars reach an external control plane; its address is that
+	// of ControlPlane.
+	Remote controlplane.Remote
 
 	Baseline        time.Duration // the control plane is up, no mesh
 	Settle          time.Duration // between rollout and steady; belongs to no figure
@@ -103,6 +107,9 @@ func (s RolloutSpec) Validate() error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkExternal(driver); err != nil {
+		return err
+	}
 	for _, choice := range []struct {
 		flag, value string
 		want        []string
@@ -138,8 +145,10 @@ func (s RolloutSpec) Validate() error {
 	if len(faults.In(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
 		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faults.In(s.Faults, record.PhaseProbe)[0])
 	}
-	if err := s.Knobs().Validate(); err != nil {
-		return err
+	if !driver.External {
+		if err := s.Knobs().Validate(); err != nil {
+			return err
+		}
 	}
 	for _, d := range []struct {
 		flag  string
@@ -170,5 +179,6 @@ const maxProbes = 100_000
 
 // Driver is the control plane that is asked for. Its error names the flag.
 func (s RolloutSpec) Driver() (controlplane.Driver, error) {
-	return experiment.FindDriver(s.Drivers, s.ControlPlane)
+	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane)
+	return d, err
 }

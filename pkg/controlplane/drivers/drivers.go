@@ -5,6 +5,7 @@ package drivers
 
 import (
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/external"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/controlplane/reference"
 )
@@ -14,6 +15,7 @@ func All() []controlplane.Driver {
 	return []controlplane.Driver{
 		istio.Driver(),
 		reference.Driver(),
+		external.Driver(),
 	}
 }
 

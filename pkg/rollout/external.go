@@ -1,0 +1,104 @@
+package rollout
+
+import (
+	"fmt"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// remote is where an external control plane is.
+func (s RolloutSpec) remote() controlplane.Remote {
+	r := s.Remote
+	_, r.Address, _ = experiment.FindDriver(s.Drivers, s.ControlPlane) // Validate reports one that there is not
+	return r
+}
+
+// checkExternal checks what an external control plane cannot be asked for, and
+// what only one can.
+func (s RolloutSpec) checkExternal(d controlplane.Driver) error {
+	if !d.External {
+		for _, f := range s.remoteFlags() {
+			if f.value != "" {
+				return fmt.Errorf("parsing --%s %q: want none with --control-plane %s, which scaler starts and connects to itself", f.name, f.value, s.ControlPlane)
+			}
+		}
+		return nil
+	}
+	if err := d.Check(s.remote()); err != nil {
+		return err
+	}
+	for _, f := range s.ownFlags() {
+		if f.value != "" {
+			return fmt.Errorf("parsing --%s %q: want none with --control-plane %s, which scaler neither starts nor configures", f.name, f.value, s.ControlPlane)
+		}
+	}
+	for _, fault := range s.Faults {
+		if fault.Phase == record.PhaseProbe {
+			return fmt.Errorf("parsing --fault %q: want another phase with --control-plane %s, with which there is no probe phase", fault, s.ControlPlane)
+		}
+		if fault.Kind == faults.KillControlPlane || fault.Kind == faults.RestartControlPlane {
+			return fmt.Errorf("parsing --fault %q: want one that does not end --control-plane %s, which scaler did not start", fault, s.ControlPlane)
+		}
+	}
+	return nil
+}
+
+// given is a flag and its value; "" where it is not given.
+type given struct{ name, value string }
+
+// remoteFlags are those of external control planes alone.
+func (s RolloutSpec) remoteFlags() []given {
+	r := s.Remote
+	return []given{
+		{"plaintext", text(r.Plaintext)}, {"tls-ca", r.TLSCA}, {"tls-cert", r.TLSCert}, {"tls-key", r.TLSKey},
+		{"token-file", r.TokenFile}, {"server-name", r.ServerName},
+		{"node-id", r.NodeID}, {"node-cluster", r.NodeCluster}, {"metadata", r.Metadata}, {"expect", r.Expect},
+	}
+}
+
+// ownFlags are those of control planes that scaler starts.
+func (s RolloutSpec) ownFlags() []given {
+	env := ""
+	if len(s.ControlPlaneEnv) > 0 {
+		env = s.ControlPlaneEnv[0]
+	}
+	return []given{
+		{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz},
+		{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)},
+		{"real-sidecars", text(s.RealSidecars)},
+		{"control-plane-cpus", text(s.ControlPlaneCPUs)}, {"control-plane-memory", text(s.ControlPlaneMemory)}, {"control-plane-env", env},
+	}
+}
+
+// text is a value as it prints, "" for a zero one.
+func text[T comparable](value T) string {
+	if value == *new(T) {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// externalDoubts are what is not known with a control plane that is external, or
+// whose sidecars ask for no certificate.
+func (s RolloutSpec) externalDoubts(d controlplane.Driver) []record.Warning {
+	var doubts []record.Warning
+	absent := func(about, why string) {
+		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
+	}
+	if d.NoCertificates {
+		absent("certificates", "its sidecars ask for no certificate")
+	}
+	if !d.External {
+		return doubts
+	}
+	absent("controlPlane", "scaler did not start it, and samples nothing of it")
+	absent("own", "its own metrics are not known")
+	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where --expect states endpoints")
+	if s.Remote.Expect == "" {
+		doubts = append(doubts, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
+	}
+	return doubts
+}

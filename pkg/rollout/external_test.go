@@ -1,0 +1,53 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// What an external control plane cannot be asked for, and what only one can, is
+// refused before anything is started.
+func TestExternalControlPlane(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*RolloutSpec)
+		want   string
+	}{
+		"as it is":    {func(*RolloutSpec) {}, ""},
+		"storm":       {func(s *RolloutSpec) { s.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":    {func(s *RolloutSpec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":        {func(s *RolloutSpec) { s.RealSidecars = 1 }, "--real-sidecars"},
+		"processors":  {func(s *RolloutSpec) { s.ControlPlaneCPUs = 1 }, "--control-plane-cpus"},
+		"memory":      {func(s *RolloutSpec) { s.ControlPlaneMemory = 1 << 30 }, "--control-plane-memory"},
+		"environment": {func(s *RolloutSpec) { s.ControlPlaneEnv = []string{"A=B"} }, "--control-plane-env"},
+		"knob":        {func(s *RolloutSpec) { s.Own = controlplane.Knobs{Scope: "all"} }, "--scope"},
+		"mode":        {func(s *RolloutSpec) { s.Mode = "strict" }, "--mode"},
+		"kill": {func(s *RolloutSpec) {
+			s.Faults = []faults.Fault{{Kind: faults.KillControlPlane, Phase: record.PhaseSteady}}
+		}, "--fault"},
+		"streams": {func(s *RolloutSpec) {
+			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
+		}, ""},
+		"in probe": {func(s *RolloutSpec) {
+			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
+		}, "--fault"},
+		"no port":         {func(s *RolloutSpec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
+		"nothing else":    {func(s *RolloutSpec) { s.ControlPlane = "xds" }, "want istiod, reference or xds://HOST:PORT"},
+		"not with istiod": {func(s *RolloutSpec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
+	} {
+		s := DefaultRolloutSpec()
+		s.ControlPlane, s.Mode, s.Remote.Plaintext = "xds://localhost:18000", "served", true
+		tc.change(&s)
+		err := s.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+		if name == "as it is" && s.Name() != "xds-served-200" {
+			t.Errorf("it is called %s", s.Name())
+		}
+	}
+}
