@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"go/format"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,47 +11,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// forbidden are calls that take a decision away from the caller, by import path.
-var forbidden = map[string]map[string]string{
-	"os":      {"Exit": "return an error"},
-	"log":     {"Fatal": "return an error", "Fatalf": "return an error", "Fatalln": "return an error", "Panic": "return an error", "Panicf": "return an error", "Panicln": "return an error"},
-	"context": {"Background": "take the caller's context", "TODO": "take the caller's context"},
-}
-
-// forbiddenCalls looks for those outside main packages and tests, and for time.Sleep everywhere.
-func forbiddenCalls(r *repository) []finding {
-	var found []finding
-	for _, s := range r.code {
-		names := map[string]map[string]string{}
-		if !s.test && !s.isMain() {
-			for p, calls := range forbidden {
-				names[s.importName(p)] = calls
-			}
-		}
-		// Within a synctest bubble the clock is false and sleeping is how it is moved.
-		if !s.test || s.importName("testing/synctest") == "" {
-			names[s.importName("time")] = map[string]string{"Sleep": "wait for an event, with a deadline"}
-		}
-		delete(names, "")
-		ast.Inspect(s.tree, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && x.Obj == nil {
-					if instead := names[x.Name][n.Sel.Name]; instead != "" {
-						found = append(found, r.at(n, fmt.Sprintf("%s.%s: %s instead", x.Name, n.Sel.Name, instead)))
-					}
-				}
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "panic" && f.Obj == nil && !s.test && !s.isMain() {
-					found = append(found, r.at(n, "panic: return an error instead"))
-				}
-			}
-			return true
-		})
-	}
-	return found
-}
 
 func packageDocs(r *repository) []finding {
 	documented := map[string]bool{}
@@ -108,7 +66,7 @@ func receiverExported(d *ast.FuncDecl) bool {
 
 // undocumented looks at a group of types, constants or variables. One comment may serve a group
 // of constants or variables; a type has its own, and so has each field of an Options struct,
-// where the meaning of the zero value is told.
+// which states the meaning of its zero value.
 func undocumented(r *repository, d *ast.GenDecl) []finding {
 	var found []finding
 	for _, spec := range d.Specs {
@@ -232,7 +190,7 @@ func scriptPairs(r *repository) []finding {
 }
 
 const (
-	// longish is where a file is warned of, tooLong where it is refused.
+	// A file of more than longish lines is a warning, of more than tooLong an error.
 	longish = 400
 	tooLong = 600
 )
@@ -248,19 +206,6 @@ func longerThan(r *repository, limit int) []finding {
 	for _, s := range r.code {
 		if n := bytes.Count(s.text, []byte("\n")); n > limit && !s.generated && longAllowed[s.path] == "" {
 			found = append(found, finding{s.path, fmt.Sprintf("%d lines: does it have one subject? (from %d on it needs an exception in hack/rules_test.go)", n, tooLong)})
-		}
-	}
-	return found
-}
-
-func formatting(r *repository) []finding {
-	var found []finding
-	for _, s := range r.code {
-		want, err := format.Source(s.text)
-		if err != nil {
-			found = append(found, finding{s.path, err.Error()})
-		} else if !bytes.Equal(want, s.text) {
-			found = append(found, finding{s.path, "run gofmt"})
 		}
 	}
 	return found

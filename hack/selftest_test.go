@@ -99,25 +99,6 @@ import _ "istio.io/api/x"
 package stats
 import _ "github.com/spf13/cobra"
 `, []string{"pkg/report/a.go:3: istio.io/api/x is imported outside pkg/controlplane", "pkg/report: imports istio.io/api/x", "pkg/report: imports kwok -> k8s.io/api/core/v1"}},
-		{"calls", forbiddenCalls, `-- pkg/a/a.go --
-package a
-import ("os"; "log"; ctx "context"; "time")
-func f() { os.Exit(1); log.Fatalf("x"); ctx.Background(); time.Sleep(1); panic("x") }
-func g(os struct{ Exit func(int) }, panic func(string)) { os.Exit(1); panic("x") }
--- cmd/a/a.go --
-package main
-import ("os"; "time")
-func main() { time.Sleep(1); os.Exit(1) }
--- pkg/a/a_test.go --
-package a
-import ("context"; "time")
-func t() { context.Background(); time.Sleep(1); panic("x") }
--- pkg/a/b_test.go --
-package a
-import ("testing/synctest"; "time")
-var _ = synctest.Wait
-func u() { time.Sleep(1) }
-`, []string{"pkg/a/a.go:3: os.Exit", "pkg/a/a.go:3: log.Fatalf", "pkg/a/a.go:3: ctx.Background", "pkg/a/a.go:3: time.Sleep", "pkg/a/a.go:3: panic", "cmd/a/a.go:3: time.Sleep", "pkg/a/a_test.go:3: time.Sleep"}},
 		{"a large package", smallPackages, "-- pkg/a/a.go --\npackage a\n" + strings.Repeat("\n", 3001) +
 			"-- pkg/a/b.go --\npackage a\n" + strings.Repeat("\n", 3001) + "-- pkg/a/a_test.go --\npackage a\n" +
 			"-- pkg/b/a.go --\npackage b\n" + strings.Repeat("\n", 5999) + "-- pkg/b/a_test.go --\npackage b\n",
@@ -173,7 +154,6 @@ package utility
 		{"links", documentLinks, "-- a.md --\n# One `two`, three\n[x](b/c.md#head) [x](#one-two-three) [x](b) [x](https://h/x) <a id=\"y\"></a> [x](#y)\n[x](gone.md) ![x](b/c.md#gone) `pkg/gone` `x/gone`\n-- b/c.md --\n# Head\n# Head\n[x](../a.md) [x](#head-1)\n",
 			[]string{`a.md: link "gone.md": there is no gone.md`, `a.md: link "b/c.md#gone": b/c.md has no heading "gone"`, "a.md: `pkg/gone` does not exist"}},
 		{"README", shortReadme, "-- README.md --\n" + strings.Repeat("word ", readmeWords+1), []string{"README.md: 901 words"}},
-		{"formatting", formatting, "-- a.go --\npackage  a\n\n-- b.go --\npackage a\n", []string{"a.go: run gofmt"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 log=$(mktemp)
 finish() {
 	status=$?
-	# Packages, as go and ginkgo tell of them.
+	# Packages, as go and ginkgo print them.
 	passed=$(grep -cE '^(ok[[:space:]]|Test Suite Passed)' "$log" || true)
 	failed=$(grep -cE '^(FAIL[[:space:]]+[^[:space:]]|Test Suite Failed)' "$log" || true)
 	rm -f "$log"
@@ -19,20 +19,11 @@ finish() {
 }
 trap finish EXIT
 
-# step runs a command under a headline, and keeps what it says for the count.
+# step runs a command under a headline, and keeps its output for the count.
 step() {
 	current=$*
 	echo "== $current"
 	"$@" 2>&1 | tee -a "$log"
-}
-
-formatted() {
-	local files
-	files=$(gofmt -l .)
-	if [ -n "$files" ]; then
-		printf 'not as gofmt has it:\n%s\n' "$files"
-		return 1
-	fi
 }
 
 # Where goroutines share data.
@@ -41,13 +32,13 @@ concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/componen
 	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 
-# Packages with suites that start the real programs, but for the one whose specs
-# run side by side: they wait more than they work.
+# Packages with suites that start the real programs, except the one whose specs
+# run in parallel, because they mostly wait.
 suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u | grep -vFx ./test/e2e)
 
 step go vet -tags e2e ./... # no file has a tag that excludes e2e
 step go -C hack/opinions vet ./...
-step formatted
+step hack/lint.sh
 step go test ./...
 # shellcheck disable=SC2086
 if command -v "$(go env CC)" >/dev/null; then

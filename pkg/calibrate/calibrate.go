@@ -74,7 +74,6 @@ type calibration struct {
 	fleet   *fleet
 	sampler *recorder.Sampler
 	lag     *stats.Histogram
-	group   *process.Group
 	server  *reference.StaticMesh
 
 	life context.Context // of the sidecars

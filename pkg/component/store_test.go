@@ -237,7 +237,7 @@ func compilers(t *testing.T, started string) []int {
 		t.Fatal(err)
 	}
 	var pids []int
-	for _, f := range strings.Fields(string(text)) {
+	for f := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(f)
 		if err != nil {
 			t.Fatal(err)

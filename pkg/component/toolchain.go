@@ -31,8 +31,7 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
 		}
 		return toolchain{}, fmt.Errorf("asking %s env GOVERSION: %w; repair the Go installation, or name a folder with ready programs (--bin-dir)", path, err)
@@ -47,7 +46,7 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 // harmlessFlags keeps of GOFLAGS only what cannot change the programs that come out.
 func harmlessFlags(goflags string) string {
 	var kept []string
-	for _, f := range strings.Fields(goflags) {
+	for f := range strings.FieldsSeq(goflags) {
 		switch name, _, _ := strings.Cut(strings.TrimLeft(f, "-"), "="); name {
 		case "p", "modcacherw":
 			kept = append(kept, f)

@@ -2,6 +2,7 @@ package convergence
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -50,9 +51,7 @@ func BenchmarkRollout(b *testing.B) {
 					delete(now[i], addr(change-2))
 				}
 				eps := make(Endpoints)
-				for a, h := range now[i] {
-					eps[a] = h
-				}
+				maps.Copy(eps, now[i])
 				set[i] = Resource{keys[i], &Content{Endpoints: eps}}
 				tracker.SetEndpoints(names[i], eps, second(float64(2+change)))
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,10 +12,8 @@ import (
 // CheckOneOf checks that a flag has one of the values in want. Its error names the
 // flag, the value and what is wanted.
 func CheckOneOf(flag, value string, want []string) error {
-	for _, w := range want {
-		if value == w {
-			return nil
-		}
+	if slices.Contains(want, value) {
+		return nil
 	}
 	return fmt.Errorf("parsing --%s %q: want %s", flag, value, strings.Join(want, " or "))
 }

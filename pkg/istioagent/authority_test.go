@@ -115,12 +115,6 @@ func (t *ticket) Token(context.Context) (proxy.Token, error) {
 	return token, nil
 }
 
-func (t *ticket) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.given
-}
-
 // diary is an Observer that writes everything down.
 type diary struct {
 	agent *Agent

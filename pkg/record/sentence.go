@@ -29,7 +29,7 @@ func fill(template string, w Warning) (text string, ok bool) {
 	text = placeholder.ReplaceAllStringFunc(template, func(found string) string {
 		match := placeholder.FindStringSubmatch(found)
 		name, format := match[1], match[2]
-		field := ""
+		var field string
 		switch name {
 		case "component":
 			field = w.Component

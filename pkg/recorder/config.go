@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -133,9 +134,7 @@ func (t Target) scrape(index int) (promScrape, error) {
 		return promScrape{}, fmt.Errorf("url %q: want http://HOST:PORT/PATH or https", t.URL)
 	}
 	labels := map[string]string{"job": t.Job}
-	for name, value := range t.Labels {
-		labels[name] = value
-	}
+	maps.Copy(labels, t.Labels)
 	s := promScrape{
 		JobName:     fmt.Sprintf("%s/%d", t.Job, index),
 		Scheme:      u.Scheme,

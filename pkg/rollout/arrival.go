@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"scaler.mesh/scaler/pkg/experiment"
@@ -102,9 +103,7 @@ func arrivalRates(plan []workload.Step, seen []time.Time) (offered, achieved *fl
 	replicas := map[int]int{}
 	pods := func(steps []workload.Step) (sum int) {
 		for _, step := range steps {
-			for service, n := range step.Replicas {
-				replicas[service] = n
-			}
+			maps.Copy(replicas, step.Replicas)
 		}
 		for _, n := range replicas {
 			sum += n

@@ -30,7 +30,6 @@ type run struct {
 	// fixed at the start
 	spec     RolloutSpec
 	driver   controlplane.Driver
-	versions *component.Versions
 	progress Progress
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason

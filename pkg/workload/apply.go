@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -53,9 +54,7 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	err := a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
 		name := a.Mesh.Namespaces[i]
 		labels := map[string]string{kwok.RunLabel: a.Run}
-		for k, v := range a.NamespaceLabels {
-			labels[k] = v
-		}
+		maps.Copy(labels, a.NamespaceLabels)
 		return create(ctx, "namespace", name, func(ctx context.Context) error {
 			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
 			return err

@@ -52,7 +52,7 @@ func scanListener(b []byte) (s scanned, ok bool) {
 		case 19: // api_listener
 			for a := read(m.bytes); a.next(); {
 				if a.is(1, protowire.BytesType) {
-					api.merge(a.bytes)
+					_ = api.merge(a.bytes) // it was found valid before
 				}
 			}
 		}
@@ -89,7 +89,7 @@ func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
 			name = string(m.bytes)
 		case typed:
 			discovered, src = false, source{}
-			config.merge(m.bytes)
+			_ = config.merge(m.bytes) // it was found valid before
 		case 5:
 			discovered, config = true, packed{}
 			for d := read(m.bytes); d.next(); {

@@ -2,6 +2,7 @@ package wiretap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,9 +46,7 @@ type Asked struct {
 func (s *Stream) Requests(versions map[Key]string) []Asked {
 	responses := map[string]Message{}
 	held := map[Key]string{}
-	for k, v := range versions {
-		held[k] = v
-	}
+	maps.Copy(held, versions)
 	var requests []Asked
 	for _, m := range s.Messages {
 		if !m.Request {
