@@ -28,7 +28,7 @@ const (
 )
 
 // churn is the phase in which pods are replaced.
-func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
+func (r course) churn(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Churn == 0 {
 		return nil, nil
 	}

@@ -25,7 +25,7 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r *run) collectGarbage(ctx context.Context) (experiment.Undo, error) {
+func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	url := r.adapter.Server.Metrics().CollectURL
 	if url == "" {
 		return nil, nil

@@ -16,16 +16,19 @@ import (
 	"scaler.mesh/scaler/pkg/workload"
 )
 
-func (r *run) baseline(ctx context.Context) (experiment.Undo, error) {
+// course are the phases of a run, in the order of execute.
+type course struct{ *run }
+
+func (r course) baseline(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.timeline.Measure(ctx, record.PhaseBaseline, r.spec.Baseline, phases.Wait(r.spec.Baseline))
 }
 
-func (r *run) steady(ctx context.Context) (experiment.Undo, error) {
+func (r course) steady(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.timeline.Measure(ctx, record.PhaseSteady, r.spec.Steady, phases.Wait(r.spec.Steady))
 }
 
 // rollOut creates the mesh as planned and waits until it has converged.
-func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
+func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 	burst, err := workload.ParseBurst(r.spec.Burst)
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
-func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
+func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 	if err := r.timeline.Measure(ctx, record.PhaseSettle, r.spec.Settle, phases.Wait(r.spec.Settle)); err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func expectedHoldings(adapter controlplane.Mesh, mesh topology.Mesh, knobs contr
 	return expected
 }
 
-func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
+func (r course) probe(ctx context.Context) (experiment.Undo, error) {
 	if r.driver.External {
 		return nil, nil // the record says why
 	}
@@ -99,6 +102,6 @@ func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
 	})
 }
 
-func (r *run) faultsInSteady(ctx context.Context) (experiment.Undo, error) {
+func (r course) faultsInSteady(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.injector.InSteady(ctx)
 }

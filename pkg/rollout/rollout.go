@@ -36,6 +36,16 @@ type run struct {
 	journal  *experiment.Journal
 
 	// made by the steps, in this order
+	bench
+	recording
+	parts
+
+	observed  observed
+	completed bool // all phases were done
+}
+
+// bench is what a run is done on.
+type bench struct {
 	programs  programs
 	affinity  affinity
 	group     *process.Group // of everything that the run starts
@@ -43,16 +53,16 @@ type run struct {
 	api       experiment.APIServer
 	resources controlplane.Resources
 	adapter   *controlplane.ControlPlane
-	recording
+}
+
+// parts are what the phases of a run work with.
+type parts struct {
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline
 	monitor    *monitor
 	supervisor *supervisor
 	injector   *faults.Injector
 	applier    *workload.Applier
-
-	observed  observed
-	completed bool // all phases were done
 }
 
 // programs are what a run needs and does not start.
@@ -93,7 +103,7 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		progress: progress,
 		mesh:     topology.Build(spec.Topology),
 		fail:     fail,
-		programs: programs{versions: versions},
+		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram()},
 	}
 	document := newRecord(spec)
@@ -106,6 +116,7 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		return r.journal.Run(), errors.Join(err, writer.Discard())
 	}
 	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
+	c := course{r}
 	err = experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "reserving processors", Do: r.reserveProcessors},
 		{Name: "opening the process group", Do: r.openGroup},
@@ -118,15 +129,15 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder},
 		{Name: "watching", Do: r.startWatching},
-		{Name: "baseline", Do: r.baseline},
-		{Name: "rollout", Do: r.rollOut},
-		{Name: "settle", Do: r.settle},
-		{Name: "steady", Do: r.steady},
-		{Name: "collecting garbage", Do: r.collectGarbage},
-		{Name: "probe", Do: r.probe},
-		{Name: "certificate storm", Do: r.certificateStorm},
-		{Name: "churn", Do: r.churn},
-		{Name: "faults", Do: r.faultsInSteady},
+		{Name: "baseline", Do: c.baseline},
+		{Name: "rollout", Do: c.rollOut},
+		{Name: "settle", Do: c.settle},
+		{Name: "steady", Do: c.steady},
+		{Name: "collecting garbage", Do: c.collectGarbage},
+		{Name: "probe", Do: c.probe},
+		{Name: "certificate storm", Do: c.certificateStorm},
+		{Name: "churn", Do: c.churn},
+		{Name: "faults", Do: c.faultsInSteady},
 		{Name: "finishing", Do: r.complete},
 	})
 	return r.finish(err)

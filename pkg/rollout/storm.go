@@ -26,7 +26,7 @@ const (
 
 // certificateStorm makes all sidecars request a certificate anew at once and waits
 // until each has it.
-func (r *run) certificateStorm(ctx context.Context) (experiment.Undo, error) {
+func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 	if !r.spec.CertificateStorm {
 		return nil, nil
 	}
