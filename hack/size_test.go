@@ -16,13 +16,6 @@ const (
 	maxMethods = 25
 )
 
-// manyMethods are the types that have more, each with how many it may have. The numbers may only
-// become smaller: a type that grows is several things, and they want names.
-var manyMethods = map[string]int{
-	"internal/onecall.Conn":               44,
-	"pkg/controlplane/istio.ControlPlane": 33,
-}
-
 func smallPackages(r *repository) []finding {
 	lines := map[string]int{}
 	for _, s := range r.code {
@@ -74,23 +67,8 @@ func fewMethods(r *repository) []finding {
 	count := methods(r)
 	var found []finding
 	for _, name := range slices.Sorted(maps.Keys(count)) {
-		if n, most := count[name], max(maxMethods, manyMethods[name]); n > most {
-			found = append(found, finding{name, fmt.Sprintf("%d methods, want %d at most: it is several things", n, most)})
-		}
-	}
-	return found
-}
-
-// looseExceptions are those of manyMethods that are greater than the code needs.
-func looseExceptions(r *repository) []finding {
-	count := methods(r)
-	var found []finding
-	for _, name := range slices.Sorted(maps.Keys(manyMethods)) {
-		switch n, most := count[name], manyMethods[name]; {
-		case n <= maxMethods:
-			found = append(found, finding{"hack/size_test.go", fmt.Sprintf("%s has %d methods: remove its exception", name, n)})
-		case n < most:
-			found = append(found, finding{"hack/size_test.go", fmt.Sprintf("%s has %d methods: lower its exception of %d", name, n, most)})
+		if n := count[name]; n > maxMethods {
+			found = append(found, finding{name, fmt.Sprintf("%d methods, want %d at most: it is several things", n, maxMethods)})
 		}
 	}
 	return found

@@ -105,7 +105,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c.unwatch = context.AfterFunc(ctx, func() { c.abort(status.FromContextError(ctx.Err()).Err()) })
-	c.keepalive()
+	writer{c}.keepalive()
 	return c, nil
 }
 
@@ -170,7 +170,7 @@ func (c *Conn) greet() error {
 	if !ok || theirs.IsAck() {
 		return fmt.Errorf("reading the server's HTTP/2 settings: got a frame of type %v", frame.Header().Type)
 	}
-	return c.settings(theirs)
+	return writer{c}.settings(theirs)
 }
 
 // Open begins the call of a method, as in "/package.Service/Method". The deadline
@@ -183,7 +183,7 @@ func (c *Conn) Open(method string, md metadata.MD) error {
 	if err != nil {
 		return err
 	}
-	return c.write(func(b []byte) []byte { return c.appendHeaders(b, block) })
+	return writer{c}.write(func(b []byte) []byte { return writer{c}.appendHeaders(b, block) })
 }
 
 // Ask is Open, Send of one message and CloseSend in one write. With an error the
@@ -199,7 +199,7 @@ func (c *Conn) Ask(method string, md metadata.MD, message []byte) error {
 		return err
 	}
 	c.outgoing.closing = true
-	return c.write(func(b []byte) []byte { return c.appendMessages(c.appendHeaders(b, block), message) })
+	return writer{c}.write(func(b []byte) []byte { return writer{c}.appendMessages(writer{c}.appendHeaders(b, block), message) })
 }
 
 // open makes the headers that begin a call. The caller holds mu, and sends them.
@@ -261,7 +261,7 @@ func (c *Conn) Again() bool {
 	if o.opened && !o.closed {
 		// The server did not wait for all that was to be sent. What cannot be sent
 		// is found out by reading.
-		_ = c.write(func(b []byte) []byte { return c.appendCancel(b) })
+		_ = writer{c}.write(func(b []byte) []byte { return writer{c}.appendCancel(b) })
 	}
 	o.opened, o.closing, o.closed, o.pending = false, false, false, nil
 	o.window = o.initial
@@ -309,7 +309,7 @@ func (c *Conn) Close() error {
 	c.ping.stop()
 	if c.over == nil && c.outgoing.opened {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(shutdownTimeout))
-		_, _ = c.conn.Write(c.appendCancel(nil))
+		_, _ = c.conn.Write(writer{c}.appendCancel(nil))
 	}
 	c.giveBack()
 	c.in.release()

@@ -57,7 +57,7 @@ func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 
 // setKnobs makes the objects of the knobs.
 func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
-	objects := c.istiod.Objects(c.mesh, c.which.knobs)
+	objects := c.istiod.Parts().Mesh.Objects(c.mesh, c.which.knobs)
 	for _, object := range objects {
 		if err := c.putObject(ctx, object); err != nil {
 			return nil, err

@@ -93,7 +93,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 
 // mark makes or changes a probe's object, or takes it away.
 func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c meshChange) error {
-	object, _ := m.istiod.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
+	object, _ := m.istiod.Parts().Probes.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
 	key := object.GetKind() + "/" + object.GetName()
 	if !c.on {
 		delete(m.objects, key)

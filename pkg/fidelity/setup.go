@@ -159,7 +159,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	})
 	stop := func(context.Context) error { end(); watching.Wait(); return failed }
 
-	applier := &workload.Applier{Client: r.Client, Run: runName, Mesh: r.mesh, NamespaceLabels: r.istiod.NamespaceLabels()}
+	applier := &workload.Applier{Client: r.Client, Run: runName, Mesh: r.mesh, NamespaceLabels: r.istiod.Parts().Mesh.NamespaceLabels()}
 	if err := applier.Surroundings(ctx); err != nil {
 		return stop, err
 	}

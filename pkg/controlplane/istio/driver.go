@@ -37,6 +37,7 @@ func Driver() controlplane.Driver {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
-		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: credentials{c.client}, Probes: c, RealProxies: c, HostWorkloads: c,
+		Server: c, Program: c, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c},
+		RealProxies: realProxies{c}, HostWorkloads: realProxies{c},
 	}
 }

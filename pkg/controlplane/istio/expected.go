@@ -8,8 +8,11 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
+// configuration is what the objects and the configuration of a mesh are to istiod.
+type configuration struct{ *ControlPlane }
+
 // NamespaceLabels are what a namespace needs for its pods to be injected.
-func (c *ControlPlane) NamespaceLabels() map[string]string {
+func (c configuration) NamespaceLabels() map[string]string {
 	return map[string]string{"istio-injection": "enabled"}
 }
 
@@ -26,7 +29,7 @@ const (
 //
 // Names follow BuildSubsetKey, BuildInboundSubsetKey and the outbound listener
 // builder of this version's pilot/pkg.
-func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
+func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
 	wants := []convergence.Want{
 		want(convergence.LDS, virtualOutbound),
@@ -56,7 +59,7 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 
 // wantInbound is the listener of what reaches a workload. Its members tell the
 // generation of the policies that it carries.
-func (c *ControlPlane) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
+func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
 	own, inbound := mesh.Services[service], want(convergence.LDS, virtualInbound)
 	for _, port := range own.Ports {
 		if knobs.MTLS == "strict" {
@@ -111,7 +114,7 @@ func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 // ones are not sent (endpointHealthStatus in
 // pilot/pkg/serviceregistry/kube/controller/endpointslice.go and the filter of
 // pilot/pkg/xds/endpoints/endpoint_builder.go).
-func (c *ControlPlane) EndpointHealth(ready, _, terminating bool) (health convergence.Health, ok bool) {
+func (c configuration) EndpointHealth(ready, _, terminating bool) (health convergence.Health, ok bool) {
 	switch {
 	case ready:
 		return convergence.Healthy, true

@@ -13,7 +13,7 @@ import (
 
 func TestWantsOfScopeAll(t *testing.T) {
 	mesh := topology.Build(topology.Spec{Pods: 4, Services: 2, Namespaces: 2})
-	got := new(ControlPlane).Wants(mesh, controlplane.Modes["permissive"], 0)
+	got := (configuration{new(ControlPlane)}).Wants(mesh, controlplane.Modes["permissive"], 0)
 	key := func(t convergence.Type, name string) convergence.Key {
 		return convergence.Key{Type: t, Name: name}
 	}
@@ -46,7 +46,7 @@ func TestEndpointHealth(t *testing.T) {
 		{false, false, convergence.Unhealthy, true},
 		{false, true, 0, false},
 	} {
-		if health, ok := new(ControlPlane).EndpointHealth(c.ready, c.ready, c.terminating); health != c.health || ok != c.ok {
+		if health, ok := (configuration{new(ControlPlane)}).EndpointHealth(c.ready, c.ready, c.terminating); health != c.health || ok != c.ok {
 			t.Errorf("EndpointHealth(%t, %t) is %v, %t, want %v, %t", c.ready, c.terminating, health, ok, c.health, c.ok)
 		}
 	}
@@ -54,7 +54,7 @@ func TestEndpointHealth(t *testing.T) {
 
 func TestObjectsAreWhatAHostProcessNeeds(t *testing.T) {
 	c := &ControlPlane{ports: ports{webhook: 15017}}
-	objects, err := c.objects()
+	objects, err := (installer{c}).objects()
 	if err != nil {
 		t.Fatal(err)
 	}

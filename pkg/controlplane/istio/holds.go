@@ -15,7 +15,7 @@ import (
 // index holds when converged, sorted: those that are wanted, those that istiod
 // sends to every proxy, and, unless the scope is declared, those of the services
 // that are not part of the mesh.
-func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
 	if !expected(c.report.Version) {
 		return nil
 	}
@@ -32,8 +32,8 @@ func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		h.service(s)
 	}
 	if knobs.Scope != "declared" {
-		for _, b := range c.beside {
-			h.beside(b)
+		for _, b := range c.others {
+			h.other(b)
 		}
 	}
 	return h.sorted()
@@ -59,8 +59,8 @@ func (h *holds) service(s topology.Service) {
 	}
 }
 
-// beside adds the resources of a service that is not part of the mesh.
-func (h *holds) beside(b beside) {
+// other adds the resources of a service that is not part of the mesh.
+func (h *holds) other(b otherService) {
 	for _, p := range b.ports {
 		name := outboundCluster(p.number, b.host)
 		h.add(convergence.CDS, name)

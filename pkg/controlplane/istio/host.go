@@ -41,7 +41,7 @@ func hostLabels(w controlplane.HostWorkload) map[string]string {
 // account, a Sidecar with its listeners, which bind to its address since nothing
 // is intercepted here, and a WorkloadEntry: Kubernetes has no endpoints on
 // loopback addresses.
-func (c *ControlPlane) HostObjects(services []controlplane.HostService, workloads []controlplane.HostWorkload) []*unstructured.Unstructured {
+func (c realProxies) HostObjects(services []controlplane.HostService, workloads []controlplane.HostWorkload) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	ports := map[string]controlplane.HostService{}
 	for _, s := range services {

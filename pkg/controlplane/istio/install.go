@@ -40,9 +40,12 @@ var manifests []byte
 // endpoint of the mesh.
 var leftOut = map[string]bool{"Deployment": true, "HorizontalPodAutoscaler": true}
 
+// installer installs what istiod needs in its cluster.
+type installer struct{ *ControlPlane }
+
 // objects are the manifests' objects that are installed, in their order, with
 // the webhooks pointed at the host's istiod.
-func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
+func (c installer) objects() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 1<<16)
 	for {
@@ -71,7 +74,7 @@ func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 
 // pointWebhooks makes the API server call the host's istiod. istiod's serving
 // certificate has names only, so localhost and not its address.
-func (c *ControlPlane) pointWebhooks(obj *unstructured.Unstructured, path string) {
+func (c installer) pointWebhooks(obj *unstructured.Unstructured, path string) {
 	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	for _, w := range webhooks {
 		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://" + customHost + ":" + strconv.Itoa(c.ports.webhook) + path}
@@ -79,7 +82,7 @@ func (c *ControlPlane) pointWebhooks(obj *unstructured.Unstructured, path string
 	_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 }
 
-func (c *ControlPlane) install(ctx context.Context) error {
+func (c installer) install(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", namespace, err)
@@ -97,7 +100,7 @@ func (c *ControlPlane) install(ctx context.Context) error {
 	return c.awaitDefinitions(ctx, objects)
 }
 
-func (c *ControlPlane) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+func (c installer) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -113,7 +116,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 
 // awaitDefinitions returns once the API server serves every custom resource of
 // the objects.
-func (c *ControlPlane) awaitDefinitions(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (c installer) awaitDefinitions(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		if obj.GetKind() != "CustomResourceDefinition" {
 			continue
@@ -140,7 +143,7 @@ func (c *ControlPlane) awaitDefinitions(ctx context.Context, objects []*unstruct
 
 // awaitInstalled returns once istiod has put its certificate authority into
 // the webhooks and its root certificate into the default namespace.
-func (c *ControlPlane) awaitInstalled(ctx context.Context) error {
+func (c installer) awaitInstalled(ctx context.Context) error {
 	return poll(ctx, func(ctx context.Context) (bool, error) {
 		mutating, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, mutatingWebhook, metav1.GetOptions{})
 		if err != nil {

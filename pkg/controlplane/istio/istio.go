@@ -80,7 +80,7 @@ type ControlPlane struct {
 	dynamic dynamic.Interface
 	ports   ports
 	root    []byte
-	beside  []beside // services that are no part of the mesh
+	others  []otherService // services that are no part of the mesh
 
 	mu      sync.Mutex
 	process *process.Process
@@ -109,18 +109,19 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if c.dynamic, err = dynamic.NewForConfig(opts.REST); err != nil {
 		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
 	}
+	i := installer{c}
 	opts.Progress("installing Istio " + c.report.Version)
-	if err := c.install(ctx); err != nil {
+	if err := i.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Istio: %w", err)
 	}
 	opts.Progress("starting istiod")
 	if err := c.run(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.awaitInstalled(ctx); err != nil {
+	if err := i.awaitInstalled(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
 	}
-	if err := c.findBeside(ctx); err != nil {
+	if err := i.findOtherServices(ctx); err != nil {
 		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil

@@ -26,7 +26,7 @@ const nowhere = "~/*"
 //     which allows the caller's service account to call the workload. A
 //     workload without a policy would allow everybody, so one that nobody calls
 //     has a policy without rules, which allows nobody.
-func (c *ControlPlane) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
+func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	if knobs.MTLS == "strict" {
 		objects = append(objects, object("security.istio.io/v1", "PeerAuthentication", namespace, "default", map[string]any{

@@ -62,7 +62,7 @@ func TestObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, o := range new(ControlPlane).Objects(chain(), knobsAlone[name]) {
+			for _, o := range (configuration{new(ControlPlane)}).Objects(chain(), knobsAlone[name]) {
 				got = append(got, short(t, o))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -74,19 +74,19 @@ func TestObjects(t *testing.T) {
 
 // What is wanted and held is counted from the call graph alone.
 func TestShapes(t *testing.T) {
-	c := &ControlPlane{report: component.Report{Version: line + ".0"}, beside: []beside{
-		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []besidePort{{443, opaque}}},
-		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []besidePort{{80, routed}, {15021, sniffed}}},
+	c := &ControlPlane{report: component.Report{Version: line + ".0"}, others: []otherService{
+		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []otherPort{{443, opaque}}},
+		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []otherPort{{80, routed}, {15021, sniffed}}},
 	}}
 	for _, shape := range []string{topology.Star, topology.Layers, topology.Random} {
 		mesh := topology.Build(topology.Spec{Pods: 40, Services: 12, Namespaces: 3, Shape: shape, FanOut: 2, Seed: 7})
 		callers := callers(mesh)
 		for name, knobs := range knobsAlone {
 			t.Run(shape+"/"+name, func(t *testing.T) {
-				checkObjects(t, mesh, knobs, callers, c.Objects(mesh, knobs))
+				checkObjects(t, mesh, knobs, callers, (configuration{c}).Objects(mesh, knobs))
 				for i := range mesh.Services {
-					checkWants(t, mesh, knobs, i, len(callers[i]), c.Wants(mesh, knobs, i))
-					checkHolds(t, mesh, knobs, i, c.Wants(mesh, knobs, i), c.Holds(mesh, knobs, i))
+					checkWants(t, mesh, knobs, i, len(callers[i]), (configuration{c}).Wants(mesh, knobs, i))
+					checkHolds(t, mesh, knobs, i, (configuration{c}).Wants(mesh, knobs, i), (configuration{c}).Holds(mesh, knobs, i))
 				}
 			})
 		}
@@ -156,12 +156,12 @@ func checkWants(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, serv
 }
 
 func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, service int, wants []convergence.Want, holds []convergence.Key) {
-	beside := map[convergence.Type]int{convergence.CDS: 3}
+	others := map[convergence.Type]int{convergence.CDS: 3}
 	if knobs.Scope == "all" { // three ports, one of them 80, whose listener and route are there already
-		beside = map[convergence.Type]int{convergence.CDS: 3 + 3, convergence.EDS: 3, convergence.LDS: 2, convergence.RDS: 1}
+		others = map[convergence.Type]int{convergence.CDS: 3 + 3, convergence.EDS: 3, convergence.LDS: 2, convergence.RDS: 1}
 	}
 	want := count(wants, func(w convergence.Want) convergence.Key { return w.Key })
-	for kind, n := range beside {
+	for kind, n := range others {
 		want[kind] += n
 	}
 	if diff := cmp.Diff(want, count(holds, func(k convergence.Key) convergence.Key { return k })); diff != "" {
@@ -173,7 +173,7 @@ func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, serv
 		}
 	}
 	if slices.ContainsFunc(holds, func(k convergence.Key) bool { return strings.Contains(k.Name, "istio-system") }) && knobs.Scope == "declared" {
-		t.Errorf("service %d holds what is beside the mesh: %v", service, holds)
+		t.Errorf("service %d holds what is outside the mesh: %v", service, holds)
 	}
 }
 

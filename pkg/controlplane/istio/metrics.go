@@ -18,7 +18,7 @@ func (c *ControlPlane) Metrics() controlplane.Metrics {
 	}
 }
 
-// phaseMetrics are istiod's own figures over a phase, laid beside scaler's.
+// phaseMetrics are istiod's own figures over a phase, compared with scaler's.
 // Times are means, from sums over counts, because the buckets are too coarse
 // for quantiles.
 //

@@ -13,7 +13,7 @@ import (
 // Probe is a VirtualService that routes a service to itself, its marker the
 // route's name, or an AuthorizationPolicy that denies a service to a principal
 // that does not exist, its marker.
-func (c *ControlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
 	if kind == controlplane.PolicyProbe {
 		return object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, "scaler-probe-"+s.Name, map[string]any{

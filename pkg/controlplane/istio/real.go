@@ -37,9 +37,12 @@ const (
 // drainTime is how long a stopping agent waits; the default is 5 s.
 const drainTime = "0.5s"
 
+// realProxies configures real proxies of the mesh.
+type realProxies struct{ *ControlPlane }
+
 // PodProxy is the agent of an injected pod, with the environment of the injected
 // container but for what a host must have otherwise: ports and addresses.
-func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (c realProxies) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	identity, err := c.Spec(pod)
 	if err != nil {
 		return controlplane.RealProxy{}, err
@@ -59,7 +62,7 @@ func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 
 // HostProxy is the agent of a workload of this host. It intercepts nothing: its
 // listeners are those of the workload's Sidecar.
-func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	labels, err := json.Marshal(hostLabels(w))
 	if err != nil {
 		return controlplane.RealProxy{}, fmt.Errorf("writing the labels of workload %s/%s: %w", w.Namespace, w.Name, err)
@@ -87,7 +90,7 @@ func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.Pr
 }
 
 // agent is pilot-agent for a proxy.
-func (c *ControlPlane) agent(identity proxy.Spec, namespace string, env map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (c realProxies) agent(identity proxy.Spec, namespace string, env map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	// The agent's certificate client verifies the name that it dials.
 	discovery := net.JoinHostPort(customHost, strconv.Itoa(c.ports.secure))
 	if at.Discovery != "" {
@@ -154,6 +157,6 @@ func downward(all map[string]string) []byte {
 
 // HostToken requests a token of the workload's service account. It is bound to
 // no pod: there is none.
-func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
+func (c realProxies) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
 	return authority.AccountToken(ctx, c.client, w.Namespace, w.Account, tokenAudience)
 }

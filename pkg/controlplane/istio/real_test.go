@@ -14,7 +14,7 @@ import (
 func agentVariable(t *testing.T, name string, at controlplane.ProxyPlace) string {
 	t.Helper()
 	c := &ControlPlane{ports: ports{secure: 15012}, root: []byte("root")}
-	proxy, err := c.HostProxy(controlplane.HostWorkload{Namespace: "one", Name: "a", Account: "a", Address: "127.0.1.1"}, at)
+	proxy, err := (realProxies{c}).HostProxy(controlplane.HostWorkload{Namespace: "one", Name: "a", Account: "a", Address: "127.0.1.1"}, at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ func TestVersionWithoutExpectations(t *testing.T) {
 		if d.Version != version || (d.Limits != nil) != known || (d.Unchecked == "") != known {
 			t.Errorf("%s is described as %+v", version, d)
 		}
-		if holds := c.Holds(mesh, knobs, 0); (holds != nil) != known {
+		if holds := (configuration{c}).Holds(mesh, knobs, 0); (holds != nil) != known {
 			t.Errorf("%s: a sidecar holds %d resources", version, len(holds))
 		}
-		if len(c.Wants(mesh, knobs, 0)) == 0 {
+		if len((configuration{c}).Wants(mesh, knobs, 0)) == 0 {
 			t.Errorf("%s: nothing is wanted", version)
 		}
 		if !known && !strings.Contains(d.Unchecked, line) {

@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// beside is a service of the cluster that is no part of the mesh: the API
+// otherService is a service of the cluster that is not part of the mesh: the API
 // server's, istiod's own, those of the manifests. Sidecars that are configured
 // for everything are configured for these too.
-type beside struct {
+type otherService struct {
 	host, address string // address: the cluster IP
-	ports         []besidePort
+	ports         []otherPort
 }
 
-type besidePort struct {
+type otherPort struct {
 	number int
 	kind   listenerKind
 }
@@ -49,20 +49,20 @@ func kindOf(p corev1.ServicePort) listenerKind {
 	}
 }
 
-// findBeside reads the services that are there before the mesh is.
-func (c *ControlPlane) findBeside(ctx context.Context) error {
+// findOtherServices reads the services that are there before the mesh is.
+func (c installer) findOtherServices(ctx context.Context) error {
 	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("listing the services beside the mesh: %w", err)
+		return fmt.Errorf("listing the services outside the mesh: %w", err)
 	}
 	for _, s := range services.Items {
-		b := beside{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
+		b := otherService{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
 		for _, p := range s.Spec.Ports {
 			if p.Protocol != corev1.ProtocolUDP {
-				b.ports = append(b.ports, besidePort{int(p.Port), kindOf(p)})
+				b.ports = append(b.ports, otherPort{int(p.Port), kindOf(p)})
 			}
 		}
-		c.beside = append(c.beside, b)
+		c.others = append(c.others, b)
 	}
 	return nil
 }
