@@ -128,10 +128,10 @@ func (c reader) frame(frame http2.Frame) error {
 		}
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			return writer{c.Conn}.settings(f)
+			return writer(c).settings(f)
 		}
 	case *http2.WindowUpdateFrame:
-		return writer{c.Conn}.granted(f.StreamID, f.Increment)
+		return writer(c).granted(f.StreamID, f.Increment)
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			return c.locked(func(b []byte) []byte {
@@ -173,7 +173,7 @@ func (c reader) leave() bool {
 func (c reader) locked(frames func(b []byte) []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return writer{c.Conn}.write(frames)
+	return writer(c).write(frames)
 }
 
 // data begins a DATA frame. The server is granted as much again along with what
@@ -185,7 +185,7 @@ func (c reader) data(head http2.FrameHeader) error {
 	c.outgoing.received += head.Length
 	var err error
 	if c.outgoing.received >= uint32(c.options.Window)/2 {
-		err = writer{c.Conn}.write(func(b []byte) []byte { return writer{c.Conn}.grant(b, 0) })
+		err = writer(c).write(func(b []byte) []byte { return writer(c).grant(b, 0) })
 	}
 	c.mu.Unlock()
 	if err != nil {
