@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Actions break things. Each returns when what it broke is there again, but for
+// Actions break things. Each returns when what it broke is there again, except
 // ResetStreams and RollingRestart, which return at once.
 type Actions struct {
 	// EndControlPlane ends the control plane, gracefully or not; what supervises it

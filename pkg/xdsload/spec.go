@@ -1,19 +1,17 @@
 package xdsload
 
 import (
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net/netip"
-	"os"
 	"strings"
 	"text/template"
 	"time"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -121,46 +119,15 @@ func (s Spec) validTransport() error {
 	if s.TLSCA == "" {
 		return errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
 	}
-	if _, err := readRoots(s.TLSCA); err != nil {
+	if _, err := credentialfile.Roots(s.TLSCA); err != nil {
 		return err
 	}
 	if s.TokenFile != "" {
-		if _, err := readToken(s.TokenFile); err != nil {
+		if _, err := credentialfile.Token(s.TokenFile); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func readRoots(file string) ([]byte, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("parsing --tls-ca %q: %w", file, cause(err))
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("parsing --tls-ca %q: no certificate in it: want a file in PEM", file)
-	}
-	return pem, nil
-}
-
-func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("parsing --token-file %q: %w", file, cause(err))
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("parsing --token-file %q: want one token in it, and nothing else", file)
-	}
-	return token, nil
-}
-
-// cause takes the path out of an error whose message names it already.
-func cause(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return path.Err
-	}
-	return err
 }
 
 // nodes makes what each sidecar says of itself.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -113,7 +114,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 		return nil, err
 	}
 	if spec.TLSCA != "" {
-		if r.base.RootPEM, err = readRoots(spec.TLSCA); err != nil {
+		if r.base.RootPEM, err = credentialfile.Roots(spec.TLSCA); err != nil {
 			return nil, err
 		}
 	}
@@ -265,6 +266,6 @@ var _ proxy.TokenSource = tokenFile("")
 
 // Token is part of proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
-	token, err := readToken(string(f))
+	token, err := credentialfile.Token(string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(time.Minute)}, err
 }

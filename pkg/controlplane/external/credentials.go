@@ -2,14 +2,12 @@ package external
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
-	"strings"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/controlplane"
 )
 
@@ -34,11 +32,8 @@ func readCredentials(r controlplane.Remote) (c credentials, err error) {
 	if r.TLSCA == "" {
 		return c, errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
 	}
-	if c.rootPEM, err = os.ReadFile(r.TLSCA); err != nil {
-		return c, fmt.Errorf("parsing --tls-ca %q: %w", r.TLSCA, cause(err))
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(c.rootPEM) {
-		return c, fmt.Errorf("parsing --tls-ca %q: no certificate in it: want a file in PEM", r.TLSCA)
+	if c.rootPEM, err = credentialfile.Roots(r.TLSCA); err != nil {
+		return c, err
 	}
 	if c.serverName = r.ServerName; c.serverName == "" {
 		c.serverName, _, _ = net.SplitHostPort(r.Address)
@@ -48,38 +43,17 @@ func readCredentials(r controlplane.Remote) (c credentials, err error) {
 		return c, fmt.Errorf("parsing --tls-cert %q: want it with --tls-key, and the reverse", r.TLSCert)
 	case r.TLSCert != "":
 		if c.certPEM, err = os.ReadFile(r.TLSCert); err != nil {
-			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, cause(err))
+			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, credentialfile.Cause(err))
 		}
 		if c.keyPEM, err = os.ReadFile(r.TLSKey); err != nil {
-			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, cause(err))
+			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, credentialfile.Cause(err))
 		}
 		if _, err := tls.X509KeyPair(c.certPEM, c.keyPEM); err != nil {
 			return c, fmt.Errorf("parsing --tls-cert %q and --tls-key %q: %w", r.TLSCert, r.TLSKey, err)
 		}
 	}
 	if r.TokenFile != "" {
-		_, err = readToken(r.TokenFile)
+		_, err = credentialfile.Token(r.TokenFile)
 	}
 	return c, err
-}
-
-// readToken reads the one token in a file.
-func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("parsing --token-file %q: %w", file, cause(err))
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("parsing --token-file %q: want one token in it, and nothing else", file)
-	}
-	return token, nil
-}
-
-// cause takes the path out of an error whose message names it already.
-func cause(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return path.Err
-	}
-	return err
 }

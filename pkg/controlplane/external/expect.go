@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -76,7 +77,7 @@ type expectedPort struct {
 func ReadExpectations(file string) (*Expectations, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("parsing --expect %q: %w", file, cause(err))
+		return nil, fmt.Errorf("parsing --expect %q: %w", file, credentialfile.Cause(err))
 	}
 	e, err := parseExpectations(text)
 	if err != nil {

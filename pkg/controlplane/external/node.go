@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/istioagent"
@@ -111,6 +112,6 @@ type tokenFile string
 
 // Token is part of proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
-	token, err := readToken(string(f))
+	token, err := credentialfile.Token(string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(tokenLife)}, err
 }
