@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
 
@@ -173,6 +174,9 @@ func (b Bound) look(f *Figure, j *Judged) (tested bool) {
 	switch f.Verdict {
 	case Unmeasured:
 		j.Outcome, j.Why = Unknown, fmt.Sprintf("measured in %d runs of A and %d of B", f.A.N, f.B.N)
+		return false
+	case TooFewChanges:
+		j.Outcome, j.Why = Unknown, fmt.Sprintf("below %d changes in %d runs of A and %d of B: run with --probes %d", record.ChangesForP99, f.A.Few, f.B.Few, record.ChangesForP99)
 		return false
 	case WithLoss:
 		j.Outcome, j.Why = Unknown, fmt.Sprintf("among what was lost in %d runs of A and %d of B", f.A.Lost, f.B.Lost)

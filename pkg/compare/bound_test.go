@@ -76,6 +76,10 @@ func TestBounds(t *testing.T) {
 	}
 	lost := five()
 	lost[0].Latencies.Push[record.EndpointAdd].P99, lost[0].Latencies.Push[record.EndpointAdd].Lost = nil, 9
+	few := five(func(r *record.Run) {
+		r.Latencies.Propagation = map[record.ChangeKind]record.Propagation{record.EndpointAdd: {First: &record.Latency{Count: 20}}}
+		r.Latencies.Withhold()
+	})
 	slower := func(factor float64) alter {
 		return func(r *record.Run) { *r.ControlPlane.Rollout.Cores.Mean *= factor }
 	}
@@ -102,6 +106,7 @@ func TestBounds(t *testing.T) {
 		{"push", "push.endpointAdd.p50>+500ms", five(debounced), Missed, true},
 		{"B did not complete", "rollout.cores>+10%", threeWorse, Unknown, true},
 		{"lost", "push.endpointAdd.p99>+10%", lost, Unknown, true},
+		{"too few changes", "push.endpointAdd.p99>+10%", few, Unknown, true},
 		{"not measured by B", "rollout.cores>+10%", five(func(r *record.Run) { r.ControlPlane = nil }), Unknown, true},
 		{"from nothing to something, in percent", "rollout.restarts>+10%", five(func(r *record.Run) { *r.ControlPlane.Rollout.Restarts = 2 }), Missed, true},
 		{"the same in every run", "rollout.restarts>+0", five(), Held, false},

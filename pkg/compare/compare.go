@@ -102,6 +102,8 @@ const (
 	TooFew     Verdict = "too few repeats" // no difference could be told, however large
 	WithLoss   Verdict = "lost"            // in a run it lies among what was lost: it is known to be large, and no more
 	Unmeasured Verdict = "not measured"    // by one side
+	// TooFewChanges is of a quantile of pushes that a run made too few changes for.
+	TooFewChanges Verdict = "unknown, below 100 changes"
 )
 
 // Figure is one figure of both sides.
@@ -132,6 +134,7 @@ type Figure struct {
 type Sample struct {
 	N    int      `json:"n"`
 	Lost int      `json:"lost,omitempty"` // runs in which the figure lies among what was lost; not in N
+	Few  int      `json:"few,omitempty"`  // runs that made too few changes for it; not in N
 	Mean *float64 `json:"mean,omitempty"`
 	Min  *float64 `json:"min,omitempty"`
 	Max  *float64 `json:"max,omitempty"`
@@ -234,8 +237,12 @@ func place(run *record.Run) string {
 }
 
 func (s *Sample) take(m measured) {
-	if m.lost {
+	switch {
+	case m.lost:
 		s.Lost++
+		return
+	case m.few:
+		s.Few++
 		return
 	}
 	s.N++
@@ -251,6 +258,8 @@ func (f *Figure) describe() {
 	switch {
 	case f.A.Lost+f.B.Lost > 0:
 		f.Verdict = WithLoss
+	case f.A.Few+f.B.Few > 0:
+		f.Verdict = TooFewChanges
 	case f.A.N == 0 || f.B.N == 0:
 		f.Verdict = Unmeasured
 	case slices.Min(both) == slices.Max(both):

@@ -42,6 +42,7 @@ type measured struct {
 	unit  Unit
 	value *float64
 	lost  bool // it is not there because it lies among what was lost
+	few   bool // it is not there because it is of too few changes
 }
 
 // shortened are the parts of a path that Name leaves out.
@@ -62,7 +63,7 @@ func figures(r *record.Run) []measured {
 	var all []measured
 	for _, v := range r.Values() {
 		if !v.Figure.NotCompared && r.Schema >= v.Figure.Since {
-			all = append(all, measured{path: v.Path, unit: Unit(v.Figure.Unit), value: v.Value, lost: v.Lost})
+			all = append(all, measured{path: v.Path, unit: Unit(v.Figure.Unit), value: v.Value, lost: v.Lost, few: v.Withheld})
 		}
 	}
 	return all

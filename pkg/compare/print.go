@@ -103,7 +103,7 @@ func (c *Cell) part() part {
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
 	differ := output.Table{Head: append([]string{"differs"}, columns...)}
 	alike := output.Table{Head: append([]string{"cannot be told apart"}, columns...)}
-	var same, onlyA, onlyB, lost []string
+	var same, onlyA, onlyB, lost, few []string
 	for i := range c.Figures {
 		f := &c.Figures[i]
 		switch f.Verdict {
@@ -117,6 +117,8 @@ func (c *Cell) part() part {
 			}
 		case WithLoss:
 			lost = append(lost, fmt.Sprintf("%s%s %s, %s", f.Name, f.marks(), f.A.text(f.Unit), f.B.text(f.Unit)))
+		case TooFewChanges:
+			few = append(few, f.Name)
 		case Higher, Lower:
 			differ.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		default:
@@ -133,6 +135,7 @@ func (c *Cell) part() part {
 		names []string
 	}{
 		{"the same in every run", same}, {"among what was lost in some run, so not tested", lost},
+		{string(TooFewChanges), few},
 		{"measured by A alone", onlyA}, {"measured by B alone", onlyB},
 	} {
 		if len(list.names) > 0 {

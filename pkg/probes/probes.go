@@ -70,6 +70,7 @@ type prober struct {
 // followed are the latencies of one kind of change.
 type followed struct {
 	push, first, last *stats.Histogram
+	changes           []stats.Cluster // pushes of each change
 	strays            int
 }
 
@@ -223,7 +224,10 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		return nil
 	}
 	var first, last time.Duration
-	for i, d := range sortedSince(since, reached) {
+	after := sortedSince(since, reached)
+	change := pushesOf(after, len(lost))
+	k.changes = append(k.changes, change)
+	for i, d := range after {
 		k.push.Record(d)
 		p.Metrics.Push(string(kind), d)
 		if i == 0 {
@@ -246,7 +250,7 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	}
 	p.Journal.Event(record.ProbedChange{
 		Kind: kind, Since: since.UTC(), Reached: len(reached), Lost: lost, Strays: strays,
-		FirstSeconds: first.Seconds(), LastSeconds: last.Seconds(),
+		FirstSeconds: first.Seconds(), LastSeconds: last.Seconds(), Pushes: pairs(change),
 	})
 	return nil
 }
@@ -262,11 +266,52 @@ func sortedSince(since time.Time, reached map[string]time.Time) []time.Duration 
 	return all
 }
 
+// pushesOf are the pushes of one change, to the three digits that histograms keep.
+func pushesOf(after []time.Duration, lost int) stats.Cluster {
+	var values []float64
+	for _, d := range after {
+		values = append(values, threeDigits(d.Seconds()))
+	}
+	return stats.NewCluster(values, int64(lost))
+}
+
+// threeDigits rounds to three significant digits.
+func threeDigits(v float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
+	if err != nil {
+		return v // what was formatted can be parsed
+	}
+	return rounded
+}
+
+// pairs are the values of a change with how many sidecars had each.
+func pairs(change stats.Cluster) [][2]float64 {
+	var all [][2]float64
+	for i, v := range change.Values {
+		all = append(all, [2]float64{v, float64(change.Counts[i])})
+	}
+	return all
+}
+
+// intervals are how exactly changes determine the quantiles of their pushes.
+func intervals(changes []stats.Cluster) *record.PushIntervals {
+	of := func(q float64) *record.QuantileInterval {
+		i, ok := stats.ClusterQuantile(changes, q, 0.95)
+		if !ok {
+			return nil
+		}
+		return &record.QuantileInterval{Low: i.Low, High: i.High}
+	}
+	return &record.PushIntervals{Changes: len(changes), P50: of(0.5), P90: of(0.9), P99: of(0.99)}
+}
+
 // save puts what was followed into the record.
 func (p *prober) save() error {
 	latencies := record.Latencies{
 		Push:        map[record.ChangeKind]*record.Latency{},
 		Propagation: map[record.ChangeKind]record.Propagation{},
+
+		PushIntervals: map[record.ChangeKind]*record.PushIntervals{},
 	}
 	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
 		latency := record.Latency(h.Summary())
@@ -291,7 +336,9 @@ func (p *prober) save() error {
 		errs = append(errs, err1, err2, err3)
 		latencies.Push[kind] = push
 		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
+		latencies.PushIntervals[kind] = intervals(k.changes)
 	}
+	latencies.Withhold()
 	if s := p.cluster.Summary(); s.Count > 0 {
 		part, err := summarize("clusterPart", p.cluster)
 		errs = append(errs, err)
@@ -304,6 +351,7 @@ func (p *prober) save() error {
 	}
 	p.Journal.Update(func(r *record.Run) {
 		r.Latencies.Push, r.Latencies.Propagation = latencies.Push, latencies.Propagation
+		r.Latencies.PushIntervals = latencies.PushIntervals
 		r.Latencies.ClusterPart, r.Latencies.ChangeWrite = latencies.ClusterPart, latencies.ChangeWrite
 	})
 	return errors.Join(errs...)

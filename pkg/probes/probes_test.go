@@ -1,10 +1,36 @@
 package probes
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"scaler.mesh/scaler/pkg/stats"
 )
+
+// What sidecars saw of a change stays together, to three digits.
+func TestPushesOf(t *testing.T) {
+	ms := time.Millisecond
+	change := pushesOf([]time.Duration{0, 123400 * time.Microsecond, 123 * ms, 1999 * ms}, 2)
+	if want := (stats.Cluster{Values: []float64{0, 0.123, 2}, Counts: []int64{1, 2, 1}, Lost: 2}); !reflect.DeepEqual(change, want) {
+		t.Errorf("%+v, want %+v", change, want)
+	}
+	if got, want := pairs(change), [][2]float64{{0, 1}, {0.123, 2}, {2, 1}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Of six changes the median has an interval, and nothing beyond it has.
+func TestIntervals(t *testing.T) {
+	var changes []stats.Cluster
+	for i := range 6 {
+		changes = append(changes, stats.NewCluster([]float64{float64(i), float64(i) + 0.5}, 0))
+	}
+	if got := intervals(changes); got.Changes != 6 || got.P50 == nil || *got.P50.Low >= *got.P50.High || got.P90 != nil || got.P99 != nil {
+		t.Errorf("%+v", got)
+	}
+}
 
 // A sidecar that had a change at once is the first that had it.
 func TestSortedSince(t *testing.T) {

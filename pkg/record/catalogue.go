@@ -55,8 +55,10 @@ const (
 type Value struct {
 	Figure Figure   // with names for the words in capitals of its label
 	Path   string   // in the record, with names; those of faults are NAME@PHASE
-	Value  *float64 // nil if Lost
+	Value  *float64 // nil if Lost or Withheld
 	Lost   bool     // it lies among what was lost: it is above all that came
+	// Withheld says that too few changes were made for it; see ChangesForP99.
+	Withheld bool
 }
 
 // FigureOf is a figure of a T, such as a Usage; its path is the one below the T.
@@ -73,6 +75,8 @@ type Distribution struct {
 	Counts  string    // what one observation is
 	Phase   PhaseName // that it is of
 	Latency *Latency  // nil if it was not measured
+	// WithheldP99 says that too few changes were made for p99 and beyond.
+	WithheldP99 bool
 }
 
 // Figures are all figures that a run may have, in the order of Values.
@@ -106,6 +110,8 @@ func stands(word, name string) bool {
 	switch word {
 	case "PHASE":
 		return slices.Contains(FigurePhases, PhaseName(name))
+	case "KIND":
+		return slices.Contains(ChangeKinds, ChangeKind(name))
 	case "PROGRAM", "TYPE", "FAULT":
 		return true
 	}

@@ -47,33 +47,33 @@ func quantile(name string, of func(*Latency) *float64, compared bool) FigureOf[L
 // shown, with those of this one.
 func (l *Latencies) All() []Distribution {
 	all := []Distribution{
-		{"podAdmission", "pod admission", "pod", PhaseRollout, l.PodAdmission},
-		{"podReady", "pod ready", "pod", PhaseRollout, l.PodReady},
-		{"certificate", "certificate", "pod", PhaseRollout, l.Certificate},
-		{"key", "key", "certificate", PhaseRollout, l.Key},
-		{"token", "token", "token", PhaseRollout, l.Token},
-		{"clientWait", "client wait", "token", PhaseRollout, l.ClientWait},
-		{"connect", "connect", "attempt", PhaseRollout, l.Connect},
-		{"connectTotal", "connect, total", "sidecar", PhaseRollout, l.ConnectTotal},
-		{"reconnect", "reconnect", "stream", "", l.Reconnect},
-		{"firstConfiguration", "first configuration", "sidecar", PhaseRollout, l.FirstConfiguration},
-		{"completeConfiguration", "complete configuration", "sidecar", PhaseRollout, l.CompleteConfiguration},
+		{"podAdmission", "pod admission", "pod", PhaseRollout, l.PodAdmission, false},
+		{"podReady", "pod ready", "pod", PhaseRollout, l.PodReady, false},
+		{"certificate", "certificate", "pod", PhaseRollout, l.Certificate, false},
+		{"key", "key", "certificate", PhaseRollout, l.Key, false},
+		{"token", "token", "token", PhaseRollout, l.Token, false},
+		{"clientWait", "client wait", "token", PhaseRollout, l.ClientWait, false},
+		{"connect", "connect", "attempt", PhaseRollout, l.Connect, false},
+		{"connectTotal", "connect, total", "sidecar", PhaseRollout, l.ConnectTotal, false},
+		{"reconnect", "reconnect", "stream", "", l.Reconnect, false},
+		{"firstConfiguration", "first configuration", "sidecar", PhaseRollout, l.FirstConfiguration, false},
+		{"completeConfiguration", "complete configuration", "sidecar", PhaseRollout, l.CompleteConfiguration, false},
 	}
 	for _, kind := range ChangeKinds {
-		all = append(all, Distribution{"rolloutPush." + string(kind), "rollout push: " + string(kind), "sidecar of each change", PhaseRollout, l.RolloutPush[kind]})
+		all = append(all, Distribution{"rolloutPush." + string(kind), "rollout push: " + string(kind), "sidecar of each change", PhaseRollout, l.RolloutPush[kind], false})
 	}
 	for _, kind := range ChangeKinds {
-		all = append(all, Distribution{"push." + string(kind), "push: " + string(kind), "sidecar of each change", PhaseProbe, l.Push[kind]})
+		all = append(all, Distribution{"push." + string(kind), "push: " + string(kind), "sidecar of each change", PhaseProbe, l.Push[kind], l.WithholdsP99(kind)})
 	}
 	for _, kind := range ChangeKinds {
 		path := "propagation." + string(kind)
 		all = append(all,
-			Distribution{path + ".first", "first: " + string(kind), "change", PhaseProbe, l.Propagation[kind].First},
-			Distribution{path + ".last", "last: " + string(kind), "change", PhaseProbe, l.Propagation[kind].Last})
+			Distribution{path + ".first", "first: " + string(kind), "change", PhaseProbe, l.Propagation[kind].First, l.WithholdsP99(kind)},
+			Distribution{path + ".last", "last: " + string(kind), "change", PhaseProbe, l.Propagation[kind].Last, l.WithholdsP99(kind)})
 	}
 	return append(all,
-		Distribution{"changeWrite", "change's write", "change", PhaseProbe, l.ChangeWrite},
-		Distribution{"clusterPart", "cluster's part", "change", PhaseProbe, l.ClusterPart})
+		Distribution{"changeWrite", "change's write", "change", PhaseProbe, l.ChangeWrite, false},
+		Distribution{"clusterPart", "cluster's part", "change", PhaseProbe, l.ClusterPart, false})
 }
 
 // latencies are the figures of Latencies, those that fixed names of that phase.
@@ -104,6 +104,9 @@ func latencies(fixed PhaseName) node[Latencies] {
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})
+				if f := part.figures[0]; d.WithheldP99 && (f.Path == "p99" || f.Path == "p999") && leads(want, join(at, f.Path)) {
+					add(Value{Figure: here.of(f), Path: join(at, f.Path), Withheld: true})
+				}
 			}
 		}
 	}
@@ -223,6 +226,32 @@ var explainedFigures = []FigureOf[Explained]{
 	{Figure: Figure{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.Share }},
 }
 
+// pushIntervals are the figures of PushIntervals.
+func pushIntervals() []node[PushIntervals] {
+	all := leaves([]FigureOf[PushIntervals]{
+		{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither}, Of: func(p *PushIntervals) *float64 { return whole(&p.Changes) }},
+	})
+	ends := leaves([]FigureOf[QuantileInterval]{
+		{Figure: Figure{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower}, Of: func(i *QuantileInterval) *float64 { return i.Low }},
+		{Figure: Figure{Path: "high", Unit: UnitSeconds, Label: "high", Counts: "change", Better: BetterLower}, Of: func(i *QuantileInterval) *float64 { return i.High }},
+	})
+	return append(all,
+		at(place{path: "p50", label: "p50, "}, func(p *PushIntervals) *QuantileInterval { return p.P50 }, ends),
+		at(place{path: "p90", label: "p90, "}, func(p *PushIntervals) *QuantileInterval { return p.P90 }, ends),
+		at(place{path: "p99", label: "p99, "}, func(p *PushIntervals) *QuantileInterval { return p.P99 }, ends))
+}
+
+// intervalsOf are a run's push intervals, by kind of change in the order of ChangeKinds.
+func intervalsOf(r *Run) []named[PushIntervals] {
+	var all []named[PushIntervals]
+	for _, kind := range ChangeKinds {
+		if p := r.Latencies.PushIntervals[kind]; p != nil {
+			all = append(all, named[PushIntervals]{string(kind), p})
+		}
+	}
+	return all
+}
+
 // rolloutFigures are of the run's phases.
 var rolloutFigures = []FigureOf[Run]{
 	{Figure: Figure{Path: "phases.rollout.seconds", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower}, Of: (*Run).RolloutSeconds},
@@ -238,6 +267,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 	all := append(leaves(rolloutFigures),
 		byPhase("controlPlane", "control plane: ", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
+		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
 		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
 		at(place{path: "xds"}, func(r *Run) *XDS { return r.XDS }, counts()),
 		at(place{path: "certificates", label: "certificates: "}, func(r *Run) *Certificates { return r.Certificates }, certificates()),

@@ -92,6 +92,10 @@ type ProbedChange struct {
 	Strays       []string   `json:"strays"`       // pods whose sidecars received it though it does not concern them
 	FirstSeconds float64    `json:"firstSeconds"` // from since until the first sidecar received it; 0 if none did
 	LastSeconds  float64    `json:"lastSeconds"`  // from since until the last sidecar received it; 0 if none did
+	// Pushes are pairs: a latency from since in seconds, to three digits, and how many
+	// sidecars had it; ascending. What sidecars saw of one change is not independent, so
+	// intervals are made by resampling changes.
+	Pushes [][2]float64 `json:"pushes,omitempty"`
 }
 
 // FaultBegun is a fault that is about to be made.

@@ -93,10 +93,13 @@ type Latencies struct {
 
 	RolloutPush map[ChangeKind]*Latency    `json:"rolloutPush,omitempty"` // during rollout: endpoint change seen to a sidecar that held the service before having it, or a later state
 	ChangeWrite *Latency                   `json:"changeWrite,omitempty"` // write of a followed route or policy: sent to answered
-	Push        map[ChangeKind]*Latency    `json:"push,omitempty"`        // change made to a sidecar's having it
+	Push        map[ChangeKind]*Latency    `json:"push,omitempty"`        // change made to a sidecar's having it; see ChangesForP99
 	Propagation map[ChangeKind]Propagation `json:"propagation,omitempty"` // change made to the first, and the last, sidecar's having it
 	Explained   *Explained                 `json:"explained,omitempty"`   // what the control plane's own metrics say of the pushes
 	ClusterPart *Latency                   `json:"clusterPart,omitempty"` // write that causes an endpoint change returned to the change seen
+
+	// PushIntervals say how exactly the changes determine the quantiles of Push.
+	PushIntervals map[ChangeKind]*PushIntervals `json:"pushIntervals,omitempty"`
 }
 
 // ChangeKind is a kind of change that is followed to the sidecars.
@@ -110,6 +113,59 @@ const (
 	RouteChange    ChangeKind = "route"
 	PolicyChange   ChangeKind = "policy"
 )
+
+// ChangesForP99 is how many changes of a kind it takes at least for a 99th percentile,
+// or one beyond it, of their pushes and propagation. All sidecars receive a change at
+// about the same time, so that few changes say nothing of the rarest ones, however many
+// sidecars saw them. Below it the quantile is absent.
+const ChangesForP99 = 100
+
+// PushIntervals are the confidence intervals, at 95 %, of the quantiles of the pushes of
+// one kind of change. They are made by resampling changes: all that sidecars saw of one
+// change stays together.
+type PushIntervals struct {
+	Changes int               `json:"changes"`       // that concerned a sidecar
+	P50     *QuantileInterval `json:"p50,omitempty"` // absent below 6 changes
+	P90     *QuantileInterval `json:"p90,omitempty"` // absent below 36 changes
+	P99     *QuantileInterval `json:"p99,omitempty"` // absent below 368 changes
+}
+
+// QuantileInterval is where a quantile lies with 95 % confidence, in seconds. An end that
+// is absent lies among the lost.
+type QuantileInterval struct {
+	Low  *float64 `json:"low,omitempty"`
+	High *float64 `json:"high,omitempty"`
+}
+
+// Changes is how many changes of a kind were followed to the sidecars that they concern;
+// 0 if that is not known.
+func (l *Latencies) Changes(kind ChangeKind) int64 {
+	if first := l.Propagation[kind].First; first != nil {
+		return first.Count + first.Lost
+	}
+	return 0
+}
+
+// WithholdsP99 says whether the changes of a kind were too few for a 99th percentile.
+func (l *Latencies) WithholdsP99(kind ChangeKind) bool {
+	changes := l.Changes(kind)
+	return changes > 0 && changes < ChangesForP99
+}
+
+// Withhold takes away the quantiles of pushes and propagation that too few changes do
+// not tell. Records of older scalers have them; readers get runs without.
+func (l *Latencies) Withhold() {
+	for _, kind := range ChangeKinds {
+		if !l.WithholdsP99(kind) {
+			continue
+		}
+		for _, of := range []*Latency{l.Push[kind], l.Propagation[kind].First, l.Propagation[kind].Last} {
+			if of != nil {
+				of.P99, of.P999 = nil, nil
+			}
+		}
+	}
+}
 
 // Propagation is how long changes of a kind took to the first and to the last
 // of all sidecars concerned; each change counts once.

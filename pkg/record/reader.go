@@ -150,6 +150,7 @@ func decode(data []byte) (run Run, latency *LatencyRun, err error) {
 	case Kind:
 		err = json.Unmarshal(data, &run)
 		reasonedAll(run.Warnings)
+		run.Latencies.Withhold()
 	case LatencyKind:
 		latency = &LatencyRun{}
 		err = json.Unmarshal(data, latency)

@@ -21,6 +21,8 @@ type curve struct {
 	file    string // its distribution's name in the record
 	style   chart.Style
 	summary *record.Latency
+	// withheld says that too few changes were made for p99 and beyond.
+	withheld bool
 }
 
 // path is that of its figures in the record.
@@ -30,15 +32,17 @@ func (c curve) path() string { return "latencies." + strings.ReplaceAll(c.file, 
 func (r *runCharts) curves() []template.HTML {
 	l := &r.run.Latencies
 	line := func(name, file string, hue int, summary *record.Latency) curve {
-		return curve{r.run, name, file, chart.Style{Hue: hue, Dash: hue}, summary}
+		return curve{run: r.run, name: name, file: file, style: chart.Style{Hue: hue, Dash: hue}, summary: summary}
 	}
 	var push, propagation []curve
 	for i, kind := range changeKinds {
-		push = append(push, line(string(kind), "push-"+string(kind), i, l.Push[kind]))
+		followed, few := line(string(kind), "push-"+string(kind), i, l.Push[kind]), l.WithholdsP99(kind)
+		followed.withheld = few
+		push = append(push, followed)
 		first, last := l.Propagation[kind].First, l.Propagation[kind].Last
 		propagation = append(propagation,
-			curve{r.run, string(kind) + ", to the first", "propagation-" + string(kind) + "-first", chart.Style{Hue: i, Dash: 2}, first},
-			curve{r.run, string(kind) + ", to the last", "propagation-" + string(kind) + "-last", chart.Style{Hue: i}, last})
+			curve{r.run, string(kind) + ", to the first", "propagation-" + string(kind) + "-first", chart.Style{Hue: i, Dash: 2}, first, few},
+			curve{r.run, string(kind) + ", to the last", "propagation-" + string(kind) + "-last", chart.Style{Hue: i}, last, few})
 	}
 	var drawn []template.HTML
 	for _, c := range []struct {
@@ -79,7 +83,7 @@ func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
 			continue
 		}
 		style := chart.Style{Hue: len(curves), Dash: len(curves)}
-		curves = append(curves, curve{r, orAbsent(r.Name), "completeConfiguration", style, r.Latencies.CompleteConfiguration})
+		curves = append(curves, curve{r, orAbsent(r.Name), "completeConfiguration", style, r.Latencies.CompleteConfiguration, false})
 	}
 	if left > 0 {
 		c.About += fmt.Sprintf(" Of the first %d runs; the sections of %d more have theirs.", curvesAtMost, left)
@@ -102,8 +106,9 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 		if s == nil {
 			continue
 		}
+		row := latencyRow{value: s, withheld: one.withheld}
 		c.Table.Rows = append(c.Table.Rows, []string{
-			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), quantile(s, s.P99), quantile(s, s.P999), seconds(s.Max),
+			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), row.quantile("p99", s.P99), row.quantile("p999", s.P999), seconds(s.Max),
 		})
 		for _, figure := range []string{".lost", ".p50", ".p90", ".p99", ".p999", ".max"} {
 			marks += d.mark(one.run, one.path()+figure, "")

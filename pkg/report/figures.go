@@ -72,6 +72,8 @@ type latencyRow struct {
 	path   string // in the record
 	always bool   // shown even when it was not measured
 	value  *record.Latency
+	// withheld says that too few changes were made for p99.
+	withheld bool
 }
 
 // changeKinds in the order they are shown.
@@ -88,7 +90,7 @@ func latencyRows(l *record.Latencies) []latencyRow {
 		if record.Within(d.Path, "rolloutPush") || d.Path == "changeWrite" {
 			continue
 		}
-		rows = append(rows, latencyRow{d.Label, "latencies." + d.Path, slices.Contains(expectedLatencies, d.Path), d.Latency})
+		rows = append(rows, latencyRow{d.Label, "latencies." + d.Path, slices.Contains(expectedLatencies, d.Path), d.Latency, d.WithheldP99})
 	}
 	return rows
 }

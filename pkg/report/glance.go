@@ -14,7 +14,7 @@ import (
 // and one for each run that did not complete.
 func glance(runs []record.Run, d *doubts) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
-	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p99", "lost", "limits"} {
+	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
 		g.Head = append(g.Head, cell{Text: head})
 	}
 	groups := settings(runs)
@@ -62,14 +62,14 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 		rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes),
 		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P50 }),
 		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P99 }),
-		quantileOf(runs, slowestPush, func(l *record.Latency) *float64 { return l.P99 }),
+		quantileOf(runs, slowestPush, func(l *record.Latency) *float64 { return l.P50 }),
 		lostOf(runs),
 	}
 	row := plainCells(texts)
 	row[0].Href = "#" + runID(slices.IndexFunc(all, func(r record.Run) bool { return r.Name == first.Name && r.Dir == first.Dir }))
 	paths := slices.Clone(glancePaths)
 	for _, kind := range changeKinds {
-		for _, figure := range []string{"p99", "lost"} {
+		for _, figure := range []string{"p50", "lost"} {
 			paths = append(paths, "latencies.push."+string(kind)+"."+figure)
 		}
 	}
@@ -78,16 +78,17 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 
 func runID(index int) string { return "run-" + strconv.Itoa(index+1) }
 
-// slowestPush is the push latency of the kind of change that took longest at p99;
-// a kind that lost its p99 takes longer than all others.
+// slowestPush is the push latency of the kind of change that took longest at
+// p50; a kind that lost its p50 takes longer than all others. Of p99, few changes say
+// nothing.
 func slowestPush(r *record.Run) *record.Latency {
 	var slowest *record.Latency
 	for _, kind := range changeKinds {
 		l := r.Latencies.Push[kind]
-		if l == nil || l.P99 == nil && l.Lost == 0 {
+		if l == nil || l.P50 == nil && l.Lost == 0 {
 			continue
 		}
-		if slowest == nil || slowest.P99 != nil && (l.P99 == nil || *l.P99 > *slowest.P99) {
+		if slowest == nil || slowest.P50 != nil && (l.P50 == nil || *l.P50 > *slowest.P50) {
 			slowest = l
 		}
 	}

@@ -39,7 +39,7 @@ func (r *runReport) floor() output.Table {
 			continue
 		}
 		measured := orEmpty(row.value)
-		t.Add(row.name, p50, p99, quantile(measured, measured.P50), quantile(measured, measured.P99))
+		t.Add(row.name, p50, p99, quantile(measured, measured.P50), row.quantile("p99", measured.P99))
 	}
 	return t
 }

@@ -1,8 +1,12 @@
 package report
 
 import (
+	"fmt"
+	"strconv"
+
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
 )
 
 // certificateRows are the distributions of certificates after each pod's first.
@@ -10,9 +14,9 @@ func certificateRows(c *record.Certificates) []latencyRow {
 	if c == nil {
 		return nil
 	}
-	rows := []latencyRow{{"certificate: renewals", "certificates.renewals", false, c.Renewals}}
+	rows := []latencyRow{{name: "certificate: renewals", path: "certificates.renewals", value: c.Renewals}}
 	if c.Storm != nil {
-		rows = append(rows, latencyRow{"certificate: storm", "certificates.storm.latency", false, c.Storm.Latency})
+		rows = append(rows, latencyRow{name: "certificate: storm", path: "certificates.storm.latency", value: c.Storm.Latency})
 	}
 	return rows
 }
@@ -31,6 +35,48 @@ func (r *runReport) explained() output.Table {
 	return t
 }
 
+// unknown is a quantile that too few changes were made for.
+const unknown = "unknown"
+
+// changes have the quantiles of the pushes of each kind of change, with intervals by
+// resampling changes: what many sidecars saw of one change is not independent.
+func (r *runReport) changes() output.Table {
+	t := output.Table{Head: []string{"push", "changes", "p50", "95% interval", "p90", "95% interval", "p99", "95% interval"}}
+	for _, kind := range changeKinds {
+		l, i := r.run.Latencies.Push[kind], r.run.Latencies.PushIntervals[kind]
+		if l == nil || i == nil {
+			continue
+		}
+		path := "latencies.push." + string(kind)
+		cells := []string{string(kind) + r.mark(path, "latencies"), strconv.Itoa(i.Changes)}
+		for _, q := range []struct {
+			name     string
+			value    *float64
+			share    float64
+			interval *record.QuantileInterval
+		}{{"p50", l.P50, 0.5, i.P50}, {"p90", l.P90, 0.9, i.P90}, {"p99", l.P99, 0.99, i.P99}} {
+			text := quantile(l, q.value)
+			if q.name == "p99" && r.run.Latencies.WithholdsP99(kind) {
+				text = tooFewChanges(record.ChangesForP99)
+			}
+			cells = append(cells, text+r.mark(path+"."+q.name, path), changesInterval(l, q.interval, q.share))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// tooFewChanges says why a figure of changes is unknown.
+func tooFewChanges(needed int) string { return fmt.Sprintf("%s, below %d changes", unknown, needed) }
+
+// changesInterval prints an interval of a quantile of pushes.
+func changesInterval(l *record.Latency, i *record.QuantileInterval, q float64) string {
+	if i == nil {
+		return tooFewChanges(stats.ClustersNeeded(q, 0.95))
+	}
+	return quantile(l, i.Low) + " to " + quantile(l, i.High)
+}
+
 // latencyTable shows the distributions that were measured and, if missing, also
 // those that every rollout should have.
 func (r *runReport) latencyTable(missing bool) output.Table {
@@ -44,13 +90,21 @@ func (r *runReport) latencyTable(missing bool) output.Table {
 			continue
 		}
 		figure := func(v *float64, name string) string {
-			return quantile(l, v) + r.mark(row.path+"."+name, row.path)
+			return row.quantile(name, v) + r.mark(row.path+"."+name, row.path)
 		}
 		t.Add(row.name+r.mark(row.path, "latencies"), count(&l.Count),
 			count(&l.Lost)+r.mark(row.path+".lost", row.path),
 			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), seconds(l.Max)+r.mark(row.path+".max", row.path))
 	}
 	return t
+}
+
+// quantile prints a quantile of the row by its name.
+func (row latencyRow) quantile(name string, v *float64) string {
+	if row.withheld && (name == "p99" || name == "p999") {
+		return unknown
+	}
+	return quantile(row.value, v)
 }
 
 // quantile prints a quantile. One that falls among the lost is only known to be

@@ -27,7 +27,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 			charts: charts.needCharts(), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
-			charts: charts.curves(), tables: []output.Table{r.latencies(), r.explained()}},
+			charts: charts.curves(), tables: []output.Table{r.latencies(), r.changes(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
 			charts: charts.xdsCharts(), tables: []output.Table{r.xds(), r.streams()}},
