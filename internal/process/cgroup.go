@@ -120,7 +120,7 @@ func memoryParents() ([]string, memoryFiles, error) {
 	if err != nil {
 		return nil, memoryFiles{}, err
 	}
-	mount, group, v2, err := parseCgroups(string(own))
+	mount, group, v2, err := parseCgroups(string(own), "memory")
 	if err != nil {
 		return nil, memoryFiles{}, err
 	}
@@ -142,10 +142,10 @@ func memoryParents() ([]string, memoryFiles, error) {
 	}
 }
 
-// parseCgroups finds the group of the memory controller in /proc/PID/cgroup:
+// parseCgroups finds the group of a controller in /proc/PID/cgroup:
 // lines of HIERARCHY:CONTROLLERS:PATH. Version 2 has one line, 0::PATH; where
 // both versions are mounted, the controller is version 1's if it is named.
-func parseCgroups(text string) (mount, group string, v2 bool, err error) {
+func parseCgroups(text, wanted string) (mount, group string, v2 bool, err error) {
 	unified := ""
 	for line := range strings.Lines(text) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -153,7 +153,7 @@ func parseCgroups(text string) (mount, group string, v2 bool, err error) {
 			continue
 		}
 		for controller := range strings.SplitSeq(fields[1], ",") {
-			if controller == "memory" {
+			if controller == wanted {
 				return fields[1], path.Clean(fields[2]), false, nil
 			}
 		}
@@ -162,7 +162,7 @@ func parseCgroups(text string) (mount, group string, v2 bool, err error) {
 		}
 	}
 	if unified == "" {
-		return "", "", false, errors.New("no memory controller in /proc/self/cgroup")
+		return "", "", false, fmt.Errorf("no %s controller in /proc/self/cgroup", wanted)
 	}
 	return "", unified, true, nil
 }
@@ -186,10 +186,12 @@ func (g *memoryGroup) make(limit int64) error {
 	return nil
 }
 
-// write writes a control file, which must be there: creating one is nothing
+func (g *memoryGroup) write(name, value string) error { return writeControl(g.dir, name, value) }
+
+// writeControl writes a control file, which must be there: creating one is nothing
 // that a control group lets anybody do.
-func (g *memoryGroup) write(name, value string) error {
-	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
+func writeControl(dir, name, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestParseCgroups(t *testing.T) {
 		{name: "empty", fails: true},
 		{name: "not a path", text: "4:memory:../..\n", fails: true},
 	} {
-		mount, group, v2, err := parseCgroups(test.text)
+		mount, group, v2, err := parseCgroups(test.text, "memory")
 		if mount != test.mount || group != test.group || v2 != test.v2 || (err != nil) != test.fails {
 			t.Errorf("%s: got %q, %q, %t, %v", test.name, mount, group, v2, err)
 		}
@@ -28,7 +28,7 @@ func FuzzParseCgroups(f *testing.F) {
 	f.Add("4:memory:/user/1\n0::/\n")
 	f.Add("0::/../..\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		_, group, _, err := parseCgroups(text)
+		_, group, _, err := parseCgroups(text, "memory")
 		if err == nil && group[0] != '/' {
 			t.Errorf("%q: group %q", text, group)
 		}

@@ -23,13 +23,23 @@ type GroupOptions struct {
 	Keep bool
 	// Grace is the time from SIGTERM to SIGKILL for each child; 0 means 10 s.
 	Grace time.Duration
+	// Prioritize lets children with [PriorityFirst] run before scaler, and scaler
+	// before those with [PriorityLast], where they compete for processors: by
+	// control groups of this group's own where that is permitted, which scaler
+	// joins until it stops the group, and by niceness otherwise. A program can have
+	// one such group at a time. False: all are alike.
+	Prioritize bool
+	// LimitsMemory says that a child will have a MemoryLimit, which rules out
+	// priorities by control groups of version 2.
+	LimitsMemory bool
 }
 
 // Group is the set of children of one run or cluster. Its methods may be
 // called by several goroutines.
 type Group struct {
-	dir  string
-	opts GroupOptions
+	dir    string
+	opts   GroupOptions
+	levels *levels // nil without Prioritize
 
 	mu       sync.Mutex
 	state    stateFile
@@ -61,7 +71,28 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
 	}
-	return &Group{dir: dir, opts: opts, state: state}, nil
+	g := &Group{dir: dir, opts: opts, state: state}
+	if opts.Prioritize {
+		if g.levels, err = newLevels(groupName("run"), opts.LimitsMemory, g.plan); err != nil {
+			return nil, errors.Join(fmt.Errorf("opening process group %s: %w", dir, err), os.Remove(statePath(dir)))
+		}
+	}
+	return g, nil
+}
+
+// plan notes control groups before they are made, for a cleanup to find.
+func (g *Group) plan(dirs []string) error {
+	g.state.ControlGroups = dirs
+	return g.state.save(g.dir)
+}
+
+// Priorities says how children are ordered; nothing without
+// [GroupOptions.Prioritize].
+func (g *Group) Priorities() Priorities {
+	if g.levels == nil {
+		return Priorities{}
+	}
+	return g.levels.Priorities
 }
 
 // taken is the error for a folder in use: by which process, and what to do.
@@ -102,7 +133,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 		}
 		place = i
 	}
-	p, err := start(spec, g.dir, !g.opts.Keep, g.opts.Grace)
+	p, err := start(spec, g.dir, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +164,7 @@ func (g *Group) MarkKept() error {
 		return fmt.Errorf("keeping process group %s: it was opened without Keep", g.dir)
 	}
 	g.state.Kept, g.state.Owner = true, identity{}
-	if err := g.state.save(g.dir); err != nil {
+	if err := errors.Join(g.levels.abandon(), g.state.save(g.dir)); err != nil {
 		return fmt.Errorf("keeping process group %s: %w", g.dir, err)
 	}
 	return nil
@@ -154,7 +185,7 @@ func (g *Group) Stop(ctx context.Context) error {
 	for _, p := range slices.Backward(g.children) {
 		errs = append(errs, p.Stop(ctx))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, g.levels.leave())...); err != nil {
 		return err // the state file stays, for a cleanup to find
 	}
 	g.stopped = true

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,9 +36,9 @@ type Spec struct {
 	// Log is the file that takes standard output and standard error. It is
 	// appended to, and made with its folder where missing. "" discards.
 	Log string
-	// Nice is the scheduling priority of the child, -20 to 19; 0 leaves it as
-	// scaler's own.
-	Nice int
+	// Priority is that of the child in a group with [GroupOptions.Prioritize];
+	// zero is scaler's own.
+	Priority Priority
 	// CPUs are the processors the child may use; nil leaves them as scaler's
 	// own.
 	CPUs []int
@@ -51,6 +52,7 @@ type Spec struct {
 type Process struct {
 	spec  Spec
 	grace time.Duration
+	place placement
 	group *memoryGroup // nil without a MemoryLimit
 	pid   int
 	start uint64 // of pid, see startTime
@@ -156,7 +158,7 @@ func (p *Process) signal(s unix.Signal) error {
 
 // start forks the child and returns when it runs. mortal asks the kernel to
 // kill it when scaler ends; marker goes into its environment.
-func start(spec Spec, marker string, mortal bool, grace time.Duration) (*Process, error) {
+func start(spec Spec, marker string, mortal bool, grace time.Duration, place placement) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
@@ -166,13 +168,14 @@ func start(spec Spec, marker string, mortal bool, grace time.Duration) (*Process
 		Env: environment(spec.Env, marker), Dir: spec.Dir, Stdout: log, Stderr: log,
 		// A group of its own, so that a terminal's ctrl-C reaches scaler alone.
 		// Not a session of its own: where the kernel shares processors by
-		// session, Nice would no longer weigh children against each other.
+		// session, niceness would no longer weigh children against each other
+		// (sched_autogroup_enabled, see sched(7)).
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if mortal {
 		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
 	}
-	p := &Process{spec: spec, grace: grace, done: make(chan struct{})}
+	p := &Process{spec: spec, grace: grace, place: place, done: make(chan struct{})}
 	if spec.MemoryLimit > 0 {
 		if p.group, err = newMemoryGroup(groupName(spec.Name), spec.MemoryLimit); err != nil {
 			return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
@@ -245,20 +248,31 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 			return fmt.Errorf("restricting it to processors %v: %w", p.spec.CPUs, err)
 		}
 	}
-	if p.spec.Nice != 0 {
-		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, p.spec.Nice); err != nil {
-			return fmt.Errorf("setting its priority to %d: %w", p.spec.Nice, err)
-		}
+	if err := setNice(p.place.nice); err != nil {
+		return err
 	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	if err := p.join(cmd.Process.Pid); err != nil {
+		_ = cmd.Process.Kill() // fails only when it has ended
+		_ = cmd.Wait()         // reports that it was killed
+		return err
+	}
+	return nil
+}
+
+// join puts the child into its control groups. It has held next to nothing until
+// now, and used next to no processor time.
+func (p *Process) join(pid int) error {
 	if p.group != nil {
-		// It has held next to nothing until now.
-		if err := p.group.add(cmd.Process.Pid); err != nil {
-			_ = cmd.Process.Kill() // fails only when it has ended
-			_ = cmd.Wait()         // reports that it was killed
+		if err := p.group.add(pid); err != nil {
 			return fmt.Errorf("limiting its memory: %w", err)
+		}
+	}
+	if p.place.dir != "" {
+		if err := writeControl(p.place.dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return fmt.Errorf("setting its priority: %w", err)
 		}
 	}
 	return nil

@@ -24,6 +24,9 @@ type stateFile struct {
 	Owner    identity     `json:"owner"`
 	Kept     bool         `json:"kept"`
 	Children []childState `json:"children"`
+	// ControlGroups are the folders of those that give priorities, each after the
+	// one that it is in. They may not exist yet.
+	ControlGroups []string `json:"controlGroups,omitempty"`
 }
 
 // identity tells a process from a later one with the same id.
@@ -99,6 +102,8 @@ type State struct {
 	OwnerAlive bool
 	Kept       bool // its children are meant to outlive the owner
 	Children   []Child
+
+	controlGroups []string
 }
 
 // Child is one child of a group, in order of start.
@@ -130,7 +135,7 @@ func Inspect(dir string) (State, error) {
 		return State{}, fmt.Errorf("inspecting process group: %w", err)
 	}
 	alive := func(i identity) bool { return boot == file.Boot && i.alive() }
-	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: alive(file.Owner), Kept: file.Kept}
+	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: alive(file.Owner), Kept: file.Kept, controlGroups: file.ControlGroups}
 	for _, c := range file.Children {
 		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive(c.identity), memoryGroup: c.MemoryGroup})
 	}
@@ -206,6 +211,9 @@ func (s State) Remove(ctx context.Context) error {
 				return fmt.Errorf("removing process group %s: %w", s.Dir, err)
 			}
 		}
+	}
+	if err := removeGroups(now.controlGroups); err != nil {
+		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
 	}
 	if err := os.RemoveAll(s.Dir); err != nil {
 		return fmt.Errorf("removing process group: %w", err)

@@ -39,7 +39,7 @@ func own(dir, mode string) {
 		}
 	}
 	keep := strings.HasPrefix(mode, "keep")
-	g, err := process.OpenGroup(dir, process.GroupOptions{Keep: keep})
+	g, err := process.OpenGroup(dir, process.GroupOptions{Keep: keep, Prioritize: strings.Contains(mode, "prioritized")})
 	check(err)
 	_, err = g.Start(process.Spec{Name: "one", Path: "/bin/sleep", Args: []string{"1000"}})
 	check(err)
@@ -51,7 +51,11 @@ func own(dir, mode string) {
 		_, err = g.Start(process.Spec{Name: "limited", Path: "/bin/sleep", Args: []string{"1000"}, MemoryLimit: 64 << 20})
 		check(err)
 	}
-	if mode == "keep-marked" {
+	if strings.Contains(mode, "prioritized") {
+		_, err = g.Start(process.Spec{Name: "last", Path: "/bin/sleep", Args: []string{"1000"}, Priority: process.PriorityLast})
+		check(err)
+	}
+	if strings.HasPrefix(mode, "keep-marked") {
 		check(g.MarkKept())
 	}
 	fmt.Println("ready")

@@ -257,6 +257,9 @@ func TestDifferences(t *testing.T) {
 		"churn (2/s; none)":                         func(r *record.Run) { r.Spec.Churn = "2/s" },
 		"faults (a@steady; none)":                   func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
 		"burst (a b; all)":                          func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
+		"priority (nice -10, 0, 15; none)": func(r *record.Run) {
+			r.Environment.Priority = &record.Priority{Mechanism: "nice", ControlPlane: -10, Cluster: 15}
+		},
 	} {
 		runs := strict().runs(nil, 2, 200, 400, 800)
 		for i := range runs[1:] {

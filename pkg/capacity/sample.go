@@ -122,6 +122,12 @@ var axes = []struct {
 		}
 		return mebibytes(float64(r.Environment.MemoryBytes))
 	}},
+	{"priority", func(r *record.Run) string {
+		if p := r.Environment.Priority; p != nil {
+			return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
+		}
+		return "none"
+	}},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"topology", func(r *record.Run) string { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},

@@ -253,6 +253,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 func (c *Cluster) launch(p part) (*process.Process, error) {
 	child, err := c.group.Start(process.Spec{
 		Name: p.name, Path: p.program, Args: commandLine(p.args), Dir: c.layout.dir, Log: c.layout.log(p.name),
+		Priority: process.PriorityLast,
 	})
 	if err != nil {
 		return nil, err

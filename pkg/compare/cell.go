@@ -50,6 +50,7 @@ var conditions = []condition{
 	{"kernel", func(r *record.Run) string { return r.Environment.Kernel }},
 	{"Kubernetes", func(r *record.Run) string { return r.Environment.Kubernetes }},
 	{"KWOK", func(r *record.Run) string { return r.Environment.Kwok }},
+	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
@@ -82,6 +83,15 @@ var subjects = []condition{
 			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
 		}
 	}},
+}
+
+// priorityText says by what the control plane ran before scaler, and scaler before the
+// cluster.
+func priorityText(p *record.Priority) string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
 }
 
 func orNone(s string) string {

@@ -31,7 +31,7 @@ func TestResources(t *testing.T) {
 	if diff := cmp.Diff(want, p.Settings(map[string]string{"mine": "kept"})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	if spec := p.Apply(process.Spec{Name: "x"}); spec.Name != "x" || spec.MemoryLimit != 0 || len(spec.CPUs) != 1 {
+	if spec := p.Apply(process.Spec{Name: "x"}); spec.Name != "x" || spec.Priority != process.PriorityFirst || spec.MemoryLimit != 0 || len(spec.CPUs) != 1 {
 		t.Errorf("a limit that is not enforced: %+v", spec)
 	}
 	p.Enforced = true

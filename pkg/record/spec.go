@@ -57,8 +57,24 @@ type Environment struct {
 	Scaler       string             `json:"scaler,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        Knobs              `json:"knobs,omitzero"`
+	// Priority is which programs ran first where they competed for processors; nil
+	// where all were alike, as in all records before it was there.
+	Priority *Priority `json:"priority,omitempty"`
 	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
 	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
+}
+
+// Priority is which programs run first where they compete for processors, as levels
+// in the unit of the mechanism.
+type Priority struct {
+	// Mechanism is cpu.shares (control groups, version 1) or cpu.weight (version 2),
+	// where more runs first and time is shared in proportion, or nice, where less
+	// does.
+	Mechanism    string `json:"mechanism"`
+	ControlPlane int    `json:"controlPlane"`
+	Instrument   int    `json:"instrument"` // scaler and what it started of its own
+	Cluster      int    `json:"cluster"`
+	Note         string `json:"note,omitempty"` // why it is not a better mechanism
 }
 
 // ClusterProgram is how a program of the cluster is set.

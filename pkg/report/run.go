@@ -55,6 +55,9 @@ func (r *runReport) facts() []fact {
 	if len(env.ControlPlane.Settings) > 0 {
 		facts = slices.Insert(facts, 1, fact{"settings", settingsText(env.ControlPlane.Settings)})
 	}
+	if env.Priority != nil {
+		facts = append(facts, fact{"priority", priorityText(env.Priority)})
+	}
 	if spec.StartDelay != "" {
 		facts = append(facts, fact{"start delay", spec.StartDelay})
 	}
@@ -83,6 +86,14 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 		parts = append(parts, limit)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// priorityText says which programs ran first; "" where all were alike.
+func priorityText(p *record.Priority) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("control plane, scaler, cluster (%s %d, %d, %d)", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
 }
 
 func settingsText(settings map[string]string) string {

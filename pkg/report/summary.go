@@ -41,6 +41,7 @@ var axes = []axis{
 		return ""
 	}},
 	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
+	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 
 // summaryColumn is one figure of each run.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/environment"
@@ -71,6 +72,15 @@ func describeCluster(env environment.Environment, journal *experiment.Journal) {
 		}
 	}
 	journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
+}
+
+// priorityRecord is which programs run first, as the record has it; nil where all
+// are alike.
+func priorityRecord(p process.Priorities) *record.Priority {
+	if p.Mechanism == "" {
+		return nil
+	}
+	return &record.Priority{Mechanism: p.Mechanism, ControlPlane: p.First, Instrument: p.Own, Cluster: p.Last, Note: p.Detail}
 }
 
 // describeControlPlane puts into the record which one runs and how.

@@ -174,9 +174,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 // folder is the cluster's, by which the cluster commands and cleanup find it.
 func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
 	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
-	if r.group, err = process.OpenGroup(dir, process.GroupOptions{Keep: r.spec.Keep}); err != nil {
+	r.group, err = process.OpenGroup(dir, process.GroupOptions{
+		Keep: r.spec.Keep, Prioritize: !r.spec.NoPriority, LimitsMemory: r.spec.ControlPlaneMemory > 0,
+	})
+	if err != nil {
 		return nil, err
 	}
+	priority := priorityRecord(r.group.Priorities())
+	r.journal.Update(func(run *record.Run) { run.Environment.Priority = priority })
 	return r.stopGroup, nil
 }
 

@@ -55,6 +55,7 @@ type RolloutSpec struct {
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
 	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
+	NoPriority         bool     // let all programs compete for processors as equals
 
 	Repeat int // which of several like runs this is, from 1; 0 = there is one
 

@@ -1,0 +1,160 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Priority says whether a child runs before others of its group where they
+// compete for processors. It counts in a group with [GroupOptions.Prioritize].
+type Priority int
+
+// The priorities of children.
+const (
+	PriorityOwn   Priority = iota // as scaler itself
+	PriorityFirst                 // before scaler
+	PriorityLast                  // after scaler
+)
+
+// How a group's priorities are enforced.
+const (
+	MechanismShares = "cpu.shares" // control groups, version 1
+	MechanismWeight = "cpu.weight" // control groups, version 2
+	MechanismNice   = "nice"       // scheduling priorities of processes
+)
+
+// Priorities say how the children of a group are ordered where they compete for
+// processors, in the unit of the mechanism: a share or weight of processor time
+// relative to the others, where more is first, or a niceness, where less is.
+type Priorities struct {
+	Mechanism        string // "" = none
+	First, Own, Last int
+	Detail           string // why it is not a better mechanism; "" = there is none
+}
+
+// Weights of control groups, in the unit of version 2, and the niceness of
+// children relative to scaler's. By weight, each level gets 16 times the processor
+// time of the next where both want all of it; by niceness, a program gets 1.25
+// times the time of one that is a level nicer, which is 9 times for the first and
+// 28 times for the last.
+const (
+	weightFirst = 2560
+	weightOwn   = 160
+	weightLast  = 10
+
+	niceFirst = -10
+	niceLast  = 15
+)
+
+// placement is where a child is put by its priority.
+type placement struct {
+	dir  string // control group; "" = scaler's own
+	nice int    // 0 = as scaler's
+}
+
+// levels are the priorities of a group as they are enforced.
+type levels struct {
+	Priorities
+	groups *weightGroups // nil without control groups
+}
+
+// newLevels finds the best mechanism that is permitted: control groups, then
+// niceness. limitsMemory says that a child will have a MemoryLimit: a process is
+// in one control group of version 2 alone, so its weight is not set by one.
+// planned receives the control groups before they are made.
+func newLevels(name string, limitsMemory bool, planned func(dirs []string) error) (*levels, error) {
+	groups, err := newWeightGroups(name, limitsMemory, planned)
+	if err == nil {
+		return &levels{groups.priorities(), groups}, nil
+	}
+	var saving *plannedError
+	if errors.As(err, &saving) {
+		return nil, err
+	}
+	l := &levels{Priorities: nicePriorities()}
+	l.Detail = err.Error()
+	return l, nil
+}
+
+// placement is that of a child with this priority.
+func (l *levels) placement(p Priority) placement {
+	if l == nil || p == PriorityOwn {
+		return placement{}
+	}
+	if l.groups != nil {
+		return placement{dir: l.groups.dir(p)}
+	}
+	if p == PriorityFirst {
+		return placement{nice: l.First - l.Own}
+	}
+	return placement{nice: l.Last - l.Own}
+}
+
+// nicePriorities are those that this user may set. Only a privileged user may
+// put a process before scaler.
+func nicePriorities() Priorities {
+	own := ownNice()
+	p := Priorities{Mechanism: MechanismNice, First: own, Own: own, Last: min(own+niceLast, 19)}
+	if first := max(own+niceFirst, -20); mayNice(first) {
+		p.First = first
+	}
+	return p
+}
+
+// ownNice is the niceness of the calling thread, 0 if it is not known.
+func ownNice() int {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the niceness
+	if err != nil {
+		return 0
+	}
+	return 20 - raw
+}
+
+// mayNice says whether this user may set that niceness, tried with a thread that
+// ends with it.
+func mayNice(nice int) bool {
+	may := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // for good
+		may <- unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil
+	}()
+	return <-may
+}
+
+// setNice gives the calling thread, and what it starts, a niceness relative to its
+// own.
+func setNice(relative int) error {
+	if relative == 0 {
+		return nil
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, ownNice()+relative); err != nil {
+		return fmt.Errorf("setting its niceness: %w", err)
+	}
+	return nil
+}
+
+// leave moves scaler back to where it came from and removes the control groups,
+// which must be empty but for scaler.
+func (l *levels) leave() error {
+	if l == nil || l.groups == nil {
+		return nil
+	}
+	return l.groups.remove()
+}
+
+// abandon moves scaler back and leaves the control groups of children that live
+// on.
+func (l *levels) abandon() error {
+	if l == nil || l.groups == nil {
+		return nil
+	}
+	if err := l.groups.moveBack(); err != nil {
+		return err
+	}
+	_ = os.Remove(l.groups.own) // that of scaler, unless a child is in it
+	return nil
+}
