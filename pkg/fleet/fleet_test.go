@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -98,6 +99,28 @@ func TestLostStarts(t *testing.T) {
 	l.Lose(10, 2)
 	if s := l.PodReady.Summary(); s.Lost != 10 {
 		t.Errorf("of a rollout of 10 pods %d were lost", s.Lost)
+	}
+}
+
+// A certificate that came unasked has no latency: neither as a renewal nor in a storm.
+func TestCertificatesThatComeUnasked(t *testing.T) {
+	f := connected(1)
+	const id = "ns/pod-00"
+	f.tracker.Add(id, f.tracker.Scope(nil))
+	sent := time.Now()
+	observer{f}.Certified(id, proxy.Certificate{Sent: sent, Verified: sent.Add(time.Second)})
+	storm := &Storm{latency: stats.NewHistogram(), pending: map[string]bool{id: true}, done: make(chan struct{})}
+	f.storm.Store(storm)
+	observer{f}.Certified(id, proxy.Certificate{Verified: sent.Add(time.Minute)})
+	if s := f.EndStorm(storm); s.Requests != 0 {
+		t.Errorf("it was counted as %d requests of a storm", s.Requests)
+	}
+	observer{f}.Certified(id, proxy.Certificate{Verified: sent.Add(time.Minute)})
+	if n := f.Renewals.Summary().Count; n != 0 {
+		t.Errorf("it was counted as %d renewals", n)
+	}
+	if s := f.Latencies.Certificate.Summary(); s.Count != 1 || *s.Max > 1.01 {
+		t.Errorf("the first certificate has %+v", s)
 	}
 }
 

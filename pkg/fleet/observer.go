@@ -128,7 +128,8 @@ func (f observer) StreamEnded(id string, e proxy.StreamEnded) {
 func (f observer) Certified(id string, e proxy.Certificate) {
 	f.Metrics.Certificate(e.Err == nil)
 	storm := f.storm.Load()
-	if storm != nil {
+	unasked := e.Err == nil && e.Sent.IsZero() // the control plane renewed it; there is no request to measure from
+	if storm != nil && !unasked {
 		storm.take(id, e.Sent, e.Verified, e.Err)
 	}
 	var renewed bool // it had one before
@@ -152,19 +153,27 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 		f.Event(record.CertificateFailed{Pod: id, Attempt: e.Attempt, Error: e.Err.Error()})
 		return
 	}
+	if !unasked {
+		f.certificateTook(p, e, renewed && storm == nil, !renewed)
+	}
+	f.tracker.Certified(id, e.Verified)
+	f.Readiness.check(id)
+}
+
+// certificateTook records the latency of a certificate, which is a renewal of one that
+// grew old, the pod's first, or neither.
+func (f observer) certificateTook(p *pod, e proxy.Certificate, renewal, first bool) {
 	took := e.Verified.Sub(e.Sent)
 	f.Metrics.Observe(recorder.CertificateIssuance, took)
 	switch {
-	case renewed && storm == nil:
+	case renewal:
 		f.Renewals.Record(took)
-	case !renewed:
+	case first:
 		p.latencies.Certificate.Record(took)
 		if e.Key > 0 {
 			p.latencies.Key.Record(e.Key)
 		}
 	}
-	f.tracker.Certified(id, e.Verified)
-	f.Readiness.check(id)
 }
 
 // delivered takes from the tracker that endpoint changes reached a sidecar.

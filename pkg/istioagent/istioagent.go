@@ -127,9 +127,13 @@ func (a *Agent) Holdings() map[convergence.Type]proxy.Holding { return a.client.
 // Held is part of proxy.Proxy.
 func (a *Agent) Held() []*proxy.Resource { return a.client.Held() }
 
-// onSecret reports a certificate that came over SDS. Its key came with it.
+// onSecret reports a certificate that came over SDS. Its key came with it. requested is
+// zero if it came unasked.
 func (a *Agent) onSecret(_ string, secret *xdsprobe.Secret, requested, received time.Time) {
 	event := proxy.Certificate{Attempt: 1, Sent: requested}
+	if !requested.IsZero() {
+		a.services.Store.Counters().CertificateRequests.Add(1)
+	}
 	leaf, err := a.verify([][]byte{secret.Chain}, nil)
 	if err != nil {
 		event.Err = fmt.Errorf("verifying a certificate: %w", err)

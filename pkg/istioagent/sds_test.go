@@ -156,10 +156,15 @@ func TestSecretsOverMutualTLS(t *testing.T) {
 			g.Expect(responses).To(BeNumerically(">=", 1))
 			g.Expect(d.agent.Holdings()[convergence.SDS].Resources).To(Equal(2))
 
-			// A renewed certificate is reported, one for somebody else is an error.
+			g.Expect(d.store.Counters().CertificateRequests.Load()).To(BeEquivalentTo(1))
+
+			// A renewed certificate, for which there is no request, is reported; one for
+			// somebody else is an error.
 			serve("2", certificateSecret(a, identity))
 			g.Eventually(d.Certificates).Should(HaveLen(2))
 			g.Expect(d.Certificates()[1].Err).NotTo(HaveOccurred())
+			g.Expect(d.Certificates()[1].Sent).To(BeZero())
+			g.Expect(d.store.Counters().CertificateRequests.Load()).To(BeEquivalentTo(1))
 			serve("3", certificateSecret(a, "spiffe://cluster.local/ns/default/sa/other"))
 			g.Eventually(d.Certificates).Should(HaveLen(3))
 			g.Expect(d.Certificates()[2].Err).To(MatchError(ContainSubstring(identity)))

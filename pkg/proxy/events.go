@@ -20,7 +20,8 @@ type Observer interface {
 	// StreamEnded is called at the end of every attempt, including those that
 	// never got a connection.
 	StreamEnded(id string, e StreamEnded)
-	// Certified is called after each certificate request, successful or not.
+	// Certified is called after each certificate request, successful or not, and
+	// after each certificate that came unasked.
 	Certified(id string, e Certificate)
 }
 
@@ -85,12 +86,13 @@ type StreamEnded struct {
 	Backoff   time.Duration // wait before the next attempt; 0 if there is none
 }
 
-// Certificate is one certificate request.
+// Certificate is one certificate request, or a certificate that the control plane
+// sent unasked.
 type Certificate struct {
 	Attempt  int           // counts requests since the last certificate; 1 is the first
 	Key      time.Duration // getting the private key and signing the request; 0 if a retry reuses them
 	Wait     time.Duration // from the call of the Issuer until the request was sent
-	Sent     time.Time
+	Sent     time.Time     // zero if nothing was sent: the request failed before, or the certificate came unasked
 	Verified time.Time     // the chain was received and verified; zero if Err is not nil
 	Expires  time.Time     // of the leaf
 	Backoff  time.Duration // wait before the next attempt; 0 after a success

@@ -48,7 +48,7 @@ type state struct {
 	// first one, or needs none. It is set from outside, at any time.
 	certified atomic.Bool
 
-	secretsRequested time.Time // when a secret was last subscribed to
+	secrets secretTimes // when secrets were requested
 
 	waiting []step          // cluster ACKs that wait for load assignments
 	owed    []*proxy.Update // of responses whose ACK was lost with its stream
@@ -97,7 +97,7 @@ func (st *state) first(k *kind) request {
 	table := &st.tables[k.index]
 	table.requested = true
 	if k.Name == convergence.SDS {
-		st.secretsRequested = time.Now()
+		st.secrets.request(table.names)
 	}
 	if st.variant == SotW {
 		return st.full(k)
@@ -128,6 +128,9 @@ func (st *state) receive(k *kind, r *response) []step {
 	if err != nil {
 		u.Rejected = err
 		return st.finish(nil, k, u)
+	}
+	if k.Name == convergence.SDS {
+		st.secrets.answer(resources)
 	}
 	var c change
 	st.apply(k, resources, r, &c)
@@ -251,8 +254,9 @@ func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []st
 	table := &st.tables[k.index]
 	held := len(table.held)
 	added, removed := table.subscribe(names, c)
-	if len(added) > 0 && k.Name == convergence.SDS {
-		st.secretsRequested = time.Now()
+	if k.Name == convergence.SDS {
+		st.secrets.forget(removed)
+		st.secrets.request(added)
 	}
 	changed := len(added)+len(removed) > 0
 	switch {

@@ -105,7 +105,7 @@ func (s *Client) reportSecrets(k *kind, steps []step) {
 			for _, r := range u.Set {
 				held := s.state.tables[k.index].held
 				if at, ok := find(held, r.Name); ok && held[at].secret != nil {
-					s.config.OnSecret(r.Name, held[at].secret, s.state.secretsRequested, u.ReceivedAt)
+					s.config.OnSecret(r.Name, held[at].secret, s.state.secrets.answered[r.Name], u.ReceivedAt)
 				}
 			}
 		}

@@ -63,8 +63,9 @@ type Config struct {
 	// resource that they follow is Secured.
 	AwaitCertificate bool
 	// OnSecret, if not nil, is called after each response with the certificates in it
-	// that are new to the client: when they were subscribed to, and when the response
-	// was received. It must not block, nor call the client.
+	// that are new to the client: when the response was received, and when the
+	// certificate was requested that it answers; zero = the server sent it unasked, as
+	// it does when it renews one. It must not block, nor call the client.
 	OnSecret func(name string, secret *Secret, requested, received time.Time)
 
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms

@@ -1,0 +1,43 @@
+package xdsprobe
+
+import "time"
+
+// secretTimes knows when secrets were requested: each by its own name, because
+// further ones may be subscribed to while the first are not answered yet.
+type secretTimes struct {
+	requested map[string]time.Time // not answered yet, on the current stream or an earlier one
+	answered  map[string]time.Time // of the last response, those that it answered
+}
+
+// request notes that secrets are requested now. What is requested again on a new
+// stream counts from that: the answer is that stream's.
+func (t *secretTimes) request(names []string) {
+	now := time.Now()
+	for _, name := range names {
+		if t.requested == nil {
+			t.requested = map[string]time.Time{}
+		}
+		t.requested[name] = now
+	}
+}
+
+// forget notes that secrets are not subscribed to any more.
+func (t *secretTimes) forget(names []string) {
+	for _, name := range names {
+		delete(t.requested, name)
+	}
+}
+
+// answer takes the resources of a response.
+func (t *secretTimes) answer(resources []*Resource) {
+	t.answered = nil
+	for _, r := range resources {
+		if at, ok := t.requested[r.Name]; ok {
+			if t.answered == nil {
+				t.answered = map[string]time.Time{}
+			}
+			t.answered[r.Name] = at
+			delete(t.requested, r.Name)
+		}
+	}
+}
