@@ -118,7 +118,7 @@ func (s *Pods) back(p *pod, at time.Time) {
 	}
 	c.away = false
 	s.away--
-	s.later().Reconnect.Record(max(0, at.Sub(c.since)))
+	s.later().Reconnect.Record(at.Sub(c.since))
 	if c.returned != s.background.number {
 		c.returned = s.background.number
 		s.background.returned++

@@ -135,7 +135,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 func (f *Fleet) add(ev observe.PodEvent) *pod {
 	p := f.Pods.add(ev, f.bursting.Load())
 	if p.latencies == f.Latencies {
-		f.observe(p.latencies.PodAdmission, recorder.PodAdmission, max(0, ev.Seen.Sub(p.times.Owner)))
+		f.observe(p.latencies.PodAdmission, recorder.PodAdmission, ev.Seen.Sub(p.times.Owner))
 	}
 	return p
 }
@@ -208,9 +208,10 @@ func (f *Fleet) Exchange() Exchange {
 	return Exchange{c.Attempts.Load(), c.Refusals.Load()}
 }
 
-// observe adds one latency to the record and to scaler's own metrics.
+// observe adds one latency to the record and to scaler's own metrics. A negative one,
+// which began where it was seen late, counts as 0; the record counts these as clamped.
 func (f *Fleet) observe(h *stats.Histogram, name recorder.Latency, d time.Duration) {
-	f.Metrics.Observe(name, d)
+	f.Metrics.Observe(name, max(0, d))
 	h.Record(d)
 }
 

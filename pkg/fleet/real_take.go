@@ -38,11 +38,11 @@ func (f *realSidecars) take(p *pod, real *realPod, r reading) {
 	})
 	f.report(real, r.Configuration, r.at)
 	if firstTime {
-		real.starts.FirstConfiguration.Record(max(0, r.First.Sub(started)))
+		real.starts.FirstConfiguration.Record(r.First.Sub(started))
 	}
 	if certified {
 		if !f.Certified {
-			real.starts.Certificate.Record(max(0, r.Certificate.Sub(started)))
+			real.starts.Certificate.Record(r.Certificate.Sub(started))
 		}
 		f.tracker.Certified(p.id, r.at)
 		f.fleet.Readiness.check(p.id)

@@ -126,8 +126,15 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		written := time.Now()
 		p.written.Record(written.Sub(begin))
 		made[service] = updated
-		if err := p.await(ctx, record.ChangeKind(kind), f, written, func() string { return "" }); err != nil {
+		if err := p.await(ctx, record.ChangeKind(kind), f, begun{since: written}, func() string { return "" }); err != nil {
 			return err
+		}
+		if kind == controlplane.PolicyProbe {
+			// A policy may be pushed to more sidecars than it concerns; the next one
+			// must not be merged with what is still sent of this one.
+			if err := p.quiet(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

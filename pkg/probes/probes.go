@@ -70,7 +70,8 @@ type prober struct {
 // followed are the latencies of one kind of change.
 type followed struct {
 	push, first, last *stats.Histogram
-	changes           []stats.Cluster // pushes of each change
+	fromWrite         *stats.Histogram // pushes of endpoints, from the return of the write
+	changes           []stats.Cluster  // pushes of each change
 	strays            int
 }
 
@@ -179,7 +180,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			f := p.Fleet.Tracker().Follow(convergence.Change{
 				Service: change.Service, Addr: change.Addr, Health: change.Health, Absent: change.Kind == record.EndpointRemove,
 			}, without(concerned, own()))
-			return change, p.await(ctx, kind, f, change.Seen, own)
+			return change, p.await(ctx, kind, f, begun{change.Seen, written}, own)
 		case <-limited.Done():
 			if ctx.Err() != nil {
 				return fleet.EndpointChange{}, context.Cause(ctx)
@@ -203,10 +204,16 @@ func awaitReach(ctx context.Context, f *convergence.Following) error {
 	}
 }
 
+// begun is when a change began.
+type begun struct {
+	since   time.Time // the latency's begin
+	written time.Time // the return of the write that causes the change; zero where that is since
+}
+
 // await waits until a change has reached all it concerns, or the limit, and
 // counts. own says which sidecar does not count, "" = all do; it is asked in the
 // end, as a new endpoint may be seen before the pod that it is of has its address.
-func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, since time.Time, own func() string) error {
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, begin begun, own func() string) error {
 	if err := awaitReach(ctx, f); err != nil {
 		f.Stop()
 		return err
@@ -214,7 +221,7 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	reached, lost, strays := f.Stop()
 	k := p.kinds[kind]
 	if k == nil {
-		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram()}
+		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram(), fromWrite: stats.NewHistogram()}
 		p.kinds[kind] = k
 	}
 	strays = without(strays, own())
@@ -224,53 +231,65 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 		return nil
 	}
 	var first, last time.Duration
-	after := sortedSince(since, reached)
+	after := sortedSince(begin.since, reached)
 	change := pushesOf(after, len(lost))
 	k.changes = append(k.changes, change)
 	for i, d := range after {
 		k.push.Record(d)
-		p.Metrics.Push(string(kind), d)
+		p.Metrics.Push(string(kind), max(0, d))
 		if i == 0 {
 			first = d
 		}
 		last = d
 	}
 	k.push.Lose(int64(len(lost)))
+	if !begin.written.IsZero() {
+		for _, d := range sortedSince(begin.written, reached) {
+			k.fromWrite.Record(d)
+		}
+		k.fromWrite.Lose(int64(len(lost)))
+	}
 	if len(lost) == 0 {
 		k.last.Record(last)
-		p.Metrics.PropagatedLast(string(kind), last)
+		p.Metrics.PropagatedLast(string(kind), max(0, last))
 	} else {
 		k.last.Lose(1)
 	}
 	if len(reached) > 0 {
 		k.first.Record(first)
-		p.Metrics.PropagatedFirst(string(kind), first)
+		p.Metrics.PropagatedFirst(string(kind), max(0, first))
 	} else {
 		k.first.Lose(1)
 	}
 	p.Journal.Event(record.ProbedChange{
-		Kind: kind, Since: since.UTC(), Reached: len(reached), Lost: lost, Strays: strays,
-		FirstSeconds: first.Seconds(), LastSeconds: last.Seconds(), Pushes: pairs(change),
+		Kind: kind, Since: begin.since.UTC(), Reached: len(reached), Lost: lost, Strays: strays,
+		FirstSeconds: max(0, first).Seconds(), LastSeconds: max(0, last).Seconds(), Pushes: pairs(change), Clamped: negative(after),
 	})
 	return nil
 }
 
 // sortedSince is how long after a moment each was reached, the shortest first.
-// What bears an earlier time was reached at once.
+// What was reached before is negative: a histogram takes it as 0, and counts it.
 func sortedSince(since time.Time, reached map[string]time.Time) []time.Duration {
 	var all []time.Duration
 	for _, at := range reached {
-		all = append(all, max(0, at.Sub(since)))
+		all = append(all, at.Sub(since))
 	}
 	slices.Sort(all)
 	return all
+}
+
+// negative counts those of sorted durations that are below 0.
+func negative(sorted []time.Duration) int {
+	n, _ := slices.BinarySearch(sorted, 0)
+	return n
 }
 
 // pushesOf are the pushes of one change, to the three digits that histograms keep.
 func pushesOf(after []time.Duration, lost int) stats.Cluster {
 	var values []float64
 	for _, d := range after {
-		values = append(values, threeDigits(d.Seconds()))
+		values = append(values, threeDigits(max(0, d).Seconds()))
 	}
 	return stats.NewCluster(values, int64(lost))
 }
@@ -311,6 +330,7 @@ func (p *prober) save() error {
 		Push:        map[record.ChangeKind]*record.Latency{},
 		Propagation: map[record.ChangeKind]record.Propagation{},
 
+		PushFromWrite: map[record.ChangeKind]*record.Latency{},
 		PushIntervals: map[record.ChangeKind]*record.PushIntervals{},
 	}
 	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
@@ -337,6 +357,11 @@ func (p *prober) save() error {
 		latencies.Push[kind] = push
 		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
 		latencies.PushIntervals[kind] = intervals(k.changes)
+		if s := k.fromWrite.Summary(); s.Count+s.Lost > 0 {
+			fromWrite, err := summarize("pushFromWrite-"+string(kind), k.fromWrite)
+			errs = append(errs, err)
+			latencies.PushFromWrite[kind] = fromWrite
+		}
 	}
 	latencies.Withhold()
 	if s := p.cluster.Summary(); s.Count > 0 {
@@ -351,7 +376,7 @@ func (p *prober) save() error {
 	}
 	p.Journal.Update(func(r *record.Run) {
 		r.Latencies.Push, r.Latencies.Propagation = latencies.Push, latencies.Propagation
-		r.Latencies.PushIntervals = latencies.PushIntervals
+		r.Latencies.PushIntervals, r.Latencies.PushFromWrite = latencies.PushIntervals, latencies.PushFromWrite
 		r.Latencies.ClusterPart, r.Latencies.ChangeWrite = latencies.ClusterPart, latencies.ChangeWrite
 	})
 	return errors.Join(errs...)

@@ -12,7 +12,7 @@ import (
 // What sidecars saw of a change stays together, to three digits.
 func TestPushesOf(t *testing.T) {
 	ms := time.Millisecond
-	change := pushesOf([]time.Duration{0, 123400 * time.Microsecond, 123 * ms, 1999 * ms}, 2)
+	change := pushesOf([]time.Duration{-2 * ms, 123400 * time.Microsecond, 123 * ms, 1999 * ms}, 2)
 	if want := (stats.Cluster{Values: []float64{0, 0.123, 2}, Counts: []int64{1, 2, 1}, Lost: 2}); !reflect.DeepEqual(change, want) {
 		t.Errorf("%+v, want %+v", change, want)
 	}
@@ -32,11 +32,12 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// A sidecar that had a change at once is the first that had it.
+// A sidecar that had a change before scaler saw it is the first that had it, and is
+// counted as such.
 func TestSortedSince(t *testing.T) {
 	at := time.Unix(1000, 0)
 	got := sortedSince(at, map[string]time.Time{"a": at.Add(2), "b": at.Add(-5), "c": at.Add(1)})
-	if want := []time.Duration{0, 1, 2}; !slices.Equal(got, want) {
+	if want := []time.Duration{-5, 1, 2}; !slices.Equal(got, want) || negative(got) != 1 {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := sortedSince(at, nil); len(got) != 0 {

@@ -65,6 +65,9 @@ func (l *Latencies) All() []Distribution {
 	for _, kind := range ChangeKinds {
 		all = append(all, Distribution{"push." + string(kind), "push: " + string(kind), "sidecar of each change", PhaseProbe, l.Push[kind], l.WithholdsP99(kind)})
 	}
+	for _, kind := range ChangeKinds { // of routes and policies there is none
+		all = append(all, Distribution{"pushFromWrite." + string(kind), "push from write: " + string(kind), "sidecar of each change", PhaseProbe, l.PushFromWrite[kind], l.WithholdsP99(kind)})
+	}
 	for _, kind := range ChangeKinds {
 		path := "propagation." + string(kind)
 		all = append(all,

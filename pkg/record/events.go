@@ -96,6 +96,8 @@ type ProbedChange struct {
 	// sidecars had it; ascending. What sidecars saw of one change is not independent, so
 	// intervals are made by resampling changes.
 	Pushes [][2]float64 `json:"pushes,omitempty"`
+	// Clamped is how many sidecars received it before since, which counts as 0.
+	Clamped int `json:"clamped,omitempty"`
 }
 
 // FaultBegun is a fault that is about to be made.

@@ -26,7 +26,7 @@ func events() []Event {
 		Rejected{"a/b", "CDS", "no such field"},
 		TokenFailed{"a/b", "timeout"},
 		CertificateFailed{"a/b", 3, "refused"},
-		ProbedChange{EndpointAdd, at, 19, []string{"a/c"}, nil, 0.1, 0.9, [][2]float64{{0.1, 1}, {0.9, 18}}},
+		ProbedChange{EndpointAdd, at, 19, []string{"a/c"}, nil, 0.1, 0.9, [][2]float64{{0.1, 1}, {0.9, 18}}, 1},
 		FaultBegun{"kill-control-plane"},
 		FaultOver{"kill-control-plane", 1.5},
 		WatchesBack{new(3), nil, 20},

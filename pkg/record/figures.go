@@ -98,6 +98,9 @@ type Latencies struct {
 	Explained   *Explained                 `json:"explained,omitempty"`   // what the control plane's own metrics say of the pushes
 	ClusterPart *Latency                   `json:"clusterPart,omitempty"` // write that causes an endpoint change returned to the change seen
 
+	// PushFromWrite are the pushes of endpoints from the return of the write that causes
+	// the change: with the cluster's part, and without scaler's own watch.
+	PushFromWrite map[ChangeKind]*Latency `json:"pushFromWrite,omitempty"`
 	// PushIntervals say how exactly the changes determine the quantiles of Push.
 	PushIntervals map[ChangeKind]*PushIntervals `json:"pushIntervals,omitempty"`
 }
@@ -159,7 +162,7 @@ func (l *Latencies) Withhold() {
 		if !l.WithholdsP99(kind) {
 			continue
 		}
-		for _, of := range []*Latency{l.Push[kind], l.Propagation[kind].First, l.Propagation[kind].Last} {
+		for _, of := range []*Latency{l.Push[kind], l.PushFromWrite[kind], l.Propagation[kind].First, l.Propagation[kind].Last} {
 			if of != nil {
 				of.P99, of.P999 = nil, nil
 			}

@@ -170,7 +170,7 @@ var timed = map[PhaseName][]string{
 		"latencies.podAdmission", "latencies.podReady", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
 		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.rolloutPush",
 	},
-	PhaseProbe: {"latencies.push", "latencies.propagation", "latencies.explained", "latencies.clusterPart", "latencies.changeWrite"},
+	PhaseProbe: {"latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.explained", "latencies.clusterPart", "latencies.changeWrite"},
 	PhaseStorm: {"certificates.storm.latency", "certificates.storm.seconds", "certificates.storm.perSecond"},
 	PhaseChurn: {"churn.seconds", "churn.latencies", "churn.achievedPerSecond"},
 }
