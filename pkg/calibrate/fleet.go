@@ -92,8 +92,8 @@ func (f *fleet) await(ctx context.Context) error {
 // add starts one sidecar.
 func (f *fleet) add(life context.Context, server *reference.StaticMesh, service, pod int, scope *convergence.Scope, variant xdsprobe.Variant) error {
 	id := server.ProxyID(service, pod)
-	sidecar, err := server.NewProxy(service, pod, controlplane.ProxyOptions{
-		Observer: f, Store: f.store, Keys: f.keys.Key, XDS: string(variant),
+	sidecar, err := server.NewProxy(service, pod, controlplane.ProxyOptions{XDS: string(variant)}, controlplane.ProxyServices{
+		Observer: f, Store: f.store, Keys: f.keys.Key,
 	})
 	if err != nil {
 		return err

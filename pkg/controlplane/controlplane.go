@@ -74,23 +74,26 @@ type Mesh interface {
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
 }
 
-// Proxies makes simulated proxies. Each control plane decides what its proxies speak
-// and how they get their credentials.
+// Proxies specifies simulated proxies. Driver.NewProxy makes them.
 type Proxies interface {
-	// NewProxy is the simulated proxy of a pod that has its IP, with its credentials;
-	// it does not run yet. It fails for a pod that is not part of the mesh. Of the pod
-	// no more is kept than the proxy needs.
-	NewProxy(pod *corev1.Pod, o ProxyOptions) (proxy.Proxy, error)
+	// Spec is the simulated proxy of a pod that has its IP. It fails for a pod that is
+	// not part of the mesh. Of the pod no more is kept than the proxy needs.
+	Spec(pod *corev1.Pod) (proxy.Spec, error)
 }
 
-// ProxyOptions are what a run decides about its simulated proxies, and what they
-// share.
-type ProxyOptions struct {
-	Observer proxy.Observer  // receives the proxy's events
+// ProxyServices are what a process has for the simulated proxies that run in it.
+type ProxyServices struct {
+	Observer proxy.Observer  // receives the events of proxies
 	Store    *xdsprobe.Store // resources and counters of proxies that speak xDS
 	// Keys provides private keys for certificates.
 	Keys func() (crypto.Signer, error)
+	// Tokens is the source of a proxy's tokens; nil = there is no API server to
+	// request them from.
+	Tokens func(proxy.TokenRequest) proxy.TokenSource
+}
 
+// ProxyOptions are what a run decides about its simulated proxies.
+type ProxyOptions struct {
 	XDS                 string         // "delta" or "sotw"; "" = what the mesh's proxies speak
 	CertificateLifetime time.Duration  // that is requested; 0 = the agent's own
 	Address             string         // host:port to connect to; "" = the control plane's own

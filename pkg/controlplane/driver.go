@@ -2,13 +2,16 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // Driver is one kind of control plane that scaler can measure: what is known of
@@ -41,6 +44,14 @@ type Driver struct {
 	// (NAME=VALUE), which plans take for records without any; nil = none is known.
 	Limits func(env []string) *record.Limits
 
+	// Types are the resource types that its proxies subscribe to; nil = Envoy's, or
+	// its proxies do not speak xDS.
+	Types func() (*xdsprobe.Types, error)
+	// NewProxy makes the simulated proxy of a specification, as its adapter made it;
+	// the proxy does not run yet. This may be another process than that of Start. It
+	// fails for a specification that cannot work.
+	NewProxy func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
+
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
@@ -65,6 +76,18 @@ func (d Driver) Mode(name string) (Mode, bool) {
 		}
 	}
 	return Mode{}, false
+}
+
+// NewStore is what proxies that speak xDS share, for the types of its proxies.
+func (d Driver) NewStore() (*xdsprobe.Store, error) {
+	if d.Types == nil {
+		return xdsprobe.NewStore(), nil
+	}
+	types, err := d.Types()
+	if err != nil {
+		return nil, fmt.Errorf("reading the resource types of %s: %w", d.Name, err)
+	}
+	return xdsprobe.NewStoreOf(types), nil
 }
 
 // ModeNames are those of its modes, in their order.

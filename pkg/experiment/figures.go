@@ -44,28 +44,27 @@ func UsageOf(u recorder.Usage) *record.Usage {
 
 // LateReceipt warns by how much responses were received late because scaler takes
 // so many bytes of them at once and no more; nil where that is negligible.
-func LateReceipt(c *xdsprobe.Counters) *record.Warning {
-	longest := time.Duration(c.LongestWait.Load())
-	if longest <= LateInstrument {
+func LateReceipt(c xdsprobe.Counts) *record.Warning {
+	if c.LongestWait <= LateInstrument {
 		return nil
 	}
 	all, _ := c.AllResponses()
 	return &record.Warning{About: "latencies", Reason: record.ReasonLateReceipt, Values: map[string]float64{
-		"waited": float64(c.Waits.Load()), "responses": float64(all),
-		"longestSeconds": longest.Seconds(), "totalSeconds": time.Duration(c.Waited.Load()).Seconds(),
+		"waited": float64(c.Waits), "responses": float64(all),
+		"longestSeconds": c.LongestWait.Seconds(), "totalSeconds": c.Waited.Seconds(),
 	}}
 }
 
 // XDSCounts are a fleet's counters as the record has them.
-func XDSCounts(c *xdsprobe.Counters) *record.XDS {
+func XDSCounts(c xdsprobe.Counts) *record.XDS {
 	x := &record.XDS{
 		Responses: map[string]int64{}, Bytes: map[string]int64{},
-		Acks: new(c.Acks.Load()), Nacks: new(c.Nacks.Load()),
-		Attempts: new(c.Attempts.Load()), Refusals: new(c.Refusals.Load()),
-		Reconnects: new(c.Reconnects.Load()), WastedResponses: new(c.Wasted.Load()),
+		Acks: &c.Acks, Nacks: &c.Nacks,
+		Attempts: &c.Attempts, Refusals: &c.Refusals,
+		Reconnects: &c.Reconnects, WastedResponses: &c.Wasted,
 	}
-	for _, t := range c.Types() {
-		x.Responses[t.String()], x.Bytes[t.String()] = c.Responses(t)
+	for _, of := range c.Subscribed() {
+		x.Responses[of.Type.String()], x.Bytes[of.Type.String()] = of.Responses, of.Bytes
 	}
 	return x
 }

@@ -23,15 +23,11 @@ func TestLateReceipt(t *testing.T) {
 			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.26},
 		}},
 	} {
-		counters := xdsprobe.NewStore().Counters()
-		counters.Add(convergence.CDS, 100, 0)
-		counters.Add("", 20, 0) // not subscribed to
+		counts := xdsprobe.Counts{ByType: []xdsprobe.TypeCounts{{Type: convergence.CDS, Responses: 100}, {Responses: 20}}}
 		if test.longest > 0 {
-			counters.Waits.Store(3)
-			counters.LongestWait.Store(int64(test.longest))
-			counters.Waited.Store(int64(test.longest + 10*time.Millisecond))
+			counts.Waits, counts.LongestWait, counts.Waited = 3, test.longest, test.longest+10*time.Millisecond
 		}
-		if diff := cmp.Diff(test.want, LateReceipt(counters)); diff != "" {
+		if diff := cmp.Diff(test.want, LateReceipt(counts)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

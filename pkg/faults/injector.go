@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // Actions break things. Each returns when what it broke is there again, except
@@ -63,7 +64,7 @@ type made struct {
 	begin      time.Time
 	end        time.Time // converged again, or no longer waited for; zero before
 	background *fleet.Background
-	count      fleet.Exchange // at its begin
+	count      xdsprobe.Counts // at its begin
 }
 
 // NewInjector returns the injector of a run.
@@ -178,7 +179,7 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the counters before %s: %w", fault.Name(), err)
 	}
-	m := &made{fault: fault, begin: at, background: i.Fleet.Pods.Begin(), count: i.Fleet.Exchange()}
+	m := &made{fault: fault, begin: at, background: i.Fleet.Pods.Begin(), count: i.Fleet.Counts()}
 	i.Say("fault: " + fault.Name())
 	i.Journal.Update(func(r *record.Run) {
 		m.index = len(r.Faults)
@@ -225,7 +226,7 @@ func (i *Injector) End(err error) error {
 	if err != nil {
 		return fmt.Errorf("reading the counters after a fault: %w", err)
 	}
-	count := i.Fleet.Exchange()
+	count := i.Fleet.Counts()
 	for _, m := range open {
 		i.close(m, end, count, converged)
 		if converged {
@@ -251,7 +252,7 @@ func (i *Injector) open() []*made {
 	return open
 }
 
-func (i *Injector) close(m *made, end time.Time, count fleet.Exchange, converged bool) {
+func (i *Injector) close(m *made, end time.Time, count xdsprobe.Counts, converged bool) {
 	i.mu.Lock()
 	m.end = end
 	i.mu.Unlock()

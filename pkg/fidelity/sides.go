@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/authority"
+	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
@@ -43,9 +45,7 @@ func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := controlplane.ProxyOptions{
-		Observer: failureLog{r.log}, Store: xdsprobe.NewStore(), Keys: r.keys.Key, XDS: string(xdsprobe.Delta), Address: r.tap.Address(),
-	}
+	options := controlplane.ProxyOptions{XDS: string(xdsprobe.Delta), Address: r.tap.Address()}
 	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 {
 		// The agent adds this host's addresses to the pod's.
 		if all, ok := streams[0].Node.Metadata["INSTANCE_IPS"].(string); ok {
@@ -53,7 +53,10 @@ func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 			options.Metadata = map[string]any{"INSTANCE_IPS": strings.TrimSuffix(pod.Status.PodIP+","+others, ",")}
 		}
 	}
-	s, err := r.istiod.NewProxy(pod, options)
+	options.Apply(&identity)
+	s, err := istio.Driver().NewProxy(identity, controlplane.ProxyServices{
+		Observer: failureLog{r.log}, Store: xdsprobe.NewStore(), Keys: r.keys.Key, Tokens: authority.Tokens(r.Client),
+	})
 	if err != nil {
 		return nil, err
 	}

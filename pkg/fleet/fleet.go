@@ -27,7 +27,9 @@ import (
 
 // Options are what a fleet is made of. All fields but the last four are needed.
 type Options struct {
+	Driver    controlplane.Driver        // of the control plane; needed
 	Adapter   *controlplane.ControlPlane // of the control plane; needed
+	Store     *xdsprobe.Store            // of the sidecars; needed
 	Client    kubernetes.Interface       // of the cluster that the pods are in; needed
 	Mesh      topology.Mesh              // that is rolled out; zero = none is expected
 	Knobs     controlplane.Knobs         // that the mesh has
@@ -55,7 +57,6 @@ type Fleet struct {
 	Endpoints *Endpoints
 	Readiness *Readiness
 	Renewals  *stats.Histogram // latencies of certificates that replaced one that grew old
-	Store     *xdsprobe.Store
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
 	real      *realSidecars                 // nil = none
@@ -75,7 +76,6 @@ func New(o Options) *Fleet {
 		Options:  o,
 		Pods:     newPods(o.Latencies),
 		Renewals: stats.NewHistogram(),
-		Store:    xdsprobe.NewStore(),
 		tracker:  convergence.New(),
 		scopes:   map[string]*convergence.Scope{},
 		changed:  make(chan struct{}, 1),
@@ -198,15 +198,8 @@ func (f *Fleet) trackers() []*convergence.Tracker {
 	return []*convergence.Tracker{f.tracker, f.real.tracker}
 }
 
-// Exchange are counts of the sidecars' attempts to connect since the start of the
-// run.
-type Exchange struct{ Attempts, Refusals int64 }
-
-// Exchange returns the present counts.
-func (f *Fleet) Exchange() Exchange {
-	c := f.Store.Counters()
-	return Exchange{c.Attempts.Load(), c.Refusals.Load()}
-}
+// Counts are what all simulated sidecars counted so far.
+func (f *Fleet) Counts() xdsprobe.Counts { return f.Store.Counters().Now() }
 
 // observe adds one latency to the record and to scaler's own metrics. A negative one,
 // which began where it was seen late, counts as 0; the record counts these as clamped.

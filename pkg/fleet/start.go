@@ -9,14 +9,26 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/proxy"
 )
+
+// newProxy makes the simulated sidecar of a pod.
+func newProxy(f *Fleet, object *corev1.Pod) (proxy.Proxy, error) {
+	spec, err := f.Adapter.Proxies.Spec(object)
+	if err != nil {
+		return nil, err
+	}
+	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime}.Apply(&spec)
+	return f.Driver.NewProxy(spec, controlplane.ProxyServices{
+		Observer: observer{f}, Store: f.Store, Keys: f.Keys.Key, Tokens: authority.Tokens(f.Client),
+	})
+}
 
 // start starts the simulated sidecar of a pod. The caller holds Pods.mu.
 func (f *Fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
-	simulated, err := f.Adapter.Proxies.NewProxy(object, controlplane.ProxyOptions{
-		Observer: observer{f}, Store: f.Store, Keys: f.Keys.Key, XDS: string(f.Variant), CertificateLifetime: f.Lifetime,
-	})
+	simulated, err := newProxy(f, object)
 	if err != nil {
 		f.Fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
 		return

@@ -3,9 +3,8 @@ package proxy
 import "time"
 
 // Spec is one simulated proxy, as plain data: it can be written as JSON and built
-// into a proxy by another process. What a proxy needs in addition (tokens, an issuer
-// of certificates, private keys) are services, which whoever builds the proxy finds
-// by the Spec's ID and Identity.
+// into a proxy by another process. What a proxy needs in addition (a source of tokens,
+// private keys, what proxies share) belongs to the process that it runs in.
 type Spec struct {
 	ID         string // "namespace/pod"; names the proxy in events
 	Address    string // host:port of the control plane's service for proxies
@@ -23,10 +22,22 @@ type Spec struct {
 	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
 	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call in addition to the token
 
+	// Token is what the proxy's bearer token is requested for, and TokenFile the file
+	// that holds it; both are empty for a proxy without one.
+	Token     TokenRequest `json:",omitzero"`
+	TokenFile string       `json:",omitempty"`
+
 	Identity  string        // SPIFFE URI of the workload
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
 	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
 	// CertificateLifetime is what its agent requests; 0 = 24 h, as Istio's agent
 	// does by itself (SECRET_TTL).
 	CertificateLifetime time.Duration `json:",omitempty"`
+}
+
+// TokenRequest is a request for a service account token that is bound to a pod.
+type TokenRequest struct {
+	Namespace, Pod, UID string // of the pod
+	ServiceAccount      string // of the pod
+	Audience            string // that the token is for
 }

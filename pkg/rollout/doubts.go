@@ -13,7 +13,7 @@ import (
 // symptoms are what the doubts about the figures of a whole run are derived from.
 type symptoms struct {
 	lag, probeLag *stats.Histogram // how late scaler itself ran, during rollout and while changes were followed
-	counters      *xdsprobe.Counters
+	counts        xdsprobe.Counts
 	xds           *record.XDS
 	incomplete    int           // sidecars that were reported although they lacked something
 	quiet         time.Duration // for which those had been sent nothing, at least
@@ -32,7 +32,7 @@ func (s symptoms) doubts() []record.Warning {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
 		}
 	}
-	if late := experiment.LateReceipt(s.counters); late != nil {
+	if late := experiment.LateReceipt(s.counts); late != nil {
 		all = append(all, *late)
 	}
 	if n := *s.xds.Refusals; n > 0 {

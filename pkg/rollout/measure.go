@@ -67,7 +67,7 @@ func (m measurement) measure(ctx context.Context) error {
 	}
 	incomplete, quiet := m.fleet.Readiness.Incomplete()
 	for _, w := range (symptoms{
-		lag: m.observed.lag, probeLag: m.observed.probeLag, counters: m.fleet.Store.Counters(), xds: m.document.XDS,
+		lag: m.observed.lag, probeLag: m.observed.probeLag, counts: m.fleet.Counts(), xds: m.document.XDS,
 		incomplete: incomplete, quiet: quiet, starts: m.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)

@@ -16,7 +16,7 @@ import (
 // measureSidecars puts into the record what the simulated sidecars counted and how
 // they started.
 func (m measurement) measureSidecars() error {
-	x := experiment.XDSCounts(m.fleet.Store.Counters())
+	x := experiment.XDSCounts(m.fleet.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
 	m.document.XDS = x
 	if err := m.countCertificates(); err != nil {
@@ -34,10 +34,10 @@ func (m measurement) countCertificates() error {
 	if m.driver.NoCertificates {
 		return nil
 	}
-	c, pods := m.fleet.Store.Counters(), m.fleet.Pods.Certificates()
+	c, pods := m.fleet.Counts(), m.fleet.Pods.Certificates()
 	certificates := &record.Certificates{
-		Issued:   new(c.Certificates.Load()),
-		Attempts: new(c.CertificateRequests.Load()),
+		Issued:   &c.Certificates,
+		Attempts: &c.CertificateRequests,
 		// Pods that never came have none either.
 		Failed: new(int64(pods.Without + max(0, m.spec.Topology.Pods-pods.There))),
 		Storm:  m.observed.storm,

@@ -28,17 +28,12 @@ func TestLateReceiptIsADoubt(t *testing.T) {
 			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.26},
 		}}},
 	} {
-		store := xdsprobe.NewStore()
-		counters := store.Counters()
-		counters.Add(convergence.CDS, 100, 0)
-		counters.Add("", 20, 0) // not subscribed to
+		counts := xdsprobe.Counts{ByType: []xdsprobe.TypeCounts{{Type: convergence.CDS, Responses: 100}, {Responses: 20}}}
 		if c.longest > 0 {
-			counters.Waits.Store(3)
-			counters.LongestWait.Store(int64(c.longest))
-			counters.Waited.Store(int64(c.longest + 10*time.Millisecond))
+			counts.Waits, counts.LongestWait, counts.Waited = 3, c.longest, c.longest+10*time.Millisecond
 		}
 		got := symptoms{
-			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), counters: counters, xds: experiment.XDSCounts(counters),
+			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), counts: counts, xds: experiment.XDSCounts(counts),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}.doubts()
 		for i := range got {
@@ -58,9 +53,8 @@ func TestOrderOfWarnings(t *testing.T) {
 		return h
 	}
 	for range 20 {
-		store := xdsprobe.NewStore()
 		s := symptoms{
-			lag: late(), probeLag: late(), counters: store.Counters(), xds: experiment.XDSCounts(store.Counters()),
+			lag: late(), probeLag: late(), xds: experiment.XDSCounts(xdsprobe.Counts{}),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string

@@ -81,19 +81,19 @@ func (m *monitor) status() Status {
 
 // moment is how the run stands, for the time line.
 func (m *monitor) moment(s fleet.Counts) record.Moment {
-	c := m.fleet.Store.Counters()
+	c := m.fleet.Counts()
 	at := record.Moment{
 		Time:     time.Now().UTC(),
 		Programs: map[string]record.Load{},
 		Created:  s.Created, Ready: s.Ready, Complete: s.Complete, Converged: s.Converged,
-		Connected:    int(c.Connected.Load()),
+		Connected:    int(c.Connected),
 		Responses:    map[string]int64{},
-		Attempts:     c.Attempts.Load(),
-		Refusals:     c.Refusals.Load(),
-		Certificates: c.Certificates.Load(),
+		Attempts:     c.Attempts,
+		Refusals:     c.Refusals,
+		Certificates: c.Certificates,
 	}
-	for _, t := range c.Types() {
-		at.Responses[t.String()], _ = c.Responses(t)
+	for _, of := range c.Subscribed() {
+		at.Responses[of.Type.String()] = of.Responses
 	}
 	names := []string{m.name, experiment.InstrumentName}
 	for _, program := range m.programs() {

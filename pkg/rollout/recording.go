@@ -26,7 +26,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewSampler(experiment.SampleInterval)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
-	r.assemble()
+	if err := r.assemble(); err != nil {
+		return nil, err
+	}
 	server, err := r.metrics.Listen()
 	if err != nil {
 		return nil, err

@@ -67,9 +67,13 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 
 // assemble makes what the phases work with: the fleet, the timeline, the supervisor,
 // the injector of faults and the applier of the mesh's objects.
-func (r *run) assemble() {
+func (r *run) assemble() error {
+	store, err := r.driver.NewStore()
+	if err != nil {
+		return err
+	}
 	r.fleet = fleet.New(fleet.Options{
-		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
+		Driver: r.driver, Store: store, Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
 		Variant: xdsprobe.Variant(r.spec.XDS), Keys: r.programs.keys,
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
@@ -98,6 +102,7 @@ func (r *run) assemble() {
 		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled,
 	}
+	return nil
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

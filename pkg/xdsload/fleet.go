@@ -144,5 +144,5 @@ func (f *fleet) Certified(string, proxy.Certificate) {}
 
 // received counts responses and their bytes.
 func (f *fleet) received() (responses, bytes int64) {
-	return f.store.Counters().AllResponses()
+	return f.store.Counters().Now().AllResponses()
 }

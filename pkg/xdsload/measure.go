@@ -22,7 +22,7 @@ func (r *run) finish(ctx context.Context) (record.XDSRun, error) {
 		Requested: r.spec.Clients,
 		Connected: int(f.connected.Load()), Answered: int(f.answered.Load()), Complete: int(f.complete.Load()),
 	}
-	r.record.XDS = experiment.XDSCounts(f.store.Counters())
+	r.record.XDS = experiment.XDSCounts(f.store.Counters().Now())
 	r.record.XDS.ConfigurationBytes = f.configurationBytes()
 	for _, l := range []struct {
 		histogram *stats.Histogram
@@ -110,21 +110,21 @@ func (r *run) addWarnings() {
 	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > experiment.LateInstrument.Seconds() {
 		warn(record.Warning{About: "latencies", Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *lag.P99}})
 	}
-	c := r.fleet.store.Counters()
+	c := r.fleet.store.Counters().Now()
 	if late := experiment.LateReceipt(c); late != nil {
 		warn(*late)
 	}
-	if n := c.Refusals.Load(); n > 0 {
+	if n := c.Refusals; n > 0 {
 		warn(record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
-			"refused": float64(n), "attempts": float64(c.Attempts.Load()),
+			"refused": float64(n), "attempts": float64(c.Attempts),
 		}})
 	}
-	if n := c.Failures.Load(); n > 0 {
+	if n := c.Failures; n > 0 {
 		warn(record.Warning{About: "xds.attempts", Reason: record.ReasonFailedAttempts, Values: map[string]float64{
-			"failed": float64(n), "attempts": float64(c.Attempts.Load()),
+			"failed": float64(n), "attempts": float64(c.Attempts),
 		}})
 	}
-	if n := c.Nacks.Load(); n > 0 {
+	if n := c.Nacks; n > 0 {
 		warn(record.Warning{About: "xds.nacks", Reason: record.ReasonRejected, Values: map[string]float64{"responses": float64(n)}})
 	}
 }

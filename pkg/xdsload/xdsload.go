@@ -243,12 +243,12 @@ func (r *run) log(msg string) {
 
 // showStatus shows how far the run is.
 func (r *run) showStatus() {
-	c := r.fleet.store.Counters()
+	c := r.fleet.store.Counters().Now()
 	responses, bytes := r.fleet.received()
 	s := Status{
 		Elapsed: time.Since(r.edges[0].at), Length: r.spec.Duration, Clients: r.spec.Clients,
-		Open: int(c.Connected.Load()), Complete: int(r.fleet.complete.Load()),
-		Responses: responses, Bytes: bytes, Refusals: c.Refusals.Load(), Failures: c.Failures.Load(),
+		Open: int(c.Connected), Complete: int(r.fleet.complete.Load()),
+		Responses: responses, Bytes: bytes, Refusals: c.Refusals, Failures: c.Failures,
 	}
 	r.metrics.Sidecars("connected", s.Open)
 	r.metrics.Sidecars("complete", s.Complete)

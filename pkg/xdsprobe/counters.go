@@ -1,7 +1,6 @@
 package xdsprobe
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -42,43 +41,6 @@ type Counters struct {
 type kindCounters struct {
 	responses atomic.Int64
 	bytes     atomic.Int64 // of those responses, as messages
-}
-
-// Types are the types that clients subscribe to, in their order.
-func (c *Counters) Types() []convergence.Type { return c.types }
-
-// Responses are how many responses of a type were received, and the bytes of their
-// messages; "" stands for all types that are not subscribed to.
-func (c *Counters) Responses(t convergence.Type) (responses, bytes int64) {
-	i := slices.Index(c.types, t)
-	switch {
-	case t == "":
-		i = len(c.kinds) - 1
-	case i < 0:
-		return 0, 0
-	}
-	return c.kinds[i].responses.Load(), c.kinds[i].bytes.Load()
-}
-
-// AllResponses are how many responses were received, of whatever type, and the
-// bytes of their messages.
-func (c *Counters) AllResponses() (responses, bytes int64) {
-	for i := range c.kinds {
-		responses += c.kinds[i].responses.Load()
-		bytes += c.kinds[i].bytes.Load()
-	}
-	return responses, bytes
-}
-
-// Add counts responses that were received elsewhere, as by another process, and the
-// bytes of their messages; "" stands for all types that are not subscribed to.
-func (c *Counters) Add(t convergence.Type, responses, bytes int64) {
-	i := slices.Index(c.types, t)
-	if i < 0 {
-		i = len(c.kinds) - 1
-	}
-	c.kinds[i].responses.Add(responses)
-	c.kinds[i].bytes.Add(bytes)
 }
 
 // response counts a response of a type; nil is one that is not subscribed to.

@@ -61,7 +61,11 @@ var envoyNames = []convergence.Type{convergence.CDS, convergence.EDS, convergenc
 // received reads how many responses of a type were received.
 func received(c *Counters, t convergence.Type) func() int64 {
 	return func() int64 {
-		n, _ := c.Responses(t)
-		return n
+		for _, of := range c.Now().Subscribed() {
+			if of.Type == t {
+				return of.Responses
+			}
+		}
+		return 0
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/istioagent"
@@ -12,40 +14,47 @@ import (
 )
 
 // NewProxy is a sidecar with Istio's agent that gets its certificates from this
-// authority, with that source of tokens; nil = without tokens.
-func NewProxy(spec proxy.Spec, tokens proxy.TokenSource, o controlplane.ProxyOptions) (proxy.Proxy, error) {
-	o.Apply(&spec)
+// authority. It has tokens if its specification has a request for them. It is
+// controlplane.Driver.NewProxy of control planes that offer this API.
+func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 	issuer, err := New(spec)
 	if err != nil {
 		return nil, err
 	}
-	agent, err := istioagent.New(spec, istioagent.Services{
-		Store: o.Store, Observer: o.Observer, Token: tokens, Issuer: issuer, Keys: o.Keys,
-	})
+	services := istioagent.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Keys: s.Keys}
+	if spec.Token != (proxy.TokenRequest{}) && s.Tokens != nil {
+		services.Token = s.Tokens(spec.Token)
+	}
+	agent, err := istioagent.New(spec, services)
 	if err != nil {
 		return nil, err
 	}
 	return agent, nil
 }
 
-// PodTokens requests the tokens of one pod.
-type PodTokens struct {
-	credentials controlplane.Credentials
-	pod         *corev1.Pod
+// TokenRequest is the request for the tokens of a pod, as the kubelet makes it.
+func TokenRequest(pod *corev1.Pod, audience string) proxy.TokenRequest {
+	return proxy.TokenRequest{
+		Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID),
+		ServiceAccount: pod.Spec.ServiceAccountName, Audience: audience,
+	}
 }
 
-var _ proxy.TokenSource = PodTokens{}
+// Tokens requests tokens from a cluster. It is controlplane.ProxyServices.Tokens.
+func Tokens(client kubernetes.Interface) func(proxy.TokenRequest) proxy.TokenSource {
+	return func(r proxy.TokenRequest) proxy.TokenSource { return podTokens{client, r} }
+}
 
-// TokensOf requests the tokens of a pod. It keeps of the pod only what a token is
-// requested for: thousands are simulated, and an injected pod is large.
-func TokensOf(credentials controlplane.Credentials, pod *corev1.Pod) PodTokens {
-	return PodTokens{credentials, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName},
-	}}
+// podTokens are the tokens of one pod.
+type podTokens struct {
+	client  kubernetes.Interface
+	request proxy.TokenRequest
 }
 
 // Token is part of proxy.TokenSource.
-func (t PodTokens) Token(ctx context.Context) (proxy.Token, error) {
-	return t.credentials.Token(ctx, t.pod)
+func (t podTokens) Token(ctx context.Context) (proxy.Token, error) {
+	return Token(ctx, t.client, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.request.Namespace, Name: t.request.Pod, UID: types.UID(t.request.UID)},
+		Spec:       corev1.PodSpec{ServiceAccountName: t.request.ServiceAccount},
+	}, t.request.Audience)
 }

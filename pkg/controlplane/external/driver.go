@@ -37,7 +37,8 @@ func Driver() controlplane.Driver {
 			_, err := prepare(r)
 			return err
 		},
-		Start: start,
+		NewProxy: newProxy,
+		Start:    start,
 	}
 }
 

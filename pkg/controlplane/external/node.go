@@ -70,17 +70,11 @@ func (n nodes) of(node Node) (id, cluster string, metadata map[string]any, err e
 	return id, cluster, metadata, nil
 }
 
-// NewProxy is part of controlplane.Proxies: a client of ADS that asks for no
-// certificate.
-func (s *server) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.Proxy, error) {
-	spec, err := s.spec(pod)
-	if err != nil {
-		return nil, err
-	}
-	o.Apply(&spec)
-	services := istioagent.Services{Store: o.Store, Observer: o.Observer}
-	if s.remote.TokenFile != "" {
-		services.Token = tokenFile(s.remote.TokenFile)
+// newProxy is an ADS client that requests no certificate.
+func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	services := istioagent.Services{Store: s.Store, Observer: s.Observer}
+	if spec.TokenFile != "" {
+		services.Token = tokenFile(spec.TokenFile)
 	}
 	agent, err := istioagent.New(spec, services)
 	if err != nil {
@@ -89,7 +83,8 @@ func (s *server) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.P
 	return agent, nil
 }
 
-func (s *server) spec(pod *corev1.Pod) (proxy.Spec, error) {
+// Spec is part of controlplane.Proxies.
+func (s *server) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	id := pod.Namespace + "/" + pod.Name
 	if pod.Status.PodIP == "" {
 		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
@@ -100,7 +95,7 @@ func (s *server) spec(pod *corev1.Pod) (proxy.Spec, error) {
 	return proxy.Spec{
 		ID: id, Address: s.remote.Address, ServerName: s.trust.serverName, RootPEM: s.trust.rootPEM,
 		ClientCertificatePEM: s.trust.certPEM, ClientKeyPEM: s.trust.keyPEM,
-		NodeID: nodeID, NodeCluster: cluster, Metadata: metadata, Keepalive: keepalive,
+		NodeID: nodeID, NodeCluster: cluster, Metadata: metadata, Keepalive: keepalive, TokenFile: s.remote.TokenFile,
 	}, err
 }
 

@@ -14,15 +14,6 @@ import (
 // tokenAudience is what istiod has tokens reviewed for.
 const tokenAudience = "istio-ca"
 
-// NewProxy is the simulated proxy of a pod, with Istio's agent.
-func (c *ControlPlane) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.Proxy, error) {
-	spec, err := c.Spec(pod)
-	if err != nil {
-		return nil, err
-	}
-	return authority.NewProxy(spec, authority.TokensOf(credentials{c.client}, pod), o)
-}
-
 // credentials are those of the mesh's proxies.
 type credentials struct{ client kubernetes.Interface }
 

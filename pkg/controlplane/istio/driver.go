@@ -5,6 +5,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/authority"
 )
 
 // Name is that of the control plane and of its process.
@@ -20,6 +21,7 @@ func Driver() controlplane.Driver {
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
 		Limits:          Limits,
+		NewProxy:        authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Kubeconfig: o.Kubeconfig, REST: o.REST,

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -60,6 +61,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		Headers:     map[string]string{"ClusterID": env[metaPrefix+"CLUSTER_ID"]},
 		Keepalive:   30 * time.Second, // GRPC_KEEPALIVE_INTERVAL's default in the agent
 		Drain:       drainOf(metadata),
+		Token:       authority.TokenRequest(pod, tokenAudience),
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
 }

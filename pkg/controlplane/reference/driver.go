@@ -5,6 +5,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/authority"
 )
 
 // Driver is scaler's own reference control plane, which is part of scaler's
@@ -16,6 +17,7 @@ func Driver() controlplane.Driver {
 		SidecarPrograms: []string{component.Envoy},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
+		NewProxy:        authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Version: o.Scaler, Kubeconfig: o.Kubeconfig, REST: o.REST,

@@ -35,18 +35,10 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		RootPEM:     c.root,
 		NodeID:      id,
 		NodeCluster: server.Workload(pod.Namespace, service),
+		Token:       authority.TokenRequest(pod, server.Audience),
 		Identity:    server.SPIFFE(pod.Namespace, pod.Spec.ServiceAccountName),
 		Keepalive:   keepalive,
 	}, nil
-}
-
-// NewProxy is the simulated proxy of a pod, with Istio's agent.
-func (c *ControlPlane) NewProxy(pod *corev1.Pod, o controlplane.ProxyOptions) (proxy.Proxy, error) {
-	spec, err := c.Spec(pod)
-	if err != nil {
-		return nil, err
-	}
-	return authority.NewProxy(spec, authority.TokensOf(c, pod), o)
 }
 
 // Token requests a token bound to that very pod, as for any mesh: whether the

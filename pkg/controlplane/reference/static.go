@@ -117,15 +117,17 @@ func (s *StaticMesh) ProxyID(service, pod int) string {
 }
 
 // NewProxy is the simulated proxy of a service's n-th pod. It has no tokens.
-func (s *StaticMesh) NewProxy(service, pod int, o controlplane.ProxyOptions) (proxy.Proxy, error) {
+func (s *StaticMesh) NewProxy(service, pod int, o controlplane.ProxyOptions, services controlplane.ProxyServices) (proxy.Proxy, error) {
 	of, id := s.Mesh.Services[service], s.ProxyID(service, pod)
-	return authority.NewProxy(proxy.Spec{
+	spec := proxy.Spec{
 		ID: id, NodeID: id,
 		Address: address(s.control.ports.secure), ServerName: server.ServerName, RootPEM: s.control.root,
 		NodeCluster: server.Workload(of.Namespace, of.Name),
 		Identity:    server.SPIFFE(of.Namespace, of.Account),
 		Keepalive:   keepalive,
-	}, nil, o)
+	}
+	o.Apply(&spec)
+	return authority.NewProxy(spec, services)
 }
 
 // Wants is ControlPlane.Wants for the most permissive knobs.

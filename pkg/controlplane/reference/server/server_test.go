@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -112,10 +113,10 @@ var _ = Describe("the server", func() {
 				for _, s := range all {
 					Eventually(func() []string { return s.Endpoints("s9") }).Should(HaveExactElements("10.0.1.29"))
 				}
-				counters := store.Counters()
 				response := func(t convergence.Type) string {
-					n, _ := counters.Responses(t)
-					return fmt.Sprintf(`reference_xds_responses_total{type="%s"} %d`, t, n)
+					counts := store.Counters().Now().Subscribed()
+					at := slices.IndexFunc(counts, func(of xdsprobe.TypeCounts) bool { return of.Type == t })
+					return fmt.Sprintf(`reference_xds_responses_total{type="%s"} %d`, t, counts[at].Responses)
 				}
 				Eventually(func() error {
 					return p.metrics(
