@@ -7,23 +7,43 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"scaler.mesh/scaler/internal/process"
 )
+
+// keepGroup makes dir the folder of a process group that is kept.
+func keepGroup(t *testing.T, dir string) {
+	t.Helper()
+	group, err := process.OpenGroup(dir, process.GroupOptions{Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := group.MarkKept(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// abandon makes dir the folder of a process group whose owner was killed: nobody
+// has its lock, and it is not to be kept.
+func abandon(t *testing.T, dir string) {
+	t.Helper()
+	keepGroup(t, dir)
+	path := filepath.Join(dir, "processes.json")
+	state, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(state, []byte(`"kept": true`), []byte(`"kept": false`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestCleanupRemovesWhatADeadOwnerLeft(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("SCALER_STATE_DIR", state)
 	left, kept := filepath.Join(state, "clusters", "left"), filepath.Join(state, "clusters", "kept")
-	for dir, content := range map[string]string{
-		left: `{"owner": {"pid": 4194305}}`, // above the largest process id
-		kept: `{"kept": true}`,
-	} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "processes.json"), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	abandon(t, left)
+	keepGroup(t, kept)
 	if err := os.Mkdir(filepath.Join(left, "logs"), 0o755); err != nil { // of what ran in it
 		t.Fatal(err)
 	}
@@ -69,17 +89,10 @@ func TestCleanupRemovesContainers(t *testing.T) {
 	t.Setenv("SCALER_STATE_DIR", state)
 	t.Setenv("PATH", bin)
 	left, name := filepath.Join(state, "dashboards", "1"), "scaler-grafana-"+strings.Repeat("a", 26)
-	if err := os.MkdirAll(left, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	abandon(t, left)
 	said := filepath.Join(bin, "said")
-	for path, content := range map[string]string{
-		filepath.Join(left, "processes.json"):    `{"owner": {"pid": 4194305}}`, // above the largest process id
-		filepath.Join(left, "grafana.container"): name + "\n",
-	} {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(left, "grafana.container"), []byte(name+"\n"), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	docker := func(lines string) {
 		t.Helper()

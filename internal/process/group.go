@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // defaultGrace is enough for an API server with no clients left to end its
@@ -42,15 +45,20 @@ type Group struct {
 	levels *levels // nil without Prioritize
 
 	mu       sync.Mutex
+	owner    *lock // of the folder, until MarkKept or Stop
 	state    stateFile
 	children []*Process // in order of start
 	stopped  bool
 }
 
 // OpenGroup makes a group that owns the folder dir, which is made where
-// missing. The folder is the group's whole: cleaning up after a killed owner
-// deletes it with all it holds, so no record belongs there. It is an error if
-// the folder holds a group already; the error says whose.
+// missing, for this user alone. The folder is the group's whole: cleaning up
+// after a killed owner deletes it with all it holds, so no record belongs there,
+// and a folder that holds anything is refused. It is an error if the folder holds
+// a group already; the error says whose.
+//
+// Until the group is stopped or kept, this process holds a lock in the folder,
+// by which others know that it lives.
 func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if opts.Grace == 0 {
 		opts.Grace = defaultGrace
@@ -59,23 +67,25 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening process group: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening process group: %w", err)
 	}
-	state, err := newStateFile()
-	if err != nil {
+	g := &Group{dir: dir, opts: opts}
+	if _, err := readState(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, taken(dir)
+	}
+	if err := checkEmpty(dir); err != nil {
 		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
 	}
-	if err := state.create(dir); errors.Is(err, os.ErrExist) {
+	g.owner, err = awaitLock(nil, dir, ownerLock, unix.LOCK_EX, os.O_CREATE, ownerLockTime)
+	if errors.Is(err, errHeld) {
 		return nil, taken(dir)
 	} else if err != nil {
 		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
 	}
-	g := &Group{dir: dir, opts: opts, state: state}
-	if opts.Prioritize {
-		if g.levels, err = newLevels(groupName("run"), opts.LimitsMemory, g.plan); err != nil {
-			return nil, errors.Join(fmt.Errorf("opening process group %s: %w", dir, err), os.Remove(statePath(dir)))
-		}
+	if err := g.begin(); err != nil {
+		g.owner.release()
+		return nil, err
 	}
 	return g, nil
 }
@@ -95,6 +105,45 @@ func (g *Group) Priorities() Priorities {
 	return g.levels.Priorities
 }
 
+// begin marks the folder, which is locked, as the group's.
+func (g *Group) begin() (err error) {
+	if _, err := os.Lstat(statePath(g.dir)); err == nil {
+		g.owner.release() // or this process would seem to be its owner
+		return taken(g.dir)
+	}
+	if err := checkEmpty(g.dir); err != nil {
+		return fmt.Errorf("opening process group %s: %w", g.dir, err)
+	}
+	if err = os.Chmod(g.dir, 0o700); err == nil {
+		if g.state, err = newStateFile(g.owner); err == nil {
+			err = g.state.save(g.dir)
+		}
+	}
+	if err == nil && g.opts.Prioritize {
+		if g.levels, err = newLevels(groupName("run"), g.opts.LimitsMemory, g.plan); err != nil {
+			err = errors.Join(err, os.Remove(statePath(g.dir)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("opening process group %s: %w", g.dir, err)
+	}
+	return nil
+}
+
+// checkEmpty says what a folder holds that is no lock of an earlier group.
+func checkEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != ownerLock && e.Name() != removalLock {
+			return fmt.Errorf("the folder holds %s, which no process group made that still is one: delete or move it", e.Name())
+		}
+	}
+	return nil
+}
+
 // taken is the error for a folder in use: by which process, and what to do.
 func taken(dir string) error {
 	s, err := Inspect(dir)
@@ -102,7 +151,7 @@ func taken(dir string) error {
 	case err != nil:
 		return fmt.Errorf("opening process group %s: in use: %w", dir, err)
 	case s.OwnerAlive:
-		return fmt.Errorf("opening process group %s: in use by process %d", dir, s.Owner)
+		return inUse("opening", s)
 	case s.Kept:
 		return fmt.Errorf("opening process group %s: kept by an earlier command; scaler cluster down ends it", dir)
 	default:
@@ -133,7 +182,8 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 		}
 		place = i
 	}
-	p, err := start(spec, g.dir, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority))
+	marker := []string{markerName + "=" + g.state.ID, folderName + "=" + g.dir}
+	p, err := start(spec, marker, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority))
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +217,7 @@ func (g *Group) MarkKept() error {
 	if err := errors.Join(g.levels.abandon(), g.state.save(g.dir)); err != nil {
 		return fmt.Errorf("keeping process group %s: %w", g.dir, err)
 	}
+	g.owner.release()
 	return nil
 }
 
@@ -176,6 +227,41 @@ func (g *Group) MarkKept() error {
 // children have been reaped. A ctx that is done kills at once; further calls
 // do nothing.
 func (g *Group) Stop(ctx context.Context) error {
+	return g.close(ctx, func() error {
+		for _, name := range []string{stateName, ownerLock} {
+			if err := os.Remove(filepath.Join(g.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("closing process group: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// Remove stops the children as [Group.Stop] does and deletes the folder. After
+// [Group.MarkKept] it must not be called.
+func (g *Group) Remove(ctx context.Context) error {
+	err := g.close(ctx, func() error {
+		if err := deleteFolder(g.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("removing process group %s: %w", g.dir, err)
+	}
+	if _, err := readState(g.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil // another group has the folder now
+	}
+	// It was stopped before.
+	if err := os.RemoveAll(g.dir); err != nil {
+		return fmt.Errorf("removing process group: %w", err)
+	}
+	return nil
+}
+
+// close stops the children and, while the folder is still locked, ends it as a
+// group's.
+func (g *Group) close(ctx context.Context, end func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped {
@@ -189,22 +275,8 @@ func (g *Group) Stop(ctx context.Context) error {
 		return err // the state file stays, for a cleanup to find
 	}
 	g.stopped = true
-	if err := os.Remove(statePath(g.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("closing process group: %w", err)
-	}
-	return nil
-}
-
-// Remove stops the children as [Group.Stop] does and deletes the folder. After
-// [Group.MarkKept] it must not be called.
-func (g *Group) Remove(ctx context.Context) error {
-	if err := g.Stop(ctx); err != nil {
-		return fmt.Errorf("removing process group %s: %w", g.dir, err)
-	}
-	if err := os.RemoveAll(g.dir); err != nil {
-		return fmt.Errorf("removing process group: %w", err)
-	}
-	return nil
+	defer g.owner.release()
+	return end()
 }
 
 func (p *Process) ended() bool {

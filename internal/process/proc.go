@@ -13,9 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markerName is the environment variable that every child carries, and
-// whatever it starts itself; its value is the group's folder.
-const markerName = "SCALER_PROCESS_GROUP"
+const (
+	// markerName is the environment variable that every child carries, and
+	// whatever it starts itself; its value is the group's random id.
+	markerName = "SCALER_PROCESS_GROUP"
+	// folderName is the variable that names the group's folder, for people:
+	// nothing is decided by it, as paths are equal on a host and in containers.
+	folderName = "SCALER_PROCESS_GROUP_DIR"
+)
 
 // bootID is different after each boot of the machine; see random(4).
 func bootID() (string, error) {
@@ -61,15 +66,14 @@ func parseStat(data []byte) (start uint64, state byte, err error) {
 	return start, fields[0][0], nil
 }
 
-// member is a living process that carries a group's marker.
+// member is a living process that carries a group's id.
 type member struct {
 	identity
-	handle *os.Process // holds the process, not its number, where the kernel can
+	pidfd int // refers to the process, never to a later one with its id
 }
 
-// members finds all living processes of the group in dir that this user may
-// look at.
-func members(dir string) ([]*member, error) {
+// members finds all living processes of a group that this user may look at.
+func members(group stateFile) ([]*member, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -80,25 +84,56 @@ func members(dir string) ([]*member, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		handle, err := os.FindProcess(pid)
+		m, err := asMember(pid, group)
 		if err != nil {
-			continue
+			for _, m := range found {
+				m.close()
+			}
+			return nil, err
 		}
-		start, err := startTime(pid)
-		// Read after the handle was taken: what carries the marker is what the
-		// handle holds. A zombie has no environment.
-		env, errEnv := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil || errEnv != nil || !hasMarker(env, dir) {
-			_ = handle.Release()
-			continue
+		if m != nil {
+			found = append(found, m)
 		}
-		found = append(found, &member{identity: identity{PID: pid, Start: start}, handle: handle})
 	}
 	return found, nil
 }
 
-func hasMarker(environ []byte, dir string) bool {
-	want := []byte(markerName + "=" + dir)
+// asMember takes hold of a process if it is one of the group: its environment
+// has the random id, and its user is the group's. It is nil if it is not. What is
+// read of a process id between taking its pidfd and finding that the process
+// still is there is that process's.
+func asMember(pid int, group stateFile) (*member, error) {
+	// Most processes are others': a look before anything is opened. A zombie has
+	// no environment.
+	if !carries(pid, group.ID) {
+		return nil, nil
+	}
+	pidfd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("taking hold of process %d (pidfd_open, which Linux has since 5.3): %w", pid, err)
+	}
+	m := &member{identity: identity{PID: pid}, pidfd: pidfd}
+	start, err := startTime(pid)
+	var stat unix.Stat_t
+	errStat := unix.Stat(fmt.Sprintf("/proc/%d", pid), &stat)
+	if err != nil || errStat != nil || int(stat.Uid) != group.UID || !carries(pid, group.ID) || unix.PidfdSendSignal(pidfd, 0, nil, 0) != nil {
+		m.close()
+		return nil, nil
+	}
+	m.Start = start
+	return m, nil
+}
+
+// carries reports whether a process has the id of a group in its environment.
+func carries(pid int, id string) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && hasMarker(environ, id)
+}
+
+func hasMarker(environ []byte, id string) bool {
+	want := []byte(markerName + "=" + id)
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if bytes.Equal(entry, want) {
 			return true
@@ -107,10 +142,11 @@ func hasMarker(environ []byte, dir string) bool {
 	return false
 }
 
+func (m *member) close() { _ = unix.Close(m.pidfd) }
+
 // stop ends a process that is not our child. It cannot be waited for, so its
 // end is polled.
 func (m *member) stop(ctx context.Context, grace time.Duration) error {
-	defer m.handle.Release()
 	if err := m.signal(unix.SIGTERM); err != nil {
 		return err
 	}
@@ -135,8 +171,8 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 }
 
 func (m *member) signal(s unix.Signal) error {
-	err := m.handle.Signal(s)
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+	err := unix.PidfdSendSignal(m.pidfd, s, nil, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("sending %v to process %d: %w", s, m.PID, err)
 	}
 	return nil

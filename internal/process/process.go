@@ -157,8 +157,8 @@ func (p *Process) signal(s unix.Signal) error {
 }
 
 // start forks the child and returns when it runs. mortal asks the kernel to
-// kill it when scaler ends; marker goes into its environment.
-func start(spec Spec, marker string, mortal bool, grace time.Duration, place placement) (*Process, error) {
+// kill it when scaler ends; marker is added to its environment.
+func start(spec Spec, marker []string, mortal bool, grace time.Duration, place placement) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
@@ -343,9 +343,9 @@ func logEnd(path string, offset int64) string {
 }
 
 // environment is what the child gets: never scaler's own by accident.
-func environment(env []string, marker string) []string {
+func environment(env []string, marker []string) []string {
 	if env == nil {
 		env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	}
-	return append(append([]string(nil), env...), markerName+"="+marker)
+	return append(append([]string(nil), env...), marker...)
 }

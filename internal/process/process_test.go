@@ -1,12 +1,10 @@
 package process_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -234,29 +232,6 @@ var _ = Describe("a group", func() {
 	})
 })
 
-// killOwner starts an owner, waits for its children, and kills it.
-func killOwner(dir, mode string) process.State {
-	GinkgoHelper()
-	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerVariable+"="+dir+"|"+mode)
-	out, err := owner.StdoutPipe()
-	Expect(err).NotTo(HaveOccurred())
-	Expect(owner.Start()).To(Succeed())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	Expect(err).NotTo(HaveOccurred())
-	Expect(line).To(Equal("ready\n"))
-	state, err := process.Inspect(dir)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(state.OwnerAlive).To(Equal(!strings.HasPrefix(mode, "keep-marked")), "ownership ends with MarkKept")
-	Expect(process.Orphans(filepath.Dir(dir))).To(BeEmpty())
-	Expect(owner.Process.Kill()).To(Succeed())
-	Expect(owner.Wait()).NotTo(Succeed())
-	state, err = process.Inspect(dir)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(state.OwnerAlive).To(BeFalse())
-	return state
-}
-
 var _ = Describe("an owner that was killed", func() {
 	It("takes its children with it, and cleanup removes the folder", func(ctx SpecContext) {
 		root := GinkgoT().TempDir()
@@ -310,37 +285,6 @@ var _ = Describe("an owner that was killed", func() {
 		Expect(limitedGroups()).To(HaveLen(1))
 		Expect(state.Remove(ctx)).To(Succeed())
 		Expect(limitedGroups()).To(BeEmpty())
-	})
-
-	It("does not have unrelated processes taken for its children", func(ctx SpecContext) {
-		dir := filepath.Join(GinkgoT().TempDir(), "group")
-		Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
-		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-		Expect(err).NotTo(HaveOccurred())
-		bystander := exec.Command("/bin/sleep", "1000")
-		Expect(bystander.Start()).To(Succeed())
-		defer bystander.Wait()
-		defer bystander.Process.Kill()
-		pid := strconv.Itoa(bystander.Process.Pid)
-		// Both ids were given to other processes since.
-		Expect(os.WriteFile(filepath.Join(dir, "processes.json"), []byte(`{"boot": "`+strings.TrimSpace(string(boot))+`",
-			"owner": {"pid": `+pid+`, "start": 1}, "children": [{"name": "etcd", "pid": `+pid+`, "start": 1}]}`), 0o644)).To(Succeed())
-		orphans, err := process.Orphans(filepath.Dir(dir))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(orphans).To(HaveLen(1))
-		Expect(orphans[0].Children[0].Alive).To(BeFalse())
-		Expect(orphans[0].Remove(ctx)).To(Succeed())
-		Consistently(gone(bystander.Process.Pid)).WithTimeout(50 * time.Millisecond).Should(BeFalse())
-	})
-
-	It("reports a broken state file and goes on", func() {
-		root := GinkgoT().TempDir()
-		Expect(os.MkdirAll(filepath.Join(root, "broken"), 0o755)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(root, "broken", "processes.json"), []byte("{"), 0o644)).To(Succeed())
-		orphans, err := process.Orphans(root)
-		Expect(orphans).To(BeEmpty())
-		Expect(err).To(MatchError(ContainSubstring("broken/processes.json")))
-		Expect(process.Orphans(filepath.Join(root, "absent"))).To(BeEmpty())
 	})
 })
 

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,152 +9,112 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
-
-// stateName is the file in a group's folder that says whose it is.
-const stateName = "processes.json"
-
-func statePath(dir string) string { return filepath.Join(dir, stateName) }
-
-// stateFile is that file's content.
-type stateFile struct {
-	// Boot names the boot of the machine: process ids mean nothing in another.
-	Boot     string       `json:"boot"`
-	Owner    identity     `json:"owner"`
-	Kept     bool         `json:"kept"`
-	Children []childState `json:"children"`
-	// ControlGroups are the folders of those that give priorities, each after the
-	// one that it is in. They may not exist yet.
-	ControlGroups []string `json:"controlGroups,omitempty"`
-}
-
-// identity tells a process from a later one with the same id.
-type identity struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // see startTime
-}
-
-type childState struct {
-	Name string `json:"name"`
-	identity
-	// MemoryGroup is the folder of its control group, "" if it has none.
-	MemoryGroup string `json:"memoryGroup,omitempty"`
-}
-
-func newStateFile() (stateFile, error) {
-	boot, err := bootID()
-	if err != nil {
-		return stateFile{}, err
-	}
-	start, err := startTime(os.Getpid())
-	if err != nil {
-		return stateFile{}, err
-	}
-	return stateFile{Boot: boot, Owner: identity{PID: os.Getpid(), Start: start}}, nil
-}
-
-// create writes the file, complete from its first instant; an error that is
-// os.ErrExist says that there is one.
-func (s stateFile) create(dir string) error {
-	temporary, err := s.write(dir)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary)
-	return os.Link(temporary, statePath(dir))
-}
-
-// save replaces the file.
-func (s stateFile) save(dir string) error {
-	temporary, err := s.write(dir)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, statePath(dir)); err != nil {
-		os.Remove(temporary)
-		return err
-	}
-	return nil
-}
-
-func (s stateFile) write(dir string) (temporary string, err error) {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, stateName+".*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
-}
 
 // State is a group as seen from outside, at one moment.
 type State struct {
 	Dir        string // the group's folder
 	Owner      int    // process id of the program that opened it; 0: it gave it up
-	OwnerAlive bool
-	Kept       bool // its children are meant to outlive the owner
+	OwnerAlive bool   // it holds its lock, wherever it runs
+	Kept       bool   // its children are meant to outlive the owner
 	Children   []Child
 
-	controlGroups []string
+	file stateFile
 }
 
 // Child is one child of a group, in order of start.
 type Child struct {
-	Name  string
-	PID   int
+	Name string
+	PID  int
+	// Alive is false, too, for a process that cannot be seen from here: in another
+	// process id namespace or on another machine.
 	Alive bool
 
 	memoryGroup string
 }
 
-// Inspect reads the state of the group in dir; the error is fs.ErrNotExist
-// where there is none.
+// Inspect reads the state of the group in dir. The error is fs.ErrNotExist
+// where there is none, and a [ForeignError] where what is there was not made by
+// this user with this version of the file.
 func Inspect(dir string) (State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return State{}, fmt.Errorf("inspecting process group: %w", err)
 	}
-	data, err := os.ReadFile(statePath(dir))
+	s, err := inspect(dir)
 	if err != nil {
 		return State{}, fmt.Errorf("inspecting process group: %w", err)
-	}
-	var file stateFile
-	if err := json.Unmarshal(data, &file); err != nil {
-		return State{}, fmt.Errorf("inspecting process group %s: %w", statePath(dir), err)
-	}
-	boot, err := bootID()
-	if err != nil {
-		return State{}, fmt.Errorf("inspecting process group: %w", err)
-	}
-	alive := func(i identity) bool { return boot == file.Boot && i.alive() }
-	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: alive(file.Owner), Kept: file.Kept, controlGroups: file.ControlGroups}
-	for _, c := range file.Children {
-		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive(c.identity), memoryGroup: c.MemoryGroup})
 	}
 	return s, nil
 }
 
+func inspect(dir string) (State, error) {
+	file, err := readState(dir)
+	if err != nil {
+		return State{}, err
+	}
+	owned, err := ownerHolds(dir, file)
+	if err != nil {
+		return State{}, err
+	}
+	at, err := here()
+	if err != nil {
+		return State{}, err
+	}
+	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: owned, Kept: file.Kept, file: file}
+	for _, c := range file.Children {
+		alive := at.sameIDs(file.location) && c.alive()
+		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive, memoryGroup: c.MemoryGroup})
+	}
+	return s, nil
+}
+
+// ownerHolds reports whether the owner of a group lives: the lock says so, not a
+// process id, which may mean another process here.
+func ownerHolds(dir string, file stateFile) (bool, error) {
+	info, err := os.Lstat(filepath.Join(dir, ownerLock))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Lstat(statePath(dir)); errors.Is(gone, fs.ErrNotExist) {
+			return false, gone // another process removed it meanwhile
+		}
+		return false, &ForeignError{dir, "it has no " + ownerLock}
+	} else if err != nil {
+		return false, err
+	}
+	var stat unix.Stat_t
+	if err := unix.Lstat(filepath.Join(dir, ownerLock), &stat); err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() || stat.Ino != file.Lock {
+		return false, &ForeignError{dir, "it is a copy of a process group: its " + ownerLock + " is another file"}
+	}
+	return held(dir, ownerLock)
+}
+
 // Orphans finds the groups in root and the folders below it whose owner is
 // dead and that were not meant to be kept. A root that does not exist has none.
-// Groups that cannot be read are errors; the others are returned all the same.
+// Groups that cannot be read, and folders that hold what is no group of this
+// user and version, are errors; the others are returned all the same.
 func Orphans(root string) ([]State, error) {
+	// A root may be a symbolic link, which WalkDir would not follow.
+	resolved, err := filepath.EvalSymlinks(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("looking for process groups: %w", err)
+	}
 	var orphans []State
 	var errs []error
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(resolved, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) { // else removed while we looked
 				errs = append(errs, err)
 			}
 			return nil
 		}
-		if !d.IsDir() {
+		if !d.IsDir() && d.Type()&fs.ModeSymlink == 0 {
 			return nil
 		}
 		s, err := Inspect(path)
@@ -167,6 +126,9 @@ func Orphans(root string) ([]State, error) {
 		case !s.OwnerAlive && !s.Kept:
 			orphans = append(orphans, s)
 		}
+		if !d.IsDir() {
+			return nil // SkipDir would skip what is beside it
+		}
 		return fs.SkipDir
 	})
 	return orphans, errors.Join(append(errs, err)...)
@@ -174,52 +136,152 @@ func Orphans(root string) ([]State, error) {
 
 // Remove ends the group's processes, the last started first, with SIGTERM and
 // after the usual grace, or when ctx is done, with SIGKILL; then it deletes
-// the folder. Processes are known by their environment, so none is missed that
-// was started just before its owner died, and none is taken for another that
-// has its id now. A group whose owner lives is not changed, with an error.
+// the folder. Processes are known by the group's random id in their environment
+// and by their user, so none is missed that was started just before its owner
+// died, and none is taken for another that has its id now. Of several calls at a
+// time, in any processes, one does so, and the others wait for it. A group whose
+// owner lives is not changed, with an error, and neither is one whose processes
+// cannot be seen from here.
 func (s State) Remove(ctx context.Context) error {
-	now, err := Inspect(s.Dir)
+	if _, err := s.now(); errors.Is(err, fs.ErrNotExist) {
+		return nil // another process was faster
+	} else if err != nil {
+		return err
+	}
+	removing, err := awaitLock(ctx.Done(), s.Dir, removalLock, unix.LOCK_EX, os.O_CREATE, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // another process was faster
+		return nil
+	case errors.Is(err, errHeld):
+		return fmt.Errorf("removing process group %s: waiting for another removal: %w", s.Dir, context.Cause(ctx))
 	case err != nil:
-		return err
-	case now.OwnerAlive:
-		return fmt.Errorf("removing process group %s: in use by process %d", s.Dir, now.Owner)
+		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
 	}
+	defer removing.release()
+	now, err := s.now()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	// Shared, so that others can see that no owner lives, and none can begin.
+	owner, err := takeLock(s.Dir, ownerLock, unix.LOCK_SH, 0)
+	if errors.Is(err, errHeld) {
+		return inUse("removing", now)
+	} else if err != nil {
+		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+	}
+	defer owner.release()
+	if err := now.remove(ctx); err != nil {
+		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+	}
+	return nil
+}
+
+// now is the present state of the group if it may be removed.
+func (s State) now() (State, error) {
+	now, err := Inspect(s.Dir)
+	if err != nil {
+		return State{}, err
+	}
+	if now.file.ID != s.file.ID {
+		return State{}, fs.ErrNotExist // another group has its folder
+	}
+	if now.OwnerAlive {
+		return State{}, inUse("removing", now)
+	}
+	at, err := here()
+	if err != nil {
+		return State{}, err
+	}
+	if there := now.file.location; !at.sees(there) {
+		return State{}, fmt.Errorf("removing process group %s: its processes ran on %s (process ids of %s), where they cannot be seen from here: remove it there, or delete the folder if that is gone", s.Dir, there.Host, there.Namespace)
+	}
+	return now, nil
+}
+
+func inUse(doing string, s State) error {
+	at, err := here()
+	if err == nil && !at.sameIDs(s.file.location) {
+		return fmt.Errorf("%s process group %s: in use by process %d of %s", doing, s.Dir, s.Owner, s.file.Host)
+	}
+	return fmt.Errorf("%s process group %s: in use by process %d", doing, s.Dir, s.Owner)
+}
+
+// remove is Remove for who has the locks.
+func (s State) remove(ctx context.Context) error {
 	for {
-		members, err := members(s.Dir)
+		members, err := members(s.file)
 		if err != nil {
-			return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+			return err
 		}
 		if len(members) == 0 {
 			break
 		}
-		slices.SortStableFunc(members, byStartOrder(now.Children))
-		for _, m := range members {
-			if err := m.stop(ctx, defaultGrace); err != nil {
-				return fmt.Errorf("removing process group %s: %w", s.Dir, err)
-			}
+		slices.SortStableFunc(members, byStartOrder(s.Children))
+		if err := stopAll(ctx, members); err != nil {
+			return err
 		}
 	}
 	if err := awaitEnd(s.Dir); err != nil {
-		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+		return err
 	}
-	for _, child := range now.Children {
+	for _, child := range s.Children {
 		if child.memoryGroup != "" {
 			if err := removeGroup(child.memoryGroup); err != nil {
-				return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+				return err
 			}
 		}
 	}
-	if err := removeGroups(now.controlGroups); err != nil {
-		return fmt.Errorf("removing process group %s: %w", s.Dir, err)
+	if err := removeGroups(s.file.ControlGroups); err != nil {
+		return err
 	}
-	if err := os.RemoveAll(s.Dir); err != nil {
-		return fmt.Errorf("removing process group: %w", err)
-	}
-	return nil
+	return deleteFolder(s.Dir)
 }
+
+func stopAll(ctx context.Context, members []*member) error {
+	var errs []error
+	for _, m := range members {
+		if len(errs) == 0 {
+			if err := m.stop(ctx, defaultGrace); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		m.close()
+	}
+	return errors.Join(errs...)
+}
+
+// deleteFolder deletes a group's folder. What tells that it is a group goes
+// last, so that a removal that is killed can be done again.
+func deleteFolder(dir string) error {
+	last := []string{stateName, ownerLock, removalLock}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains(last, e.Name()) {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range last {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	// Another that waits for the lock may make its file anew meanwhile.
+	for range removeTries {
+		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
+			break
+		}
+	}
+	return err
+}
+
+const removeTries = 100
 
 // awaitEnd waits for children that are ending: their environment goes first,
 // their ports and files a little later. A child that does not end is one that
@@ -227,7 +289,7 @@ func (s State) Remove(ctx context.Context) error {
 func awaitEnd(dir string) error {
 	deadline := time.NewTimer(defaultGrace)
 	defer deadline.Stop()
-	poll := time.NewTicker(10 * time.Millisecond)
+	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
 	for {
 		now, err := Inspect(dir)

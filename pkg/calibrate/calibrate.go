@@ -129,7 +129,7 @@ func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) 
 	if err != nil {
 		return nil, err
 	}
-	down := func(ctx context.Context) error { return errors.Join(group.Stop(ctx), os.RemoveAll(dir)) }
+	down := group.Remove
 	c.server, err = reference.StartStatic(ctx, reference.Options{
 		Version: experiment.Version(), Group: group, LogDir: dir, Pace: -1,
 	}, c.size)

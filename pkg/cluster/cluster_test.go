@@ -38,8 +38,8 @@ func TestUpWithoutAProgramFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no program given for kwok") {
 		t.Errorf("error %v, want one that names kwok", err)
 	}
-	if entries, _ := os.ReadDir(group.Dir()); len(entries) > 1 {
-		t.Errorf("made %v, want the group's state alone", entries)
+	if entries, _ := os.ReadDir(group.Dir()); len(entries) > 2 {
+		t.Errorf("made %v, want the group's state and lock alone", entries)
 	}
 	if err := group.Remove(context.Background()); err != nil {
 		t.Fatal(err)

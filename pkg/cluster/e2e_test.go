@@ -32,7 +32,7 @@ func marked(dir string) func() ([]int, error) {
 		var pids []int
 		for _, path := range environments {
 			env, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(env)+"\x00", "SCALER_PROCESS_GROUP="+dir+"\x00") {
+			if err != nil || !strings.Contains(string(env)+"\x00", "SCALER_PROCESS_GROUP_DIR="+dir+"\x00") {
 				continue
 			}
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -161,7 +161,7 @@ var _ = Describe("a cluster", func() {
 			_, err := cluster.Up(short, o)
 			Expect(err).To(MatchError(context.Canceled), at)
 			Expect(marked(o.Group.Dir())()).To(BeEmpty(), at)
-			Expect(left(o.Group.Dir())).To(ConsistOf("logs", "processes.json"), at)
+			Expect(left(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"), at)
 		}
 	})
 
@@ -175,7 +175,7 @@ var _ = Describe("a cluster", func() {
 		Expect(err).To(MatchError(ContainSubstring("exit status 1")))
 		Expect(err).To(MatchError(ContainSubstring("unknown flag: --kubeconfig")))
 		Expect(marked(o.Group.Dir())()).To(BeEmpty())
-		Expect(left(o.Group.Dir())).To(ConsistOf("logs", "processes.json"))
+		Expect(left(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"))
 
 		o.Programs.Scheduler = filepath.Join(root, "absent")
 		_, err = cluster.Up(ctx, o)

@@ -189,10 +189,7 @@ func (s *server) makeFolder(context.Context) (experiment.Undo, error) {
 				return err
 			}
 		}
-		if err := s.group.Stop(ctx); err != nil {
-			return err
-		}
-		return os.RemoveAll(s.group.Dir())
+		return s.group.Remove(ctx)
 	}, nil
 }
 

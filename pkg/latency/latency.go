@@ -120,8 +120,7 @@ func (r *run) open(context.Context) (experiment.Undo, error) {
 	if r.group, err = process.OpenGroup(r.dir, process.GroupOptions{Grace: 3 * time.Second}); err != nil {
 		return nil, err
 	}
-	down := func(ctx context.Context) error { return errors.Join(r.group.Stop(ctx), os.RemoveAll(r.dir)) }
-	return down, r.sampler.Watch(experiment.InstrumentName, recorder.Self())
+	return r.group.Remove, r.sampler.Watch(experiment.InstrumentName, recorder.Self())
 }
 
 // startBeds starts what each variant's requests go to.

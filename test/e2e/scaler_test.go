@@ -143,7 +143,7 @@ func (p place) children() []int {
 	var pids []int
 	for _, path := range environments {
 		// One that cannot be read has ended, or is another user's.
-		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env), "\x00SCALER_PROCESS_GROUP="+p.state+"/") {
+		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env), "\x00SCALER_PROCESS_GROUP_DIR="+p.state+"/") {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			Expect(err).NotTo(HaveOccurred())
 			pids = append(pids, pid)

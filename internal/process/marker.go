@@ -1,0 +1,229 @@
+package process
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// stateName is the file in a group's folder that says whose it is.
+	stateName = "processes.json"
+	// stateMagic cannot be in a file of this name by accident.
+	stateMagic = "scaler process group 8f0b6f6e-2d5c-4f0e-9a53-61c1f6a6b7de"
+	// stateVersion changes when a program that knows another one could do harm.
+	stateVersion = 1
+	// maxState bounds what is read: some 100,000 children.
+	maxState = 16 << 20
+)
+
+func statePath(dir string) string { return filepath.Join(dir, stateName) }
+
+// stateFile is that file's content.
+type stateFile struct {
+	Magic   string `json:"magic"`
+	Version int    `json:"version"`
+	// ID is random, and in the environment of all the group's processes.
+	ID  string `json:"id"`
+	UID int    `json:"uid"` // the owner's effective user id
+	// Lock is the inode of ownerLock: a copy of the folder has another.
+	Lock uint64 `json:"lock"`
+	location
+	Owner    identity     `json:"owner"`
+	Kept     bool         `json:"kept"`
+	Children []childState `json:"children"`
+	// ControlGroups are the folders of those that give priorities, each after the
+	// one that it is in. They may not exist yet.
+	ControlGroups []string `json:"controlGroups,omitempty"`
+}
+
+// location is where process ids mean what they say.
+type location struct {
+	Host    string `json:"host"`    // name
+	Machine string `json:"machine"` // machine-id(5), "" where there is none
+	Boot    string `json:"boot"`    // of its kernel; containers have their host's
+	// Namespace is the process id namespace, as /proc/self/ns/pid names it.
+	Namespace string `json:"pidNamespace"`
+}
+
+// initialNamespace sees the processes of all others (PROC_PID_INIT_INO).
+const initialNamespace = "pid:[4026531836]"
+
+func here() (location, error) {
+	boot, err := bootID()
+	if err != nil {
+		return location{}, err
+	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return location{}, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return location{}, err
+	}
+	machine, _ := os.ReadFile("/etc/machine-id") // not in every container
+	return location{host, strings.TrimSpace(string(machine)), boot, namespace}, nil
+}
+
+// sameIDs reports whether process ids of p are those of other.
+func (p location) sameIDs(other location) bool {
+	return p.Boot == other.Boot && p.Namespace == other.Namespace
+}
+
+// sees reports whether somebody here can know what became of processes there:
+// they are among those seen here, or their machine was restarted since.
+func (p location) sees(there location) bool {
+	if p.Boot == there.Boot {
+		return p.Namespace == there.Namespace || p.Namespace == initialNamespace
+	}
+	return p.Host == there.Host && p.Machine == there.Machine && p.Machine != ""
+}
+
+// identity tells a process from a later one with the same id.
+type identity struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // see startTime
+}
+
+type childState struct {
+	Name string `json:"name"`
+	identity
+	// MemoryGroup is the folder of its control group, "" if it has none.
+	MemoryGroup string `json:"memoryGroup,omitempty"`
+}
+
+// newStateFile is that of a group that this process owns, and locks.
+func newStateFile(owner *lock) (stateFile, error) {
+	at, err := here()
+	if err != nil {
+		return stateFile{}, err
+	}
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return stateFile{}, err
+	}
+	inode, err := owner.inode()
+	if err != nil {
+		return stateFile{}, err
+	}
+	id := make([]byte, 16)
+	rand.Read(id) // never fails
+	return stateFile{
+		Magic: stateMagic, Version: stateVersion, ID: hex.EncodeToString(id), UID: os.Geteuid(), Lock: inode,
+		location: at, Owner: identity{PID: os.Getpid(), Start: start},
+	}, nil
+}
+
+// save makes or replaces the file, complete from its first instant.
+func (s stateFile) save(dir string) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, stateName+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), statePath(dir))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// ForeignError says that a folder is none of this user's and this version's
+// process groups. Nothing in it is changed.
+type ForeignError struct {
+	Dir    string
+	Reason string
+}
+
+// Error is one line.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s: %s; left alone", e.Dir, e.Reason)
+}
+
+// readState reads and checks the state of the group in dir. The error is
+// fs.ErrNotExist where there is none, and a [ForeignError] where it is not one of
+// this user and version.
+func readState(dir string) (stateFile, error) {
+	foreign := func(format string, args ...any) (stateFile, error) {
+		return stateFile{}, &ForeignError{dir, fmt.Sprintf(format, args...)}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return stateFile{}, err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		if _, err := os.Stat(statePath(dir)); err != nil {
+			return stateFile{}, fs.ErrNotExist
+		}
+		return foreign("it is a symbolic link")
+	case !info.IsDir():
+		return stateFile{}, fs.ErrNotExist
+	}
+	f, err := os.OpenFile(statePath(dir), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return foreign("its %s is a symbolic link", stateName)
+	case errors.Is(err, fs.ErrPermission):
+		return foreign("its %s is not this user's", stateName)
+	case err != nil:
+		return stateFile{}, err
+	}
+	defer f.Close()
+	for _, of := range []struct {
+		what string
+		fd   func(*unix.Stat_t) error
+	}{
+		{"it", func(s *unix.Stat_t) error { return unix.Lstat(dir, s) }},
+		{"its " + stateName, func(s *unix.Stat_t) error { return unix.Fstat(int(f.Fd()), s) }},
+	} {
+		var stat unix.Stat_t
+		if err := of.fd(&stat); err != nil {
+			return stateFile{}, err
+		}
+		if int(stat.Uid) != os.Geteuid() {
+			return foreign("%s belongs to user %d", of.what, stat.Uid)
+		}
+	}
+	if info, err := f.Stat(); err != nil {
+		return stateFile{}, err
+	} else if !info.Mode().IsRegular() {
+		return foreign("its %s is no regular file", stateName)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
+	if err != nil {
+		return stateFile{}, err
+	}
+	var s stateFile
+	switch err := json.Unmarshal(data, &s); {
+	case len(data) > maxState:
+		return foreign("its %s is larger than %d MiB", stateName, maxState>>20)
+	case err != nil:
+		return foreign("its %s is no process group's: %v", stateName, err)
+	case s.Magic != stateMagic:
+		return foreign("its %s is no process group's, or that of a scaler before version 1 of the file", stateName)
+	case s.Version != stateVersion:
+		return foreign("its %s has version %d, and this scaler knows version %d", stateName, s.Version, stateVersion)
+	case s.UID != os.Geteuid():
+		return foreign("its processes are those of user %d", s.UID)
+	case len(s.ID) != 32:
+		return foreign("its %s has no group id", stateName)
+	}
+	return s, nil
+}

@@ -1,0 +1,81 @@
+//go:build e2e
+
+package robust
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("what is not scaler's", func() {
+	It("1: is refused by cleanup, with a message: folders with a state file of another program", func() {
+		where := newPlace()
+		foreign := filepath.Join(where.state, "clusters", "mine")
+		Expect(os.MkdirAll(foreign, 0o755)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(foreign, "processes.json"), []byte("{}"), 0o644)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o644)).To(Succeed())
+
+		cleanup := where.start("cleanup")
+		Expect(wait(cleanup)).To(Equal(exitFailed))
+		Expect(cleanup.Err).To(gbytes.Say("is no process group's.*left alone"))
+		down := where.start("cluster", "down", "mine")
+		Expect(wait(down)).To(Equal(exitFailed))
+		Expect(down.Err).To(gbytes.Say("left alone"))
+		Expect(os.ReadDir(foreign)).To(HaveLen(2))
+	})
+
+	It("2, 3: is what runs still: a live run is neither listed nor stopped by cleanups, and outlives a look from elsewhere", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--steady", "5s")...)
+		where.reach(run, record.PhaseSteady)
+		before := where.processes()
+		sessions := make([]*gexec.Session, 3)
+		for i := range sessions {
+			sessions[i] = where.start("cleanup")
+		}
+		for _, s := range sessions {
+			Expect(wait(s)).To(Equal(exitDone))
+			Expect(s.Err).To(gbytes.Say("nothing to clean up"))
+		}
+		Expect(where.processes()).To(ConsistOf(before))
+		Expect(wait(run)).To(Equal(exitDone))
+		where.expectNothingLeft()
+	})
+
+	It("3: is removed once by cleanups at the same time, which all succeed", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--keep")...)
+		where.reach(run, record.PhaseBaseline)
+		run.Kill() // SIGKILL; with --keep its children live on
+		wait(run)
+		Expect(where.processes()).NotTo(BeEmpty())
+		sessions := make([]*gexec.Session, 3)
+		for i := range sessions {
+			sessions[i] = where.start("cleanup")
+		}
+		for _, s := range sessions {
+			Expect(wait(s)).To(Equal(exitDone))
+		}
+		where.expectNothingLeft()
+	})
+
+	It("4: is no data for a cluster to start on", func() {
+		where := newPlace()
+		data := filepath.Join(where.state, "clusters", "old", "etcd")
+		Expect(os.MkdirAll(data, 0o755)).To(Succeed())
+		up := where.start("cluster", "up", "old")
+		Expect(wait(up)).To(Equal(exitFailed))
+		Expect(up.Err).To(gbytes.Say("the folder holds etcd"))
+		Expect(data).To(BeADirectory())
+		_, err := process.Inspect(filepath.Dir(data))
+		Expect(err).To(MatchError(os.ErrNotExist))
+	})
+})
