@@ -12,7 +12,7 @@ import (
 // not import each other; a folder below one of these belongs to it.
 var floors = [][]string{
 	{ // ground
-		"docs", "internal/doctor", "internal/onecall", "internal/process", "internal/task", "internal/credentialfile", "internal/httpget", "kwok", "dashboards",
+		"docs", "internal/doctor", "internal/onecall", "internal/interrupt", "internal/process", "internal/task", "internal/credentialfile", "internal/httpget", "kwok", "dashboards",
 		"pkg/convergence", "pkg/output", "pkg/proxy", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
@@ -70,7 +70,7 @@ var forbiddenImports = []struct {
 		"simulated sidecars need neither Kubernetes nor one particular mesh",
 	},
 	{
-		[]string{"pkg/topology", "pkg/convergence", "pkg/output", "pkg/proxy", "internal/process", "internal/task", "internal/doctor"},
+		[]string{"pkg/topology", "pkg/convergence", "pkg/output", "pkg/proxy", "internal/interrupt", "internal/process", "internal/task", "internal/doctor"},
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
 		"the ground speaks plain types",
 	},
