@@ -323,7 +323,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	got := fmt.Sprint(CDS, " ", EDS, " ", LDS, " ", RDS, " ", ECDS, " ", SDS, " ", Type("other"), " ", Healthy, Unhealthy, Draining, Health(9), edsKey, state(1), absent)
+	got := fmt.Sprint(CDS, " ", EDS, " ", LDS, " ", RDS, " ", ECDS, " ", SDS, " ", TypeOf("other"), " ", Healthy, Unhealthy, Draining, Health(9), edsKey, state(1), absent)
 	want := "CDS EDS LDS RDS ECDS SDS other healthy unhealthy draining Health(9) EDS outbound|80||a unhealthy absent"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -15,24 +15,6 @@ import (
 	"time"
 )
 
-// Type is a type of resource, by its short name: the abbreviation of the discovery
-// service that serves it, or the last part of its type URL. The set is open. Its
-// zero value is no type.
-type Type string
-
-// The resource types of an Envoy's configuration.
-const (
-	CDS  Type = "CDS"  // clusters
-	EDS  Type = "EDS"  // cluster load assignments: endpoints
-	LDS  Type = "LDS"  // listeners
-	RDS  Type = "RDS"  // route configurations
-	ECDS Type = "ECDS" // extension configurations
-	SDS  Type = "SDS"  // secrets: certificates and roots
-)
-
-// String returns the short name.
-func (t Type) String() string { return string(t) }
-
 // Key names one resource of a sidecar.
 type Key struct {
 	Type Type

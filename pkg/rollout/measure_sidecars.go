@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -91,7 +92,7 @@ func (m measurement) crossCheck(ctx context.Context) error {
 		return check("connected", "pods.connected", counters.Connected, w.End, int64(m.spec.Topology.Pods))
 	}
 	var errs []error
-	for _, t := range slices.Sorted(maps.Keys(counters.Responses)) {
+	for _, t := range slices.SortedFunc(maps.Keys(counters.Responses), convergence.Type.Compare) {
 		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, m.document.XDS.Responses[t.String()]))
 	}
 	errs = append(errs, check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)))

@@ -25,7 +25,7 @@ type Counts struct {
 
 // TypeCounts are those of one type.
 type TypeCounts struct {
-	Type      convergence.Type // "" = all types that are not subscribed to
+	Type      convergence.Type // the zero Type = all types that are not subscribed to
 	Responses int64
 	Bytes     int64 // of those responses, as messages
 }

@@ -139,7 +139,7 @@ func (c *bare) serve(stream grpc.ClientStream) error {
 			}
 		}
 		r.buffer.Free()
-		if m.err != nil || t == "" {
+		if m.err != nil || t == (convergence.Type{}) {
 			return fmt.Errorf("reading a response: %w", errors.Join(m.err, errWire))
 		}
 		ack := requests[t]

@@ -44,7 +44,7 @@ var _ = Describe("types that are not Envoy's", func() {
 			Eventually(done).Should(Receive())
 		})
 
-		ztunnel, err := NewTypes([]ResourceType{{Name: "Address", URL: addressURL}, {Name: "Authorization", URL: authorizationURL}})
+		ztunnel, err := NewTypes([]ResourceType{{Name: convergence.TypeOf("Address"), URL: addressURL}, {Name: convergence.TypeOf("Authorization"), URL: authorizationURL}})
 		Expect(err).NotTo(HaveOccurred())
 		store := NewStoreOf(ztunnel)
 		sidecar := start(store, Config{Address: listener.Addr().String()})
@@ -58,9 +58,9 @@ var _ = Describe("types that are not Envoy's", func() {
 		Expect(authorizations.DeleteResource("one/allow")).To(Succeed())
 		Eventually(sidecar.Held).Should(Equal([]string{"Address Kubernetes//Pod/one/a", "Address Kubernetes//Pod/one/b", "Address Kubernetes//Pod/one/c"}))
 		Expect(store.Counters().Now().Subscribed()).To(HaveExactElements(
-			HaveField("Type", convergence.Type("Address")), HaveField("Type", convergence.Type("Authorization"))))
-		Expect(received(store.Counters(), "Address")()).To(BeNumerically(">=", 2))
-		Expect(sidecar.sidecar.Holdings()).To(HaveKeyWithValue(convergence.Type("Address"), HaveField("Resources", 3)))
+			HaveField("Type", convergence.TypeOf("Address")), HaveField("Type", convergence.TypeOf("Authorization"))))
+		Expect(received(store.Counters(), convergence.TypeOf("Address"))()).To(BeNumerically(">=", 2))
+		Expect(sidecar.sidecar.Holdings()).To(HaveKeyWithValue(convergence.TypeOf("Address"), HaveField("Resources", 3)))
 		Expect(store.Counters().Nacks.Load()).To(BeZero())
 	})
 })

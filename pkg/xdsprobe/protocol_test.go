@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-const (
+var (
 	cds  = convergence.CDS
 	eds  = convergence.EDS
 	lds  = convergence.LDS

@@ -149,6 +149,7 @@ func listenerByObject(l *listenerv3.Listener) (s scanned, err error) {
 
 var scannedEqual = cmp.Options{
 	cmp.AllowUnexported(scanned{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }), cmpopts.EquateEmpty(),
+	cmpopts.EquateComparable(convergence.Type{}),
 }
 
 func checkScan(t *testing.T, kind convergence.Type, b []byte) {

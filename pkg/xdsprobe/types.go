@@ -121,7 +121,7 @@ var envoyTypes = sync.OnceValues(func() (*Types, error) { return NewTypes(EnvoyT
 func NewTypes(types []ResourceType) (*Types, error) {
 	ts := &Types{}
 	for i, t := range types {
-		if t.Name == "" || t.URL == "" {
+		if t.Name == (convergence.Type{}) || t.URL == "" {
 			return nil, fmt.Errorf("resource type %d has name %q and URL %q: want both", i, t.Name, t.URL)
 		}
 		if ts.byName(t.Name) != nil || ts.byURL([]byte(t.URL)) != nil {

@@ -13,14 +13,14 @@ var typeURLs = map[convergence.Type]string{
 	convergence.RDS: routeURL, convergence.ECDS: extensionURL, convergence.SDS: secretURL,
 }
 
-// typeOf returns the type with this URL, "" if it is none of those.
+// typeOf returns the type with this URL, no type if it is none of those.
 func typeOf(url []byte) convergence.Type {
 	for t, u := range typeURLs {
 		if u == string(url) {
 			return t
 		}
 	}
-	return ""
+	return convergence.Type{}
 }
 
 // kindOf is one of EnvoyTypes.
@@ -36,13 +36,14 @@ func kindOf(t convergence.Type) *kind {
 func digest(t convergence.Type, message []byte) uint64 { return kindOf(t).shape.digest(message) }
 
 func TestTypesAreChecked(t *testing.T) {
-	wildcard := ResourceType{Name: "A", URL: "a"}
+	a, b, c := convergence.TypeOf("A"), convergence.TypeOf("B"), convergence.TypeOf("C")
+	wildcard := ResourceType{Name: a, URL: "a"}
 	for want, types := range map[string][]ResourceType{
-		"given twice":          {wildcard, {Name: "A", URL: "b"}},
-		"want both":            {{Name: "A"}},
-		"not among the types":  {wildcard, {Name: "B", URL: "b", Parents: []convergence.Type{"C"}}},
-		"want a wildcard":      {{Name: "A", URL: "a", AfterWarming: true}},
-		"subscribed to by nam": {wildcard, {Name: "B", URL: "b", Parents: []convergence.Type{"A"}, AfterWarming: true}},
+		"given twice":          {wildcard, {Name: a, URL: "b"}},
+		"want both":            {{Name: a}},
+		"not among the types":  {wildcard, {Name: b, URL: "b", Parents: []convergence.Type{c}}},
+		"want a wildcard":      {{Name: a, URL: "a", AfterWarming: true}},
+		"subscribed to by nam": {wildcard, {Name: b, URL: "b", Parents: []convergence.Type{a}, AfterWarming: true}},
 	} {
 		if _, err := NewTypes(types); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

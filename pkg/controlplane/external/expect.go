@@ -131,7 +131,7 @@ func (e *entry) check() error {
 }
 
 func (r *resource) check() (err error) {
-	if !slices.Contains(types[:], convergence.Type(r.Type)) {
+	if !slices.Contains(types[:], convergence.TypeOf(r.Type)) {
 		return fmt.Errorf("type %q: want CDS, EDS, LDS, RDS or ECDS", r.Type)
 	}
 	if r.Name == "" {
@@ -140,7 +140,7 @@ func (r *resource) check() (err error) {
 	if _, err := path.Match(r.Each, "a/b"); err != nil || r.Each != "" && r.Each != eachOwn && r.Each != eachCalls && strings.Count(r.Each, "/") != 1 {
 		return fmt.Errorf("each %q: want own, calls or a pattern of NAMESPACE/SERVICE, as in */*", r.Each)
 	}
-	if r.Endpoints && (convergence.Type(r.Type) != convergence.EDS || r.Each == "") {
+	if r.Endpoints && (convergence.TypeOf(r.Type) != convergence.EDS || r.Each == "") {
 		return errors.New("endpoints true: want it with type EDS and each, which says whose")
 	}
 	if r.name, err = template.New("name").Option("missingkey=error").Parse(r.Name); err != nil {
@@ -236,7 +236,7 @@ func (r *resource) wants(mesh topology.Mesh, own topology.Service) []convergence
 
 func (r *resource) want(p expectedPort) convergence.Want {
 	name, _ := r.nameOf(p) // it was checked
-	w := convergence.Want{Key: convergence.Key{Type: convergence.Type(r.Type), Name: name}}
+	w := convergence.Want{Key: convergence.Key{Type: convergence.TypeOf(r.Type), Name: name}}
 	if r.Endpoints {
 		w.Service = p.Namespace + "/" + p.Service + ":" + p.Port
 	}

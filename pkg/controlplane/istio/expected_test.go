@@ -30,7 +30,7 @@ func TestWantsOfScopeAll(t *testing.T) {
 		{Key: key(convergence.RDS, "80"), Members: []string{a, b}},
 	}
 	byKey := cmpopts.SortSlices(func(x, y convergence.Want) bool { return x.Key.String() < y.Key.String() })
-	if diff := cmp.Diff(want, got, byKey); diff != "" {
+	if diff := cmp.Diff(want, got, byKey, cmpopts.EquateComparable(convergence.Type{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

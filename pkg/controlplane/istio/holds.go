@@ -83,7 +83,7 @@ func (h *holds) sorted() []convergence.Key {
 		h.add(convergence.RDS, fmt.Sprint(port))
 	}
 	slices.SortFunc(h.keys, func(a, b convergence.Key) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
+		return cmp.Or(a.Type.Compare(b.Type), strings.Compare(a.Name, b.Name))
 	})
 	return h.keys
 }

@@ -304,5 +304,5 @@ func kindOf(typeURL string) (convergence.Type, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("serving resources of type %q: want clusters, load assignments, listeners or route configurations", typeURL)
+	return convergence.Type{}, fmt.Errorf("serving resources of type %q: want clusters, load assignments, listeners or route configurations", typeURL)
 }
