@@ -86,6 +86,7 @@ func TestLint(t *testing.T) {
 		{"imports point down", importsPointDown},
 		{"vendor types stay home", vendorTypesStayHome},
 		{"drivers alone have names", driversAloneHaveNames},
+		{"processes stay below", processesStayBelow},
 		{"packages are documented", packageDocs},
 		{"exported names are documented", exportedDocs},
 		{"package names are the field's", packageNames},

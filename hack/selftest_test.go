@@ -85,6 +85,21 @@ const Name = "istiod"
 package rollout
 const name = "istiod"
 `, []string{"pkg/rollout/a.go:4: ", "pkg/rollout/a.go:7: compares", "pkg/rollout/a.go:10: compares"}},
+		{"processes", processesStayBelow, `-- pkg/rollout/a.go --
+package rollout
+import "scaler.mesh/scaler/internal/process"
+func f(g *process.Group, p *process.Process) int {
+	return p.PID()
+}
+-- pkg/fleet/a.go --
+package fleet
+import "scaler.mesh/scaler/internal/process"
+func f(p *process.Process) int { return p.PID() }
+-- pkg/controlplane/a.go --
+package controlplane
+import "scaler.mesh/scaler/internal/process"
+func f(p *process.Process) int { return p.PID() }
+`, []string{"pkg/rollout/a.go:3: uses process.Process", "pkg/rollout/a.go:4: asks"}},
 		{"vendors", vendorTypesStayHome, `-- pkg/report/a.go --
 package report
 import _ "scaler.mesh/scaler/kwok"

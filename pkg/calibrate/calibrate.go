@@ -138,7 +138,7 @@ func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) 
 	}
 	return down, errors.Join(
 		c.sampler.Watch(experiment.InstrumentName, recorder.Self()),
-		c.sampler.Watch(reference.Name, recorder.OfProcess(c.server.Process())))
+		c.sampler.Watch(reference.Name, c.server.Usage()))
 }
 
 // arrive starts the sidecars, which live until the steps are taken back.

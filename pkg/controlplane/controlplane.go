@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -44,14 +43,6 @@ type Server interface {
 	Describe() Description
 	// Metrics says where its own metrics are and what they mean.
 	Metrics() Metrics
-}
-
-// Program is a control plane as a program that runs here.
-type Program interface {
-	// Process is the program that runs now, or ran last.
-	Process() *process.Process
-	// Restart starts it again after it ended, on the same addresses.
-	Restart(ctx context.Context) error
 }
 
 // Mesh is what a mesh's objects and configuration are to a control plane.

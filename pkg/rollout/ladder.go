@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -167,7 +167,6 @@ type outcome struct {
 }
 
 func (o *outcome) take(name string, err error) {
-	var outOfMemory *process.OutOfMemoryError
 	switch {
 	case err == nil:
 		o.inARow = 0
@@ -180,7 +179,7 @@ func (o *outcome) take(name string, err error) {
 		}
 		o.failed = append(o.failed, name)
 		o.inARow++
-		if errors.As(err, &outOfMemory) {
+		if controlplane.IsOutOfMemory(err) {
 			o.inARow = 0
 		}
 	}

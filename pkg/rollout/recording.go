@@ -40,7 +40,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
 	sources := map[string]recorder.Source{experiment.InstrumentName: recorder.Self()}
 	if r.adapter.Program != nil {
-		sources[r.controlPlaneName()] = recorder.OfProcess(r.adapter.Program.Process().Handle())
+		sources[r.controlPlaneName()] = r.adapter.Program.Life().Usage()
 	}
 	for _, c := range r.env.Components() {
 		if c.Usage != nil {

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -73,7 +72,7 @@ func controlPlaneResources(spec RolloutSpec, cpus []int) (controlplane.Resources
 		Env:         spec.ControlPlaneEnv,
 	}
 	if resources.MemoryBytes > 0 {
-		err := process.CanLimitMemory()
+		err := controlplane.CanLimitMemory()
 		resources.Enforced = err == nil
 		if err != nil {
 			return resources, &record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()}

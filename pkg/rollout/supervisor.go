@@ -36,34 +36,34 @@ type supervisor struct {
 func (s *supervisor) run(ctx context.Context) error {
 	died := false
 	for {
-		p := s.program.Process()
+		life := s.program.Life()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.Done():
+		case <-life.Done():
 		}
-		s.sampler.Ended(s.name, recorder.OfProcess(p.Handle()))
+		s.sampler.Ended(s.name, life.Usage())
 		expected := s.expected.Swap(false)
 		switch {
-		case p.OutOfMemory():
+		case controlplane.IsOutOfMemory(life.Err()):
 			s.journal.Event(record.OutOfMemory{LimitBytes: s.memoryBytes})
-			return fmt.Errorf("%w; %s", p.Err(), s.standing())
+			return fmt.Errorf("%w; %s", life.Err(), s.standing())
 		case died && !expected:
-			return fmt.Errorf("it ended a second time: %w", p.Err())
+			return fmt.Errorf("it ended a second time: %w", life.Err())
 		case !expected:
 			died = true
 			s.say(s.name + " ended and is started again; its log is in " + s.journal.Writer().LogDir())
 			s.journal.Warn(record.Warning{
 				About:  "controlPlane." + string(s.timeline.Current().Phase),
-				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(p.Err()),
+				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(life.Err()),
 			})
 		}
-		s.journal.Event(record.ControlPlaneEnded{Asked: expected, Error: fmt.Sprint(p.Err())})
+		s.journal.Event(record.ControlPlaneEnded{Asked: expected, Error: fmt.Sprint(life.Err())})
 		s.restarted.Store(true)
 		if err := s.program.Restart(ctx); err != nil {
 			return err
 		}
-		if err := s.sampler.Watch(s.name, recorder.OfProcess(s.program.Process().Handle())); err != nil {
+		if err := s.sampler.Watch(s.name, s.program.Life().Usage()); err != nil {
 			return err
 		}
 		if expected {
@@ -76,9 +76,9 @@ func (s *supervisor) run(ctx context.Context) error {
 // again and serves.
 func (s *supervisor) end(ctx context.Context, graceful bool) error {
 	s.expected.Store(true)
-	if p := s.program.Process(); !graceful {
-		p.Kill()
-	} else if err := p.Stop(ctx); err != nil {
+	if life := s.program.Life(); !graceful {
+		life.Kill()
+	} else if err := life.Stop(ctx); err != nil {
 		return err
 	}
 	select {

@@ -119,10 +119,10 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	if err := i.awaitInstalled(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Life().Stop(context.WithoutCancel(ctx)))
 	}
 	if err := i.findOtherServices(ctx); err != nil {
-		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.Life().Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }
@@ -131,11 +131,11 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 // Deployment would.
 func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
 
-// Process is the istiod that runs now, or ran last.
-func (c *ControlPlane) Process() *process.Process {
+// Life is that of the istiod that runs now, or ran last.
+func (c *ControlPlane) Life() controlplane.Life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.process
+	return controlplane.LifeOf(c.process)
 }
 
 // Describe says which istiod runs and how: the settings that its figures depend

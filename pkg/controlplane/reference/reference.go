@@ -95,7 +95,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 	authority, err := server.KeptAuthority(ctx, c.client)
 	if err != nil {
-		return nil, errors.Join(err, c.Process().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.Life().Stop(context.WithoutCancel(ctx)))
 	}
 	c.root = authority.RootPEM()
 	return c, nil
@@ -129,11 +129,11 @@ func prepare(opts Options) (*ControlPlane, error) {
 // same root.
 func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
 
-// Process is the program that runs now, or ran last.
-func (c *ControlPlane) Process() *process.Process {
+// Life is that of the program that runs now, or ran last.
+func (c *ControlPlane) Life() controlplane.Life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.process
+	return controlplane.LifeOf(c.process)
 }
 
 // Describe says how the reference control plane is set.

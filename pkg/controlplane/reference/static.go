@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/common/model"
 
 	"scaler.mesh/scaler/internal/httpget"
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -91,18 +91,18 @@ func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, err
 	}
 	s := &StaticMesh{control: c, client: &http.Client{Transport: &http.Transport{}}, Mesh: size.topology()}
 	if c.root, err = s.call(ctx, http.MethodGet, "root", nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the reference control plane's root: %w", err), c.Process().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("reading the reference control plane's root: %w", err), c.Life().Stop(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-// Process is the server's.
-func (s *StaticMesh) Process() process.Handle { return s.control.Process().Handle() }
+// Usage returns a new source that reads what the server uses.
+func (s *StaticMesh) Usage() recorder.Source { return s.control.Life().Usage() }
 
 // Stop ends the process.
 func (s *StaticMesh) Stop(ctx context.Context) error {
 	s.client.CloseIdleConnections()
-	return s.control.Process().Stop(ctx)
+	return s.control.Life().Stop(ctx)
 }
 
 // SetFaults is ControlPlane.SetFaults.
