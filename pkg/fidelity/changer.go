@@ -99,6 +99,7 @@ func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c m
 		delete(m.objects, key)
 		return m.removeObject(ctx, object)
 	}
+	labelled(object)
 	if old := m.objects[key]; old != nil {
 		object.SetResourceVersion(old.GetResourceVersion())
 		changed, err := m.Resource(object).Update(ctx, object, metav1.UpdateOptions{})
@@ -165,8 +166,19 @@ func (m *meshChanger) restore(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// labelled gives an object the run's label, by which everything is deleted at the end.
+func labelled(object *unstructured.Unstructured) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[kwok.RunLabel] = runName
+	object.SetLabels(labels)
+}
+
 // putObject creates an object of the mesh.
 func (r *run) putObject(ctx context.Context, object *unstructured.Unstructured) error {
+	labelled(object)
 	if _, err := r.Resource(object).Create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 	}

@@ -86,6 +86,9 @@ func Run(ctx context.Context, spec Spec, log func(string)) (record.Fidelity, err
 	steps := []experiment.Step{
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting istiod", Do: r.startIstiod},
+		{Name: "deleting the comparison's objects", Do: func(context.Context) (experiment.Undo, error) {
+			return experiment.Deletion{Env: r.env, Run: runName, Say: r.log}.Undo, nil
+		}},
 		{Name: "listening between sidecars and istiod", Do: r.listen},
 		{Name: "making the mesh", Do: r.makeMesh},
 	}

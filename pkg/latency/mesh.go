@@ -56,6 +56,8 @@ type sidecarMesh struct {
 	running sync.WaitGroup
 
 	all []*sidecar.Sidecar
+
+	deleteObjects experiment.Undo // nil: none was made
 }
 
 // meshVariant is one variant's part of the mesh.
@@ -84,7 +86,7 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(r.spec.State, "clusters", "latency-"+strconv.Itoa(os.Getpid()))
+	dir := filepath.Join(r.spec.State, "clusters", runLabel())
 	if m.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
 		return nil, err
 	}
@@ -110,6 +112,7 @@ func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
 			return m.stop, err
 		}
 	}
+	m.deleteObjects = experiment.Deletion{Env: m.env, Run: runLabel(), Say: r.progress.Log}.Undo
 	return m.stop, m.makeObjects(ctx, api)
 }
 
@@ -197,17 +200,25 @@ func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer)
 		objects = append(objects, m.place.Adapter.HostWorkloads.HostObjects(v.services, v.workloads())...)
 	}
 	applier := &workload.Applier{
-		Client: api.Client, Dynamic: api.Dynamic, Run: "latency-" + strconv.Itoa(os.Getpid()),
+		Client: api.Client, Dynamic: api.Dynamic, Run: runLabel(),
 		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.Adapter.Mesh.NamespaceLabels(), Objects: objects,
 	}
 	return applier.Surroundings(ctx)
 }
 
-// stop ends the sidecars and then what they belong to.
+// runLabel is the value of the run label on everything that is made in the cluster.
+func runLabel() string { return "latency-" + strconv.Itoa(os.Getpid()) }
+
+// stop ends the sidecars, deletes what was made in the cluster, and ends what they
+// belong to.
 func (m *sidecarMesh) stop(ctx context.Context) error {
 	m.end()
 	m.running.Wait()
-	return m.group.Remove(ctx)
+	var err error
+	if m.deleteObjects != nil {
+		err = m.deleteObjects(ctx)
+	}
+	return errors.Join(err, m.group.Remove(ctx))
 }
 
 // start starts a variant's applications and sidecars, and returns when requests

@@ -124,7 +124,7 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		{Name: "starting the control plane", Do: r.startControlPlane},
 		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
 			kept := func() bool { return r.spec.Keep && r.completed }
-			return deletion{r.env, r.runLabel(), kept, r.journal, r.progress.say}.undo, nil
+			return experiment.Deletion{Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say}.Undo, nil
 		}},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder},

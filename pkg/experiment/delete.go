@@ -1,0 +1,53 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/pkg/environment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// deleteTimeout bounds the deletion of a run's objects at its end: what is left
+// then goes with the cluster.
+const deleteTimeout = 20 * time.Second
+
+// Deletion deletes the objects of a run at its end: after the last figure was read,
+// while control plane and cluster still run.
+type Deletion struct {
+	Env   environment.Environment
+	Run   string             // value of the run label
+	Kept  func() bool        // reports that the run keeps its objects; nil = it never does
+	Event func(record.Event) // takes the ObjectsDeleted; nil = nobody records it
+	Say   func(string)       // takes a line about what could not be deleted; nil = silent
+}
+
+// Undo deletes everything that carries the run's label. A run that is kept keeps
+// its objects. An API server that does not run any more has nothing to delete, and
+// what could not be deleted is no failure of the run: its figures were read before,
+// and the cluster is removed next. It returns nil.
+func (d Deletion) Undo(ctx context.Context) error {
+	if d.Kept != nil && d.Kept() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, deleteTimeout, fmt.Errorf("not done after %v", deleteTimeout))
+	defer cancel()
+	begin := time.Now()
+	deleted, err := d.Env.Delete(ctx, d.Run)
+	if errors.Is(err, environment.ErrNoAPIServer) {
+		return nil
+	}
+	event := record.ObjectsDeleted{Deleted: deleted.Total(), Seconds: time.Since(begin).Seconds()}
+	if err != nil {
+		event.Error = FirstLine(err)
+		if d.Say != nil {
+			d.Say(event.Error + "; the rest goes with the cluster")
+		}
+	}
+	if d.Event != nil {
+		d.Event(event)
+	}
+	return nil
+}
