@@ -39,6 +39,7 @@ func (s *sizes) String() string {
 // rolloutTexts are values of flags that are parsed after all flags were read.
 type rolloutTexts struct {
 	mode       string
+	arrival    string
 	startDelay string
 	churn      string
 	faults     []string
@@ -58,6 +59,7 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "number of pods with a real sidecar, agent and Envoy, as processes on this machine")
 	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
+	f.StringVar(&o.texts.arrival, "arrival", "", "instead of --burst, the rate at which pods arrive one by one, evenly spaced, as in 15/s; stock is 20/s, what the stock limit of a cluster's controllers allows")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
 	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "certificate lifetime that sidecars request; they renew after half of it (default 24h)")
 	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate, as in 2/s, in a phase as long as steady")
@@ -118,6 +120,14 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	for _, flag := range []string{"repeats", "control-plane-cpus"} {
 		if given := f.Lookup(flag); given.Changed && given.Value.String() == "0" {
 			return usagef("parsing --%s 0: want 1 or more", flag)
+		}
+	}
+	if f.Changed("arrival") {
+		if f.Changed("burst") {
+			return usagef("parsing --burst %q: want it without --arrival, which is bursts of one pod", spec.Burst)
+		}
+		if spec.Arrival, err = workload.ParseArrival(o.texts.arrival); err != nil {
+			return usagef("%w", err)
 		}
 	}
 	if f.Changed("start-delay") {

@@ -246,6 +246,9 @@ func advice(s *sample, o Options) string {
 		if b := s.runs[0].Spec.Burst; b != "" && b != "all" {
 			burst = " --burst " + b
 		}
+		if a := s.runs[0].Spec.Arrival; a != "" {
+			burst = " --arrival " + a
+		}
 	}
 	knobs := "--mode " + mode
 	if strings.Contains(mode, "=") {

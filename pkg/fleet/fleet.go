@@ -122,6 +122,9 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	p.ready = isReady(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
+		if p.latencies == f.Latencies {
+			f.Pods.readies = append(f.Pods.readies, ev.Seen)
+		}
 		if !p.incomplete { // else it became ready without what readiness stands for: lost
 			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 		}

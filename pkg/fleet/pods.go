@@ -26,6 +26,7 @@ type Pods struct {
 	seen       map[string]int     // by service: pods seen
 	total      int                // pods ever seen
 	arrivals   []time.Time        // of the rollout's pods, in order
+	readies    []time.Time        // when they became ready, in order
 	gone       []*pod             // pods that ended, in order; they are dropped later
 	away       int                // sidecars that lost their stream and are not back
 	background *Background        // what goes on now besides the run's own figures
@@ -141,11 +142,12 @@ func (s *Pods) there(yield func(*pod) bool) {
 	}
 }
 
-// Arrivals are when the rollout's pods were seen, in order.
-func (s *Pods) Arrivals() []time.Time {
+// Arrivals are when the rollout's pods were seen, and when they were first seen
+// Ready, each in order.
+func (s *Pods) Arrivals() (seen, ready []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.arrivals)
+	return slices.Clone(s.arrivals), slices.Clone(s.readies)
 }
 
 // LastResponse is when the control plane last sent anything to a simulated sidecar;

@@ -136,6 +136,8 @@ var PodFigures = []FigureOf[Pods]{
 var ArrivalFigures = []FigureOf[Arrival]{
 	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.OfferedPerSecond }},
 	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher}, Of: func(a *Arrival) *float64 { return a.AchievedPerSecond }},
+	{Figure: Figure{Path: "readyPerSecond", Unit: UnitPerSecond, Label: "ready", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.ReadyPerSecond }},
+	{Figure: Figure{Path: "readyPeakPerSecond", Unit: UnitPerSecond, Label: "ready, peak", Counts: "second", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.ReadyPeakPerSecond }},
 	{Figure: Figure{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return whole(a.Steps) }},
 	{Figure: Figure{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.StepsLateSeconds }},
 }

@@ -10,6 +10,11 @@ type Arrival struct {
 	// over the time from the sight of that burst's last pod to that of the very
 	// last; for one, all pods over the time from the first to the last.
 	AchievedPerSecond *float64 `json:"achievedPerSecond,omitempty"`
+	// ReadyPerSecond is the pods after the first that became ready over the time
+	// from the first to the last, and ReadyPeakPerSecond the most that did so within
+	// one second: of readiness that is evenly spaced the two are alike.
+	ReadyPerSecond     *float64 `json:"readyPerSecond,omitempty"`
+	ReadyPeakPerSecond *float64 `json:"readyPeakPerSecond,omitempty"`
 	// Steps is how many bursts there were; StepsLateSeconds is the greatest time
 	// from the moment at which one was due to its last request's answer.
 	Steps            *int     `json:"steps,omitempty"`

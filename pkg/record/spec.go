@@ -8,9 +8,12 @@ type Spec struct {
 	Topology   string `json:"topology"`         // star, layers or random
 	FanOut     int    `json:"fanOut,omitempty"` // services that a service calls
 	Seed       uint64 `json:"seed"`
-	Burst      string `json:"burst"`          // all, or SIZE/INTERVAL as in 100/10s
-	Mode       string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
-	XDS        string `json:"xds"`            // delta or sotw
+	Burst      string `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
+	// Arrival is the rate at which pods came one by one, evenly spaced, as in 15/s;
+	// Burst says the same as bursts of one. "" = they came in bursts.
+	Arrival string `json:"arrival,omitempty"`
+	Mode    string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
+	XDS     string `json:"xds"`            // delta or sotw
 
 	BaselineSeconds        float64 `json:"baselineSeconds,omitempty"`
 	SettleSeconds          float64 `json:"settleSeconds,omitempty"`

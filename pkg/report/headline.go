@@ -64,6 +64,9 @@ func (s *sentence) rollout(names []string, size int, plane string) string {
 	if len(s.groups) == 1 {
 		text += " (" + names[0] + ")"
 	}
+	if how := s.arrival(); how != "" {
+		text += " " + how
+	}
 	if s.known(achieved) {
 		text += fmt.Sprintf(", created at %s per second,", s.figure("arrival.achievedPerSecond", achieved, number))
 	}
@@ -78,6 +81,33 @@ func (s *sentence) rollout(names []string, size int, plane string) string {
 	return fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
 		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes)) + s.mark()
+}
+
+// arrival is how the pods of all groups arrive; "" where that differs.
+func (s *sentence) arrival() string {
+	var how []string
+	for _, r := range slices.Concat(s.groups...) {
+		how = appendNew(how, arrivalName(r.Spec))
+	}
+	if len(how) != 1 {
+		return ""
+	}
+	return how[0]
+}
+
+// arrivalName is how pods arrive, in words; "" where that is not known.
+func arrivalName(spec record.Spec) string {
+	size, interval, bursts := strings.Cut(spec.Burst, "/")
+	switch {
+	case spec.Arrival != "":
+		return "one by one at " + strings.TrimSuffix(spec.Arrival, "/s") + " pods/s"
+	case spec.Burst == "all":
+		return "all at once"
+	case bursts:
+		return "in bursts of " + size + " every " + interval
+	default:
+		return ""
+	}
 }
 
 // steady is the sentence about the steady phase.

@@ -74,8 +74,8 @@ func TestLatencyPage(t *testing.T) {
 		return PrintAll(b, format, []record.Run{fullRun()}, []record.LatencyRun{latencySample(), {Status: record.StatusFailed}})
 	}))
 	for _, want := range []string{
-		"istiod 1.31: 200 pods, strict, with real sidecars; istiod 1.31: request latency at 100 RPS, without sidecars and strict",
-		"Rolling out 200 pods (strict), created at", "At 100 RPS, requests without sidecars took 1.00ms at p50 and 4.00ms at p99.",
+		"istiod 1.31: 200 pods, strict, in bursts of 100 every 10s, with real sidecars; istiod 1.31: request latency at 100 RPS, without sidecars and strict",
+		"Rolling out 200 pods (strict) in bursts of 100 every 10s, created at", "At 100 RPS, requests without sidecars took 1.00ms at p50 and 4.00ms at p99.",
 		"Sidecars added 1.00ms at p50 and 5.00ms at p99 (strict).", "- measured no request: failed.", "Latency at p99", "rows[1].latency : the generator was itself late (latency)",
 	} {
 		if !strings.Contains(page, want) {

@@ -47,7 +47,7 @@ func (r *runReport) facts() []fact {
 		{"control plane", controlPlaneText(env.ControlPlane)},
 		{"knobs", knobsText(env.Knobs, spec.Mode)},
 		{"mesh", mesh},
-		{"burst", orAbsent(spec.Burst) + r.arrivalText()},
+		{"burst", burstText(spec) + r.arrivalText()},
 		{"xds", orAbsent(spec.XDS)},
 		{"machine", machineText(env)},
 		{"started", r.startedText()},
@@ -118,6 +118,14 @@ func topologyText(spec record.Spec) string {
 		text += fmt.Sprintf(" with fan-out %d", spec.FanOut)
 	}
 	return text
+}
+
+// burstText is how pods arrive, as its flag has it.
+func burstText(spec record.Spec) string {
+	if spec.Arrival != "" {
+		return "one by one at " + spec.Arrival
+	}
+	return orAbsent(spec.Burst)
 }
 
 func (r *runReport) arrivalText() string {

@@ -23,7 +23,7 @@ var axes = []axis{
 	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
 	{"topology", func(r *record.Run) string { return topologyText(r.Spec) }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
-	{"burst", func(r *record.Run) string { return orAbsent(r.Spec.Burst) }},
+	{"burst", func(r *record.Run) string { return burstText(r.Spec) }},
 	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
 	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
 	{"churn", func(r *record.Run) string { return r.Spec.Churn }},

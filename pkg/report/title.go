@@ -31,7 +31,7 @@ func measured(runs []record.Run, latencies []record.LatencyRun) string {
 }
 
 func rolloutTitle(runs []record.Run) string {
-	var planes, modes, extras []string
+	var planes, modes, arrivals, extras []string
 	var sizes []int
 	for i := range runs {
 		r := &runs[i]
@@ -41,6 +41,7 @@ func rolloutTitle(runs []record.Run) string {
 		if r.Spec.Pods > 0 { // it is absent when a run ended before it was known
 			sizes = append(sizes, r.Spec.Pods)
 			modes = appendNew(modes, modeName(r))
+			arrivals = appendNew(arrivals, arrivalName(r.Spec))
 		}
 		for _, extra := range []struct {
 			name  string
@@ -72,6 +73,9 @@ func rolloutTitle(runs []record.Run) string {
 		title += fmt.Sprintf(", %d settings of the knobs", len(modes))
 	case len(modes) > 0:
 		title += ", " + listed(modes)
+	}
+	if len(arrivals) == 1 && arrivals[0] != "" {
+		title += ", " + arrivals[0]
 	}
 	if extras != nil {
 		title += ", with " + listed(extras)

@@ -5,9 +5,94 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
+
+func TestReadyRates(t *testing.T) {
+	at := func(seconds ...float64) (all []time.Time) {
+		for _, s := range seconds {
+			all = append(all, time.Unix(0, 0).Add(time.Duration(s*float64(time.Second))))
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name       string
+		ready      []time.Time
+		second     time.Duration
+		mean, peak float64 // 0 = not known
+	}{
+		{"none", nil, time.Second, 0, 0},
+		{"one", at(3), time.Second, 0, 1},
+		{"evenly spaced", at(0, 0.5, 1, 1.5, 2), time.Second, 2, 2},
+		{"bunched", at(0, 1.5, 1.6, 1.7, 2), time.Second, 2, 4},
+		{"seconds that are longer", at(0, 0.5, 1, 1.5, 2), 2 * time.Second, 2, 4},
+	} {
+		mean, peak := readyRates(test.ready, test.second)
+		value := func(v *float64) float64 {
+			if v == nil {
+				return 0
+			}
+			return *v
+		}
+		if value(mean) != test.mean || value(peak) != test.peak {
+			t.Errorf("%s: %g a second, %g at most; want %g and %g", test.name, value(mean), value(peak), test.mean, test.peak)
+		}
+	}
+}
+
+func TestCheckArrival(t *testing.T) {
+	spec := func(change func(*RolloutSpec)) RolloutSpec {
+		s := DefaultRolloutSpec()
+		change(&s)
+		return s
+	}
+	for want, s := range map[string]RolloutSpec{
+		"": spec(func(s *RolloutSpec) { s.Arrival = 15 }),
+		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *RolloutSpec) { s.Arrival, s.Burst = 15, "10/1s" }),
+		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *RolloutSpec) { s.Arrival = 0.1 }),
+		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *RolloutSpec) { s.Burst = "1/1m0s" }),
+	} {
+		got := ""
+		if err := s.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	s := spec(func(s *RolloutSpec) { s.Arrival = 10 })
+	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
+		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
+	}
+}
+
+func TestArrivalDoubt(t *testing.T) {
+	plan := workload.Plan(topology.Build(topology.Spec{Pods: 20}), workload.Arrival(10).Burst())
+	arrival := func(offered, achieved float64) *record.Arrival {
+		return &record.Arrival{OfferedPerSecond: &offered, AchievedPerSecond: &achieved}
+	}
+	for name, test := range map[string]struct {
+		d    *deployment
+		a    *record.Arrival
+		want record.Reason
+	}{
+		"one by one, as offered":   {&deployment{plan: plan, overlap: true, stepLate: time.Second}, arrival(10, 9.6), ""},
+		"one by one, more slowly":  {&deployment{plan: plan, overlap: true}, arrival(10, 9.4), record.ReasonSlowArrival},
+		"bursts that were late":    {&deployment{plan: plan, stepLate: time.Second}, arrival(10, 10), record.ReasonLateBurst},
+		"bursts that were on time": {&deployment{plan: plan, stepLate: 9 * time.Millisecond}, arrival(10, 10), ""},
+		"all at once":              {&deployment{plan: plan[:1], stepLate: time.Second}, &record.Arrival{}, ""},
+	} {
+		doubt := test.d.doubt(test.a)
+		if doubt == nil {
+			doubt = &record.Warning{}
+		}
+		if doubt.Reason != test.want {
+			t.Errorf("%s: %q, want %q", name, doubt.Reason, test.want)
+		}
+	}
+}
 
 func TestArrivalRates(t *testing.T) {
 	text := func(v *float64) string {

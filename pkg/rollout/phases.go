@@ -29,11 +29,14 @@ func (r course) steady(ctx context.Context) (experiment.Undo, error) {
 
 // rollOut creates the mesh as planned and waits until it has converged.
 func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
-	burst, err := workload.ParseBurst(r.spec.Burst)
+	burst, err := r.spec.burst()
 	if err != nil {
 		return nil, err
 	}
-	d := &deployment{plan: workload.Plan(r.mesh, burst), applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal}
+	d := &deployment{
+		plan: workload.Plan(r.mesh, burst), overlap: r.spec.Arrival > 0, second: time.Second,
+		applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
+	}
 	defer r.fleet.Rollout()()
 	limited, cancel := context.WithTimeoutCause(ctx, r.spec.ConvergeTimeout, experiment.ErrUnconverged)
 	defer cancel()

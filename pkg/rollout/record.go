@@ -26,7 +26,7 @@ func newRecord(spec RolloutSpec) record.Run {
 		Spec: record.Spec{
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed,
-			Burst: spec.Burst, Mode: spec.preset(), XDS: spec.XDS,
+			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
 			BaselineSeconds:        spec.Baseline.Seconds(),
 			SettleSeconds:          spec.Settle.Seconds(),
 			SteadySeconds:          spec.Steady.Seconds(),

@@ -24,6 +24,7 @@ type RolloutSpec struct {
 	Topology topology.Spec
 
 	Burst        string             // "all"
+	Arrival      workload.Arrival   // pods a second, one by one and evenly spaced; 0 = as Burst says
 	Mode         string             // one of the control plane's modes
 	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
 	ControlPlane string             // the name of one of Drivers, or NAME://HOST:PORT of an external one
@@ -96,13 +97,8 @@ func (s RolloutSpec) Validate() error {
 	if s.Topology.Shape == "" { // to Topology itself it means layers
 		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
 	}
-	burst, err := workload.ParseBurst(s.Burst)
-	if err != nil {
+	if err := s.checkArrival(); err != nil {
 		return err
-	}
-	if bursts := (s.Topology.Pods - 1) / max(1, burst.Size); burst.Size > 0 && time.Duration(bursts)*burst.Interval >= s.ConvergeTimeout {
-		return fmt.Errorf("parsing --burst %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
-			s.Burst, s.ConvergeTimeout, s.Topology.Pods, time.Duration(bursts)*burst.Interval)
 	}
 	driver, err := s.Driver()
 	if err != nil {

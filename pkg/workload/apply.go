@@ -44,8 +44,15 @@ type Applier struct {
 	// several goroutines; nil = it is not called.
 	Scaling func(service topology.Service, replicas int, at time.Time)
 
-	mu      sync.Mutex
-	created map[int]bool
+	mu     sync.Mutex
+	scaled map[int]*scaled // by index of the service
+}
+
+// scaled is how far the Deployment of a service was scaled.
+type scaled struct {
+	mu       sync.Mutex // held while a request is under way
+	exists   bool
+	replicas int
 }
 
 // Surroundings creates everything but the Deployments: what exists before the
@@ -84,7 +91,9 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	return a.objects(ctx)
 }
 
-// Step brings the Deployments of one step to their replicas.
+// Step brings the Deployments of one step to their replicas. It may be called while
+// an earlier step of a plan is still under way: a Deployment that a later step has
+// scaled already stays as it is.
 func (a *Applier) Step(ctx context.Context, step Step) error {
 	services := make([]int, 0, len(step.Replicas))
 	for service := range step.Replicas {
@@ -98,13 +107,14 @@ func (a *Applier) Step(ctx context.Context, step Step) error {
 // scale creates the Deployment of a service, or changes its replicas.
 func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 	s := a.Mesh.Services[service]
-	a.mu.Lock()
-	if a.created == nil {
-		a.created = map[int]bool{}
+	state := a.state(service)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	exists := state.exists
+	if exists && replicas <= state.replicas {
+		return nil
 	}
-	exists := a.created[service]
-	a.created[service] = true
-	a.mu.Unlock()
+	state.exists, state.replicas = true, replicas
 	if a.Scaling != nil {
 		a.Scaling(s, replicas, time.Now())
 	}
@@ -125,6 +135,19 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 		}
 		return nil
 	})
+}
+
+// state is how far a service was scaled.
+func (a *Applier) state(service int) *scaled {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.scaled == nil {
+		a.scaled = map[int]*scaled{}
+	}
+	if a.scaled[service] == nil {
+		a.scaled[service] = &scaled{}
+	}
+	return a.scaled[service]
 }
 
 func (a *Applier) meta(s topology.Service, name string) metav1.ObjectMeta {

@@ -26,8 +26,8 @@ func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 		return fmt.Errorf("restarting deployments: %w", err)
 	}
 	a.mu.Lock()
-	services := make([]int, 0, len(a.created))
-	for service := range a.created {
+	services := make([]int, 0, len(a.scaled))
+	for service := range a.scaled {
 		services = append(services, service)
 	}
 	a.mu.Unlock()
