@@ -37,11 +37,13 @@ Runs are compared with those of the same size, knobs and machine. Sides that
 differ in more than the control plane, its version, settings and resources are
 refused; --force compares what there is.
 
---fail-on makes it a gate: the exit code is 3 if a difference is established and
-its estimate is beyond the bound, or if the bound could not be checked: an
-estimate beyond it with too few repeats, a figure that was lost or not measured,
-or more incomplete runs in B than in A. An estimate beyond the bound that noise
-explains is reported and does not fail.`,
+--fail-on makes it a gate. Each bound is tested itself and is inside, beyond or
+undecided. The exit code is 3 if a bound is established to be exceeded, or could
+not be tested: a figure that was lost or not measured, or more incomplete runs in
+B than in A. Otherwise it is 4 if a bound is undecided; the number of runs that
+would decide it is printed. Of the bounds that B keeps, one is wrongly said to be
+exceeded in at most one of 20 comparisons; of those that it exceeds, one is
+wrongly said to be kept in at most one of 20.`,
 		Example: `  # one mesh before and after
   scaler compare before after
 
@@ -59,7 +61,7 @@ explains is reported and does not fail.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
 	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures with this `NAME` or below it, repeatable: with fewer tests, chosen in advance, smaller differences can be established")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is missed or could not be checked")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is exceeded or could not be tested, 4 if undecided")
 	f.StringVar(&o.junit, "junit", "", "write the outcome of the bounds to `FILE`, as JUnit XML")
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
@@ -70,9 +72,12 @@ explains is reported and does not fail.`,
 	return cmd
 }
 
-// errBound marks a comparison in which a bound was missed or could not be checked:
+// errBound marks a comparison in which a bound was missed or could not be tested:
 // exit code 3.
 var errBound = errors.New("bounds missed")
+
+// errUndecided marks a comparison with too few runs to decide a bound: exit code 4.
+var errUndecided = errors.New("bounds undecided")
 
 func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
@@ -119,25 +124,25 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 			return err
 		}
 	}
-	return o.judge(s, result)
+	return judge(result)
 }
 
-// judge says on stderr what became of bounds that do not plainly hold, and
-// returns errBound when that fails the comparison.
-func (o *compareOptions) judge(s streams, result *compare.Result) error {
-	var failing []string
+// judge returns errBound if a bound is exceeded or could not be tested, and otherwise
+// errUndecided if one is undecided, with all bounds that are not known to be kept.
+func judge(result *compare.Result) error {
+	var open []string
 	for _, j := range result.Bounds {
-		switch {
-		case j.Fails():
-			failing = append(failing, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
-		case j.Outcome != compare.Held:
-			fmt.Fprintf(s.err, "%s, %s: %s, %s; not counted as missed\n", j.Bound, j.Cell, j.Outcome, j.Why)
+		if j.Outcome != compare.Inside {
+			open = append(open, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
 		}
 	}
-	if !result.Fails() {
-		return nil
+	switch {
+	case result.Fails():
+		return fmt.Errorf("%w: %s", errBound, strings.Join(open, "; "))
+	case result.Undecided():
+		return fmt.Errorf("%w: %s", errUndecided, strings.Join(open, "; "))
 	}
-	return fmt.Errorf("%w: %s", errBound, strings.Join(failing, "; "))
+	return nil
 }
 
 // comparePublished compares published figures with the runs of one folder, or of two.

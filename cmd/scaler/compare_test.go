@@ -47,8 +47,8 @@ func TestCompareAsGate(t *testing.T) {
 		{"the same", []string{before, same, "--fail-on", "rollout.cores>+10%"}, exitDone, "none of 1 figure can be told apart", "", `failures="0"`},
 		{"more", []string{before, more, "--fail-on", "rollout.cores>+10%"}, exitMissed, "of 1 figure, 1 can be told apart", "bounds missed: rollout.cores>+10%, 5 pods", `failures="1"`},
 		{"more, and allowed", []string{before, more, "--fail-on", "rollout.cores>+150%"}, exitDone, "higher", "", `failures="0"`},
-		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitMissed, "too few repeats", "2 runs can establish no difference", `errors="1"`},
-		{"too few repeats, and within", []string{before, fewSame, "--fail-on", "rollout.cores>+10%"}, exitDone, "held", "", `errors="0"`},
+		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "too few repeats", "2 runs can establish nothing; 4 on each side are the least", `errors="1"`},
+		{"too few repeats, and within", []string{before, fewSame, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "undecided", "bounds undecided: rollout.cores>+10%, 5 pods", `errors="1"`},
 		{"no bound", []string{before, more}, exitDone, "higher", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,6 +22,7 @@ const (
 	exitFailed      = 1   // environment, program or control plane
 	exitUsage       = 2   // wrong usage or bad input; nothing was started
 	exitMissed      = 3   // finished, but convergence or a stated bound was missed
+	exitUndecided   = 4   // finished, but a stated bound is neither established as kept nor as missed
 	exitInterrupted = 130 // interrupted and cleaned up
 )
 
@@ -113,6 +114,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
 		return exitMissed
+	case errors.Is(err, errUndecided):
+		return exitUndecided
 	default:
 		return exitFailed
 	}

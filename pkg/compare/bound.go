@@ -2,19 +2,14 @@ package compare
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/stats"
 )
 
-// Bound is what a figure of B may not exceed, as in rollout.cores>+10%: it is
-// missed when the difference is established and its estimate lies beyond; see
-// Outcome for when neither can be said.
+// Bound is what a figure of B may not exceed, as in rollout.cores>+10%. Whether the
+// difference is inside or beyond the bound is tested; see Outcome.
 type Bound struct {
 	Text    string  // as it was given
 	Figure  string  // short name, see Name
@@ -89,119 +84,6 @@ func ParseBound(text string) (Bound, error) {
 func (b Bound) fits(u Unit) bool {
 	scaled := u == Seconds || u == Bytes
 	return b.Percent || scaled && b.Unit == u || !scaled && b.Unit == ""
-}
-
-// Outcome is what became of a bound in a cell.
-type Outcome string
-
-// The outcomes. Missed fails a comparison, and so do Beyond and Unknown: a bound
-// that cannot be checked is not known to hold. Unproven does not: there were
-// repeats enough to establish a difference, and they did not.
-const (
-	Held     Outcome = "held"
-	Missed   Outcome = "missed"
-	Unproven Outcome = "beyond, but not told apart" // the estimate lies beyond the bound; noise would explain it
-	Beyond   Outcome = "beyond, too few repeats"    // the estimate lies beyond the bound; nothing could establish it
-	Unknown  Outcome = "unknown"                    // not measured, lost, or B has runs that did not complete
-)
-
-// Judged is a bound and what became of it in one cell.
-type Judged struct {
-	Bound      string   `json:"bound"`
-	Cell       string   `json:"cell"`
-	Figure     string   `json:"figure"`
-	Outcome    Outcome  `json:"outcome"`
-	Why        string   `json:"why"`
-	Difference *float64 `json:"difference,omitempty"` // in what the bound is in: a share, or base units
-	// P is corrected for the bounds that were tested, and for nothing else: they
-	// were chosen beforehand.
-	P *float64 `json:"p,omitempty"`
-}
-
-// Fails says whether the bound was missed, or could not be checked.
-func (j Judged) Fails() bool {
-	return j.Outcome == Missed || j.Outcome == Beyond || j.Outcome == Unknown
-}
-
-// Fails says whether any bound was missed, or could not be checked.
-func (r *Result) Fails() bool { return slices.ContainsFunc(r.Bounds, Judged.Fails) }
-
-// judge holds every bound against every cell.
-func judge(cells []Cell, bounds []Bound) []Judged {
-	var all []Judged
-	var tested []int
-	var p []float64
-	for _, b := range bounds {
-		for _, cell := range cells {
-			j := Judged{Bound: b.Text, Cell: cell.Label, Figure: b.Figure}
-			at := slices.IndexFunc(cell.Figures, func(f Figure) bool { return f.Name == b.Figure })
-			switch {
-			case worse(cell):
-				j.Outcome, j.Why = Unknown, fmt.Sprintf("%d of %d runs of B did not complete, of A %d of %d",
-					len(cell.B.Unused), len(cell.B.Unused)+len(cell.B.Used), len(cell.A.Unused), len(cell.A.Unused)+len(cell.A.Used))
-			case at < 0:
-				j.Outcome, j.Why = Unknown, "not measured"
-			default:
-				if f := &cell.Figures[at]; b.look(f, &j) {
-					tested, p = append(tested, len(all)), append(p, *f.P)
-				}
-			}
-			all = append(all, j)
-		}
-	}
-	for i, corrected := range stats.Holm(p) {
-		j := &all[tested[i]]
-		j.P = new(corrected)
-		switch {
-		case j.Outcome == Held:
-		case corrected <= alpha:
-			j.Outcome = Missed
-		default:
-			j.Outcome = Unproven
-		}
-	}
-	return all
-}
-
-// worse says whether more of B's runs than of A's did not complete: then those
-// that did are the better ones.
-func worse(c Cell) bool {
-	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
-}
-
-// look says what can be said of a figure without a test, and whether there is one.
-func (b Bound) look(f *Figure, j *Judged) (tested bool) {
-	switch f.Verdict {
-	case Unmeasured:
-		j.Outcome, j.Why = Unknown, fmt.Sprintf("measured in %d runs of A and %d of B", f.A.N, f.B.N)
-		return false
-	case TooFewChanges:
-		j.Outcome, j.Why = Unknown, fmt.Sprintf("below %d changes in %d runs of A and %d of B: run with --probes %d", record.ChangesForP99, f.A.Few, f.B.Few, record.ChangesForP99)
-		return false
-	case WithLoss:
-		j.Outcome, j.Why = Unknown, fmt.Sprintf("among what was lost in %d runs of A and %d of B", f.A.Lost, f.B.Lost)
-		return false
-	}
-	change := *f.B.Mean - *f.A.Mean
-	if b.Percent && change != 0 {
-		change /= *f.A.Mean
-	}
-	if !math.IsInf(change, 0) { // above nothing there is no share
-		j.Difference = new(change)
-	}
-	j.Outcome, j.Why = Held, f.changeText()
-	beyond := change > b.Change
-	if b.Below {
-		beyond = -change > b.Change
-	}
-	if !beyond {
-		return f.P != nil
-	}
-	j.Outcome = Beyond
-	if f.Verdict == TooFew {
-		j.Why += fmt.Sprintf(": %d against %d runs can establish no difference", f.A.N, f.B.N)
-	}
-	return f.P != nil
 }
 
 // checkNames says which name that Options asks for is that of no figure measured,

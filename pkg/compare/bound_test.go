@@ -94,22 +94,25 @@ func TestBounds(t *testing.T) {
 		want  Outcome
 		fails bool
 	}{
-		{"the same", "rollout.cores>+10%", five(), Held, false},
-		{"established, within the bound", "rollout.cores>+60%", five(slower(1.5)), Held, false},
-		{"established, beyond", "rollout.cores>+10%", five(slower(1.5)), Missed, true},
-		{"beyond in the unit", "rollout.cores>+0.1", five(slower(1.5)), Missed, true},
-		{"less is no rise", "rollout.cores>+10%", five(slower(0.5)), Held, false},
-		{"less is a fall", "rollout.cores<-10%", five(slower(0.5)), Missed, true},
-		{"noise", "rollout.cores>+10%", noisy, Unproven, false},
-		{"too few", "rollout.cores>+10%", runs("b", 2, 2, slower(2)), Beyond, true},
-		{"too few, and within", "rollout.cores>+10%", runs("b", 2, 2), Held, false},
-		{"push", "push.endpointAdd.p50>+500ms", five(debounced), Missed, true},
+		{"the same", "rollout.cores>+10%", five(), Inside, false},
+		{"established, within the bound", "rollout.cores>+60%", five(slower(1.5)), Inside, false},
+		{"established, beyond", "rollout.cores>+10%", five(slower(1.5)), Beyond, true},
+		{"beyond in the unit", "rollout.cores>+0.1", five(slower(1.5)), Beyond, true},
+		{"inside in the unit", "rollout.cores>+0.1", five(), Inside, false},
+		{"at the bound", "rollout.cores>+50%", five(slower(1.5)), Undecided, false},
+		{"no fall by all of it", "rollout.cores<-100%", five(slower(0.5)), Inside, false},
+		{"less is no rise", "rollout.cores>+10%", five(slower(0.5)), Inside, false},
+		{"less is a fall", "rollout.cores<-10%", five(slower(0.5)), Beyond, true},
+		{"noise", "rollout.cores>+10%", noisy, Undecided, false},
+		{"too few", "rollout.cores>+10%", runs("b", 2, 2, slower(2)), Undecided, false},
+		{"too few, and within", "rollout.cores>+10%", runs("b", 2, 2), Undecided, false},
+		{"push", "push.endpointAdd.p50>+500ms", five(debounced), Beyond, true},
 		{"B did not complete", "rollout.cores>+10%", threeWorse, Unknown, true},
 		{"lost", "push.endpointAdd.p99>+10%", lost, Unknown, true},
 		{"too few changes", "push.endpointAdd.p99>+10%", few, Unknown, true},
 		{"not measured by B", "rollout.cores>+10%", five(func(r *record.Run) { r.ControlPlane = nil }), Unknown, true},
-		{"from nothing to something, in percent", "rollout.restarts>+10%", five(func(r *record.Run) { *r.ControlPlane.Rollout.Restarts = 2 }), Missed, true},
-		{"the same in every run", "rollout.restarts>+0", five(), Held, false},
+		{"from nothing to something, in percent", "rollout.restarts>+10%", five(func(r *record.Run) { *r.ControlPlane.Rollout.Restarts = 2 }), Beyond, true},
+		{"the same in every run", "rollout.restarts>+0", five(), Inside, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bound, err := ParseBound(tt.bound)
@@ -119,6 +122,9 @@ func TestBounds(t *testing.T) {
 			r := comparison(t, runs("a", 5, 1), tt.b, Options{Bounds: []Bound{bound}, Figures: []string{"steady"}})
 			if len(r.Bounds) != 1 || r.Bounds[0].Outcome != tt.want || r.Fails() != tt.fails {
 				t.Errorf("%+v, fails %v: want %s", r.Bounds, r.Fails(), tt.want)
+			}
+			if r.Undecided() != (tt.want == Undecided) {
+				t.Errorf("undecided: %v", r.Undecided())
 			}
 		})
 	}

@@ -33,8 +33,8 @@ type (
 )
 
 // JUnit writes what became of the bounds as JUnit's XML: a case for each bound in
-// each cell. A bound that could not be checked is an error, as one is whose estimate
-// lies beyond it with too few repeats to establish a difference.
+// each cell. One that is beyond is a failure; one that is undecided, or could not be
+// tested, is an error.
 func (r *Result) JUnit(w io.Writer) error {
 	suite := junitSuite{Name: fmt.Sprintf("scaler compare %s %s", r.A, r.B), Tests: len(r.Bounds)}
 	for _, j := range r.Bounds {
@@ -44,10 +44,10 @@ func (r *Result) JUnit(w io.Writer) error {
 			text += ", p " + pText(j.P)
 		}
 		switch j.Outcome {
-		case Missed:
+		case Beyond:
 			suite.Failures++
 			c.Failure = &junitMessage{text}
-		case Unknown, Beyond:
+		case Unknown, Undecided:
 			suite.Errors++
 			c.Error = &junitMessage{text}
 		default:

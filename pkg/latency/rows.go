@@ -41,6 +41,28 @@ func (r *run) rows() {
 		r.record.Rows = append(r.record.Rows, row)
 		r.warnRow(len(r.record.Rows)-1, &row, whole)
 	}
+	correct(r.record.Rows)
+}
+
+// correct judges what is added in all rows together: of many tests some fall below any
+// level by chance. Holm's method keeps the chance of a single false alarm in the run
+// below that level, however the quantiles depend on each other.
+func correct(rows []record.LatencyRow) {
+	var tested []*record.Added
+	var p []float64
+	for i := range rows {
+		if rows[i].Added == nil {
+			continue
+		}
+		for _, name := range record.QuantileNames {
+			if a := *rows[i].Added.At(name); a != nil && a.P != nil {
+				tested, p = append(tested, a), append(p, *a.P)
+			}
+		}
+	}
+	for i, corrected := range stats.Holm(p) {
+		tested[i].Holm, tested[i].Significant = new(corrected), new(corrected < significance)
+	}
 }
 
 // whole is how many repeats all variants of a level did all rounds of: the
@@ -172,7 +194,7 @@ func added(repeats []record.LatencyRepeat, none []*repeatRun) *record.Quantiles[
 		figure := &record.Added{Seconds: sum / float64(n)}
 		if mean, ok := stats.MeanOf(differences, latencyConfidence); ok {
 			figure.Interval = &record.Interval{Low: mean.Low, High: mean.High}
-			figure.P, figure.Significant = &mean.P, new(mean.P < significance)
+			figure.P = &mean.P
 		}
 		*all.At(name) = figure
 	}

@@ -148,9 +148,11 @@ type Added struct {
 	// Interval and P are of the paired t test over the repeats: P is the
 	// probability of a mean difference as far from 0 if there were none. Absent
 	// for fewer than two repeats.
-	Interval    *Interval `json:"interval,omitempty"`
-	P           *float64  `json:"p,omitempty"`
-	Significant *bool     `json:"significant,omitempty"` // P is below 0.05
+	Interval *Interval `json:"interval,omitempty"`
+	P        *float64  `json:"p,omitempty"`
+	// Holm is P corrected by Holm's method for all quantiles of all rows of the run.
+	Holm        *float64 `json:"holm,omitempty"`
+	Significant *bool    `json:"significant,omitempty"` // Holm is below 0.05
 }
 
 // LatencySidecars are what a variant's sidecars needed in its windows.

@@ -110,7 +110,7 @@ func (p latencyPart) glance() grid {
 }
 
 // latencyNote explains the table's columns.
-const latencyNote = "Latency runs from the time at which a request was due to the last byte of its answer. Added: over the same load without sidecars, with the 95 % interval; ~ is no significant difference. Limits: what limits figures of the row."
+const latencyNote = "Latency runs from the time at which a request was due to the last byte of its answer. Added: over the same load without sidecars, with the 95 % interval; ~ is no significant difference among all rows (paired t tests, corrected by Holm's method). Limits: what limits figures of the row."
 
 // section is all of one latency run.
 func (p latencyPart) section(id string, draw *drawer) section {

@@ -83,10 +83,13 @@ func (p latencyPart) facts() []fact {
 		{"started", p.startedText()},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		facts = append(facts, fact{"control plane", controlPlaneText(cp)})
+		facts = append(facts, fact{"control plane", controlPlaneText(cp)}, fact{"not included", latencyOmits})
 	}
 	return facts
 }
+
+// latencyOmits is what the set-up of a latency run lacks of a mesh in production.
+const latencyOmits = "Istio's own filters (telemetry and metadata exchange), traffic interception (iptables) and the network: a production mesh adds more"
 
 func loadText(s record.LatencySpec) string {
 	texts := []string{fmt.Sprintf("open loop, %s, HTTP/%d", s.Arrivals, s.HTTP)}

@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -50,6 +51,32 @@ func Welch(first, second []float64, resolution, confidence float64) (Difference,
 	d.Low, d.High = d.Value-half, d.Value+half
 	d.P = 2 * t.CDF(-math.Abs(d.Value)/math.Sqrt(a+b))
 	return d, nil
+}
+
+// RunsNeeded is how many values each sample needs for a one-sided Welch test to reach a
+// level with some power, 0 to 1, if the difference of the means and both variances are
+// those of these samples: the smallest n at which the difference is as many standard
+// errors from 0 as the quantiles of Student's t for the level and for the power together
+// (Cohen, Statistical Power Analysis for the Behavioral Sciences, chapter 2). ok is
+// false when that is more than most, or a sample has less than two values.
+func RunsNeeded(first, second []float64, resolution, level, power float64, most int) (n int, ok bool) {
+	if len(first) < 2 || len(second) < 2 {
+		return 0, false
+	}
+	difference := math.Abs(stat.Mean(second, nil) - stat.Mean(first, nil))
+	a := max(stat.Variance(first, nil), resolution*resolution)
+	b := max(stat.Variance(second, nil), resolution*resolution)
+	few := func(n int) bool {
+		if a+b == 0 {
+			return difference == 0
+		}
+		t := distuv.StudentsT{Sigma: 1, Nu: (a + b) * (a + b) / (a*a + b*b) * float64(n-1)}
+		return difference < math.Sqrt((a+b)/float64(n))*(t.Quantile(1-level)+t.Quantile(power))
+	}
+	if few(most) {
+		return 0, false
+	}
+	return 2 + sort.Search(most-2, func(i int) bool { return !few(i + 2) }), true
 }
 
 // Holm corrects the p-values of several tests for their number, so that the
