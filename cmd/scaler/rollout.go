@@ -76,7 +76,7 @@ hour on two cores; see 'scaler components list'.`,
 	f.StringVar(&spec.Own.Scope, "scope", "", "knob, overrides --mode: what each sidecar is configured for, all or declared (the services that its workload calls)")
 	f.StringVar(&spec.Own.Authz, "authz", "", "knob, overrides --mode: authorization policies, none or declared (only declared calls are allowed)")
 	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: "+controlplane.Choices(drivers.All()))
-	f.StringVar(&spec.XDS, "xds", spec.XDS, "xDS variant of the sidecars: delta or sotw")
+	f.StringVar(&spec.XDS, "xds", spec.XDS, "xDS variant of the sidecars: delta or sotw, as far as the control plane speaks them")
 	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane without a mesh")
 	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady; no figure is taken")
 	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase, without changes")

@@ -112,6 +112,9 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		o.texts.mode = driver.Modes[0].Name
 		o.ladder.Modes = []string{o.texts.mode}
 	}
+	if !f.Changed("xds") {
+		spec.XDS = driver.Variants()[0]
+	}
 	if o.texts.mode == bothModes && len(driver.Modes) > 1 {
 		o.ladder.Modes = driver.ModeNames()
 	} else if _, known := driver.Mode(o.texts.mode); !known {

@@ -173,7 +173,8 @@ type Counters struct {
 	Certificates        string
 }
 
-// Knobs are the settings of a mesh, independent of each other.
+// Knobs are the settings of a mesh, independent of each other. A control plane with
+// Driver.OwnKnobs has other values, which its adapter defines.
 type Knobs struct {
 	MTLS  string // "permissive" or "strict": whether plaintext is accepted
 	Scope string // "all": a sidecar is configured for every service; "declared": only for those it calls

@@ -25,6 +25,13 @@ type Driver struct {
 	Programs        []string // components that it starts, its own first; nil = none
 	SidecarPrograms []string // components of a real sidecar; nil = it has no real sidecars
 	Modes           []Mode   // presets of knobs that it has, at least one; the first is the default
+	// OwnKnobs says that the knobs of its Modes have values of its own, which Knobs does
+	// not define, or none. Then a mode is chosen as a whole, and no knob can be set
+	// by itself.
+	OwnKnobs bool
+	// XDS are the variants that its proxies speak, "delta" or "sotw", at least one; the
+	// first is the default. nil = both, delta by default.
+	XDS []string
 
 	// HostWorkloads says that real proxies of workloads of this host can be part of
 	// its mesh, which `scaler latency` needs.
@@ -36,6 +43,11 @@ type Driver struct {
 	External bool
 	// NoCertificates says that its sidecars ask for no certificate.
 	NoCertificates bool
+	// DeliversCertificates says that it decides when a sidecar gets a certificate and
+	// for how long, as over SDS: sidecars can neither request a new one nor a lifetime.
+	DeliversCertificates bool
+	// NoTokens says that its sidecars request no tokens.
+	NoTokens bool
 	// Check looks at where it is, for one that is External. Its error names the
 	// flag, the value and what is wanted.
 	Check func(Remote) error
@@ -88,6 +100,14 @@ func (d Driver) NewStore() (*xdsprobe.Store, error) {
 		return nil, fmt.Errorf("reading the resource types of %s: %w", d.Name, err)
 	}
 	return xdsprobe.NewStoreOf(types), nil
+}
+
+// Variants are those of XDS, in their order.
+func (d Driver) Variants() []string {
+	if d.XDS == nil {
+		return []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}
+	}
+	return d.XDS
 }
 
 // ModeNames are those of its modes, in their order.

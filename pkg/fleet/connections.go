@@ -20,7 +20,9 @@ type Background struct {
 func (s *Pods) Begin() *Background {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.background = &Background{Latencies: NewLatencies(), number: s.background.number + 1, renewed: s.background.renewed}
+	l := NewLatencies()
+	l.NoCertificates, l.NoTokens = s.latencies.NoCertificates, s.latencies.NoTokens
+	s.background = &Background{Latencies: l, number: s.background.number + 1, renewed: s.background.renewed}
 	return s.background
 }
 
@@ -36,20 +38,9 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	b.Latencies.Reconnect.Lose(int64(away))
 	if b.pods > 0 {
 		LoseIn(b.pods, b.Latencies.PodReady)
-		b.Latencies.NoCertificates = bare(s)
 		b.Latencies.loseStarts(b.pods - b.real)
 	}
 	return b.pods, b.returned
-}
-
-// bare reports whether its sidecars ask for no certificate. The caller holds mu.
-func bare(s *Pods) bool {
-	for p := range s.there {
-		if p.bare {
-			return true
-		}
-	}
-	return false
 }
 
 // Renew has convergence wait until every pod that is there now was replaced.

@@ -43,9 +43,7 @@ type Options struct {
 	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
-	// NoCertificates says that the sidecars ask for no certificate.
-	NoCertificates bool
-	Real           *RealOptions // the real sidecars among them; nil = none
+	Real     *RealOptions   // the real sidecars among them; nil = none
 }
 
 // Fleet is the pods of a run and their proxies. Its methods are safe for
@@ -72,6 +70,7 @@ type Fleet struct {
 
 // New returns the fleet of a run, without a proxy yet.
 func New(o Options) *Fleet {
+	o.Latencies.NoCertificates, o.Latencies.NoTokens = o.Driver.NoCertificates, o.Driver.NoTokens
 	f := &Fleet{
 		Options:  o,
 		Pods:     newPods(o.Latencies),

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -121,6 +122,31 @@ func TestCertificatesThatComeUnasked(t *testing.T) {
 	}
 	if s := f.Latencies.Certificate.Summary(); s.Count != 1 || *s.Max > 1.01 {
 		t.Errorf("the first certificate has %+v", s)
+	}
+}
+
+// What the sidecars of a control plane do not request cannot be lost: neither by the
+// rollout's pods nor by those that replace others.
+func TestWhatIsNotRequestedIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		driver              controlplane.Driver
+		certificates, token int64
+	}{
+		"both requested":  {controlplane.Driver{}, 3, 3},
+		"no tokens":       {controlplane.Driver{NoTokens: true}, 3, 0},
+		"no certificates": {controlplane.Driver{NoCertificates: true}, 0, 3},
+		"neither":         {controlplane.Driver{NoCertificates: true, NoTokens: true}, 0, 0},
+	} {
+		f := New(Options{Driver: c.driver, Latencies: NewLatencies(), Metrics: recorder.NewMetrics(recorder.Build{}, nil)})
+		background := f.Pods.Begin()
+		background.pods = 3
+		f.Pods.End(background)
+		f.Latencies.Lose(3, 0)
+		for whose, l := range map[string]*Latencies{"the rollout's": f.Latencies, "the others'": background.Latencies} {
+			if certificates, token := l.Certificate.Summary().Lost, l.Token.Summary().Lost; certificates != c.certificates || token != c.token {
+				t.Errorf("%s: %s lost %d certificates and %d tokens, want %d and %d", name, whose, certificates, token, c.certificates, c.token)
+			}
+		}
 	}
 }
 

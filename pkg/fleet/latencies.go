@@ -16,7 +16,8 @@ type Latencies struct {
 	Connect, ConnectTotal, Reconnect          *stats.Histogram
 	FirstConfiguration, CompleteConfiguration *stats.Histogram
 
-	NoCertificates bool // their sidecars ask for none: neither certificates nor tokens can be lost
+	NoCertificates bool // their sidecars ask for none, so that none can be lost
+	NoTokens       bool // likewise
 
 	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
 }
@@ -74,7 +75,10 @@ func (l *Latencies) Lose(pods, real int) {
 // loseStarts is Lose for the starts of simulated sidecars.
 func (l *Latencies) loseStarts(pods int) {
 	if !l.NoCertificates {
-		LoseIn(pods, l.Certificate, l.Token)
+		LoseIn(pods, l.Certificate)
+	}
+	if !l.NoTokens {
+		LoseIn(pods, l.Token)
 	}
 	LoseIn(pods, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)
 }

@@ -34,7 +34,7 @@ func (f *Fleet) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		return
 	}
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
-	if p.bare = f.NoCertificates; p.bare {
+	if p.bare = f.Driver.NoCertificates; p.bare {
 		f.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none
 	}
 	ctx, p.stop = context.WithCancel(ctx)

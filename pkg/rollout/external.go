@@ -46,6 +46,20 @@ func (s RolloutSpec) checkExternal(d controlplane.Driver) error {
 	return nil
 }
 
+// checkCertificates checks what only sidecars can be asked for that request their
+// certificates.
+func (s RolloutSpec) checkCertificates(d controlplane.Driver) error {
+	if !d.DeliversCertificates {
+		return nil
+	}
+	for _, f := range []given{{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)}} {
+		if f.value != "" {
+			return fmt.Errorf("parsing --%s %s: want none with --control-plane %s, which itself decides when it issues certificates and for how long", f.name, f.value, s.ControlPlane)
+		}
+	}
+	return nil
+}
+
 // given is a flag and its value; "" where it is not given.
 type given struct{ name, value string }
 

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"strconv"
 
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -21,6 +22,20 @@ func (s RolloutSpec) Knobs() controlplane.Knobs {
 		}
 	}
 	return knobs
+}
+
+// checkKnobs checks the knobs that were set by themselves, which not every control
+// plane allows.
+func (s RolloutSpec) checkKnobs(d controlplane.Driver) error {
+	if !d.OwnKnobs {
+		return s.Knobs().Validate()
+	}
+	for _, knob := range []given{{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz}} {
+		if knob.value != "" {
+			return fmt.Errorf("parsing --%s %q: want none with --control-plane %s, whose --mode sets all knobs", knob.name, knob.value, s.ControlPlane)
+		}
+	}
+	return nil
 }
 
 // preset is the mode that the run is recorded with: "" when any knob was set by

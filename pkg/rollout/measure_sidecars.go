@@ -24,7 +24,6 @@ func (m measurement) measureSidecars() error {
 		return err
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
-		m.observed.latencies.NoCertificates = m.driver.NoCertificates
 		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars)
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)

@@ -112,7 +112,7 @@ func (s RolloutSpec) Validate() error {
 		want        []string
 	}{
 		{"mode", s.Mode, driver.ModeNames()},
-		{"xds", s.XDS, []string{"delta", "sotw"}},
+		{"xds", s.XDS, driver.Variants()},
 	} {
 		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
@@ -136,16 +136,17 @@ func (s RolloutSpec) Validate() error {
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
 	}
+	if err := s.checkCertificates(driver); err != nil {
+		return err
+	}
 	if d := s.CertificateLifetime; d != 0 && (d < minLifetime || d > maxLifetime) {
 		return fmt.Errorf("parsing --certificate-lifetime %s: want a duration from %s to %s", d, minLifetime, maxLifetime)
 	}
 	if len(faults.In(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
 		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faults.In(s.Faults, record.PhaseProbe)[0])
 	}
-	if !driver.External {
-		if err := s.Knobs().Validate(); err != nil {
-			return err
-		}
+	if err := s.checkKnobs(driver); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		flag  string

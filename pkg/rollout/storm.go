@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/record"
@@ -15,10 +16,6 @@ const (
 	// certificate by then has lost it.
 	stormTimeout = 5 * time.Minute
 
-	// istiod's client of the API server, through which every token is reviewed
-	// (--kubernetesApiQPS, --kubernetesApiBurst).
-	reviewsPerSecond = 80
-	reviewsBurst     = 160
 	// bound is how near to a limit's own time a storm must be for the limit to
 	// be called what binds.
 	bound = 1.25
@@ -43,7 +40,7 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 		case <-ctx.Done():
 		}
 		result := r.fleet.EndStorm(s)
-		r.observed.storm = stormRecord(result, begin)
+		r.observed.storm = stormRecord(result, begin, r.adapter.Server.Describe())
 		if ctx.Err() != nil {
 			return record.EndedByInterrupt, context.Cause(ctx)
 		}
@@ -52,7 +49,7 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 }
 
 // stormRecord is what came of a storm that began at a moment, as the record has it.
-func stormRecord(s fleet.StormResult, begin time.Time) *record.CertificateStorm {
+func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Description) *record.CertificateStorm {
 	summary := s.Latency.Summary()
 	latency := record.Latency(summary)
 	result := &record.CertificateStorm{
@@ -63,21 +60,22 @@ func stormRecord(s fleet.StormResult, begin time.Time) *record.CertificateStorm 
 		seconds := s.Last.Sub(begin).Seconds()
 		result.Seconds = &seconds
 		result.PerSecond = new(float64(summary.Count) / seconds)
-		result.Binds = binding(s.Sidecars, seconds)
+		result.Binds = binding(of, s.Sidecars, seconds)
 	}
 	return result
 }
 
-// binding names the limit that a storm's length is explained by, "" if none is
-// known to.
-func binding(sidecars int, seconds float64) string {
-	if sidecars <= reviewsBurst {
+// binding names the limit of a control plane that a storm's length is explained by, ""
+// if none is known to.
+func binding(of controlplane.Description, sidecars int, seconds float64) string {
+	l := of.Limits
+	if l == nil || l.TokenReviewsPerSecond == 0 || float64(sidecars) <= l.TokenReviewsBurst {
 		return ""
 	}
-	least := float64(sidecars-reviewsBurst) / reviewsPerSecond
-	if seconds > bound*least {
+	least := (float64(sidecars) - l.TokenReviewsBurst) / l.TokenReviewsPerSecond
+	if seconds > bound*least || seconds < least/bound {
 		return ""
 	}
-	return fmt.Sprintf("token reviews: istiod has each token reviewed through a client limited to %d a second, %d at once; that alone takes %.1f s",
-		reviewsPerSecond, reviewsBurst, least)
+	return fmt.Sprintf("token reviews: %s has each token reviewed through a client limited to %g a second, %g at once; that alone takes %.1f s",
+		of.Name, l.TokenReviewsPerSecond, l.TokenReviewsBurst, least)
 }

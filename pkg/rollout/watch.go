@@ -78,7 +78,6 @@ func (r *run) assemble() error {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
-		NoCertificates: r.driver.NoCertificates,
 	})
 	r.timeline = phases.NewTimeline(phases.Options{
 		Journal: r.journal, Edge: r.sampler.Edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,

@@ -32,6 +32,8 @@ func Driver() controlplane.Driver {
 		Summary:        "any ADS server that is there already",
 		External:       true,
 		NoCertificates: true,
+		NoTokens:       true, // one that is sent comes from a file
+		OwnKnobs:       true,
 		Modes:          []controlplane.Mode{{Name: Mode}},
 		Check: func(r controlplane.Remote) error {
 			_, err := prepare(r)

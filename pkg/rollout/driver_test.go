@@ -1,0 +1,44 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// A control plane says what its mesh can be asked for: what it cannot is refused
+// before anything is started, and its modes are its own.
+func TestDriverOfAnotherKind(t *testing.T) {
+	another := controlplane.Driver{
+		Name:     "another",
+		Modes:    []controlplane.Mode{{Name: "open", Knobs: controlplane.Knobs{MTLS: "always", Scope: "none", Authz: "none"}}, {Name: "closed"}},
+		OwnKnobs: true, XDS: []string{"sotw"}, DeliversCertificates: true,
+	}
+	for name, tc := range map[string]struct {
+		change func(*RolloutSpec)
+		want   string // in the error; "" = none
+	}{
+		"as it is":     {func(*RolloutSpec) {}, ""},
+		"another mode": {func(s *RolloutSpec) { s.Mode = "closed" }, ""},
+		"no mode":      {func(s *RolloutSpec) { s.Mode = "strict" }, "--mode"},
+		"knob":         {func(s *RolloutSpec) { s.Own.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
+		"delta":        {func(s *RolloutSpec) { s.XDS = "delta" }, "--xds"},
+		"storm":        {func(s *RolloutSpec) { s.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":     {func(s *RolloutSpec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":         {func(s *RolloutSpec) { s.RealSidecars = 1 }, "--real-sidecars"},
+	} {
+		s := DefaultRolloutSpec()
+		s.Drivers = []controlplane.Driver{another}
+		s.ControlPlane, s.Mode, s.XDS = "another", "open", another.Variants()[0]
+		tc.change(&s)
+		err := s.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+		if name == "as it is" && (s.Name() != "another-open-200" || s.Knobs() != another.Modes[0].Knobs) {
+			t.Errorf("it is called %s and has the knobs %+v", s.Name(), s.Knobs())
+		}
+	}
+}
