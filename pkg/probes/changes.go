@@ -29,13 +29,16 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 		if !ok {
 			return fmt.Errorf("service %s has no pod", p.Mesh.Services[service].Name)
 		}
-		value, health := "unready", convergence.Unhealthy
-		if n%2 == 1 {
-			value, health = kwok.SidecarReady, convergence.Healthy
+		value, ready := "unready", n%2 == 1
+		if ready {
+			value = kwok.SidecarReady
 		}
+		change := p.readiness(ready)
 		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
 			func(ctx context.Context) error { return p.API.ReportSidecar(ctx, target.Namespace, target.Name, value) },
-			func(c fleet.EndpointChange) bool { return c.Addr.Addr() == target.Address && c.Health == health })
+			func(c fleet.EndpointChange) bool {
+				return c.Addr.Addr() == target.Address && c.Kind == change.Kind && c.Health == change.Health
+			})
 		if err != nil {
 			return err
 		}
@@ -51,9 +54,28 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 	return p.Fleet.AwaitConverged(ctx)
 }
 
+// readiness is what becomes of an endpoint, of which address and service are left out,
+// when its pod turns ready or not: its health changes or, where the control plane sends
+// only endpoints that are ready, it comes or goes.
+func (p *prober) readiness(ready bool) fleet.EndpointChange {
+	unready, sent := p.Adapter.Mesh.EndpointHealth(false, false, false)
+	healthy, _ := p.Adapter.Mesh.EndpointHealth(true, true, false)
+	switch {
+	case sent && ready:
+		return fleet.EndpointChange{Kind: record.EndpointHealth, Health: healthy}
+	case sent:
+		return fleet.EndpointChange{Kind: record.EndpointHealth, Health: unready}
+	case ready:
+		return fleet.EndpointChange{Kind: record.EndpointAdd, Health: healthy}
+	default:
+		return fleet.EndpointChange{Kind: record.EndpointRemove}
+	}
+}
+
 // probeMembers gives services one pod more and takes one away again. The new
 // pod's sidecar is not reported before the new endpoint has reached everybody:
-// its turning healthy would overtake its coming.
+// its turning healthy would overtake its coming. Where the control plane sends only
+// endpoints that are ready, the new one comes when its pod is.
 func (p *prober) probeMembers(ctx context.Context) error {
 	for n := range p.Changes {
 		service := p.of(n)
@@ -62,10 +84,12 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			more int
 		}{{record.EndpointAdd, 1}, {record.EndpointRemove, 0}} {
 			replicas := p.Mesh.Services[service].Pods + change.more
-			p.Fleet.Readiness.Hold()
+			if p.readiness(true).Kind == record.EndpointHealth {
+				p.Fleet.Readiness.Hold()
+			}
 			_, err := p.followEndpoint(ctx, change.kind, service,
 				func(ctx context.Context) error { return p.API.SetReplicas(ctx, p.Mesh.Services[service], replicas) },
-				func(fleet.EndpointChange) bool { return true })
+				func(c fleet.EndpointChange) bool { return c.Kind == change.kind })
 			p.Fleet.Readiness.Release()
 			if err != nil {
 				return err

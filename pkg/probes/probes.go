@@ -167,7 +167,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 	for {
 		select {
 		case change := <-changes:
-			if change.Service != p.servicePort(service) || change.Kind != kind || !is(change) {
+			if change.Service != p.servicePort(service) || !is(change) {
 				continue
 			}
 			p.cluster.Record(change.Seen.Sub(written))

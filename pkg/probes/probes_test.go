@@ -6,8 +6,49 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/reference"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
+
+// meshOf is a mesh with rules for the health of endpoints and nothing else.
+type meshOf struct {
+	controlplane.Mesh
+	rules func(ready, serving, terminating bool) (convergence.Health, bool)
+}
+
+func (m meshOf) EndpointHealth(ready, serving, terminating bool) (convergence.Health, bool) {
+	return m.rules(ready, serving, terminating)
+}
+
+// What a change of a pod's readiness is in the configuration depends on the control
+// plane: some send only endpoints that are ready.
+func TestReadinessOfEndpoints(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules          func(ready, serving, terminating bool) (convergence.Health, bool)
+		ready, unready fleet.EndpointChange
+	}{
+		"all are sent": {
+			(&reference.ControlPlane{}).EndpointHealth,
+			fleet.EndpointChange{Kind: record.EndpointHealth, Health: convergence.Healthy}, fleet.EndpointChange{Kind: record.EndpointHealth, Health: convergence.Unhealthy},
+		},
+		"only ready ones are": {
+			func(ready, _, _ bool) (convergence.Health, bool) { return convergence.Healthy, ready },
+			fleet.EndpointChange{Kind: record.EndpointAdd, Health: convergence.Healthy}, fleet.EndpointChange{Kind: record.EndpointRemove},
+		},
+	} {
+		p := &prober{Options: Options{Adapter: &controlplane.ControlPlane{Mesh: meshOf{rules: c.rules}}}}
+		if got := p.readiness(true); got != c.ready {
+			t.Errorf("%s: ready is %+v, want %+v", name, got, c.ready)
+		}
+		if got := p.readiness(false); got != c.unready {
+			t.Errorf("%s: unready is %+v, want %+v", name, got, c.unready)
+		}
+	}
+}
 
 // What sidecars saw of a change stays together, to three digits.
 func TestPushesOf(t *testing.T) {
