@@ -32,6 +32,7 @@ var floors = [][]string{
 
 // sideways are the exceptions: imports within one floor, with the reason.
 var sideways = map[[2]string]string{
+	{"pkg/report", "pkg/capacity"}:   "what one more pod costs is by the model of plans",
 	{"pkg/record", "pkg/stats"}:      "a record holds the histograms and summaries of stats as they are",
 	{"pkg/rollout", "pkg/calibrate"}: "a run measures the instrument's floor first where it is not known",
 	{"pkg/proxy", "pkg/convergence"}: "a proxy's events hold what convergence is computed from as it is",

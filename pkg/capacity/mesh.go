@@ -63,23 +63,7 @@ func aim(s *sample, o Options) (target, error) {
 // too few of the runs do, unless that is forced.
 func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)
-	var used []*record.Run
-	var seen []observation
-	var bases []float64
-	for _, r := range chosen {
-		v, base := f.of(r), new(float64)
-		if f.base != "" {
-			base = r.Value(f.base)
-		}
-		if v == nil || base == nil || *v <= *base {
-			continue
-		}
-		p := pointOf(r)
-		if t.configuration == 0 {
-			p.configuration = 0
-		}
-		used, seen, bases = append(used, r), append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
-	}
+	used, seen, bases := f.observations(chosen, t.configuration != 0)
 	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
 		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
 	}
@@ -121,6 +105,26 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(len(sizes), "size"), output.Many(len(model.terms), "term"))
 	}
 	return made, nil
+}
+
+// observations are what runs say of the figure above what it was without a mesh, with
+// the runs that have it and what it was. Without known, configuration is not known.
+func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run, seen []observation, bases []float64) {
+	for _, r := range runs {
+		v, base := f.of(r), new(float64)
+		if f.base != "" {
+			base = r.Value(f.base)
+		}
+		if v == nil || base == nil || *v <= *base {
+			continue
+		}
+		p := pointOf(r)
+		if !known {
+			p.configuration = 0
+		}
+		used, seen, bases = append(used, r), append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
+	}
+	return used, seen, bases
 }
 
 // choose takes the runs whose figure is good, if there are enough of them, and says

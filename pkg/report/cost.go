@@ -1,19 +1,21 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/capacity"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// The cost of one more pod is the slope of a straight line through a figure over the
-// sizes, by least squares, from runs that differ in size alone. Runs that did not
-// complete are omitted.
+// The cost of one more pod is the slope of the model with which a plan forecasts a
+// figure (capacity.OneMorePod), from runs that differ in size alone. A figure that grows
+// with the square has none. Runs that did not complete are omitted.
 
 // confidence of the intervals.
 const confidence = 0.95
@@ -139,6 +141,10 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded)})
 			continue
 		}
+		if !g.repeated() {
+			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("cost unknown with %s: every size was run once; --repeats 3", with)})
+			continue
+		}
 		columns = append(columns, g)
 		slopes.Head = append(slopes.Head, fmt.Sprintf("%s; %s pods", with, joined(g.sizes())))
 	}
@@ -148,12 +154,11 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	for _, figure := range costFigures {
 		cells := []string{figure.name}
 		for _, g := range columns {
-			fit, err := g.fit(figure, []term{termPods})
-			if err != nil {
-				cells = append(cells, absent)
-				continue
+			text := g.oneMorePod(figure)
+			if text != absent {
+				text += doubts.markAll(g.runs, figure.path)
 			}
-			cells = append(cells, interval(fit.Terms[1], 1, figure.print)+doubts.markAll(g.runs, figure.path))
+			cells = append(cells, text)
 		}
 		slopes.Add(cells...)
 	}
@@ -161,6 +166,26 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	for _, g := range places {
 		d.effects(g, name(g), doubts)
 	}
+}
+
+// repeated says whether any size was run more than once.
+func (g alike) repeated() bool { return len(g.sizes()) < len(g.runs) }
+
+// oneMorePod prints what one more pod costs of a figure, or by what model it grows with
+// the square.
+func (g alike) oneMorePod(figure costFigure) string {
+	path := figure.path
+	if path == "phases.rollout" {
+		path += ".seconds"
+	}
+	cost, err := capacity.OneMorePod(g.runs, path)
+	switch {
+	case errors.Is(err, capacity.ErrSquare):
+		return "no slope: " + cost.Model
+	case err != nil:
+		return absent
+	}
+	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, 1, figure.print)
 }
 
 // term is something that a figure may grow with.
@@ -212,6 +237,9 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 // as far as the runs allow: knobs change the configuration at one size, and
 // --services the services.
 func (d *document) effects(g alike, name string, doubts *doubts) {
+	if !g.repeated() {
+		return // nothing tells an effect from noise
+	}
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
 	} {
