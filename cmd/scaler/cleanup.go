@@ -61,8 +61,11 @@ not touched.`,
 				found = append(found, l)
 			}
 			if len(found) == 0 && output == "table" {
+				if err := errors.Join(errs...); err != nil {
+					return err
+				}
 				fmt.Fprintln(s.err, "nothing to clean up")
-				return errors.Join(errs...)
+				return nil
 			}
 			errs = append(errs, printList(s.out, output, "LeftoverList", found, []string{"FOLDER", "RUNNING"}, func(l leftover) []string {
 				running := l.Processes

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
@@ -61,13 +62,20 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				Progress:   progress(s),
 			})
 			if err != nil {
-				return errors.Join(err, group.Remove(context.WithoutCancel(cmd.Context())))
+				return errors.Join(err, group.Remove(interrupt.Uncancelled(cmd.Context())))
 			}
-			if err := group.MarkKept(); err != nil {
-				return err
-			}
+			// A cluster that nobody was told of is not kept.
 			_, err = fmt.Fprintln(s.out, c.Kubeconfig())
-			return err
+			if err == nil {
+				err = context.Cause(cmd.Context())
+			}
+			if err == nil {
+				err = group.MarkKept()
+			}
+			if err != nil {
+				return errors.Join(err, group.Remove(interrupt.Uncancelled(cmd.Context())))
+			}
+			return nil
 		},
 	}
 	addComponentFlags(cmd.Flags(), &programs)

@@ -17,7 +17,7 @@ func newDashboardsCommand(s streams) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDashboardsExportCommand(s), newDashboardsPushCommand(s), newDashboardsServeCommand(s))
+	cmd.AddCommand(endsAtOnce(newDashboardsExportCommand(s)), endsAtOnce(newDashboardsPushCommand(s)), newDashboardsServeCommand(s))
 	return cmd
 }
 

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -23,11 +21,11 @@ const (
 	exitUsage       = 2   // wrong usage or bad input; nothing was started
 	exitMissed      = 3   // finished, but convergence or a stated bound was missed
 	exitUndecided   = 4   // finished, but a stated bound is neither established as kept nor as missed
-	exitInterrupted = 130 // interrupted and cleaned up
+	exitInterrupted = 130 // interrupted by a signal or a closed output
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := notify()
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err))
@@ -51,7 +49,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case err == nil:
 	case exitCode(err) == exitInterrupted:
-		fmt.Fprintln(stderr, "scaler: interrupted; everything that was started is stopped")
+		fmt.Fprintln(stderr, "scaler:", interruption(err))
 	default:
 		fmt.Fprintln(stderr, "scaler:", err)
 	}
@@ -84,13 +82,13 @@ the time until every sidecar has its configuration and its certificate.`,
 		newXDSCommand(s),
 		newCalibrateCommand(s),
 		newLatencyCommand(s),
-		newReportCommand(s),
-		newCompareCommand(s),
-		newPlanCommand(s),
+		endsAtOnce(newReportCommand(s)),
+		endsAtOnce(newCompareCommand(s)),
+		endsAtOnce(newPlanCommand(s)),
 		newDashboardsCommand(s),
 		newClusterCommand(s),
 		newComponentsCommand(s),
-		newDoctorCommand(s),
+		endsAtOnce(newDoctorCommand(s)),
 		newCleanupCommand(s),
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
@@ -110,7 +108,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), closedOutput(err):
 		return exitInterrupted
 	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
 		return exitMissed

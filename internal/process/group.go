@@ -70,6 +70,10 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening process group: %w", err)
 	}
+	// What outlives its parent becomes a child of this program, and no stranger's.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("opening process group: becoming the parent of what escapes: %w", err)
+	}
 	g := &Group{dir: dir, opts: opts}
 	if _, err := readState(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, taken(dir)
@@ -271,12 +275,34 @@ func (g *Group) close(ctx context.Context, end func() error) error {
 	for _, p := range slices.Backward(g.children) {
 		errs = append(errs, p.Stop(ctx))
 	}
+	errs = append(errs, g.collect())
 	if err := errors.Join(append(errs, g.levels.leave())...); err != nil {
 		return err // the state file stays, for a cleanup to find
 	}
 	g.stopped = true
 	defer g.owner.release()
 	return end()
+}
+
+// collect ends what children started and what left their process groups, as
+// daemons do. The kernel has made it this program's own.
+func (g *Group) collect() error {
+	for _, p := range g.children {
+		reap(-p.pid)
+	}
+	for {
+		found, err := members(g.state)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, m := range found {
+			err = errors.Join(err, m.kill())
+			m.close()
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 func (p *Process) ended() bool {

@@ -132,6 +132,13 @@ func carries(pid int, id string) bool {
 	return err == nil && hasMarker(environ, id)
 }
 
+// SameGroup reports whether a process is of the group that this one is of, by what
+// their environments hold.
+func SameGroup(pid int) bool {
+	id := os.Getenv(markerName)
+	return id != "" && carries(pid, id)
+}
+
 func hasMarker(environ []byte, id string) bool {
 	want := []byte(markerName + "=" + id)
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
@@ -169,6 +176,53 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 	}
 	return nil
 }
+
+// kill ends a process at once, and reaps it if it has become a child of ours.
+func (m *member) kill() error {
+	if err := m.signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	fds := []unix.PollFd{{Fd: int32(m.pidfd), Events: unix.POLLIN}} // readable at its end
+	for {
+		n, err := unix.Poll(fds, int(defaultGrace.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return fmt.Errorf("process %d, which escaped its parent, does not end: %w", m.PID, errors.Join(err, unix.ETIMEDOUT))
+		}
+		reap(m.PID)
+		return nil
+	}
+}
+
+// reap takes the exit status of processes that have become children of ours, if
+// they have ended: of one, or with a negative id of a whole process group. It
+// reports whether some have not.
+func reap(pid int) (running bool) {
+	for {
+		reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || reaped == 0 {
+			return err == nil
+		}
+	}
+}
+
+// reapGroup waits for the processes of a group that were killed and have become
+// children of ours: a moment, but for one that the kernel holds.
+func reapGroup(pgid int) {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for began := time.Now(); reap(-pgid) && time.Since(began) < reapTime; {
+		<-poll.C
+	}
+}
+
+// reapTime bounds reapGroup: what takes longer is reaped when the group ends.
+const reapTime = time.Second
 
 func (m *member) signal(s unix.Signal) error {
 	err := unix.PidfdSendSignal(m.pidfd, s, nil, 0)

@@ -220,6 +220,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	_ = unix.Kill(-p.pid, unix.SIGKILL)
 	err := cmd.Wait()
 	p.reaped = true
+	reapGroup(p.pid)
 	p.mu.Unlock()
 
 	p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

@@ -128,6 +128,16 @@ var _ = Describe("a group", func() {
 		Eventually(gone(grandchild)).Should(BeTrue())
 	})
 
+	It("collects what left its process group and its parent", func(ctx SpecContext) {
+		_, err := group.Start(shell("parent", dir, `setsid sh -c 'trap "" TERM HUP; echo $$ > `+dir+`/escaped; sleep 1000; sleep 1000' & sleep 1000`))
+		Expect(err).NotTo(HaveOccurred())
+		var escaped int
+		Eventually(readPID(filepath.Join(dir, "escaped"))).Should(Satisfy(func(pid int) bool { escaped = pid; return pid > 0 }))
+		Expect(group.Stop(ctx)).To(Succeed())
+		_, err = os.Stat("/proc/" + strconv.Itoa(escaped))
+		Expect(err).To(MatchError(os.ErrNotExist), "reaped, too")
+	})
+
 	It("reports an end that was not requested with command and the end of this child's log", func() {
 		spec := shell("flaky", dir, `seq 100; echo >&2 "no such file"; exit 3`)
 		Expect(os.MkdirAll(filepath.Dir(spec.Log), 0o755)).To(Succeed())

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -145,7 +146,7 @@ func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	c := &Cluster{layout: l, group: opts.Group, settings: settings, running: map[string]running{}}
 	defer func() {
 		if err != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTimeout)
+			ctx, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), unwindTimeout)
 			defer cancel()
 			err = errors.Join(err, c.Down(ctx))
 		}

@@ -11,18 +11,33 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"scaler.mesh/scaler/internal/interrupt"
 )
 
 // Undo takes back what a step did.
 type Undo = func(context.Context) error
 
-// teardownTime bounds the taking down of a run after it ended or was
+// TeardownTime bounds the taking down of a run after it ended or was
 // interrupted.
-const teardownTime = 60 * time.Second
+const TeardownTime = 60 * time.Second
 
 // ErrUnconverged says that the rollout's time limit passed first. The run's
 // record is complete but for the phases after rollout.
 var ErrUnconverged = errors.New("the mesh did not converge")
+
+// TeardownError says that something that a step did was not taken back: what it
+// started may still be there.
+type TeardownError struct {
+	Step string
+	Err  error
+}
+
+// Error is one line, if that of the cause is.
+func (e *TeardownError) Error() string { return fmt.Sprintf("taking back %q: %v", e.Step, e.Err) }
+
+// Unwrap returns the cause.
+func (e *TeardownError) Unwrap() error { return e.Err }
 
 // Step is one of an experiment's ordered steps.
 type Step struct {
@@ -35,16 +50,16 @@ type Step struct {
 
 // RunSteps does the steps in order until one fails or ctx ends, then undoes in
 // reverse order what was done. Undoing is not subject to ctx, which may have been
-// cancelled, but to a time limit of its own. The error is that of the step, with
+// cancelled, but to a time limit of its own, and to the user's asking to hurry. The error is that of the step, with
 // its name, or the cause of ctx, joined with those of undoing.
 func RunSteps(ctx context.Context, steps []Step) (err error) {
 	var undos []Step
 	defer func() {
-		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTime)
+		down, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), TeardownTime)
 		defer cancel()
 		for _, u := range slices.Backward(undos) {
 			if _, undoErr := u.Do(down); undoErr != nil {
-				err = errors.Join(err, fmt.Errorf("taking back %q: %w", u.Name, undoErr))
+				err = errors.Join(err, &TeardownError{u.Name, undoErr})
 			}
 		}
 	}()

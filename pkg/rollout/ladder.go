@@ -147,6 +147,9 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 		if run.Dir != "" {
 			runs = append(runs, run)
 		}
+		if ctx.Err() != nil && !errors.Is(err, context.Canceled) {
+			err = errors.Join(context.Cause(ctx), err) // while the run was taken down
+		}
 		if run.Dir == "" || ctx.Err() != nil {
 			return runs, err // no other would come further
 		}

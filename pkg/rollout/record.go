@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -131,6 +132,9 @@ func (r *run) finish(err error) (record.Run, error) {
 			run.Status = record.StatusUnconverged
 		case errors.Is(err, context.Canceled):
 			run.Status, run.Reason = record.StatusInterrupted, "interrupted by a signal"
+			if cause, ok := errors.AsType[*interrupt.Error](err); ok {
+				run.Reason = cause.Error()
+			}
 		default:
 			run.Status, run.Reason = record.StatusFailed, err.Error()
 		}

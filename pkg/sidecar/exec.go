@@ -37,7 +37,9 @@ func Exec(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("starting Envoy: asking to be ended with its agent: %w", err)
 	}
-	if os.Getppid() == 1 {
+	// An agent that ended before that has left it to init or to scaler, which are
+	// not of the group.
+	if !process.SameGroup(os.Getppid()) {
 		return errors.New("starting Envoy: its agent has ended")
 	}
 	if err := writeFile(pidName+".new", []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {

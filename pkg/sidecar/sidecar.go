@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/proxy"
 )
@@ -214,7 +215,7 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	end()
 	watching.Wait()
 	if ctx.Err() != nil {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		stopping, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), stopTime)
 		defer cancel()
 		return nil, p.Stop(stopping)
 	}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -119,10 +120,10 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	if err := i.awaitInstalled(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Life().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Life().Stop(interrupt.Uncancelled(ctx)))
 	}
 	if err := i.findOtherServices(ctx); err != nil {
-		return nil, errors.Join(err, c.Life().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.Life().Stop(interrupt.Uncancelled(ctx)))
 	}
 	return c, nil
 }
@@ -225,7 +226,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for istiod: %w", err), p.Stop(context.WithoutCancel(ctx)))
+		return errors.Join(fmt.Errorf("waiting for istiod: %w", err), p.Stop(interrupt.Uncancelled(ctx)))
 	}
 	return nil
 }

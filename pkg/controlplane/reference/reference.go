@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -95,7 +96,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	}
 	authority, err := server.KeptAuthority(ctx, c.client)
 	if err != nil {
-		return nil, errors.Join(err, c.Life().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, c.Life().Stop(interrupt.Uncancelled(ctx)))
 	}
 	c.root = authority.RootPEM()
 	return c, nil
@@ -195,7 +196,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 		return call(ctx, http.MethodGet, "http://"+address(c.ports.monitoring)+"/ready", nil)
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for the reference control plane: %w", err), p.Stop(context.WithoutCancel(ctx)))
+		return errors.Join(fmt.Errorf("waiting for the reference control plane: %w", err), p.Stop(interrupt.Uncancelled(ctx)))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
@@ -91,7 +92,7 @@ func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, err
 	}
 	s := &StaticMesh{control: c, client: &http.Client{Transport: &http.Transport{}}, Mesh: size.topology()}
 	if c.root, err = s.call(ctx, http.MethodGet, "root", nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the reference control plane's root: %w", err), c.Life().Stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("reading the reference control plane's root: %w", err), c.Life().Stop(interrupt.Uncancelled(ctx)))
 	}
 	return s, nil
 }

@@ -1,0 +1,179 @@
+//go:build e2e
+
+package robust
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// signal sends a signal to a scaler alone.
+func signal(s *gexec.Session, number syscall.Signal) {
+	GinkgoHelper()
+	Expect(syscall.Kill(s.Command.Process.Pid, number)).To(Succeed())
+}
+
+// shell starts a script in which $SCALER is the program, in this place.
+func (p place) shell(script string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	cmd := exec.Command("/bin/bash", append([]string{"-c", script, "bash"}, args...)...)
+	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER="+scaler)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return session(cmd)
+}
+
+var _ = Describe("nothing is left", func() {
+	It("5: when a pipe is closed: cluster up 2>&1 | head -1", func() {
+		where := newPlace()
+		s := where.shell(`"$SCALER" cluster up 2>&1 | head -1; exit ${PIPESTATUS[0]}`)
+		Expect(wait(s)).To(Equal(exitInterrupted))
+		where.expectNothingLeft()
+	})
+
+	It("5: when a pipe is closed: rollout 2>&1 | head -1, and the record says so", func() {
+		where := newPlace()
+		s := where.shell(`"$SCALER" "$@" 2>&1 | head -1; exit ${PIPESTATUS[0]}`, where.rolloutArgs()...)
+		Expect(wait(s)).To(Equal(exitInterrupted))
+		where.expectNothingLeft()
+		run := where.recorded()
+		Expect(run.Status).To(Equal(record.StatusInterrupted))
+		Expect(run.Reason).To(ContainSubstring("closed"))
+	})
+
+	DescribeTable("5: when it gets a signal, and the record says which",
+		func(number syscall.Signal, reason string) {
+			where := newPlace()
+			s := where.start(where.rolloutArgs("--baseline", "1m")...)
+			where.reach(s, record.PhaseBaseline)
+			signal(s, number)
+			Expect(wait(s)).To(Equal(exitInterrupted))
+			Expect(s.Err).To(gbytes.Say("everything that was started is stopped"))
+			where.expectNothingLeft()
+			run := where.recorded()
+			Expect(run.Status).To(Equal(record.StatusInterrupted))
+			Expect(run.Reason).To(ContainSubstring(reason))
+		},
+		Entry("SIGTERM", syscall.SIGTERM, "SIGTERM"),
+		Entry("SIGHUP", syscall.SIGHUP, "terminal"),
+		Entry("SIGQUIT", syscall.SIGQUIT, "SIGQUIT"),
+	)
+
+	It("5: and nohup holds: a signal that was ignored at start is", func() {
+		where := newPlace()
+		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.rolloutArgs("--baseline", "2s")...)
+		where.reach(s, record.PhaseBaseline)
+		signal(s, syscall.SIGHUP)
+		Expect(wait(s)).To(Equal(exitDone))
+		Expect(where.recorded().Status).To(Equal(record.StatusCompleted))
+		where.expectNothingLeft()
+	})
+
+	It("6: the first ctrl-C says how long it can take, and the second kills at once", func() {
+		where := newPlace()
+		s := where.start(where.rolloutArgs("--baseline", "1m")...)
+		where.reach(s, record.PhaseBaseline)
+		// A child that does not end when asked to.
+		stubborn := where.child("kube-apiserver")
+		Expect(syscall.Kill(stubborn, syscall.SIGSTOP)).To(Succeed())
+		signal(s, syscall.SIGINT)
+		Eventually(s.Err).Should(gbytes.Say("stopping what was started, which can take up to 1m0s; ctrl-C again"))
+		signal(s, syscall.SIGINT)
+		Eventually(s.Err).Should(gbytes.Say("killing what was started"))
+		Expect(wait(s)).To(Equal(exitInterrupted))
+		where.expectNothingLeft()
+		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted))
+	})
+
+	It("6: commands that start nothing stop at the first, whatever they wait for", func() {
+		where := newPlace()
+		dir := filepath.Join(where.out, "run")
+		Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
+		Expect(syscall.Mkfifo(filepath.Join(dir, "run.json"), 0o600)).To(Succeed())
+		for _, args := range [][]string{{"report", where.out}, {"compare", where.out, where.out}, {"plan", where.out, "--pods", "100"}, {"dashboards", "serve", where.out}} {
+			s := where.start(args...)
+			signal(s, syscall.SIGINT)
+			wait(s) // by the signal, or since what is no file is refused
+		}
+	})
+
+	It("7: an interrupted ladder ends with 130, also when its first run was being taken down", func() {
+		where := newPlace()
+		args := where.rolloutArgs("--pods", "5,6")
+		s := where.start(args...)
+		Eventually(s.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say(`steady: [0-9.]+ s`))
+		signal(s, syscall.SIGINT)
+		Expect(wait(s)).To(Equal(exitInterrupted))
+		where.expectNothingLeft()
+		runs, err := record.Read(where.out)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(runs).To(HaveLen(1))
+	})
+
+	It("8: kill -9 at random times, and cleanup removes everything", func() {
+		for round := range killRounds() {
+			where := newPlace()
+			args := where.rolloutArgs()
+			if round%2 == 1 {
+				args = append(args, "--keep") // its children outlive it
+			}
+			s := where.start(args...)
+			Eventually(where.groups).Should(Not(BeEmpty()))
+			after := time.Duration(rand.Int64N(int64(9 * time.Second)))
+			By(fmt.Sprintf("round %d: after %v", round, after))
+			select {
+			case <-s.Exited:
+			case <-time.After(after):
+			}
+			s.Kill()
+			wait(s)
+			if round%2 == 1 && len(where.groups()) > 0 {
+				wait(where.start("cluster", "down", filepath.Base(where.groups()[0])))
+			}
+			Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
+			where.expectNothingLeft()
+		}
+	})
+})
+
+// killRounds is how many runs are killed: few in continuous integration, and as
+// many as SCALER_ROBUST_KILLS says.
+func killRounds() int {
+	rounds := 4
+	if text := os.Getenv("SCALER_ROBUST_KILLS"); text != "" {
+		_, err := fmt.Sscan(text, &rounds)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return rounds
+}
+
+// child is the process id of a scaler's child by its name.
+func (p place) child(name string) int {
+	GinkgoHelper()
+	for _, pid := range p.processes() {
+		f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil {
+			continue
+		}
+		line, _ := io.ReadAll(f)
+		_ = f.Close()
+		if program, _, _ := strings.Cut(string(line), "\x00"); filepath.Base(program) == name {
+			return pid
+		}
+	}
+	Fail("no " + name + " runs")
+	return 0
+}
