@@ -118,9 +118,9 @@ func unwrapPath(err error) error {
 
 // readRun reads a folder's run; the LatencyRun is nil where it is a Run.
 func readRun(dir string) (Run, *LatencyRun, error) {
-	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	data, err := readDocument(dir, runFile)
 	if err != nil {
-		return Run{}, nil, unwrapPath(err)
+		return Run{}, nil, err
 	}
 	run, latency, err := decode(data)
 	run.Dir = dir
@@ -161,13 +161,25 @@ func decode(data []byte) (run Run, latency *LatencyRun, err error) {
 	if err != nil {
 		return Run{}, nil, damaged(data, err)
 	}
+	name := run.Name
+	if latency != nil {
+		name = latency.Name
+	}
+	if name != "" {
+		if err := checkName(name); err != nil {
+			return Run{}, nil, err // it might be taken for a path
+		}
+	}
 	return run, latency, nil
 }
 
 func damaged(data []byte, err error) error {
 	const fix = "the file is cut off or damaged; restore it, or move the run's folder away to read the others"
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("byte %d of %d: %w: %s", syntax.Offset, len(data), err, fix)
+		return fmt.Errorf("line %d, byte %d of %d: %w: %s", lineOf(data, syntax.Offset), syntax.Offset, len(data), err, fix)
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("line %d, byte %d of %d: %w: %s", lineOf(data, kind.Offset), kind.Offset, len(data), err, fix)
 	}
 	return fmt.Errorf("%w: %s", err, fix)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -82,19 +81,25 @@ func (r *Run) readLines(file string, take func([]byte) error) error {
 		return fmt.Errorf("reading %s: %w", file, fs.ErrNotExist)
 	}
 	path := filepath.Join(r.Dir, file)
-	f, err := os.Open(path)
+	f, err := r.OpenFile(file)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, unwrapPath(err))
+		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	defer f.Close()
-	lines := bufio.NewReader(f)
+	lines := bufio.NewReaderSize(f, maxLine)
 	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err == nil {
-			err = take(bytes.TrimSpace(line))
+		case errors.Is(err, bufio.ErrBufferFull):
+			err = fmt.Errorf("longer than %d bytes", maxLine)
+		case err == nil && n > maxLines:
+			err = fmt.Errorf("more than %d lines", maxLines)
+		case err == nil:
+			line = bytes.TrimSpace(line)
+			disarm(line)
+			err = take(line)
 		}
 		if err != nil {
 			return fmt.Errorf("reading %s, line %d: %w", path, n, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
@@ -142,7 +141,7 @@ func (c curve) points() ([]chart.Point, error) {
 	if c.run.Dir == "" {
 		return nil, missing // it was not read from a folder
 	}
-	f, err := os.Open(c.run.HistogramPath(c.file))
+	f, err := c.run.OpenFile("latencies/" + c.file + ".hgrm")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}
