@@ -258,9 +258,13 @@ type CertificateStorm struct {
 	Attempts  int64    `json:"attempts"`            // CSRs that ended
 	Failures  int64    `json:"failures"`            // of those, that brought no certificate
 	Latency   *Latency `json:"latency,omitempty"`   // CSR sent to chain received and verified
-	Seconds   *float64 `json:"seconds,omitempty"`   // from all being told to the last certificate
+	Seconds   *float64 `json:"seconds,omitempty"`   // from the signal to all to the last certificate
 	PerSecond *float64 `json:"perSecond,omitempty"` // issued over seconds
-	Binds     string   `json:"binds,omitempty"`     // the limit that the length is explained by; "" when none is known to
+
+	// BoundBy is the control plane's known limit that explains Seconds; nil: none does.
+	BoundBy *StormBound `json:"boundBy,omitempty"`
+	// Binds is BoundBy as a sentence, in older records only.
+	Binds string `json:"binds,omitempty"`
 }
 
 // Own are the control plane's own metrics over the same windows, by the names

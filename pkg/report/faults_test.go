@@ -17,6 +17,9 @@ func disturbedRun() record.Run {
 	run.Environment.ControlPlane.CPUs = []int{1}
 	run.Environment.ControlPlane.MemoryLimitBytes, run.Environment.ControlPlane.MemoryLimitEnforced = 512<<20, true
 	run.ControlPlane.Churn = run.ControlPlane.Rollout
+	run.Certificates.Storm = &record.CertificateStorm{
+		Sidecars: 200, Issued: 200, BoundBy: &record.StormBound{Limit: record.StormTokenReviews, PerSecond: 80, AtOnce: 160, Seconds: 0.5},
+	}
 	usage := *run.ControlPlane.Rollout
 	latency := *run.Latencies.CompleteConfiguration
 	lossy := record.Latency{Unit: "s", Count: 30, Lost: 10, P50: new(1.5), Max: new(9.5)}

@@ -61,6 +61,11 @@ func (r *runReport) facts() []fact {
 	if spec.StartDelay != "" {
 		facts = append(facts, fact{"start delay", spec.StartDelay})
 	}
+	if c := r.run.Certificates; c != nil && c.Storm != nil {
+		if bound := c.Storm.BoundSentence(); bound != "" {
+			facts = append(facts, fact{"certificate storm bound by", bound})
+		}
+	}
 	if r.run.Reason != "" {
 		facts = append(facts, fact{"reason", r.run.Reason})
 	}

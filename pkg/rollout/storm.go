@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -11,15 +10,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-const (
-	// stormTimeout is how long a storm may last; a sidecar without its new
-	// certificate by then has lost it.
-	stormTimeout = 5 * time.Minute
-
-	// bound is how near to a limit's own time a storm must be for the limit to
-	// be called what binds.
-	bound = 1.25
-)
+// stormTimeout is how long a storm may last; a sidecar without its new certificate by
+// then has lost it.
+const stormTimeout = 5 * time.Minute
 
 // certificateStorm makes all sidecars request a certificate anew at once and waits
 // until each has it.
@@ -48,7 +41,8 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 	})
 }
 
-// stormRecord is what came of a storm that began at a moment, as the record has it.
+// stormRecord is what came of a storm that began at a moment, as the record has it, of
+// a control plane as described.
 func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Description) *record.CertificateStorm {
 	summary := s.Latency.Summary()
 	latency := record.Latency(summary)
@@ -60,22 +54,7 @@ func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Descripti
 		seconds := s.Last.Sub(begin).Seconds()
 		result.Seconds = &seconds
 		result.PerSecond = new(float64(summary.Count) / seconds)
-		result.Binds = binding(of, s.Sidecars, seconds)
+		result.BoundBy = record.StormBoundBy(of.Limits, of.Replicas, summary.Count, seconds)
 	}
 	return result
-}
-
-// binding names the limit of a control plane that a storm's length is explained by, ""
-// if none is known to.
-func binding(of controlplane.Description, sidecars int, seconds float64) string {
-	l := of.Limits
-	if l == nil || l.TokenReviewsPerSecond == 0 || float64(sidecars) <= l.TokenReviewsBurst {
-		return ""
-	}
-	least := (float64(sidecars) - l.TokenReviewsBurst) / l.TokenReviewsPerSecond
-	if seconds > bound*least || seconds < least/bound {
-		return ""
-	}
-	return fmt.Sprintf("token reviews: %s has each token reviewed through a client limited to %g a second, %g at once; that alone takes %.1f s",
-		of.Name, l.TokenReviewsPerSecond, l.TokenReviewsBurst, least)
 }
