@@ -18,7 +18,7 @@ func calibrationDocument(c *record.Calibration) document {
 		title: "calibration",
 		facts: []fact{
 			measuredOn(c.Machine),
-			{"scaler", c.Scaler},
+			{"scaler", unmarked(c.Scaler)},
 		},
 	}
 	for i := range c.Points {
@@ -28,29 +28,29 @@ func calibrationDocument(c *record.Calibration) document {
 }
 
 func measuredOn(m record.Machine) fact {
-	return fact{"machine", fmt.Sprintf("%s, %s, kernel %s", orAbsent(m.CPUModel), output.Many(m.CPUs, "CPU"), m.Kernel)}
+	return fact{"machine", unmarked(fmt.Sprintf("%s, %s, kernel %s", orAbsent(m.CPUModel), output.Many(m.CPUs, "CPU"), m.Kernel))}
 }
 
 // pointTables show one point: what arrived when, and what that took.
-func pointTables(p *record.CalibrationPoint) []output.Table {
+func pointTables(p *record.CalibrationPoint) []table {
 	name := fmt.Sprintf("%d sidecars, %s", p.Sidecars, p.XDS)
 	if p.DelaySeconds > 0 || p.Drop > 0 {
 		name += fmt.Sprintf(", pushes delayed %s, %s dropped", seconds(&p.DelaySeconds), percent(&p.Drop))
 	}
-	latencies := output.Table{Head: []string{name, "count", "lost", "p50", "p90", "p99", "max"}}
+	latencies := table{Head: plain(name, "count", "lost", "p50", "p90", "p99", "max")}
 	for _, row := range latencyRows(&p.Latencies) {
 		if l := row.value; l != nil {
-			latencies.Add(row.name, count(&l.Count), count(&l.Lost), quantile(l, l.P50), quantile(l, l.P90), quantile(l, l.P99), seconds(l.Max))
+			latencies.AddPlain(row.name, count(&l.Count), count(&l.Lost), quantile(l, l.P50), quantile(l, l.P90), quantile(l, l.P99), seconds(l.Max))
 		}
 	}
 	i := &p.Instrument
-	cost := output.Table{Head: []string{"cost", "cores, held", "memory per sidecar", "configuration", "CPU per push, scaler", "control plane", "fan-out's share", "lag p99", "arrival"}}
-	cost.Add(name, number(i.Cores), bytes(i.BytesPerSidecar), bytes(&p.ConfigurationBytes),
+	cost := table{Head: plain("cost", "cores, held", "memory per sidecar", "configuration", "CPU per push, scaler", "control plane", "fan-out's share", "lag p99", "arrival")}
+	cost.AddPlain(name, number(i.Cores), bytes(i.BytesPerSidecar), bytes(&p.ConfigurationBytes),
 		seconds(&p.FanOut.InstrumentSeconds), seconds(&p.FanOut.ControlPlaneSeconds), percent(&p.FanOut.Share), seconds(orEmpty(i.Lag).P99), seconds(&p.ArrivalSeconds))
-	tables := []output.Table{latencies, cost}
+	tables := []table{latencies, cost}
 	if p.Dropped != nil {
-		dropped := output.Table{Head: []string{"faults", "pushes dropped"}}
-		dropped.Add("as the control plane counts", count(p.Dropped))
+		dropped := table{Head: plain("faults", "pushes dropped")}
+		dropped.AddPlain("as the control plane counts", count(p.Dropped))
 		tables = append(tables, dropped)
 	}
 	return tables

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
@@ -33,31 +31,16 @@ type namedFact struct {
 	Value cell
 }
 
-var markPattern = regexp.MustCompile(` \[([0-9]+(?:,[0-9]+)*)\]`)
-
-// cell separates the marks from a document's text. What only looks like a mark, of
-// a reason that does not exist, stays text.
-func (d *doubts) cell(text string) cell {
-	text = output.Plain(text)
-	var c cell
-	c.Text = markPattern.ReplaceAllStringFunc(text, func(mark string) string {
-		var found []int
-		for number := range strings.SplitSeq(strings.Trim(mark, " []"), ",") {
-			n, err := strconv.Atoi(number)
-			if err != nil || n < 1 || n > len(d.reasons) {
-				return mark
-			}
-			found = append(found, n)
-		}
-		c.limit(found...)
-		return ""
-	})
+// cell is a document's text in a page.
+func (d *doubts) cell(m marked) cell {
+	c := cell{Text: output.Plain(m.text)}
+	c.limit(m.marks...)
 	d.finish(&c)
 	return c
 }
 
 // cells are several texts of a document.
-func (d *doubts) cells(texts []string) []cell {
+func (d *doubts) cells(texts []marked) []cell {
 	var cells []cell
 	for _, text := range texts {
 		cells = append(cells, d.cell(text))
@@ -97,10 +80,10 @@ func (d *doubts) finish(c *cell) {
 	c.Mark = &chart.Link{Href: "#" + limitID(c.limits[0]), Text: strings.Join(names, ","), Label: "limited by: " + strings.Join(titles, "; ")}
 }
 
-// links lead to the reasons in the marks of a document's text, each once, in order.
-func (d *doubts) links(marks string) []chart.Link {
+// links lead to the reasons of marks, each once, in order.
+func (d *doubts) links(m marks) []chart.Link {
 	var links []chart.Link
-	for _, n := range d.cell(marks).limits {
+	for _, n := range d.cell(m.on("")).limits {
 		links = append(links, d.link(n))
 	}
 	return links
@@ -122,7 +105,7 @@ func (d *doubts) facts(facts []fact) []namedFact {
 }
 
 // grids are a document's tables, without those that have no rows.
-func (d *doubts) grids(tables ...output.Table) []grid {
+func (d *doubts) grids(tables ...table) []grid {
 	var grids []grid
 	for _, t := range tables {
 		if len(t.Rows) > 0 {
@@ -132,7 +115,7 @@ func (d *doubts) grids(tables ...output.Table) []grid {
 	return grids
 }
 
-func (d *doubts) grid(t output.Table) grid {
+func (d *doubts) grid(t table) grid {
 	g := grid{Left: t.Left}
 	g.Head = d.cells(t.Head)
 	g.Name = g.Head[0].Text

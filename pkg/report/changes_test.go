@@ -16,10 +16,10 @@ func TestChanges(t *testing.T) {
 	run.Latencies.PushIntervals = map[record.ChangeKind]*record.PushIntervals{record.RouteChange: {Changes: 20, P50: &record.QuantileInterval{Low: new(0.12)}}}
 	r := runReport{run: &run}
 	want := [][]string{{"route", "20", "150ms", "120ms to >1.50s", "300ms", "unknown, below 36 changes", "unknown, below 100 changes", "unknown, below 368 changes"}}
-	if got := r.changes().Rows; !reflect.DeepEqual(got, want) {
+	if got := r.changes().printed().Rows; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, row := range r.latencies().Rows {
+	for _, row := range r.latencies().printed().Rows {
 		if row[0] == "push: route" && row[5] != unknown || row[0] == "first: route" && row[5] != unknown {
 			t.Errorf("%q: want no p99", row)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/pkg/capacity"
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -133,32 +132,32 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 		}
 		return " as in " + g.runs[0].Name
 	}
-	slopes := output.Table{Head: []string{"one more pod (95% interval)"}}
+	slopes := table{Head: plain("one more pod (95% interval)")}
 	var columns []alike
 	for _, g := range group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") }) {
 		with := knobsText(g.runs[0].Environment.Knobs, "") + name(g)
 		if n := len(g.sizes()); n < sizesNeeded {
-			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded)})
+			d.facts = append(d.facts, fact{"one more pod", unmarked(fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded))})
 			continue
 		}
 		if !g.repeated() {
-			d.facts = append(d.facts, fact{"one more pod", fmt.Sprintf("cost unknown with %s: every size was run once; --repeats 3", with)})
+			d.facts = append(d.facts, fact{"one more pod", unmarked(fmt.Sprintf("cost unknown with %s: every size was run once; --repeats 3", with))})
 			continue
 		}
 		columns = append(columns, g)
-		slopes.Head = append(slopes.Head, fmt.Sprintf("%s; %s pods", with, joined(g.sizes())))
+		slopes.Head = append(slopes.Head, unmarked(fmt.Sprintf("%s; %s pods", with, joined(g.sizes()))))
 	}
 	if len(columns) == 0 {
 		return
 	}
 	for _, figure := range costFigures {
-		cells := []string{figure.name}
+		cells := plain(figure.name)
 		for _, g := range columns {
-			text := g.oneMorePod(figure)
-			if text != absent {
-				text += doubts.markAll(g.runs, figure.path)
+			cell := unmarked(g.oneMorePod(figure))
+			if cell.text != absent {
+				cell.marks = doubts.markAll(g.runs, figure.path)
 			}
-			cells = append(cells, text)
+			cells = append(cells, cell)
 		}
 		slopes.Add(cells...)
 	}
@@ -243,31 +242,31 @@ func (d *document) effects(g alike, name string, doubts *doubts) {
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},
 	} {
-		t := output.Table{Head: []string{"separate effects" + name + " (95% interval)"}}
+		t := table{Head: plain("separate effects" + name + " (95% interval)")}
 		for _, one := range terms {
-			t.Head = append(t.Head, "one more "+one.name)
+			t.Head = append(t.Head, unmarked("one more "+one.name))
 		}
 		for _, figure := range costFigures {
 			fit, err := g.fit(figure, terms)
 			if err != nil || figure.itself {
 				continue
 			}
-			cells := []string{figure.name + doubts.markAll(g.runs, figure.path)}
+			cells := []marked{doubts.markAll(g.runs, figure.path).on(figure.name)}
 			for i, one := range terms {
-				cells = append(cells, interval(fit.Terms[i+1], one.scale, figure.print))
+				cells = append(cells, unmarked(interval(fit.Terms[i+1], one.scale, figure.print)))
 			}
 			t.Add(cells...)
 		}
 		if len(t.Rows) > 0 {
 			if share, ok := g.servicesPerPod(); ok && slices.IndexFunc(terms, func(t term) bool { return t.name == termServices.name }) < 0 {
-				d.facts = append(d.facts, fact{"separate effects", fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share)})
+				d.facts = append(d.facts, fact{"separate effects", unmarked(fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share))})
 			}
 			d.tables = append(d.tables, t)
 			return
 		}
 	}
 	if len(g.sizes()) >= sizesNeeded {
-		d.facts = append(d.facts, fact{"separate effects", "unknown: pods, services and configuration grew together" + name + "; add runs of the same sizes with other knobs or --services"})
+		d.facts = append(d.facts, fact{"separate effects", unmarked("unknown: pods, services and configuration grew together" + name + "; add runs of the same sizes with other knobs or --services")})
 	}
 }
 

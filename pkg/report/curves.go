@@ -99,7 +99,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 		Y: chart.Axis{Kind: chart.Log, Format: axisSeconds},
 	}
 	var unread []string
-	marks := ""
+	var all marks
 	for _, one := range curves {
 		s := one.summary
 		if s == nil {
@@ -110,7 +110,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), row.quantile("p99", s.P99), row.quantile("p999", s.P999), seconds(s.Max),
 		})
 		for _, figure := range []string{".lost", ".p50", ".p90", ".p99", ".p999", ".max"} {
-			marks += d.mark(one.run, one.path()+figure, "")
+			all = append(all, d.mark(one.run, one.path()+figure, "")...)
 		}
 		points, err := one.points()
 		if err != nil {
@@ -121,7 +121,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 			l.Series = append(l.Series, chart.Series{Name: one.name, Style: one.style, Points: points})
 		}
 	}
-	c.Doubts = d.links(marks)
+	c.Doubts = d.links(all)
 	c.Absent = ""
 	if len(l.Series) == 0 {
 		c.Absent = none

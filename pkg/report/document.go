@@ -12,12 +12,15 @@ import (
 type document struct {
 	title    string
 	facts    []fact
-	tables   []output.Table
+	tables   []table
 	warnings []string
 }
 
 // fact holds for all the tables.
-type fact struct{ name, value string }
+type fact struct {
+	name  string
+	value marked
+}
 
 // as prints a document for reading, for Markdown or as text.
 func (d document) as(markdown bool) string {
@@ -34,14 +37,14 @@ func (d document) text() string {
 	if len(d.facts) > 0 {
 		facts := output.Table{Left: 1}
 		for _, f := range d.facts {
-			facts.Add(f.name, f.value)
+			facts.Add(f.name, f.value.String())
 		}
 		b.WriteString("\n")
 		b.WriteString(facts.Text())
 	}
 	for _, t := range d.tables {
 		b.WriteString("\n")
-		b.WriteString(t.Text())
+		b.WriteString(t.printed().Text())
 	}
 	if len(d.warnings) > 0 {
 		b.WriteString("\nWARNINGS\n")
@@ -60,11 +63,11 @@ func (d document) markdown() string {
 		b.WriteString("\n")
 	}
 	for _, f := range d.facts {
-		b.WriteString("- " + output.Escaped(f.name) + ": " + output.Escaped(f.value) + "\n")
+		b.WriteString("- " + output.Escaped(f.name) + ": " + output.Escaped(f.value.String()) + "\n")
 	}
 	for _, t := range d.tables {
 		b.WriteString("\n")
-		b.WriteString(t.Markdown())
+		b.WriteString(t.printed().Markdown())
 	}
 	if len(d.warnings) > 0 {
 		b.WriteString("\n**Warnings**\n\n")

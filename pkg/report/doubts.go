@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -38,41 +37,37 @@ func (d *doubts) add(run *record.Run) {
 	slices.SortStableFunc(d.reasons, func(a, b record.Reason) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// mark returns the numbers of the reasons to doubt the figure at path, as in
-// " [1,3]", or "". A figure shown under a heading whose own path is within omits
+// mark returns the numbers of the reasons to doubt the figure at path. A figure shown under a heading whose own path is within omits
 // the warnings that cover all of within: the heading has their mark.
-func (d *doubts) mark(run *record.Run, path, within string) string {
-	return d.marks(func(n doubt) bool {
+func (d *doubts) mark(run *record.Run, path, within string) marks {
+	return d.numbers(func(n doubt) bool {
 		return n.run == run && n.touches(path) && !n.touches(within)
 	})
 }
 
 // markAll marks what is derived from the figure at path of several runs: a doubt
 // about one of them is a doubt about the result.
-func (d *doubts) markAll(runs []*record.Run, paths ...string) string {
-	return d.marks(func(n doubt) bool {
+func (d *doubts) markAll(runs []*record.Run, paths ...string) marks {
+	return d.numbers(func(n doubt) bool {
 		return slices.Contains(runs, n.run) && slices.ContainsFunc(paths, n.touches)
 	})
 }
 
-// marks are the numbers of the reasons of the warnings that touch.
-func (d *doubts) marks(touches func(doubt) bool) string {
+// numbers are those of the reasons of the warnings that touch.
+func (d *doubts) numbers(touches func(doubt) bool) marks {
 	found := map[record.Reason]bool{}
 	for _, n := range d.warnings {
 		if touches(n) {
 			found[n.warning.Reason] = true
 		}
 	}
-	var numbers []string
+	var numbers marks
 	for i, of := range d.reasons {
 		if found[of] {
-			numbers = append(numbers, fmt.Sprint(i+1))
+			numbers = append(numbers, i+1)
 		}
 	}
-	if numbers == nil {
-		return ""
-	}
-	return " [" + strings.Join(numbers, ",") + "]"
+	return numbers
 }
 
 // of are the warnings with a reason, in the order of runs.

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -12,39 +11,41 @@ import (
 const faultOutcomes = 7
 
 // faults has a row for each fault: its outcome and its cost.
-func (r *runReport) faults() output.Table {
-	t := output.Table{Head: []string{"fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"}, Left: 1}
+func (r *runReport) faults() table {
+	t := table{Head: plain("fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"), Left: 1}
 	for i, f := range r.run.Faults {
 		path := fmt.Sprintf("faults.%d", i)
 		usage := orEmpty(f.ControlPlane)
-		t.Add(f.Name+r.mark(path, ""), string(f.Phase),
-			seconds(f.LastedSeconds)+r.mark(path+".lastedSeconds", path),
-			seconds(f.Seconds)+r.mark(path+".seconds", path),
-			count(f.Reconnected)+r.mark(path+".reconnected", path),
-			lastOf(f.Latencies.Reconnect)+r.mark(path+".latencies.reconnect", path),
-			count(f.Replaced)+r.mark(path+".replaced", path),
-			count(f.Attempts)+r.mark(path+".attempts", path),
-			count(f.Refusals)+r.mark(path+".refusals", path),
-			seconds(usage.CPUSeconds)+r.mark(path+".controlPlane", path),
-			number(orEmpty(usage.Cores).Mean), number(orEmpty(usage.Cores).Peak))
+		t.Add(r.mark(path, "").on(f.Name), unmarked(string(f.Phase)),
+			r.mark(path+".lastedSeconds", path).on(seconds(f.LastedSeconds)),
+			r.mark(path+".seconds", path).on(seconds(f.Seconds)),
+			r.mark(path+".reconnected", path).on(count(f.Reconnected)),
+			r.mark(path+".latencies.reconnect", path).on(lastOf(f.Latencies.Reconnect)),
+			r.mark(path+".replaced", path).on(count(f.Replaced)),
+			r.mark(path+".attempts", path).on(count(f.Attempts)),
+			r.mark(path+".refusals", path).on(count(f.Refusals)),
+			r.mark(path+".controlPlane", path).on(seconds(usage.CPUSeconds)),
+			unmarked(number(orEmpty(usage.Cores).Mean)), unmarked(number(orEmpty(usage.Cores).Peak)))
 	}
 	return t
 }
 
 // churn has what replacing pods made of the new ones' starts.
-func (r *runReport) churn() output.Table {
-	t := output.Table{Head: []string{"churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost"}}
+func (r *runReport) churn() table {
+	t := table{Head: plain("churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost")}
 	c := r.run.Churn
 	if c == nil {
 		return t
 	}
 	ready, certificate, complete := orEmpty(c.Latencies.PodReady), orEmpty(c.Latencies.Certificate), orEmpty(c.Latencies.CompleteConfiguration)
-	t.Add("pods replaced"+r.mark("churn", ""),
-		number(c.OfferedPerSecond), number(c.AchievedPerSecond)+r.mark("churn.achievedPerSecond", "churn"),
-		count(c.Replaced)+r.mark("churn.replaced", "churn"),
-		seconds(c.Seconds)+r.mark("churn.seconds", "churn"),
+	t.Add(append([]marked{
+		r.mark("churn", "").on("pods replaced"),
+		unmarked(number(c.OfferedPerSecond)), r.mark("churn.achievedPerSecond", "churn").on(number(c.AchievedPerSecond)),
+		r.mark("churn.replaced", "churn").on(count(c.Replaced)),
+		r.mark("churn.seconds", "churn").on(seconds(c.Seconds)),
+	}, plain(
 		quantile(ready, ready.P50), quantile(ready, ready.P99), quantile(certificate, certificate.P99),
-		quantile(complete, complete.P50), quantile(complete, complete.P99), count(&complete.Lost))
+		quantile(complete, complete.P50), quantile(complete, complete.P99), count(&complete.Lost))...)...)
 	return t
 }
 

@@ -20,15 +20,15 @@ func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated and a real sidecar compared",
 		facts: []fact{
-			{"status", strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", ")},
+			{"status", unmarked(strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", "))},
 			measuredOn(f.Machine),
-			{"scaler", f.Scaler},
-			{"control plane", f.ControlPlane},
-			{"Envoy", f.Envoy},
+			{"scaler", unmarked(f.Scaler)},
+			{"control plane", unmarked(f.ControlPlane)},
+			{"Envoy", unmarked(f.Envoy)},
 		},
 	}
-	same := output.Table{Head: []string{"knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike"}}
-	times := output.Table{Head: []string{"knobs", "", "first configuration", "complete", "of that waiting for istiod"}, Left: 1}
+	same := table{Head: plain("knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike")}
+	times := table{Head: plain("knobs", "", "first configuration", "complete", "of that waiting for istiod"), Left: 1}
 	for i := range f.Cases {
 		c := &f.Cases[i]
 		name := c.Name
@@ -36,28 +36,28 @@ func fidelityDocument(f *record.Fidelity) document {
 			name += " (unfinished)"
 			d.warnings = append(d.warnings, c.Name+" is unfinished: "+c.Unfinished)
 		}
-		same.Add(name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
+		same.AddPlain(name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
 		for _, side := range []struct {
 			name string
 			of   record.StartTimes
 		}{{"real", c.Real}, {"simulated", c.Simulated}} {
-			times.Add(name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
+			times.AddPlain(name, side.name, startSpread(side.of.First), startSpread(side.of.Complete), startSpread(side.of.Waiting))
 		}
 		if len(c.TimeTests) > 0 {
 			row := []string{name, "p, corrected"}
 			for _, t := range c.TimeTests {
 				row = append(row, fmt.Sprintf("%.2g", t.Holm))
 			}
-			times.Add(row...)
+			times.AddPlain(row...)
 		}
 	}
 	d.tables = append(d.tables, same, times)
 	if f.TimesNotJudged != "" {
 		d.warnings = append(d.warnings, "times were not judged: "+f.TimesNotJudged)
 	}
-	differences := output.Table{Head: []string{"difference", "real", "simulated", "explained"}, Left: 3}
+	differences := table{Head: plain("difference", "real", "simulated", "explained"), Left: 3}
 	for _, row := range differenceRows(f) {
-		differences.Add(row...)
+		differences.AddPlain(row...)
 	}
 	if len(differences.Rows) > 0 {
 		d.tables = append(d.tables, differences)

@@ -16,7 +16,7 @@ const settingsInAnswer = 3
 // afterwards. They are of the largest size that completed. Settings of the knobs
 // with the same largest size share the sentences. Each element is a paragraph of
 // sentences.
-func answers(runs []record.Run, d *doubts) [][]string {
+func answers(runs []record.Run, d *doubts) [][]marked {
 	groups := settings(runs)
 	names := settingNames(groups)
 	var sizes []int // largest of each setting
@@ -24,7 +24,7 @@ func answers(runs []record.Run, d *doubts) [][]string {
 		own := g.sizes()
 		sizes = append(sizes, own[len(own)-1])
 	}
-	var texts [][]string
+	var texts [][]marked
 	if len(groups) > 0 && len(groups) <= settingsInAnswer && len(slices.Compact(slices.Clone(sizes))) == 1 {
 		texts = append(texts, answer(groups, names, sizes[0], d))
 	} else {
@@ -33,16 +33,16 @@ func answers(runs []record.Run, d *doubts) [][]string {
 		}
 	}
 	if n := len(groups) - settingsInAnswer; n > 0 {
-		texts = append(texts, []string{fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))})
+		texts = append(texts, plain(fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))))
 	}
 	if more := incomplete(runs, len(groups) > 0); more != nil {
-		texts = append(texts, more)
+		texts = append(texts, plain(more...))
 	}
 	return texts
 }
 
 // answer is the two sentences about groups at one size.
-func answer(groups []alike, names []string, size int, d *doubts) []string {
+func answer(groups []alike, names []string, size int, d *doubts) []marked {
 	a := sentence{doubts: d}
 	for _, g := range groups {
 		a.groups = append(a.groups, ofSize(g.runs, size))
@@ -51,15 +51,15 @@ func answer(groups []alike, names []string, size int, d *doubts) []string {
 	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != plane }) {
 		plane = "the control plane"
 	}
-	texts := []string{a.rollout(names, size, plane), a.steady(plane)}
+	texts := []marked{a.rollout(names, size, plane), a.steady(plane)}
 	if len(slices.Concat(a.groups...)) > len(groups) {
-		texts = append(texts, "Each figure is the mean of several runs; the least and the greatest are in brackets.")
+		texts = append(texts, unmarked("Each figure is the mean of several runs; the least and the greatest are in brackets."))
 	}
 	return texts
 }
 
 // rollout is the sentence about the rollout.
-func (s *sentence) rollout(names []string, size int, plane string) string {
+func (s *sentence) rollout(names []string, size int, plane string) marked {
 	text := "Rolling out " + output.Many(size, "pod")
 	if len(s.groups) == 1 {
 		text += " (" + names[0] + ")"
@@ -78,9 +78,10 @@ func (s *sentence) rollout(names []string, size int, plane string) string {
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	return fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
+	text = fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
-		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes)) + s.mark()
+		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes))
+	return s.mark().on(text)
 }
 
 // arrival is how the pods of all groups arrive; "" where that differs.
@@ -111,10 +112,10 @@ func arrivalName(spec record.Spec) string {
 }
 
 // steady is the sentence about the steady phase.
-func (s *sentence) steady(plane string) string {
+func (s *sentence) steady(plane string) marked {
 	cores := func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }
 	if !s.known(usageFigure(record.PhaseSteady, cores)) {
-		return "The steady state was not measured."
+		return unmarked("The steady state was not measured.")
 	}
 	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", plane,
 		s.usage(record.PhaseSteady, "cores.mean", cores, number),
@@ -122,7 +123,7 @@ func (s *sentence) steady(plane string) string {
 	if heap := liveHeap(slices.Concat(s.groups...)); s.known(heap.value) {
 		text += ", of which " + s.figure(heap.path, heap.value, bytes) + " was live heap" + heap.after
 	}
-	return text + "." + s.mark()
+	return s.mark().on(text + ".")
 }
 
 // sentence is about groups of runs, and collects the figures that it uses.
@@ -164,7 +165,7 @@ func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Us
 
 // mark marks the sentence with what limits the figures that it used, and begins
 // another one.
-func (s *sentence) mark() string {
+func (s *sentence) mark() marks {
 	mark := s.doubts.markAll(slices.Concat(s.groups...), s.paths...)
 	s.paths = nil
 	return mark

@@ -111,11 +111,11 @@ type runCharts struct {
 
 // links lead to the reasons that limit the figures at paths.
 func (r *runCharts) links(paths []string) []chart.Link {
-	marks := ""
+	var all marks
 	for _, path := range paths {
-		marks += r.mark(path, "")
+		all = append(all, r.mark(path, "")...)
 	}
-	return r.doubts.links(marks)
+	return r.doubts.links(all)
 }
 
 // drawer draws charts and keeps the first error.

@@ -1,34 +1,33 @@
 package report
 
 import (
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // instrument has what scaler itself needed, and how little that may be.
-func (r *runReport) instrument() output.Table {
+func (r *runReport) instrument() table {
 	i := r.run.Instrument
 	if i == nil {
-		return output.Table{}
+		return table{}
 	}
 	lag := orEmpty(i.Lag)
 	t := r.oneRow("instrument", "instrument", "scaler itself", append(columnsOf(record.InstrumentFigures, i),
 		column{"lag p99", "lag.p99", seconds(lag.P99)},
 		column{"lag max", "lag.max", seconds(lag.Max)}))
 	if floor := i.Floor; len(floor) > 0 {
-		cells := []string{"its floor" + r.mark("instrument.floor", "instrument")}
+		cells := []marked{r.mark("instrument.floor", "instrument").on("its floor")}
 		for _, f := range record.InstrumentFigures {
-			cells = append(cells, floorAt(floor, "instrument."+f.Path, func(v *float64) string { return figureText(f.Unit, v) }))
+			cells = append(cells, unmarked(floorAt(floor, "instrument."+f.Path, func(v *float64) string { return figureText(f.Unit, v) })))
 		}
-		t.Add(append(cells, absent, absent)...)
+		t.Add(append(cells, plain(absent, absent)...)...)
 	}
 	return t
 }
 
 // floor compares latencies with what scaler measures against a control plane that
 // costs nothing.
-func (r *runReport) floor() output.Table {
-	t := output.Table{Head: []string{"instrument's floor", "p50", "p99", "measured p50", "p99"}}
+func (r *runReport) floor() table {
+	t := table{Head: plain("instrument's floor", "p50", "p99", "measured p50", "p99")}
 	if r.run.Instrument == nil {
 		return t
 	}
@@ -39,7 +38,7 @@ func (r *runReport) floor() output.Table {
 			continue
 		}
 		measured := orEmpty(row.value)
-		t.Add(row.name, p50, p99, quantile(measured, measured.P50), row.quantile("p99", measured.P99))
+		t.AddPlain(row.name, p50, p99, quantile(measured, measured.P50), row.quantile("p99", measured.P99))
 	}
 	return t
 }

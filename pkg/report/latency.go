@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 )
@@ -21,16 +20,16 @@ func certificateRows(c *record.Certificates) []latencyRow {
 	return rows
 }
 
-func (r *runReport) latencies() output.Table { return r.latencyTable(true) }
+func (r *runReport) latencies() table { return r.latencyTable(true) }
 
 // explained has the share of the push latency that the control plane's own push
 // metrics account for.
-func (r *runReport) explained() output.Table {
-	t := output.Table{Head: []string{"own metrics", "stages of a push, mean", "followed pushes, mean", "share"}}
+func (r *runReport) explained() table {
+	t := table{Head: plain("own metrics", "stages of a push, mean", "followed pushes, mean", "share")}
 	if e := r.run.Latencies.Explained; e != nil {
-		mark := func(name string) string { return r.mark("latencies.explained."+name, "latencies.explained") }
-		t.Add(orAbsent(r.run.Environment.ControlPlane.Name)+r.mark("latencies.explained", "latencies"),
-			seconds(&e.OwnSeconds)+mark("ownSeconds"), seconds(&e.PushSeconds)+mark("pushSeconds"), percent(&e.Share)+mark("share"))
+		mark := func(name string) marks { return r.mark("latencies.explained."+name, "latencies.explained") }
+		t.Add(r.mark("latencies.explained", "latencies").on(orAbsent(r.run.Environment.ControlPlane.Name)),
+			mark("ownSeconds").on(seconds(&e.OwnSeconds)), mark("pushSeconds").on(seconds(&e.PushSeconds)), mark("share").on(percent(&e.Share)))
 	}
 	return t
 }
@@ -40,15 +39,15 @@ const unknown = "unknown"
 
 // changes have the quantiles of the pushes of each kind of change, with intervals by
 // resampling changes: what many sidecars saw of one change is not independent.
-func (r *runReport) changes() output.Table {
-	t := output.Table{Head: []string{"push", "changes", "p50", "95% interval", "p90", "95% interval", "p99", "95% interval"}}
+func (r *runReport) changes() table {
+	t := table{Head: plain("push", "changes", "p50", "95% interval", "p90", "95% interval", "p99", "95% interval")}
 	for _, kind := range changeKinds {
 		l, i := r.run.Latencies.Push[kind], r.run.Latencies.PushIntervals[kind]
 		if l == nil || i == nil {
 			continue
 		}
 		path := "latencies.push." + string(kind)
-		cells := []string{string(kind) + r.mark(path, "latencies"), strconv.Itoa(i.Changes)}
+		cells := []marked{r.mark(path, "latencies").on(string(kind)), unmarked(strconv.Itoa(i.Changes))}
 		for _, q := range []struct {
 			name     string
 			value    *float64
@@ -59,7 +58,7 @@ func (r *runReport) changes() output.Table {
 			if q.name == "p99" && r.run.Latencies.WithholdsP99(kind) {
 				text = tooFewChanges(record.ChangesForP99)
 			}
-			cells = append(cells, text+r.mark(path+"."+q.name, path), changesInterval(l, q.interval, q.share))
+			cells = append(cells, r.mark(path+"."+q.name, path).on(text), unmarked(changesInterval(l, q.interval, q.share)))
 		}
 		t.Add(cells...)
 	}
@@ -79,22 +78,22 @@ func changesInterval(l *record.Latency, i *record.QuantileInterval, q float64) s
 
 // latencyTable shows the distributions that were measured and, if missing, also
 // those that every rollout should have.
-func (r *runReport) latencyTable(missing bool) output.Table {
-	t := output.Table{Head: []string{"latency" + r.mark("latencies", ""), "count", "lost", "p50", "p90", "p99", "max"}}
+func (r *runReport) latencyTable(missing bool) table {
+	t := table{Head: append([]marked{r.mark("latencies", "").on("latency")}, plain("count", "lost", "p50", "p90", "p99", "max")...)}
 	for _, row := range append(latencyRows(&r.run.Latencies), certificateRows(r.run.Certificates)...) {
 		l := row.value
 		if l == nil {
 			if row.always && missing {
-				t.Add(row.name+r.mark(row.path, "latencies"), absent, absent, absent, absent, absent, absent)
+				t.Add(append([]marked{r.mark(row.path, "latencies").on(row.name)}, plain(absent, absent, absent, absent, absent, absent)...)...)
 			}
 			continue
 		}
-		figure := func(v *float64, name string) string {
-			return row.quantile(name, v) + r.mark(row.path+"."+name, row.path)
+		figure := func(v *float64, name string) marked {
+			return r.mark(row.path+"."+name, row.path).on(row.quantile(name, v))
 		}
-		t.Add(row.name+r.mark(row.path, "latencies"), count(&l.Count),
-			count(&l.Lost)+r.mark(row.path+".lost", row.path),
-			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), seconds(l.Max)+r.mark(row.path+".max", row.path))
+		t.Add(r.mark(row.path, "latencies").on(row.name), unmarked(count(&l.Count)),
+			r.mark(row.path+".lost", row.path).on(count(&l.Lost)),
+			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), r.mark(row.path+".max", row.path).on(seconds(l.Max)))
 	}
 	return t
 }

@@ -25,26 +25,27 @@ func latencyAsRun(l *record.LatencyRun) *record.Run {
 
 // answer states in two sentences what requests took at the highest load without
 // sidecars, and what sidecars added.
-func (p latencyPart) answer() []string {
+func (p latencyPart) answer() []marked {
 	rows := p.highest()
 	if len(rows) == 0 {
-		return []string{fmt.Sprintf("%s measured no request: %s.", orAbsent(p.latency.Name), orAbsent(string(p.latency.Status)))}
+		return plain(fmt.Sprintf("%s measured no request: %s.", orAbsent(p.latency.Name), orAbsent(string(p.latency.Status))))
 	}
-	var texts, added []string
+	var texts []marked
+	var added []string
 	for _, i := range rows {
 		row := &p.latency.Rows[i]
 		took := fmt.Sprintf("%s at p50 and %s at p99", quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99))
 		switch {
 		case row.Variant == "none":
-			texts = append(texts, fmt.Sprintf("At %s, requests without sidecars took %s.%s", offered(row), took, p.rowMark(i)))
+			texts = append(texts, p.rowMark(i).on(fmt.Sprintf("At %s, requests without sidecars took %s.", offered(row), took)))
 		case row.Added == nil:
-			texts = append(texts, fmt.Sprintf("At %s, requests with sidecars (%s) took %s.%s", offered(row), row.Variant, took, p.rowMark(i)))
+			texts = append(texts, p.rowMark(i).on(fmt.Sprintf("At %s, requests with sidecars (%s) took %s.", offered(row), row.Variant, took)))
 		default:
 			added = append(added, fmt.Sprintf("%s at p50 and %s at p99 (%s)", addedPhrase(row.Added.P50), addedPhrase(row.Added.P99), row.Variant))
 		}
 	}
 	if added != nil {
-		texts = append(texts, fmt.Sprintf("Sidecars added %s.%s", listed(added), p.rowMark(rows...)))
+		texts = append(texts, p.rowMark(rows...).on(fmt.Sprintf("Sidecars added %s.", listed(added))))
 	}
 	return texts
 }
@@ -70,7 +71,7 @@ func (p latencyPart) highest() []int {
 }
 
 // rowMark marks what is derived from rows.
-func (p latencyPart) rowMark(rows ...int) string {
+func (p latencyPart) rowMark(rows ...int) marks {
 	paths := []string{"rows"}
 	for _, i := range rows {
 		about := fmt.Sprintf("rows[%d]", i)
@@ -170,12 +171,12 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 
 // split cuts a table that is too wide for a page in two: columns from at on are in
 // the second, which repeats the columns that say what a row is.
-func split(t output.Table, at int) (first, second output.Table) {
-	first, second = output.Table{Left: t.Left}, output.Table{Left: t.Left}
+func split(t table, at int) (first, second table) {
+	first, second = table{Left: t.Left}, table{Left: t.Left}
 	if len(t.Head) <= at {
 		return t, second
 	}
-	cut := func(cells []string) (left, right []string) {
+	cut := func(cells []marked) (left, right []marked) {
 		return slices.Clone(cells[:at]), slices.Concat(cells[:t.Left+1], cells[at:])
 	}
 	first.Head, second.Head = cut(t.Head)
@@ -188,8 +189,8 @@ func split(t output.Table, at int) (first, second output.Table) {
 }
 
 // limitsCell is a row's cell in the column of limits.
-func (d *doubts) limitsCell(marks string) cell {
-	mark := d.cell(marks).Mark
+func (d *doubts) limitsCell(m marks) cell {
+	mark := d.cell(m.on("")).Mark
 	if mark == nil {
 		return cell{Text: "none"}
 	}

@@ -64,7 +64,7 @@ func latencyDocument(l *record.LatencyRun) document {
 		facts:    p.facts(),
 		warnings: p.doubts.lines(false),
 	}
-	for _, t := range []output.Table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
+	for _, t := range []table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
@@ -76,14 +76,14 @@ func latencyDocument(l *record.LatencyRun) document {
 func (p latencyPart) facts() []fact {
 	l := p.latency
 	facts := []fact{
-		{"load", loadText(l.Spec)},
-		{"topology", wayText(l.Spec)},
-		{"rounds", fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat"))},
-		{"machine", machineText(l.Environment)},
-		{"started", p.startedText()},
+		{"load", unmarked(loadText(l.Spec))},
+		{"topology", unmarked(wayText(l.Spec))},
+		{"rounds", unmarked(fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat")))},
+		{"machine", unmarked(machineText(l.Environment))},
+		{"started", unmarked(p.startedText())},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		facts = append(facts, fact{"control plane", controlPlaneText(cp)}, fact{"not included", latencyOmits})
+		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))}, fact{"not included", unmarked(latencyOmits)})
 	}
 	return facts
 }
@@ -126,23 +126,23 @@ func offered(row *record.LatencyRow) string {
 }
 
 // requests shows latency and what became of the requests.
-func (p latencyPart) requests() output.Table {
+func (p latencyPart) requests() table {
 	l := p.latency
-	t := output.Table{Left: 1, Head: []string{"load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99"}}
+	t := table{Left: 1, Head: plain("load", "variant", "p50", "p90", "p99", "p99.9", "max", "achieved", "errors", "not sent", "late p50", "late p99")}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		about := fmt.Sprintf("rows[%d]", i)
-		cells := []string{offered(row), row.Variant + p.mark(about+".latency", "")}
+		cells := []marked{unmarked(offered(row)), p.mark(about+".latency", "").on(row.Variant)}
 		all := row.Latency.Quantiles()
 		intervals := orEmpty(row.Latency.Intervals)
 		for _, name := range record.QuantileNames {
-			cells = append(cells, quantile(&row.Latency.Latency, *all.At(name))+intervalText(*intervals.At(name)))
+			cells = append(cells, unmarked(quantile(&row.Latency.Latency, *all.At(name))+intervalText(*intervals.At(name))))
 		}
-		cells = append(cells, threeDigits(row.AchievedRPS)+"/s", count(&row.Errors), count(&row.NotSent))
+		cells = append(cells, plain(threeDigits(row.AchievedRPS)+"/s", count(&row.Errors), count(&row.NotSent))...)
 		if row.Lateness != nil {
-			cells = append(cells, seconds(row.Lateness.P50), seconds(row.Lateness.P99))
+			cells = append(cells, plain(seconds(row.Lateness.P50), seconds(row.Lateness.P99))...)
 		} else {
-			cells = append(cells, absent, absent)
+			cells = append(cells, plain(absent, absent)...)
 		}
 		t.Add(cells...)
 	}
@@ -160,17 +160,17 @@ func intervalText(i *record.Interval) string {
 
 // added shows what each variant has over none; a difference that repeats
 // do not distinguish from none prints as ~.
-func (p latencyPart) added() output.Table {
+func (p latencyPart) added() table {
 	l := p.latency
-	t := output.Table{Left: 1, Head: []string{"added over none", "variant", "p50", "p90", "p99", "p99.9", "max"}}
+	t := table{Left: 1, Head: plain("added over none", "variant", "p50", "p90", "p99", "p99.9", "max")}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Added == nil {
 			continue
 		}
-		cells := []string{offered(row), row.Variant + p.mark(fmt.Sprintf("rows[%d].added", i), "")}
+		cells := []marked{unmarked(offered(row)), p.mark(fmt.Sprintf("rows[%d].added", i), "").on(row.Variant)}
 		for _, name := range record.QuantileNames {
-			cells = append(cells, addedText(*row.Added.At(name)))
+			cells = append(cells, unmarked(addedText(*row.Added.At(name))))
 		}
 		t.Add(cells...)
 	}
@@ -191,8 +191,8 @@ func addedText(a *record.Added) string {
 }
 
 // publishedTable compares published latencies with ours at the same rate.
-func publishedTable(l *record.LatencyRun) output.Table {
-	t := output.Table{Left: 3, Head: []string{"published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none"}}
+func publishedTable(l *record.LatencyRun) table {
+	t := table{Left: 3, Head: plain("published", "load", "quantile", "what", "theirs", "over their none", "ours: variant", "ours", "over our none")}
 	for _, p := range l.Published {
 		for _, what := range slices.Sorted(maps.Keys(p.Seconds)) {
 			of := "none"
@@ -214,15 +214,15 @@ func publishedTable(l *record.LatencyRun) output.Table {
 				if row.Added != nil {
 					added = addedText(*row.Added.At(p.Quantile))
 				}
-				t.Add(p.Name, offered(row), p.Quantile, what, seconds(&theirs), over, row.Variant, quantile(&row.Latency.Latency, *all.At(p.Quantile)), added)
+				t.AddPlain(p.Name, offered(row), p.Quantile, what, seconds(&theirs), over, row.Variant, quantile(&row.Latency.Latency, *all.At(p.Quantile)), added)
 			}
 		}
 	}
 	return t
 }
 
-func sidecarTable(l *record.LatencyRun) output.Table {
-	t := output.Table{Left: 2, Head: []string{"sidecars", "variant", "tier", "count", "cores of each", "memory of each", "cores per 1000 RPS, all"}}
+func sidecarTable(l *record.LatencyRun) table {
+	t := table{Left: 2, Head: plain("sidecars", "variant", "tier", "count", "cores of each", "memory of each", "cores per 1000 RPS, all")}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		if row.Sidecars == nil {
@@ -233,20 +233,20 @@ func sidecarTable(l *record.LatencyRun) output.Table {
 			if n == 0 {
 				total = number(row.Sidecars.CoresPer1000RPS)
 			}
-			t.Add(offered(row), row.Variant, tier.Tier, count(&tier.Count), number(&tier.Cores), bytes(&tier.MemoryBytes), total)
+			t.AddPlain(offered(row), row.Variant, tier.Tier, count(&tier.Count), number(&tier.Cores), bytes(&tier.MemoryBytes), total)
 		}
 	}
 	return t
 }
 
 // timelineTable shows the seconds in which anything failed.
-func timelineTable(l *record.LatencyRun) output.Table {
-	t := output.Table{Left: 1, Head: []string{"errors over time", "variant", "repeat", "second", "requests", "errors", "not sent"}}
+func timelineTable(l *record.LatencyRun) table {
+	t := table{Left: 1, Head: plain("errors over time", "variant", "repeat", "second", "requests", "errors", "not sent")}
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		for _, s := range row.Timeline {
 			if s.Errors+s.NotSent > 0 {
-				t.Add(offered(row), row.Variant, count(&s.Repeat), count(&s.Second), count(&s.Requests), count(&s.Errors), count(&s.NotSent))
+				t.AddPlain(offered(row), row.Variant, count(&s.Repeat), count(&s.Second), count(&s.Requests), count(&s.Errors), count(&s.NotSent))
 			}
 		}
 	}

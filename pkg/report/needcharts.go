@@ -56,7 +56,7 @@ func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
 	sizes = slices.Compact(sizes)
 	var drawn []template.HTML
 	for _, c := range sizeChartsOf {
-		marks := ""
+		var all marks
 		b := chart.Bars{
 			Chart: chart.Chart{ID: "overview-" + c.id, Title: c.title, About: settingsLegend(groups, names, len(runs))},
 			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Format: c.ticks}, Format: func(v float64) string { return c.format(&v) },
@@ -75,10 +75,10 @@ func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
 					row = append(row, rangeText(of, f.value, c.format))
 				}
 				b.Series, b.Table.Rows = append(b.Series, s), append(b.Table.Rows, row)
-				marks += d.markAll(g.runs, f.path)
+				all = append(all, d.markAll(g.runs, f.path)...)
 			}
 		}
-		b.Doubts = d.links(marks)
+		b.Doubts = d.links(all)
 		if len(groups) == 0 {
 			b.Absent = "no run completed."
 		}

@@ -56,9 +56,9 @@ func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, o
 // much more with the permissive mode's knobs than with the strict one's at the
 // same size.
 func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
-	t := output.Table{Head: []string{"one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"}, Left: 3}
+	t := table{Head: plain("one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"), Left: 3}
 	for _, c := range realColumns {
-		t.Head = append(t.Head, c.head)
+		t.Head = append(t.Head, unmarked(c.head))
 	}
 	steady := map[string]map[[2]int][]float64{"permissive": {}, "strict": {}} // Envoy's memory by mode and size
 	var sizes [][2]int
@@ -69,9 +69,9 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 			continue
 		}
 		knobs := run.Environment.Knobs
-		cells := []string{orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(&run.Spec.Pods), count(&run.Spec.Services), count(&real.Count)}
+		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(&run.Spec.Pods), count(&run.Spec.Services), count(&real.Count))
 		for _, c := range realColumns {
-			cells = append(cells, c.print(perSidecar(real, c.phase, c.agent, c.of))+doubts.mark(run, "sidecars.real."+c.path, "sidecars.real"))
+			cells = append(cells, doubts.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
 		}
 		t.Add(cells...)
 		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })
@@ -87,11 +87,11 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 		return
 	}
 	d.tables = append(d.tables, t)
-	modes := output.Table{Head: []string{"Envoy memory steady, by mode", "permissive", "strict", "permissive / strict"}}
+	modes := table{Head: plain("Envoy memory steady, by mode", "permissive", "strict", "permissive / strict")}
 	for _, size := range sizes {
 		permissive, strict := mean(steady["permissive"][size]), mean(steady["strict"][size])
 		if permissive != nil && strict != nil {
-			modes.Add(output.Many(size[0], "pod")+", "+output.Many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
+			modes.AddPlain(output.Many(size[0], "pod")+", "+output.Many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
 		}
 	}
 	if len(modes.Rows) > 0 {

@@ -25,7 +25,7 @@ func runDocument(run *record.Run) document {
 		facts:    r.facts(),
 		warnings: r.doubts.lines(false),
 	}
-	for _, t := range []output.Table{
+	for _, t := range []table{
 		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
@@ -37,37 +37,37 @@ func runDocument(run *record.Run) document {
 }
 
 // mark marks the figure at path; see doubts.mark.
-func (r *runReport) mark(path, within string) string { return r.doubts.mark(r.run, path, within) }
+func (r *runReport) mark(path, within string) marks { return r.doubts.mark(r.run, path, within) }
 
 func (r *runReport) facts() []fact {
 	spec, env := r.run.Spec, r.run.Environment
 	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(spec.Pods, "pod"), output.Many(spec.Services, "service"),
 		output.Many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
 	facts := []fact{
-		{"control plane", controlPlaneText(env.ControlPlane)},
-		{"knobs", knobsText(env.Knobs, spec.Mode)},
-		{"mesh", mesh},
-		{"burst", burstText(spec) + r.arrivalText()},
-		{"xds", orAbsent(spec.XDS)},
-		{"machine", machineText(env)},
-		{"started", r.startedText()},
+		{"control plane", unmarked(controlPlaneText(env.ControlPlane))},
+		{"knobs", unmarked(knobsText(env.Knobs, spec.Mode))},
+		{"mesh", unmarked(mesh)},
+		{"burst", r.mark("arrival", "").on(burstText(spec) + r.arrivalText())},
+		{"xds", unmarked(orAbsent(spec.XDS))},
+		{"machine", unmarked(machineText(env))},
+		{"started", unmarked(r.startedText())},
 	}
 	if len(env.ControlPlane.Settings) > 0 {
-		facts = slices.Insert(facts, 1, fact{"settings", settingsText(env.ControlPlane.Settings)})
+		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
 	}
 	if env.Priority != nil {
-		facts = append(facts, fact{"priority", priorityText(env.Priority)})
+		facts = append(facts, fact{"priority", unmarked(priorityText(env.Priority))})
 	}
 	if spec.StartDelay != "" {
-		facts = append(facts, fact{"start delay", spec.StartDelay})
+		facts = append(facts, fact{"start delay", unmarked(spec.StartDelay)})
 	}
 	if c := r.run.Certificates; c != nil && c.Storm != nil {
 		if bound := c.Storm.BoundSentence(); bound != "" {
-			facts = append(facts, fact{"certificate storm bound by", bound})
+			facts = append(facts, fact{"certificate storm bound by", unmarked(bound)})
 		}
 	}
 	if r.run.Reason != "" {
-		facts = append(facts, fact{"reason", r.run.Reason})
+		facts = append(facts, fact{"reason", unmarked(r.run.Reason)})
 	}
 	return facts
 }
@@ -152,7 +152,7 @@ func (r *runReport) arrivalText() string {
 	if a.StepsLateSeconds != nil {
 		text += ", bursts done at most " + seconds(a.StepsLateSeconds) + " after they were due"
 	}
-	return text + r.mark("arrival", "")
+	return text
 }
 
 func machineText(env record.Environment) string {
@@ -184,10 +184,10 @@ func (r *runReport) startedText() string {
 	return text + ", " + seconds(new(r.run.Finished.Sub(r.run.Started).Seconds())) + " in all"
 }
 
-func (r *runReport) phases() output.Table {
-	t := output.Table{Head: []string{"phase", "ended by", "length"}, Left: 1}
+func (r *runReport) phases() table {
+	t := table{Head: plain("phase", "ended by", "length"), Left: 1}
 	for _, p := range r.run.Phases {
-		t.Add(string(p.Name)+r.mark("phases."+string(p.Name), ""), orAbsent(string(p.EndedBy)), seconds(p.Seconds))
+		t.Add(r.mark("phases."+string(p.Name), "").on(string(p.Name)), unmarked(orAbsent(string(p.EndedBy))), unmarked(seconds(p.Seconds)))
 	}
 	return t
 }
@@ -197,18 +197,18 @@ func (r *runReport) phases() output.Table {
 type column struct{ head, path, text string }
 
 // oneRow is a table of what the record has at path, each figure with its mark.
-func (r *runReport) oneRow(title, path, name string, columns []column) output.Table {
-	t := output.Table{Head: []string{title}}
-	row := []string{name + r.mark(path, "")}
+func (r *runReport) oneRow(title, path, name string, columns []column) table {
+	t := table{Head: plain(title)}
+	row := []marked{r.mark(path, "").on(name)}
 	for _, c := range columns {
-		t.Head = append(t.Head, c.head)
-		row = append(row, c.text+r.mark(path+"."+c.path, path))
+		t.Head = append(t.Head, unmarked(c.head))
+		row = append(row, r.mark(path+"."+c.path, path).on(c.text))
 	}
 	t.Add(row...)
 	return t
 }
 
-func (r *runReport) pods() output.Table {
+func (r *runReport) pods() table {
 	p := r.run.Pods
 	if p == nil {
 		p = &record.Pods{Requested: r.run.Spec.Pods}
@@ -216,8 +216,8 @@ func (r *runReport) pods() output.Table {
 	return r.oneRow("pods", "pods", "at end of rollout", columnsOf(record.PodFigures, p))
 }
 
-func (r *runReport) xds() output.Table {
-	t := output.Table{Head: []string{"xds", "responses", "bytes"}}
+func (r *runReport) xds() table {
+	t := table{Head: plain("xds", "responses", "bytes")}
 	x := r.run.XDS
 	if x == nil {
 		return t
@@ -230,8 +230,8 @@ func (r *runReport) xds() output.Table {
 		types[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		t.Add(name, entry(x.Responses, name, func(n int64) string { return count(&n) })+r.mark("xds.responses."+name, ""),
-			entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })+r.mark("xds.bytes."+name, ""))
+		t.Add(unmarked(name), r.mark("xds.responses."+name, "").on(entry(x.Responses, name, func(n int64) string { return count(&n) })),
+			r.mark("xds.bytes."+name, "").on(entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })))
 	}
 	return t
 }
@@ -245,18 +245,18 @@ func entry[T any](m map[string]T, name string, print func(T) string) string {
 	return print(v)
 }
 
-func (r *runReport) streams() output.Table {
+func (r *runReport) streams() table {
 	x := r.run.XDS
 	if x == nil {
-		return output.Table{}
+		return table{}
 	}
 	return r.oneRow("streams", "xds", "all sidecars", columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
 }
 
-func (r *runReport) certificates() output.Table {
+func (r *runReport) certificates() table {
 	c := r.run.Certificates
 	if c == nil {
-		return output.Table{}
+		return table{}
 	}
 	return r.oneRow("certificates", "certificates", "all sidecars", columnsOf(record.CertificateFigures, c))
 }

@@ -15,26 +15,26 @@ type part struct {
 	name, title string
 	defined     string // heading of the definitions
 	charts      []template.HTML
-	tables      []output.Table
+	tables      []table
 }
 
 // section is all of one run.
 func (r *runReport) section(id string, draw *drawer) section {
 	charts := &runCharts{runReport: r, id: id, draw: draw}
 	parts := []part{
-		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []output.Table{r.phases(), r.pods()}},
+		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: charts.needCharts(), tables: []output.Table{r.controlPlane(), r.cluster(), r.realSidecars()}},
+			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
-			charts: charts.curves(), tables: []output.Table{r.latencies(), r.changes(), r.explained()}},
+			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
-			charts: charts.xdsCharts(), tables: []output.Table{r.xds(), r.streams()}},
-		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []output.Table{r.certificates()}},
+			charts: charts.xdsCharts(), tables: []table{r.xds(), r.streams()}},
+		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
 		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
-		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []output.Table{r.instrument(), r.floor()}},
+		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},
 	}
 	s := section{ID: id, Title: runTitle(r.run), Facts: r.doubts.facts(r.facts())}
 	for _, p := range parts {
@@ -57,9 +57,9 @@ func runTitle(run *record.Run) string {
 
 // disturbed has churn and faults; what came of the faults and what they cost the
 // control plane are two tables, as a page is not wide enough for one.
-func (r *runReport) disturbed() []output.Table {
+func (r *runReport) disturbed() []table {
 	outcome, cost := split(r.faults(), faultOutcomes)
-	return []output.Table{r.churn(), outcome, cost}
+	return []table{r.churn(), outcome, cost}
 }
 
 // bySize draws several runs by size and knobs.
@@ -88,12 +88,12 @@ var counterparts = []struct {
 }
 
 // own has the control plane's own metrics by phase, and its counts compared with ours.
-func (r *runReport) own() []output.Table {
+func (r *runReport) own() []table {
 	if r.run.Own == nil {
 		return nil
 	}
 	names, last := map[string]bool{}, map[string]float64{}
-	byPhase := output.Table{Head: []string{"its own" + r.mark("own", "")}}
+	byPhase := table{Head: []marked{r.mark("own", "").on("its own")}}
 	var phases []map[string]float64
 	for _, p := range phasesShown {
 		metrics := *r.run.Own.At(p.name)
@@ -101,7 +101,7 @@ func (r *runReport) own() []output.Table {
 			continue
 		}
 		phases = append(phases, metrics)
-		byPhase.Head = append(byPhase.Head, string(p.name)+r.mark("own."+string(p.name), "own"))
+		byPhase.Head = append(byPhase.Head, r.mark("own."+string(p.name), "own").on(string(p.name)))
 		for name, v := range metrics {
 			names[name], last[name] = true, v
 		}
@@ -114,15 +114,15 @@ func (r *runReport) own() []output.Table {
 		for _, metrics := range phases {
 			cells = append(cells, entry(metrics, name, func(v float64) string { return ownText(name, v) }))
 		}
-		byPhase.Add(cells...)
+		byPhase.AddPlain(cells...)
 	}
-	counts := output.Table{Head: []string{"counts", "its own", "ours", "difference"}}
+	counts := table{Head: plain("counts", "its own", "ours", "difference")}
 	add := func(own, ours string, v *int64) {
 		theirs, ok := last[own]
 		if !ok || v == nil {
 			return
 		}
-		counts.Add(ours+r.mark(ours, ""), count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))
+		counts.Add(append([]marked{r.mark(ours, "").on(ours)}, plain(count(new(int64(theirs))), count(v), count(new(*v-int64(theirs))))...)...)
 	}
 	for _, c := range counterparts {
 		add(c.own, c.ours, c.value(r.run))
@@ -132,7 +132,7 @@ func (r *runReport) own() []output.Table {
 			add("totalResponses"+kind, "xds.responses."+kind, new(r.run.XDS.Responses[kind]))
 		}
 	}
-	return []output.Table{byPhase, counts}
+	return []table{byPhase, counts}
 }
 
 // ownText prints one of the control plane's metrics, whose name ends in its unit.

@@ -154,12 +154,12 @@ func summaryDocument(runs []record.Run) document {
 }
 
 // summary is a document about several runs, of which tables have the figures.
-func summary(runs []record.Run, d *doubts, tables ...output.Table) document {
+func summary(runs []record.Run, d *doubts, tables ...table) document {
 	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
 		if value, same := common(runs, a); same && value != "" {
-			doc.facts = append(doc.facts, fact{a.name, value})
+			doc.facts = append(doc.facts, fact{a.name, unmarked(value)})
 		}
 	}
 	if len(differing) > 0 {
@@ -185,28 +185,28 @@ func common(runs []record.Run, a axis) (value string, same bool) {
 	return value, true
 }
 
-func differenceTable(runs []record.Run, differing []axis) output.Table {
-	t := output.Table{Head: []string{"run"}, Left: len(differing)}
+func differenceTable(runs []record.Run, differing []axis) table {
+	t := table{Head: plain("run"), Left: len(differing)}
 	for _, a := range differing {
-		t.Head = append(t.Head, a.name)
+		t.Head = append(t.Head, unmarked(a.name))
 	}
 	for i := range runs {
 		cells := []string{orAbsent(runs[i].Name)}
 		for _, a := range differing {
 			cells = append(cells, orAbsent(a.value(&runs[i])))
 		}
-		t.Add(cells...)
+		t.AddPlain(cells...)
 	}
 	return t
 }
 
 // summaryTable has the size, the knobs and some figures of each run.
-func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) output.Table {
-	t := output.Table{Head: []string{"run", "status", "mtls", "scope", "authz", "pods", "services"}, Left: 4}
+func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+	t := table{Head: plain("run", "status", "mtls", "scope", "authz", "pods", "services"), Left: 4}
 	for i := range runs {
 		run := &runs[i]
 		knobs := run.Environment.Knobs
-		t.Add(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
+		t.AddPlain(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
 			count(&run.Spec.Pods), count(&run.Spec.Services))
 	}
 	addColumns(&t, runs, d, columns)
@@ -214,21 +214,21 @@ func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) output.
 }
 
 // narrowTable has some figures of each run, for where there is no room for the knobs.
-func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) output.Table {
-	t := output.Table{Head: []string{"run"}}
+func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+	t := table{Head: plain("run")}
 	for i := range runs {
-		t.Add(orAbsent(runs[i].Name))
+		t.AddPlain(orAbsent(runs[i].Name))
 	}
 	addColumns(&t, runs, d, columns)
 	return t
 }
 
 // addColumns adds figures to a table that has a row for each run.
-func addColumns(t *output.Table, runs []record.Run, d *doubts, columns []summaryColumn) {
+func addColumns(t *table, runs []record.Run, d *doubts, columns []summaryColumn) {
 	for _, c := range columns {
-		t.Head = append(t.Head, c.head)
+		t.Head = append(t.Head, unmarked(c.head))
 		for i := range runs {
-			t.Rows[i] = append(t.Rows[i], c.print(&runs[i])+d.mark(&runs[i], c.path, ""))
+			t.Rows[i] = append(t.Rows[i], d.mark(&runs[i], c.path, "").on(c.print(&runs[i])))
 		}
 	}
 }

@@ -21,33 +21,33 @@ func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *reco
 }
 
 // usageTable has a row for each figure and a column for each phase.
-func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) output.Table {
-	t := output.Table{Head: []string{title + r.mark(path, "")}}
+func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) table {
+	t := table{Head: []marked{r.mark(path, "").on(title)}}
 	var phases []record.PhaseName
 	for _, p := range phasesShown {
 		if p.always || *usage(figures, p.name) != (record.Usage{}) {
 			phases = append(phases, p.name)
-			t.Head = append(t.Head, string(p.name)+r.mark(path+"."+string(p.name), path))
+			t.Head = append(t.Head, r.mark(path+"."+string(p.name), path).on(string(p.name)))
 		}
 	}
 	for _, row := range usageRows {
-		cells := []string{row.name}
+		cells := plain(row.name)
 		for _, phase := range phases {
 			within := path + "." + string(phase)
-			cells = append(cells, row.print(usage(figures, phase))+r.mark(within+"."+row.path, within))
+			cells = append(cells, r.mark(within+"."+row.path, within).on(row.print(usage(figures, phase))))
 		}
 		t.Add(cells...)
 	}
 	return t
 }
 
-func (r *runReport) controlPlane() output.Table {
+func (r *runReport) controlPlane() table {
 	return r.usageTable("control plane", "controlPlane", r.run.ControlPlane)
 }
 
-func (r *runReport) realSidecars() output.Table {
+func (r *runReport) realSidecars() table {
 	if r.run.Sidecars == nil || r.run.Sidecars.Real == nil {
-		return output.Table{}
+		return table{}
 	}
 	real := r.run.Sidecars.Real
 	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
@@ -67,16 +67,16 @@ var clusterColumns = []struct {
 	{"saturation rollout", record.PhaseRollout, "saturation"},
 }
 
-func (r *runReport) cluster() output.Table {
-	t := output.Table{Head: []string{"cluster" + r.mark("cluster", "")}}
+func (r *runReport) cluster() table {
+	t := table{Head: []marked{r.mark("cluster", "").on("cluster")}}
 	for _, c := range clusterColumns {
-		t.Head = append(t.Head, c.head)
+		t.Head = append(t.Head, unmarked(c.head))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.run.Cluster)) {
 		figures, path := r.run.Cluster[name], "cluster."+name
-		cells := []string{name + r.mark(path, "cluster")}
+		cells := []marked{r.mark(path, "cluster").on(name)}
 		for _, c := range clusterColumns {
-			cells = append(cells, usageText(usage(&figures, c.phase), c.path)+r.mark(path+"."+string(c.phase)+"."+c.path, path))
+			cells = append(cells, r.mark(path+"."+string(c.phase)+"."+c.path, path).on(usageText(usage(&figures, c.phase), c.path)))
 		}
 		t.Add(cells...)
 	}

@@ -31,16 +31,16 @@ func xdsDocument(x *record.XDSRun) document {
 	d := document{
 		title: fmt.Sprintf("xds %s: %s", x.Spec.Address, x.Status),
 		facts: []fact{
-			{"sidecars", fmt.Sprintf("%d, %s, %s, %s", x.Spec.Clients, x.Spec.XDS, transport, arrival)},
-			{"machine", machineText(x.Environment)},
-			{"started", r.startedText()},
+			{"sidecars", unmarked(fmt.Sprintf("%d, %s, %s, %s", x.Spec.Clients, x.Spec.XDS, transport, arrival))},
+			{"machine", unmarked(machineText(x.Environment))},
+			{"started", unmarked(r.startedText())},
 		},
 		warnings: r.doubts.lines(false),
 	}
-	sidecars := output.Table{Head: []string{"sidecars", "requested", "connected", "answered", "complete"}}
+	sidecars := table{Head: plain("sidecars", "requested", "connected", "answered", "complete")}
 	s := x.Sidecars
-	sidecars.Add("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered), count(&s.Complete)+r.mark("sidecars.complete", ""))
-	for _, t := range []output.Table{sidecars, r.latencyTable(false), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
+	sidecars.Add(append(plain("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered)), r.mark("sidecars.complete", "").on(count(&s.Complete)))...)
+	for _, t := range []table{sidecars, r.latencyTable(false), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}
@@ -49,11 +49,11 @@ func xdsDocument(x *record.XDSRun) document {
 }
 
 // windowTable shows what scaler itself needed in each window.
-func windowTable(windows []record.XDSWindow) output.Table {
-	t := output.Table{Head: []string{"scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response"}}
+func windowTable(windows []record.XDSWindow) table {
+	t := table{Head: plain("scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response")}
 	for _, w := range windows {
 		u := orEmpty(w.Usage)
-		t.Add(w.Name, seconds(&w.Seconds), number(orEmpty(u.Cores).Mean), seconds(u.CPUSeconds),
+		t.AddPlain(w.Name, seconds(&w.Seconds), number(orEmpty(u.Cores).Mean), seconds(u.CPUSeconds),
 			bytes(orEmpty(u.MemoryBytes).Peak), bytes(orEmpty(u.MemoryBytes).End),
 			count(&w.Responses), bytes(new(float64(w.Bytes))), seconds(w.CPUSecondsPerResponse))
 	}
