@@ -36,10 +36,16 @@ type Plan struct {
 	Target     Target   `json:"target"`
 	Runs       []Size   `json:"runs"` // that it is made from
 	Figures    []Figure `json:"figures"`
-	Limits     []Limit  `json:"limits"` // the longest first
-	Binds      string   `json:"binds"`  // the first that is reached
-	Request    Request  `json:"request"`
-	Doubts     []Doubt  `json:"doubts"`
+	// States are those that the mesh was in in the runs; the request is for the worst of
+	// them, which Decides names.
+	States  []State `json:"states"`
+	Decides Decides `json:"decides"`
+	// Sidecars are the real ones; nil where the runs had none.
+	Sidecars *Sidecars `json:"sidecars,omitempty"`
+	Limits   []Limit   `json:"limits"` // the longest first
+	Binds    string    `json:"binds"`  // the first that is reached
+	Request  Request   `json:"request"`
+	Doubts   []Doubt   `json:"doubts"`
 }
 
 // Kind is a Plan's kind, with record.APIVersion.
@@ -171,6 +177,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		shared.others = others
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
+	p.States, p.Sidecars = s.states(t, o, estimates), s.sidecars(t)
 	p.ask(m, pace, estimates, o)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, nil

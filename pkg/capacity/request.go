@@ -74,7 +74,18 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 			p.settle(m, pace, nil)
 		}
 	}
-	cores := estimates[rolloutCPU].upper() * more / (rollout * float64(m.replicas))
+	busy := estimates[rolloutCPU]
+	for i := range p.States {
+		if p.States[i].Name == stateRollout {
+			p.States[i].Cores = &Bounds{Forecast: busy.value / rollout}
+			if busy.bounded {
+				p.States[i].Cores.Low, p.States[i].Cores.High = new(busy.low/rollout), new(busy.high/rollout)
+			}
+		}
+	}
+	state, cores := p.worst(func(s State) *Bounds { return s.Cores })
+	p.Decides.CPU = state
+	cores *= more / float64(m.replicas)
 	p.Request.Resources = Resources{
 		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: request},
 		Limits:   Amounts{CPU: fmt.Sprint(m.processors), Memory: limit},
@@ -88,7 +99,7 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 // is known to be enough. Without a forecast of both phases nothing is asked for.
 func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (request, limit string, enough bool) {
 	steady, settled := estimates[steadyMemory]
-	peak, peaked := estimates[rolloutMemory]
+	_, peaked := estimates[rolloutMemory]
 	there := float64(o.MemoryBytes)
 	if !settled || !peaked {
 		p.doubt("request.resources", "memory is not asked for: the runs do not tell what is needed")
@@ -97,7 +108,8 @@ func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (r
 		}
 		return "", "", true
 	}
-	needed := max(steady.upper(), peak.upper())
+	var needed float64
+	p.Decides.Memory, needed = p.worst(func(s State) *Bounds { return s.MemoryBytes })
 	if there == 0 {
 		return mebibytes(steady.upper() * more), mebibytes(needed * more), true
 	}
