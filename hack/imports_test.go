@@ -77,6 +77,29 @@ var forbiddenImports = []struct {
 	},
 }
 
+// testPackages are for tests alone, with the reason why they are no test files: nothing
+// that becomes part of scaler imports them.
+var testPackages = map[string]string{
+	"pkg/controlplane/testmesh": "a control plane of another kind than Istio, and the example of an adapter",
+}
+
+func testPackagesStayOut(r *repository) []finding {
+	var found []finding
+	for _, s := range r.code {
+		if s.test || below(s.folder(), []string{"test"}) {
+			continue
+		}
+		for i, p := range s.imports() {
+			for folder := range testPackages {
+				if below(p, []string{module + folder}) && !below(s.folder(), []string{folder}) {
+					found = append(found, r.at(s.tree.Imports[i], fmt.Sprintf("%s imports %s, which is for tests alone", s.folder(), folder)))
+				}
+			}
+		}
+	}
+	return found
+}
+
 // below reports whether importPath is one of these packages or modules, or below one.
 func below(importPath string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {

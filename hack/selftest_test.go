@@ -100,6 +100,16 @@ package controlplane
 import "scaler.mesh/scaler/internal/process"
 func f(p *process.Process) int { return p.PID() }
 `, []string{"pkg/rollout/a.go:3: uses process.Process", "pkg/rollout/a.go:4: asks"}},
+		{"tests' packages", testPackagesStayOut, `-- pkg/controlplane/drivers/a.go --
+package drivers
+import _ "scaler.mesh/scaler/pkg/controlplane/testmesh"
+-- pkg/controlplane/drivers/a_test.go --
+package drivers
+import _ "scaler.mesh/scaler/pkg/controlplane/testmesh"
+-- test/hidden/a.go --
+package hidden
+import _ "scaler.mesh/scaler/pkg/controlplane/testmesh"
+`, []string{"pkg/controlplane/drivers/a.go:2: pkg/controlplane/drivers imports pkg/controlplane/testmesh"}},
 		{"vendors", vendorTypesStayHome, `-- pkg/report/a.go --
 package report
 import _ "scaler.mesh/scaler/kwok"

@@ -1,0 +1,152 @@
+package testmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// startTimeout bounds how long the program may take until it serves.
+const startTimeout = time.Minute
+
+// adapter is a running control plane.
+type adapter struct {
+	// fixed after start
+	options         controlplane.StartOptions
+	program         string
+	ads, monitoring string // HOST:PORT
+	authority       *authority
+
+	mu      sync.Mutex
+	process *process.Process
+}
+
+// start starts the program and returns once it serves.
+func start(ctx context.Context, program string, o controlplane.StartOptions) (*adapter, error) {
+	client, err := kubernetes.NewForConfig(o.REST)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", Name, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating namespace %s: %w", Namespace, err)
+	}
+	a := &adapter{options: o, program: program}
+	if a.authority, err = ensureAuthority(ctx, client); err != nil {
+		return nil, err
+	}
+	if a.program == "" {
+		if a.program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("finding the program of %s: %w", Name, err)
+		}
+	}
+	ports, err := process.FreePorts(2)
+	if err != nil {
+		return nil, fmt.Errorf("finding ports for %s: %w", Name, err)
+	}
+	a.ads, a.monitoring = local127(ports[0]), local127(ports[1])
+	return a, a.Restart(ctx)
+}
+
+func local127(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Restart is part of controlplane.Program.
+func (a *adapter) Restart(ctx context.Context) error {
+	p, err := a.options.Group.Start(a.options.Resources.Apply(process.Spec{
+		Name: Name,
+		Path: a.program,
+		Args: []string{Name, "--kubeconfig", a.options.Kubeconfig, "--selector", kwok.RunLabel, "--ads", a.ads, "--monitoring", a.monitoring},
+		Env:  a.options.Resources.Environment("HOME="+a.options.LogDir, "PATH=/usr/bin:/bin"),
+		Dir:  a.options.LogDir,
+		Log:  filepath.Join(a.options.LogDir, Name+".log"),
+	}))
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", Name, err)
+	}
+	a.mu.Lock()
+	a.process = p
+	a.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err = process.WaitReady(limited, p, func(ctx context.Context) error {
+		_, err := httpget.Get(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+a.monitoring+"/ready")
+		return err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for %s: %w", Name, err), p.Stop(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// Life is part of controlplane.Program.
+func (a *adapter) Life() controlplane.Life {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return controlplane.LifeOf(a.process)
+}
+
+// Describe is part of controlplane.Server.
+func (a *adapter) Describe() controlplane.Description {
+	return controlplane.Description{
+		Name: Name, Version: a.options.Scaler, Replicas: 1,
+		MaxProcs: a.options.Resources.Processors(), Settings: a.options.Resources.Settings(map[string]string{}),
+	}
+}
+
+// Metrics is part of controlplane.Server.
+func (a *adapter) Metrics() controlplane.Metrics {
+	responses := map[convergence.Type]string{}
+	for _, t := range xdsprobe.EnvoyTypesWithSecrets() {
+		responses[t.Name] = fmt.Sprintf("sum(%s{type=%q})", metricResponses, t.Name)
+	}
+	return controlplane.Metrics{
+		URL: "http://" + a.monitoring + "/metrics",
+		Phase: []controlplane.Metric{
+			{Name: "responses", Expr: "sum(increase(" + metricResponses + "[$window]))"},
+			{Name: "rejects", Expr: "sum(increase(" + metricRejects + "[$window]))"},
+			{Name: "certificates", Expr: "sum(increase(" + metricCertificates + "[$window]))"},
+		},
+		Counters: controlplane.Counters{
+			Responses: responses, Connected: "sum(" + metricStreams + ")",
+			CertificateRequests: "sum(" + metricRequests + ")", Certificates: "sum(" + metricCertificates + ")",
+		},
+	}
+}
+
+// Spec is part of controlplane.Proxies: an Envoy with a bootstrap certificate and
+// nothing else, as an injector would give it to the pod.
+func (a *adapter) Spec(pod *corev1.Pod) (proxy.Spec, error) {
+	w := workload{namespace: pod.Namespace, pod: pod.Name, service: pod.Labels[kwok.ServiceLabel], account: pod.Spec.ServiceAccountName}
+	if w.service == "" || w.account == "" {
+		return proxy.Spec{}, fmt.Errorf("pod %s has no label %s or no service account: it is not part of the mesh", w.id(), kwok.ServiceLabel)
+	}
+	chain, key, err := a.authority.bootstrap(w)
+	if err != nil {
+		return proxy.Spec{}, err
+	}
+	return proxy.Spec{
+		ID: w.id(), Address: a.ads, ServerName: serverName, RootPEM: a.authority.rootPEM,
+		ClientCertificatePEM: chain, ClientKeyPEM: key,
+		XDS: string(xdsprobe.SotW), NodeID: w.id(), NodeCluster: w.namespace + "/" + w.service, Identity: w.identity(),
+	}, nil
+}
