@@ -15,7 +15,7 @@ func TestSecretTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var times secretTimes
 		begin := time.Now()
-		next := func() { time.Sleep(time.Second) }
+		next := func() { <-time.After(time.Second) }
 		answered := func(names ...string) map[string]time.Duration {
 			var resources []*Resource
 			for _, name := range names {
