@@ -72,7 +72,7 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
-	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable")
+	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; in the record, values that look like secrets are masked")
 }
 
 // addRemoteFlags adds those of a control plane that is there already.

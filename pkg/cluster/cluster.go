@@ -197,10 +197,9 @@ type part struct {
 
 // components are all parts of a cluster, in the order in which they are started.
 func (l layout) components(programs Programs) []part {
-	etcd := "http://" + address(l.ports.etcd)
 	kwok := "http://" + address(l.ports.kwok)
 	return []part{
-		{Etcd, programs.Etcd, l.etcdArgs(), etcd + "/metrics", etcd + "/readyz"},
+		{Etcd, programs.Etcd, l.etcdArgs(), httpsMetrics(l.ports.etcd), "https://" + address(l.ports.etcd) + "/readyz"},
 		{APIServer, programs.APIServer, l.apiServerArgs(), httpsMetrics(l.ports.apiServer), l.server() + "/readyz"},
 		{ControllerManager, programs.ControllerManager, l.controllerManagerArgs(), httpsMetrics(l.ports.controllerManager), "https://" + address(l.ports.controllerManager) + "/healthz"},
 		{Scheduler, programs.Scheduler, l.schedulerArgs(), httpsMetrics(l.ports.scheduler), "https://" + address(l.ports.scheduler) + "/readyz"},

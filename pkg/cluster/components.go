@@ -79,7 +79,7 @@ func (l layout) files() []string {
 }
 
 func (l layout) etcdArgs() []arg {
-	client, peer := "http://"+address(l.ports.etcd), "http://"+address(l.ports.etcdPeer)
+	client, peer := "https://"+address(l.ports.etcd), "https://"+address(l.ports.etcdPeer)
 	return []arg{
 		wire("name", "default"),
 		wire("data-dir", l.dataDir()),
@@ -88,6 +88,18 @@ func (l layout) etcdArgs() []arg {
 		wire("listen-peer-urls", peer),
 		wire("initial-advertise-peer-urls", peer),
 		wire("initial-cluster", "default="+peer),
+		// As kubeadm has it: other users of this machine can reach the port.
+		wire("client-cert-auth", true),
+		wire("trusted-ca-file", l.pki.CA),
+		wire("cert-file", l.pki.ServerCert),
+		wire("key-file", l.pki.ServerKey),
+		wire("peer-client-cert-auth", true),
+		wire("peer-trusted-ca-file", l.pki.CA),
+		wire("peer-cert-file", l.pki.ServerCert),
+		wire("peer-key-file", l.pki.ServerKey),
+		differs("enable-grpc-gateway", false, "true",
+			"It is a second API of etcd, over HTTP, that nothing here uses, and a client that would need a certificate.",
+			"None: the API server uses the first."),
 		differs("unsafe-no-fsync", true, "false",
 			"The data need not outlive the machine, and the speed of its disk is not what is measured.",
 			"A write does not wait for the disk: the API server answers sooner than with a synced etcd, and pod admission, endpoint changes and the rollout as a whole are faster on slow disks."),
@@ -99,7 +111,10 @@ func (l layout) etcdArgs() []arg {
 
 func (l layout) apiServerArgs() []arg {
 	return []arg{
-		wire("etcd-servers", "http://"+address(l.ports.etcd)),
+		wire("etcd-servers", "https://"+address(l.ports.etcd)),
+		wire("etcd-cafile", l.pki.CA),
+		wire("etcd-certfile", l.pki.AdminCert),
+		wire("etcd-keyfile", l.pki.AdminKey),
 		wire("bind-address", "127.0.0.1"),
 		wire("secure-port", l.ports.apiServer),
 		// The address is stated only because it would otherwise be looked for on

@@ -54,11 +54,12 @@ func (p Resources) Apply(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Settings are what the resources add to a control plane's description.
+// Settings are what the resources add to a control plane's description. Values that look like secrets are
+// masked.
 func (p Resources) Settings(settings map[string]string) map[string]string {
 	for _, kv := range p.Environment() {
 		if name, value, _ := strings.Cut(kv, "="); name != "GOMAXPROCS" { // which has a place of its own
-			settings[name] = value
+			settings[name] = mask(name, value)
 		}
 	}
 	return settings

@@ -108,9 +108,10 @@ func settings(opts StartOptions, exported dashboards.Exported) (map[string]strin
 		"GF_SERVER_HTTP_PORT":   port,
 		"GF_LOG_MODE":           "console",
 		"GF_LOG_LEVEL":          "warn",
-		// Who can reach it may use it: it is here for one reader, and then gone.
+		// Who can reach it may look at it, and change nothing: it is here for one
+		// reader, and then gone.
 		"GF_AUTH_ANONYMOUS_ENABLED":  "true",
-		"GF_AUTH_ANONYMOUS_ORG_ROLE": "Admin",
+		"GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
 		"GF_AUTH_DISABLE_LOGIN_FORM": "true",
 		// It makes no requests to the internet.
 		"GF_ANALYTICS_REPORTING_ENABLED":             "false",

@@ -1,0 +1,165 @@
+//go:build e2e
+
+package robust
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("nothing is lost", func() {
+	It("12: two programs never write one record, and a run never writes into an existing one", func() {
+		where := newPlace()
+		first := where.start(where.rolloutArgs("--baseline", "1m")...)
+		where.reach(first, record.PhaseBaseline)
+		second := where.start(where.rolloutArgs("--pods", "6")...)
+		Expect(wait(second)).To(Equal(exitFailed))
+		Expect(second.Err).To(gbytes.Say("choose another --out"))
+		signal(first, syscall.SIGINT)
+		Expect(wait(first)).To(Equal(exitInterrupted))
+		before, err := os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))
+		Expect(err).NotTo(HaveOccurred())
+		third := where.start(where.rolloutArgs()...)
+		Expect(wait(third)).To(Equal(exitFailed))
+		Expect(third.Err).To(gbytes.Say("choose another --out"))
+		Expect(os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))).To(Equal(before))
+	})
+})
+
+var _ = Describe("nothing is exposed", func() {
+	It("13, 14: sockets listen on loopback, etcd wants a certificate, keys are the user's alone, secrets are in no record", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--baseline", "1m", "--control-plane-env", "API_TOKEN=hunter2hunter2")...)
+		where.reach(run, record.PhaseBaseline)
+
+		By("listing all sockets that it and its programs listen on")
+		sockets := where.listening(run.Command.Process.Pid)
+		Expect(sockets).NotTo(BeEmpty())
+		for _, address := range sockets {
+			Expect(address).To(HavePrefix("0100007F:"), "127.0.0.1, as proc_net_tcp(5) has it")
+		}
+
+		By("asking etcd without a certificate")
+		etcd := where.argument("etcd", "--listen-client-urls=")
+		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the client's certificate is what is missing
+		}}
+		_, err := client.Get(etcd + "/version")
+		Expect(err).To(MatchError(ContainSubstring("certificate required")))
+		_, err = client.Get(strings.Replace(etcd, "https:", "http:", 1) + "/version")
+		Expect(err).To(HaveOccurred())
+
+		By("looking at the modes of the state folder")
+		Expect(where.groups()).To(HaveLen(1))
+		Expect(filepath.WalkDir(where.groups()[0], func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // etcd's, meanwhile
+			}
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte("PRIVATE KEY-----")) {
+				info, err := entry.Info()
+				Expect(err).NotTo(HaveOccurred())
+				Expect(info.Mode().Perm()).To(Equal(fs.FileMode(0o600)), path)
+			}
+			return nil
+		})).To(Succeed())
+		info, err := os.Stat(where.groups()[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.Mode().Perm()).To(Equal(fs.FileMode(0o700)))
+
+		signal(run, syscall.SIGINT)
+		Expect(wait(run)).To(Equal(exitInterrupted))
+		Expect(where.recorded().Environment.ControlPlane.Settings).To(HaveKeyWithValue("API_TOKEN", "(masked)"))
+		Expect(filepath.WalkDir(where.out, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			for _, secret := range []string{"hunter2hunter2", "PRIVATE KEY-----"} {
+				Expect(bytes.Contains(data, []byte(secret))).To(BeFalse(), "%s has %q", path, secret)
+			}
+			return nil
+		})).To(Succeed())
+	})
+
+	It("15: records from elsewhere neither hang nor fill the memory", func() {
+		where := newPlace()
+		dir := filepath.Join(where.out, "run")
+		Expect(os.MkdirAll(filepath.Join(dir, "latencies"), 0o755)).To(Succeed())
+		content := `{"apiVersion": "scaler.mesh/v1", "kind": "Run", "schema": 1, "name": "x", "status": "completed", "reason": "\u001b]0;owned\u0007"}`
+		Expect(os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o644)).To(Succeed())
+		for _, name := range []string{"events.jsonl", "latencies/podReady.hgrm"} {
+			Expect(syscall.Mkfifo(filepath.Join(dir, name), 0o600)).To(Succeed())
+		}
+		Expect(os.Symlink("/dev/zero", filepath.Join(dir, "timeline.jsonl"))).To(Succeed())
+		for _, format := range []string{"table", "html", "json"} {
+			report := where.start("report", where.out, "-o", format)
+			wait(report)
+			Expect(report.ExitCode()).To(BeElementOf(exitDone, exitFailed))
+			Expect(string(report.Out.Contents()) + string(report.Err.Contents())).NotTo(ContainSubstring("\x1b]"))
+		}
+	})
+})
+
+// argument is what follows a prefix in the arguments of a scaler's child.
+func (p place) argument(name, prefix string) string {
+	GinkgoHelper()
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.child(name)), "cmdline"))
+	Expect(err).NotTo(HaveOccurred())
+	for argument := range strings.SplitSeq(string(line), "\x00") {
+		if value, ok := strings.CutPrefix(argument, prefix); ok {
+			return value
+		}
+	}
+	Fail(name + " has no " + prefix)
+	return ""
+}
+
+// listening are the addresses that a scaler and its children listen on, as
+// proc_net_tcp(5) has them.
+func (p place) listening(scaler int) []string {
+	GinkgoHelper()
+	const listening = "0A"
+	all := map[string]string{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a kernel without IPv6
+		}
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 9 && f[3] == listening {
+				all["socket:["+f[9]+"]"] = f[1]
+			}
+		}
+	}
+	var addresses []string
+	for _, pid := range append(p.processes(), scaler) {
+		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, link := range links {
+			if target, err := os.Readlink(link); err == nil && all[target] != "" {
+				addresses = append(addresses, all[target])
+			}
+		}
+	}
+	return addresses
+}
