@@ -102,7 +102,7 @@ type found struct {
 
 // all deletes rank after rank, until a look at everything finds nothing.
 func (d *deletion) all(ctx context.Context) error {
-	resources, partial := d.resources()
+	resources, partial := d.resources(ctx)
 	if len(resources) == 0 {
 		return partial
 	}
@@ -298,8 +298,26 @@ func (r resource) same(other resource) bool { return r == other }
 // resources asks the API server for all resources, each in the version that it
 // prefers. The error names the groups that could not be asked, and comes with the
 // resources of all others.
-func (d *deletion) resources() ([]resource, error) {
-	lists, partial := d.discovery.ServerPreferredResources()
+func (d *deletion) resources(ctx context.Context) ([]resource, error) {
+	type answer struct {
+		lists []*metav1.APIResourceList
+		err   error
+	}
+	// The client takes no context: it is left to its own time limit, which the end
+	// of the API server cuts short.
+	asked := make(chan answer, 1)
+	go func() {
+		lists, err := d.discovery.ServerPreferredResources()
+		asked <- answer{lists, err}
+	}()
+	var lists []*metav1.APIResourceList
+	var partial error
+	select {
+	case a := <-asked:
+		lists, partial = a.lists, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	var all []resource
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
