@@ -217,6 +217,14 @@ func (g *Group) MarkKept() error {
 	if !g.opts.Keep {
 		return fmt.Errorf("keeping process group %s: it was opened without Keep", g.dir)
 	}
+	// What was stopped, as a recorder that has done its work, is no part of what is kept.
+	var kept []childState
+	for i, p := range g.children {
+		if !p.ended() || !p.asked.Load() {
+			kept = append(kept, g.state.Children[i])
+		}
+	}
+	g.state.Children = kept
 	g.state.Kept, g.state.Owner = true, identity{}
 	if err := errors.Join(g.levels.abandon(), g.state.save(g.dir)); err != nil {
 		return fmt.Errorf("keeping process group %s: %w", g.dir, err)

@@ -194,6 +194,28 @@ var _ = Describe("a group", func() {
 		}
 	})
 
+	It("is kept without the children that it has stopped", func(ctx SpecContext) {
+		dir := filepath.Join(GinkgoT().TempDir(), "kept")
+		group, err := process.OpenGroup(dir, process.GroupOptions{Keep: true, Grace: 300 * time.Millisecond})
+		Expect(err).NotTo(HaveOccurred())
+		started := map[string]*process.Process{}
+		for name, script := range map[string]string{"stays": "exec sleep 1000", "stopped": "exec sleep 1000", "died": "exit 1"} {
+			started[name], err = group.Start(shell(name, dir, script))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(started["stopped"].Stop(ctx)).To(Succeed())
+		Eventually(started["died"].Done()).Should(BeClosed())
+		Expect(group.MarkKept()).To(Succeed())
+		state, err := process.Inspect(dir)
+		Expect(err).NotTo(HaveOccurred())
+		names := map[string]bool{}
+		for _, c := range state.Children {
+			names[c.Name] = c.Alive
+		}
+		Expect(names).To(Equal(map[string]bool{"stays": true, "died": false}))
+		Expect(state.Remove(ctx)).To(Succeed())
+	})
+
 	Describe("readiness", func() {
 		It("comes when the probe succeeds", func(ctx SpecContext) {
 			p, err := group.Start(shell("one", dir, "sleep 1000"))

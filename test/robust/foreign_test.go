@@ -67,6 +67,17 @@ var _ = Describe("what is not scaler's", func() {
 		where.expectNothingLeft()
 	})
 
+	It("9: is no part of a kept cluster: its status is that of what was kept", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--keep")...)
+		Expect(wait(run)).To(Equal(exitDone))
+		status := where.start("cluster", "status")
+		Expect(wait(status)).To(Equal(exitDone))
+		Expect(status.Out).To(gbytes.Say(`running +kept`))
+		Expect(wait(where.start("cluster", "down", filepath.Base(where.groups()[0])))).To(Equal(exitDone))
+		where.expectNothingLeft()
+	})
+
 	It("4: is no data for a cluster to start on", func() {
 		where := newPlace()
 		data := filepath.Join(where.state, "clusters", "old", "etcd")
