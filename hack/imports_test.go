@@ -22,7 +22,7 @@ var floors = [][]string{
 	},
 	{"pkg/istioagent", "pkg/environment"}, // made of mechanisms
 	{"pkg/controlplane"},                  // one package for each control plane, and their list
-	{"pkg/experiment"},                    // what experiments share: steps, progress, facts about the machine
+	{"pkg/experiment", "pkg/worker"},      // what experiments share: steps, progress, facts about the machine; and what runs proxies
 	{"pkg/fleet"},                         // pods and their sidecars
 	{"pkg/phases"},                        // the measured windows of a run
 	{"pkg/faults", "pkg/probes"},

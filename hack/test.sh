@@ -29,7 +29,7 @@ step() {
 # Where goroutines share data.
 concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/component ./pkg/controlplane/... ./pkg/convergence
 	./pkg/experiment ./pkg/fleet ./pkg/fidelity ./pkg/latency ./pkg/rollout ./pkg/xdsload
-	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/workload ./pkg/sidecar ./pkg/stats
+	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/worker ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 
 # Packages with suites that start the real programs, except the one whose specs

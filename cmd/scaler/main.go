@@ -93,6 +93,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
 		newEchoCommand(),
+		newWorkerCommand(),
 	)
 	addHelpAndCompletion(root)
 	return root

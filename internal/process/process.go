@@ -36,6 +36,8 @@ type Spec struct {
 	// Log is the file that takes standard output and standard error. It is
 	// appended to, and made with its folder where missing. "" discards.
 	Log string
+	// Files are open files that the child inherits as descriptors 3 and on.
+	Files []*os.File
 	// Priority is that of the child in a group with [GroupOptions.Prioritize];
 	// zero is scaler's own.
 	Priority Priority
@@ -165,7 +167,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 	}
 	cmd := &exec.Cmd{
 		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...),
-		Env: environment(spec.Env, marker), Dir: spec.Dir, Stdout: log, Stderr: log,
+		Env: environment(spec.Env, marker), Dir: spec.Dir, Stdout: log, Stderr: log, ExtraFiles: spec.Files,
 		// A group of its own, so that a terminal's ctrl-C reaches scaler alone.
 		// Not a session of its own: where the kernel shares processors by
 		// session, niceness would no longer weigh children against each other

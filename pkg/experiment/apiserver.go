@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/environment"
@@ -36,6 +37,17 @@ func Connect(env environment.Environment) (s APIServer, err error) {
 		return s, fmt.Errorf("making a client: %w", err)
 	}
 	return s, nil
+}
+
+// ClientConfig is the configuration of a client of the cluster that a kubeconfig file
+// names, without a rate limit of its own.
+func ClientConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
+	}
+	config.QPS = -1
+	return config, nil
 }
 
 // Resource is the API of an object.

@@ -179,7 +179,7 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the counters before %s: %w", fault.Name(), err)
 	}
-	m := &made{fault: fault, begin: at, background: i.Fleet.Pods.Begin(), count: i.Fleet.Counts()}
+	m := &made{fault: fault, begin: at, background: i.Fleet.Pods.Begin(), count: i.Fleet.Workers.Counts()}
 	i.Say("fault: " + fault.Name())
 	i.Journal.Update(func(r *record.Run) {
 		m.index = len(r.Faults)
@@ -226,7 +226,7 @@ func (i *Injector) End(err error) error {
 	if err != nil {
 		return fmt.Errorf("reading the counters after a fault: %w", err)
 	}
-	count := i.Fleet.Counts()
+	count := i.Fleet.Workers.Counts()
 	for _, m := range open {
 		i.close(m, end, count, converged)
 		if converged {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/worker"
 )
 
 // AwaitConverged returns once every pod of the mesh is there and Ready, the API
@@ -130,10 +131,12 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, uint64(s.background.number)))
 	random.Shuffle(len(connected), func(i, j int) { connected[i], connected[j] = connected[j], connected[i] })
 	now := time.Now()
+	var chosen []*pod
 	for _, id := range connected[:int(math.Ceil(share*float64(len(connected))))] {
 		s.lost(s.byID[id], now)
-		s.byID[id].sidecar.Reset()
+		chosen = append(chosen, s.byID[id])
 	}
+	act(worker.Reset, chosen)
 	return nil
 }
 

@@ -15,12 +15,13 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/worker"
 	"scaler.mesh/scaler/pkg/workload"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -29,16 +30,18 @@ import (
 type Options struct {
 	Driver    controlplane.Driver        // of the control plane; needed
 	Adapter   *controlplane.ControlPlane // of the control plane; needed
-	Store     *xdsprobe.Store            // of the sidecars; needed
 	Client    kubernetes.Interface       // of the cluster that the pods are in; needed
 	Mesh      topology.Mesh              // that is rolled out; zero = none is expected
 	Knobs     controlplane.Knobs         // that the mesh has
 	Variant   xdsprobe.Variant           // of xDS; zero = delta
-	Keys      *experiment.KeyPool        // of the sidecars; needed where they request certificates
 	Latencies *Latencies                 // of the pods of the rollout
 	Metrics   *recorder.Metrics          // scaler's own; needed
 	Event     func(record.Event)         // records what happened
 	Fail      func(error)                // ends the run
+
+	// StartWorkers starts the workers that run the simulated sidecars, in turn, and
+	// report to this observer; nil = there are no simulated sidecars.
+	StartWorkers func(proxy.Observer) ([]worker.Worker, error)
 
 	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
@@ -58,9 +61,10 @@ type Fleet struct {
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
 	real      *realSidecars                 // nil = none
-	changed   chan struct{}                 // holds a notice when something changed that convergence depends on
+	Workers   Workers
+	changed   chan struct{} // holds a notice when something changed that convergence depends on
 
-	sidecars sync.WaitGroup
+	reals sync.WaitGroup // the real sidecars
 
 	bursting atomic.Bool           // the rollout goes on: latencies are those of its pods
 	wanted   atomic.Int64          // pods of the mesh
@@ -68,8 +72,8 @@ type Fleet struct {
 	storm    atomic.Pointer[Storm] // that goes on; nil = none
 }
 
-// New returns the fleet of a run, without a proxy yet.
-func New(o Options) *Fleet {
+// New returns the fleet of a run, without a proxy yet. Its error is that of StartWorkers.
+func New(o Options) (*Fleet, error) {
 	o.Latencies.NoCertificates, o.Latencies.NoTokens = o.Driver.NoCertificates, o.Driver.NoTokens
 	f := &Fleet{
 		Options:  o,
@@ -91,7 +95,12 @@ func New(o Options) *Fleet {
 		f.healthy.Add(int64(s.Pods * len(s.Ports)))
 	}
 	f.Endpoints = newEndpoints(int(f.wanted.Load()))
-	return f
+	if o.StartWorkers == nil {
+		return f, nil
+	}
+	var err error
+	f.Workers, err = o.StartWorkers(seen)
+	return f, err
 }
 
 // OnPod takes a change of a pod as observed. Proxies that it starts live until
@@ -115,7 +124,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		if f.real.takes(p) {
 			f.real.start(ctx, p, ev.Pod)
 		} else {
-			f.start(ctx, p, ev.Pod)
+			f.start(p, ev.Pod)
 		}
 	}
 	p.ready = isReady(ev.Pod)
@@ -185,8 +194,12 @@ func (f *Fleet) Expect(more int) {
 	f.healthy.Add(int64(more))
 }
 
-// Wait returns when every proxy has ended. The context of OnPod must have ended.
-func (f *Fleet) Wait() { f.sidecars.Wait() }
+// Close ends every proxy, and returns when all have ended and everything that they
+// reported was taken. The context of OnPod must have ended.
+func (f *Fleet) Close(ctx context.Context) error {
+	f.reals.Wait()
+	return f.Workers.close(ctx)
+}
 
 // Tracker compares what the simulated sidecars hold with what is expected. What is
 // read from a real Envoy now and then is no time of a push, and is not in it.
@@ -199,9 +212,6 @@ func (f *Fleet) trackers() []*convergence.Tracker {
 	}
 	return []*convergence.Tracker{f.tracker, f.real.tracker}
 }
-
-// Counts are what all simulated sidecars counted so far.
-func (f *Fleet) Counts() xdsprobe.Counts { return f.Store.Counters().Now() }
 
 // observe adds one latency to the record and to scaler's own metrics. A negative one,
 // which began where it was seen late, counts as 0; the record counts these as clamped.

@@ -18,7 +18,7 @@ import (
 // connected is a fleet of so many pods, ready and connected, without anything that
 // serves them.
 func connected(pods int) *Fleet {
-	f := New(Options{
+	f, _ := New(Options{ // without workers, nothing can fail
 		Latencies: NewLatencies(),
 		Metrics:   recorder.NewMetrics(recorder.Build{}, nil),
 		Event:     func(record.Event) {},
@@ -137,7 +137,7 @@ func TestWhatIsNotRequestedIsNotLost(t *testing.T) {
 		"no certificates": {controlplane.Driver{NoCertificates: true}, 0, 3},
 		"neither":         {controlplane.Driver{NoCertificates: true, NoTokens: true}, 0, 0},
 	} {
-		f := New(Options{Driver: c.driver, Latencies: NewLatencies(), Metrics: recorder.NewMetrics(recorder.Build{}, nil)})
+		f, _ := New(Options{Driver: c.driver, Latencies: NewLatencies(), Metrics: recorder.NewMetrics(recorder.Build{}, nil)})
 		background := f.Pods.Begin()
 		background.pods = 3
 		f.Pods.End(background)

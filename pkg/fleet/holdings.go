@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -15,20 +16,25 @@ type Holdings struct {
 	Resources map[string]float64         // mean number of a sidecar, by type
 }
 
-// Holdings reads what the complete sidecars hold now; nothing if there are none.
-func (f *Fleet) Holdings() Holdings {
+// Holdings reads what the complete sidecars hold now; nothing if there are none. The
+// error is that of a worker that is lost.
+func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
+	all, err := f.Workers.held(ctx, false)
+	if err != nil {
+		return Holdings{}, err
+	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var sum, most float64
 	sidecars := 0.0
 	bytes, resources := map[string]float64{}, map[string]float64{}
 	for p := range f.Pods.there {
-		if p.sidecar == nil || p.times.Complete.IsZero() {
+		if p.worker == nil || p.times.Complete.IsZero() {
 			continue
 		}
 		sidecars++
 		held := 0.0
-		for t, h := range p.sidecar.Holdings() {
+		for t, h := range all[p.id].Types {
 			held += float64(h.Bytes)
 			bytes[t.String()] += float64(h.Bytes)
 			resources[t.String()] += float64(h.Resources)
@@ -37,7 +43,7 @@ func (f *Fleet) Holdings() Holdings {
 		most = max(most, held)
 	}
 	if sidecars == 0 {
-		return Holdings{}
+		return Holdings{}, nil
 	}
 	for _, byType := range []map[string]float64{bytes, resources} {
 		for t := range byType {
@@ -50,14 +56,19 @@ func (f *Fleet) Holdings() Holdings {
 			Note: "bytes of the resources a sidecar holds when converged",
 		},
 		resources,
-	}
+	}, nil
 }
 
 // CompareHoldings compares the names of what every sidecar holds with what its
 // service's sidecars are expected to hold, by service name, and warns of what
 // differs. When the mesh has converged, what is wanted is there; a name that is
 // missing is one that the control plane was thought to send of its own accord.
-func (f *Fleet) CompareHoldings(expected map[string]map[convergence.Key]bool) []record.Warning {
+// The error is that of a worker that is lost.
+func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool) ([]record.Warning, error) {
+	all, err := f.Workers.held(ctx, true)
+	if err != nil {
+		return nil, err
+	}
 	var d differences
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -67,15 +78,15 @@ func (f *Fleet) CompareHoldings(expected map[string]map[convergence.Key]bool) []
 		case p.gone:
 		case p.real != nil:
 			d.compare(id, expected[p.service], p.real.keys())
-		case p.sidecar != nil:
+		case p.worker != nil:
 			held := map[convergence.Key]bool{}
-			for _, resource := range p.sidecar.Held() {
-				held[resource.Key] = true
+			for _, key := range all[id].Keys {
+				held[key] = true
 			}
 			d.compare(id, expected[p.service], held)
 		}
 	}
-	return d.warnings()
+	return d.warnings(), nil
 }
 
 // differences between what sidecars should hold and what they do.

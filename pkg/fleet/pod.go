@@ -7,8 +7,8 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/observe"
-	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/worker"
 )
 
 // pod is one pod of the run and its proxy.
@@ -21,7 +21,7 @@ type pod struct {
 
 	// guarded by Pods.mu
 	stop       context.CancelFunc // of its proxy; nil until it was started
-	sidecar    proxy.Proxy        // nil where it is a real one
+	worker     worker.Worker      // that runs it; nil where it is a real one, or was not started
 	real       *realPod           // nil where it is a simulated one
 	bare       bool               // its sidecar asks for no certificate
 	times      startup

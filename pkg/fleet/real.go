@@ -155,7 +155,7 @@ func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
 	ctx, p.stop = context.WithCancel(ctx)
 	delay := f.fleet.Delay.Of(f.fleet.Seed, p.order)
-	f.fleet.sidecars.Go(func() {
+	f.fleet.reals.Go(func() {
 		if delay > 0 && experiment.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/worker"
 )
 
 // Storm is a moment at which all simulated sidecars request a certificate anew.
@@ -32,20 +33,18 @@ func (f *Fleet) BeginStorm() *Storm {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	s := &Storm{latency: stats.NewHistogram(), pending: map[string]bool{}, done: make(chan struct{})}
+	var all []*pod
 	for p := range f.Pods.there {
-		if p.sidecar != nil && !p.times.Certified.IsZero() { // a real one decides itself what it requests
+		if p.worker != nil && !p.times.Certified.IsZero() { // a real one decides itself what it requests
 			s.pending[p.id] = true
+			all = append(all, p)
 		}
 	}
 	if len(s.pending) == 0 {
 		close(s.done)
 	}
 	f.storm.Store(s)
-	for p := range f.Pods.there {
-		if p.sidecar != nil && !p.times.Certified.IsZero() {
-			p.sidecar.Renew()
-		}
-	}
+	act(worker.Renew, all)
 	return s
 }
 

@@ -285,4 +285,32 @@ type Instrument struct {
 	// Floor is what the same figures read against a control plane that costs
 	// nothing, by their paths in the record.
 	Floor map[string]float64 `json:"floor,omitempty"`
+	// Workers are the processes that ran the simulated sidecars, if there were several;
+	// the first is scaler itself. What they used is part of the figures above.
+	Workers []InstrumentWorker `json:"workers,omitempty"`
+}
+
+// InstrumentWorker is one of several processes that ran simulated sidecars, measured
+// over the rollout.
+type InstrumentWorker struct {
+	Name        string   `json:"name"`
+	Sidecars    int      `json:"sidecars"` // that it started, until the end of the run
+	Cores       *float64 `json:"cores,omitempty"`
+	MemoryBytes *float64 `json:"memoryBytes,omitempty"` // peak resident
+	OpenFiles   *int     `json:"openFiles,omitempty"`   // peak
+	Lag         *Latency `json:"lag,omitempty"`         // how late a timer fires
+	// Clock is what its times were measured with, compared with that of scaler itself.
+	Clock WorkerClock `json:"clock"`
+}
+
+// WorkerClock is the clock of a worker. Times in the record and its events are those
+// of scaler's own clock.
+type WorkerClock struct {
+	Name string `json:"name"`
+	// OffsetSeconds is the difference of the two clocks, each counted from an arbitrary
+	// moment of its own.
+	OffsetSeconds float64 `json:"offsetSeconds"`
+	// UncertaintySeconds is how far a time of the worker may be off at most, because the
+	// offset is not known better; 0 = it is scaler's own clock.
+	UncertaintySeconds float64 `json:"uncertaintySeconds"`
 }

@@ -28,6 +28,7 @@ var explanations = []explanation{
 	{record.ReasonAtLimit, "Processor limit reached", "The control plane used all processors that its GOMAXPROCS allows. Times measured meanwhile are upper bounds, and peak cores are a lower bound of the demand.", "peakCores", "%s cores at the peak"},
 	{record.ReasonSidecarsWaited, "Sidecars waited for processors", "Latencies with sidecars, and what sidecars add, are upper bounds.", "share", "%s of the time"},
 	{record.ReasonLateInstrument, "scaler was scheduled late", "Latencies include the delay with which scaler itself observed.", "p99Seconds", "scheduling lag of %s at p99"},
+	{record.ReasonUncertainClock, "Uncertain clock of a worker", "Latencies between a change and the sidecars of this process may be off by this much.", "uncertaintySeconds", "up to %s"},
 	{record.ReasonLateReceipt, "scaler received responses late", "Responses waited until scaler had room for them. Latencies include this wait.", "longestSeconds", "up to %s"},
 	{record.ReasonWaitedInstrument, "scaler waited for a processor", "Latencies include the time for which answers waited to be read.", "share", "%s of the time"},
 	{record.ReasonLateGenerator, "Requests sent late", "The load generator sent requests late. Latencies count from the time at which a request was due.", "", ""},

@@ -58,7 +58,7 @@ func (r churn) run(ctx context.Context) error {
 	section := &record.Churn{OfferedPerSecond: new(float64(r.rate))}
 	r.journal.Update(func(run *record.Run) { run.Churn = section })
 
-	begin, before, deleted := time.Now(), r.fleet.Counts(), 0
+	begin, before, deleted := time.Now(), r.fleet.Workers.Counts(), 0
 	err := r.timeline.Measure(ctx, record.PhaseChurn, r.length, func(ctx context.Context) (record.EndedBy, error) {
 		var err error
 		if deleted, err = r.replacePods(ctx, begin); err != nil {
@@ -66,7 +66,7 @@ func (r churn) run(ctx context.Context) error {
 		}
 		return record.EndedByDuration, nil
 	})
-	over, after := time.Now(), r.fleet.Counts()
+	over, after := time.Now(), r.fleet.Workers.Counts()
 	achieved := float64(deleted) / over.Sub(begin).Seconds()
 	if err == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, experiment.ErrUnconverged)

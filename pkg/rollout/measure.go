@@ -67,7 +67,7 @@ func (m measurement) measure(ctx context.Context) error {
 	}
 	incomplete, quiet := m.fleet.Readiness.Incomplete()
 	for _, w := range (symptoms{
-		lag: m.observed.lag, probeLag: m.observed.probeLag, counts: m.fleet.Counts(), xds: m.document.XDS,
+		lag: m.observed.lag, probeLag: m.observed.probeLag, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
 		incomplete: incomplete, quiet: quiet, starts: m.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)
@@ -262,6 +262,9 @@ func (m measurement) measureInstrument(ctx context.Context) error {
 			instrument.Cores = &usage.CoresMean
 			instrument.MemoryBytes = &usage.MemoryPeak
 			instrument.OpenFiles = &usage.OpenFilesPeak
+			if err := m.measureWorkers(w); err != nil {
+				return err
+			}
 		}
 	}
 	if connected := m.document.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {

@@ -17,7 +17,7 @@ import (
 // measureSidecars puts into the record what the simulated sidecars counted and how
 // they started.
 func (m measurement) measureSidecars() error {
-	x := experiment.XDSCounts(m.fleet.Counts())
+	x := experiment.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
 	m.document.XDS = x
 	if err := m.countCertificates(); err != nil {
@@ -34,7 +34,7 @@ func (m measurement) countCertificates() error {
 	if m.driver.NoCertificates {
 		return nil
 	}
-	c, pods := m.fleet.Counts(), m.fleet.Pods.Certificates()
+	c, pods := m.fleet.Workers.Counts(), m.fleet.Pods.Certificates()
 	certificates := &record.Certificates{
 		Issued:   &c.Certificates,
 		Attempts: &c.CertificateRequests,

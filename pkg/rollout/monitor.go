@@ -81,7 +81,7 @@ func (m *monitor) status() Status {
 
 // moment is how the run stands, for the time line.
 func (m *monitor) moment(s fleet.Counts) record.Moment {
-	c := m.fleet.Counts()
+	c := m.fleet.Workers.Counts()
 	at := record.Moment{
 		Time:     time.Now().UTC(),
 		Programs: map[string]record.Load{},

@@ -53,8 +53,9 @@ func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 	})
 	arrival := d.arrival()
 	r.journal.Update(func(run *record.Run) { run.Arrival = arrival })
-	r.observed.holdings = r.fleet.Holdings()
-	return nil, err
+	holdings, heldErr := r.fleet.Holdings(ctx)
+	r.observed.holdings = holdings
+	return nil, errors.Join(err, heldErr)
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
@@ -62,9 +63,16 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 	if err := r.timeline.Measure(ctx, record.PhaseSettle, r.spec.Settle, phases.Wait(r.spec.Settle)); err != nil {
 		return nil, err
 	}
-	r.observed.holdings = r.fleet.Holdings()
+	var err error
+	if r.observed.holdings, err = r.fleet.Holdings(ctx); err != nil {
+		return nil, err
+	}
 	if expected := expectedHoldings(r.adapter.Mesh, r.mesh, r.spec.Knobs()); expected != nil {
-		for _, w := range r.fleet.CompareHoldings(expected) {
+		warnings, err := r.fleet.CompareHoldings(ctx, expected)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range warnings {
 			r.journal.Warn(w)
 		}
 	}

@@ -26,7 +26,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewSampler(experiment.SampleInterval)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
-	if err := r.assemble(); err != nil {
+	if err := r.assemble(ctx); err != nil {
 		return nil, err
 	}
 	server, err := r.metrics.Listen()
@@ -38,7 +38,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
 	}
 	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
-	sources := map[string]recorder.Source{experiment.InstrumentName: recorder.Self()}
+	sources := map[string]recorder.Source{experiment.InstrumentName: r.workers.instrument()}
 	if r.adapter.Program != nil {
 		sources[r.controlPlaneName()] = r.adapter.Program.Life().Usage()
 	}
@@ -62,6 +62,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	b := newBackground(context.WithoutCancel(ctx), r.fail) // the end of an interrupted phase is read too
 	b.run("serving scaler's metrics", server.Run)
 	b.run("reading processes", r.sampler.Run)
+	if r.workers.sampler != nil {
+		b.run("reading workers", r.workers.sampler.Run)
+	}
 	b.run("measuring scaler's own lag", recorder.NewLag(0, r.late).Run)
 	r.recorder, err = recorder.Start(ctx, recorder.Options{
 		Prometheus: r.programs.paths[component.Prometheus],
@@ -88,6 +91,9 @@ func (r *run) late(d time.Duration) {
 	switch r.currentPhase() {
 	case record.PhaseRollout:
 		r.observed.lag.Record(d)
+		if r.workers.sampler != nil {
+			r.workers.lagOf(workerName(0)).Record(d)
+		}
 	case record.PhaseProbe:
 		r.observed.probeLag.Record(d)
 	}

@@ -39,6 +39,7 @@ type run struct {
 	bench
 	recording
 	parts
+	workers workers
 
 	observed  observed
 	completed bool // all phases were done

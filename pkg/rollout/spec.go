@@ -49,6 +49,7 @@ type RolloutSpec struct {
 
 	StartDelay   workload.Delay // from a pod's address to its sidecar's start
 	Churn        workload.Churn // pods replaced a second, after steady and for as long; 0 = none
+	Workers      int            // processes that run the simulated sidecars, this one among them
 	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host
 
 	Faults []faults.Fault // broken on purpose, each in its phase, in this order
@@ -82,6 +83,7 @@ func DefaultRolloutSpec() RolloutSpec {
 		Steady:          60 * time.Second,
 		ConvergeTimeout: 10 * time.Minute,
 		Probes:          20,
+		Workers:         1,
 	}
 }
 
@@ -132,6 +134,9 @@ func (s RolloutSpec) Validate() error {
 	}
 	if s.RealSidecars > 0 && s.XDS != "delta" {
 		return fmt.Errorf("parsing --xds %q: want delta with --real-sidecars, as real ones speak it", s.XDS)
+	}
+	if s.Workers < 1 || s.Workers > maxWorkers {
+		return fmt.Errorf("parsing --workers %d: want 1 to %d", s.Workers, maxWorkers)
 	}
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)

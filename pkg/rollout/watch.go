@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,9 @@ import (
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/worker"
 	"scaler.mesh/scaler/pkg/workload"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -58,29 +61,28 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	if r.progress.Status != nil {
 		b.run("showing progress", r.monitor.showProgress)
 	}
-	return func(context.Context) error {
+	return func(ctx context.Context) error {
 		b.stop()
-		r.fleet.Wait()
-		return nil
+		return r.fleet.Close(ctx)
 	}, nil
 }
 
 // assemble makes what the phases work with: the fleet, the timeline, the supervisor,
 // the injector of faults and the applier of the mesh's objects.
-func (r *run) assemble() error {
-	store, err := r.driver.NewStore()
-	if err != nil {
-		return err
-	}
-	r.fleet = fleet.New(fleet.Options{
-		Driver: r.driver, Store: store, Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
-		Variant: xdsprobe.Variant(r.spec.XDS), Keys: r.programs.keys,
+func (r *run) assemble(ctx context.Context) (err error) {
+	r.fleet, err = fleet.New(fleet.Options{
+		Driver: r.driver, StartWorkers: func(o proxy.Observer) ([]worker.Worker, error) { return r.workers.start(ctx, r, o) },
+		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
+		Variant:   xdsprobe.Variant(r.spec.XDS),
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
 	})
+	if err != nil {
+		return err
+	}
 	r.timeline = phases.NewTimeline(phases.Options{
-		Journal: r.journal, Edge: r.sampler.Edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+		Journal: r.journal, Edge: func() (time.Time, error) { return r.workers.edge(r.sampler) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
 	r.monitor = &monitor{
 		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), programs: r.env.Components,

@@ -1,0 +1,185 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+)
+
+// tableSize is how many keys or contents both ends remember before they begin anew.
+const tableSize = 1 << 16
+
+// encoder makes batches of what the proxies of a worker report. It is their
+// proxy.Observer. It never waits: what is not sent yet is kept.
+type encoder struct {
+	base time.Time // that times are counted from; before any event
+	more chan struct{}
+
+	mu      sync.Mutex
+	numbers map[string]int // of proxies, by id
+	waiting []observed     // events to be sent
+
+	// only by the goroutine that makes batches
+	keys     map[convergence.Key]int
+	contents map[*convergence.Content]int
+}
+
+// observed is an event that waits to be sent.
+type observed struct {
+	event
+	update *proxy.Update // of which event.Updated is made when it is sent
+}
+
+var _ proxy.Observer = (*encoder)(nil)
+
+func newEncoder() *encoder {
+	e := &encoder{
+		// A nanosecond before now: no time is zero.
+		base: time.Now().Add(-1), more: make(chan struct{}, 1), numbers: map[string]int{},
+	}
+	e.forget()
+	return e
+}
+
+func (e *encoder) forget() {
+	e.keys, e.contents = map[convergence.Key]int{}, map[*convergence.Content]int{}
+}
+
+// at is a time on the clock of this process; 0 for zero.
+func (e *encoder) at(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Sub(e.base)
+}
+
+// number says what stands for a proxy's id from now on.
+func (e *encoder) number(id string, number int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.numbers[id] = number
+}
+
+// numberOf is what stands for a proxy's id.
+func (e *encoder) numberOf(id string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.numbers[id]
+}
+
+func (e *encoder) add(id string, o observed) {
+	e.mu.Lock()
+	o.Proxy = e.numbers[id]
+	e.waiting = append(e.waiting, o)
+	e.mu.Unlock()
+	e.notify()
+}
+
+func (e *encoder) notify() {
+	select {
+	case e.more <- struct{}{}:
+	default: // a batch is due already
+	}
+}
+
+// TokenFetched is part of proxy.Observer.
+func (e *encoder) TokenFetched(id string, t proxy.TokenFetched) {
+	e.add(id, observed{event: event{Token: &tokenFetched{e.at(t.Asked), e.at(t.Received), t.Waited, text(t.Err)}}})
+}
+
+// StreamOpened is part of proxy.Observer.
+func (e *encoder) StreamOpened(id string, s proxy.StreamOpened) {
+	e.add(id, observed{event: event{Opened: &streamOpened{s.Attempt, e.at(s.Dialed), e.at(s.Connected), e.at(s.Requested)}}})
+}
+
+// Updated is part of proxy.Observer.
+func (e *encoder) Updated(id string, u proxy.Update) {
+	e.add(id, observed{event: event{Updated: &updated{
+		Type: u.Type, First: u.First, Wasted: u.Wasted, Complete: u.Complete, Bytes: u.Bytes, Rejected: text(u.Rejected),
+		ReceivedAt: e.at(u.ReceivedAt), AckedAt: e.at(u.AckedAt),
+	}}, update: &u})
+}
+
+// StreamEnded is part of proxy.Observer.
+func (e *encoder) StreamEnded(id string, s proxy.StreamEnded) {
+	e.add(id, observed{event: event{Ended: &streamEnded{
+		s.Attempt, e.at(s.Dialed), e.at(s.Connected), e.at(s.Ended), s.Class, text(s.Err), s.Responses, s.Backoff,
+	}}})
+}
+
+// Certified is part of proxy.Observer.
+func (e *encoder) Certified(id string, c proxy.Certificate) {
+	e.add(id, observed{event: event{Certificate: &certificate{
+		c.Attempt, c.Key, c.Wait, e.at(c.Sent), e.at(c.Verified), c.Expires, c.Backoff, text(c.Err),
+	}}})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// take puts the events that wait, and what they refer to, into a batch.
+func (e *encoder) take(b *batch) {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.waiting = nil
+	e.mu.Unlock()
+	if len(e.keys) > tableSize || len(e.contents) > tableSize {
+		e.forget()
+		b.Forget = true
+	}
+	for _, o := range waiting {
+		if o.update != nil {
+			for _, r := range o.update.Set {
+				o.Updated.Set = append(o.Updated.Set, resource{e.key(b, r.Key), e.content(b, r.Content)})
+			}
+			for _, k := range o.update.Removed {
+				o.Updated.Removed = append(o.Updated.Removed, e.key(b, k))
+			}
+		}
+		b.Events = append(b.Events, o.event)
+	}
+}
+
+// holdings fills in the answer that a batch holds.
+func (e *encoder) holdings(b *batch) {
+	for _, h := range b.Holdings.raw {
+		w := holding{Proxy: e.numberOf(h.ID), Types: h.Types}
+		for _, k := range h.Keys {
+			w.Keys = append(w.Keys, e.key(b, k))
+		}
+		b.Holdings.All = append(b.Holdings.All, w)
+	}
+}
+
+// key is the number of a key, which the batch holds if it is new.
+func (e *encoder) key(b *batch, k convergence.Key) int {
+	n, ok := e.keys[k]
+	if !ok {
+		n = len(e.keys) + 1
+		e.keys[k] = n
+		b.Keys = append(b.Keys, k)
+	}
+	return n
+}
+
+// content is the number of a content, which the batch holds if it is new; 0 for nil.
+// Contents are told apart by where they are: equal ones are one in a worker's store,
+// and a digest tells that they are one where they are not.
+func (e *encoder) content(b *batch, c *convergence.Content) int {
+	if c == nil {
+		return 0
+	}
+	n, ok := e.contents[c]
+	if !ok {
+		n = len(e.contents) + 1
+		e.contents[c] = n
+		b.Contents = append(b.Contents, content{c.Digest, c.Endpoints, c.Members, c.Markers})
+	}
+	return n
+}

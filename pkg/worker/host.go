@@ -1,0 +1,246 @@
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// reportInterval is how often a worker that nothing happens at reports its counts, and
+// how late it ran.
+const reportInterval = time.Second
+
+// HostOptions are what a process needs that runs proxies for another one. All fields
+// are needed.
+type HostOptions struct {
+	Build   string                                  // of scaler; the other end must have the same
+	Drivers []controlplane.Driver                   // that it knows
+	Keys    func() (crypto.Signer, error)           // private keys for certificates
+	Tokens  func(kubeconfig string) (Tokens, error) // for the cluster of a file
+}
+
+// Tokens is controlplane.ProxyServices.Tokens.
+type Tokens = func(proxy.TokenRequest) proxy.TokenSource
+
+// host is the end of a connection at which the proxies run.
+type host struct {
+	options HostOptions
+	conn    net.Conn
+	encoder *encoder
+
+	mu      sync.Mutex
+	local   *Local           // nil before Setup
+	pending batch            // answers that are due
+	late    *stats.Histogram // since the last batch that had one
+}
+
+// Serve runs proxies for the process at the other end of conn, until that says that
+// they are to be closed, the connection ends or ctx does. It closes conn.
+func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
+	h := &host{options: o, conn: conn, encoder: newEncoder(), late: stats.NewHistogram()}
+	group, life := errgroup.WithContext(ctx)
+	defer context.AfterFunc(life, func() { _ = conn.Close() })()
+	group.Go(func() error { return h.read(life) })
+	group.Go(func() error { return h.write(life) })
+	group.Go(func() error { return recorder.NewLag(0, h.ranLate).Run(life) })
+	err := group.Wait()
+	if local := h.worker(); local != nil {
+		_ = local.Close(ctx) // never fails
+	}
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
+
+// errDone says that the proxies were closed, and the other end knows.
+var errDone = errors.New("done")
+
+// worker runs the proxies; nil before Setup.
+func (h *host) worker() *Local {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.local
+}
+
+// ranLate takes how late this process ran.
+func (h *host) ranLate(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.late.Record(d)
+}
+
+// read does what the other end asks for, until that closes the connection.
+func (h *host) read(ctx context.Context) error {
+	decoder := gob.NewDecoder(bufio.NewReader(h.conn))
+	for closed := false; ; {
+		var c command
+		if err := decoder.Decode(&c); err != nil && closed {
+			return errDone
+		} else if err != nil {
+			return fmt.Errorf("reading a command: %w", err)
+		}
+		closed = closed || c.Close
+		arrived := h.encoder.at(time.Now())
+		if err := h.do(ctx, &c, arrived); err != nil {
+			h.answer(func(b *batch) { b.Failed = err.Error() })
+		}
+	}
+}
+
+// answer has the next batch hold an answer.
+func (h *host) answer(set func(*batch)) {
+	h.mu.Lock()
+	set(&h.pending)
+	h.mu.Unlock()
+	h.encoder.notify()
+}
+
+// do does one command.
+func (h *host) do(ctx context.Context, c *command, arrived time.Duration) error {
+	if c.Setup != nil {
+		if err := h.setUp(ctx, c.Setup); err != nil {
+			return err
+		}
+		h.answer(func(b *batch) { b.Ready = true })
+	}
+	local := h.worker()
+	if local == nil {
+		return errors.New("reading a command: it came before the setup")
+	}
+	for _, s := range c.Start {
+		if err := h.start(local, s); err != nil {
+			return err
+		}
+	}
+	if c.Do != nil {
+		local.Do(c.Do.Action, c.Do.IDs...)
+	}
+	if c.Ping != 0 {
+		h.answer(func(b *batch) { b.Pong = pong{Number: c.Ping, Arrived: arrived} })
+	}
+	if c.Holdings != nil {
+		h.holdings(ctx, local, c.Holdings)
+	}
+	if c.Close {
+		_ = local.Close(ctx) // never fails
+		h.answer(func(b *batch) { b.Closed = true })
+	}
+	return nil
+}
+
+// setUp makes the worker.
+func (h *host) setUp(ctx context.Context, s *Setup) error {
+	if s.Build != h.options.Build {
+		return fmt.Errorf("worker %s is scaler %s, want %s", s.Name, h.options.Build, s.Build)
+	}
+	at := slices.IndexFunc(h.options.Drivers, func(d controlplane.Driver) bool { return d.Name == s.Driver })
+	if at < 0 {
+		return fmt.Errorf("worker %s does not know the control plane %s", s.Name, s.Driver)
+	}
+	services := controlplane.ProxyServices{Keys: h.options.Keys}
+	if s.Kubeconfig != "" {
+		var err error
+		if services.Tokens, err = h.options.Tokens(s.Kubeconfig); err != nil {
+			return err
+		}
+	}
+	failed := func(err error) { h.answer(func(b *batch) { b.Failed = err.Error() }) }
+	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: failed}, h.options.Drivers[at], services)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.local = local
+	return nil
+}
+
+// start starts one proxy.
+func (h *host) start(local *Local, s start) error {
+	p := Proxy{Delay: s.Delay}
+	if err := json.Unmarshal(s.Spec, &p.Spec); err != nil {
+		return fmt.Errorf("reading the specification of a proxy: %w", err)
+	}
+	h.encoder.number(p.ID, s.Number)
+	return local.Start(p)
+}
+
+// holdings answers what the proxies hold. Keys and contents are numbered by the
+// goroutine that writes.
+func (h *host) holdings(ctx context.Context, local *Local, q *holdingsQuery) {
+	all, _ := local.Holdings(ctx, q.Names) // never fails
+	h.answer(func(b *batch) { b.Holdings = &holdingsAnswer{Number: q.Number, raw: all} })
+}
+
+// write sends batches: whenever there is something to be sent, and each second.
+func (h *host) write(ctx context.Context) error {
+	out := bufio.NewWriter(h.conn)
+	encoder := gob.NewEncoder(out)
+	tick := time.NewTicker(reportInterval)
+	defer tick.Stop()
+	for {
+		due := false
+		select {
+		case <-h.encoder.more:
+		case <-tick.C:
+			due = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		b := h.next(due)
+		if err := encoder.Encode(b); err != nil {
+			return fmt.Errorf("sending a batch: %w", err)
+		}
+		if err := out.Flush(); err != nil {
+			return fmt.Errorf("sending a batch: %w", err)
+		}
+		if b.Closed {
+			return nil // the other end closes the connection when it has that
+		}
+	}
+}
+
+// next is the next batch; with how late the process ran, if that is due or it is the
+// last one.
+func (h *host) next(due bool) *batch {
+	h.mu.Lock()
+	b, local := h.pending, h.local
+	h.pending = batch{}
+	if (due || b.Closed) && h.late.Summary().Count > 0 {
+		var text bytes.Buffer
+		if _, err := h.late.WriteTo(&text); err == nil { // into memory
+			b.Late, h.late = text.Bytes(), stats.NewHistogram()
+		}
+	}
+	h.mu.Unlock()
+	// After the answers were taken: whatever happened before one is in its batch.
+	h.encoder.take(&b)
+	if b.Holdings != nil {
+		h.encoder.holdings(&b)
+	}
+	if local != nil {
+		s := local.State()
+		b.Started, b.Counts = s.Started, s.Counts
+	}
+	if b.Pong.Number != 0 {
+		b.Pong.Answered = h.encoder.at(time.Now())
+	}
+	return &b
+}

@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// The two ends exchange values of encoding/gob: commands one way, batches the other.
+// They are of one build, which the first message shows. Times are nanoseconds on the
+// clock of the worker's process, counted from its start; 0 stands for no time.
+
+// command is what a worker is to do. Each field is a command of its own; those that are
+// there are done in this order.
+type command struct {
+	Setup    *Setup
+	Start    []start
+	Do       *do
+	Ping     int // number of a ping that is to be answered; 0 = none
+	Holdings *holdingsQuery
+	Close    bool
+}
+
+// Setup is what a worker needs to know before its first proxy.
+type Setup struct {
+	Name       string // of the worker
+	Build      string // of scaler; both ends have the same
+	Driver     string // of the control plane
+	Kubeconfig string // file for the requests of tokens; "" = there are none
+}
+
+// start starts a proxy.
+type start struct {
+	Number int    // that stands for its id in events
+	Spec   []byte // proxy.Spec as JSON
+	Delay  time.Duration
+}
+
+type do struct {
+	Action Action
+	IDs    []string
+}
+
+type holdingsQuery struct {
+	Number int
+	Names  bool
+}
+
+// batch is what happened at a worker since the batch before.
+type batch struct {
+	Ready  bool // the answer to Setup
+	Failed string
+
+	// Forget says that the keys and contents of all batches before are not referred to
+	// any more: the tables begin anew.
+	Forget   bool
+	Keys     []convergence.Key //  that events refer to, numbered on from 1
+	Contents []content         // likewise
+
+	Events   []event
+	Started  int // proxies, so far
+	Counts   xdsprobe.Counts
+	Late     []byte // histogram of how late the process ran, as stats.Histogram encodes it; nil = as before
+	Pong     pong
+	Holdings *holdingsAnswer
+	Closed   bool
+}
+
+type content struct {
+	Digest    convergence.Digest
+	Endpoints convergence.Endpoints
+	Members   []string
+	Markers   []string
+}
+
+// event is one event of a proxy. One of the pointers is not nil.
+type event struct {
+	Proxy int // its number
+
+	Token       *tokenFetched
+	Opened      *streamOpened
+	Updated     *updated
+	Ended       *streamEnded
+	Certificate *certificate
+}
+
+type tokenFetched struct {
+	Asked, Received time.Duration
+	Waited          time.Duration
+	Err             string
+}
+
+type streamOpened struct {
+	Attempt                      int
+	Dialed, Connected, Requested time.Duration
+}
+
+type updated struct {
+	Type                    convergence.Type
+	First, Wasted, Complete bool
+	Bytes                   int
+	Rejected                string
+	ReceivedAt, AckedAt     time.Duration
+	Set                     []resource
+	Removed                 []int // keys
+}
+
+type resource struct{ Key, Content int } // Content 0 = nil
+
+type streamEnded struct {
+	Attempt                  int
+	Dialed, Connected, Ended time.Duration
+	Class                    proxy.Class
+	Err                      string
+	Responses                int
+	Backoff                  time.Duration
+}
+
+type certificate struct {
+	Attempt        int
+	Key, Wait      time.Duration
+	Sent, Verified time.Duration
+	Expires        time.Time // on the wall clock, as the certificate says
+	Backoff        time.Duration
+	Err            string
+}
+
+// pong answers a ping; Number 0 = there was none.
+type pong struct {
+	Number            int
+	Arrived, Answered time.Duration
+}
+
+type holdingsAnswer struct {
+	Number int
+	All    []holding
+
+	raw []Holding // of which All is made when it is sent
+}
+
+type holding struct {
+	Proxy int
+	Types map[convergence.Type]proxy.Holding
+	Keys  []int
+}
