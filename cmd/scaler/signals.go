@@ -107,7 +107,7 @@ func besides(err error) []error {
 	switch inner := errors.Unwrap(err); {
 	case errors.As(err, &down):
 		return []error{err}
-	case inner == nil && err == context.Canceled: //nolint:errorlint // the leaf of a chain
+	case inner == nil && err == context.Canceled:
 		return nil
 	case inner == nil:
 		return []error{err}

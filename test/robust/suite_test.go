@@ -3,8 +3,6 @@
 package robust
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,10 +168,4 @@ func (p place) expectNothingLeft() {
 	GinkgoHelper()
 	Expect(p.processes()).To(BeEmpty())
 	Expect(p.groups()).To(BeEmpty())
-}
-
-// gone says whether a path is not there.
-func gone(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }
