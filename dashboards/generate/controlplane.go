@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // born is what rates of the programs' own counters leave out: such a series is not
 // there before it has counted.
 const born = "What a series had counted when it was first scraped is in no rate."
@@ -21,7 +23,7 @@ func controlPlane() board {
 	return board{
 		uid: "scaler-control-plane", title: "scaler / Control plane at scale",
 		about: "What the control plane needs while a mesh rolls out, and afterwards. The figures of a run's record are exact at the edges of phases; these are for seeing when and why.",
-		rows: []row{
+		rows: slices.Concat([]row{
 			thirds("Runs",
 				values("Runs and their knobs", "short",
 					"What was rolled out. A mode is a preset of the knobs: strict is mTLS strict, scope declared, authorization declared. It is scope that makes configurations small, not mutual TLS. GOMAXPROCS, of the control plane, sets istiod's limits.",
@@ -51,37 +53,7 @@ func controlPlane() board {
 					"Resident memory of the control plane, the cluster and scaler itself.",
 					sum(metric("scaler_component_resident_memory_bytes"), "component")),
 			),
-			thirds("What istiod says of itself (istiod only)",
-				stack("Pushes, by type", "cps",
-					"Responses that istiod sent, per second, answers to requests included (pilot_xds_pushes, but for its counts of what could not be sent). "+born,
-					rate(own("pilot_xds_pushes", `type!~".+_senderr"`), "type")),
-				lines("Causes of pushes, by sidecar", "cps",
-					"Causes of pushes that istiod counted, per second (pilot_push_triggers): each counts once for every sidecar that is queued for it, those that then need nothing included, so it grows with pods times changes. proxy is a forced push to one pod's own sidecar when that pod turns ready. "+born,
-					rate(own("pilot_push_triggers"), "type")),
-				lines("Updates received", "cps",
-					"What istiod was told of, per second (pilot_inbound_updates). config is every request for a push, those that changes of endpoints (eds) and services (svc) make among them: they do not add up. "+born,
-					rate(own("pilot_inbound_updates"), "type")),
-				lines("Debounce, mean", "s",
-					"From the first event to the push being queued, on average; building the push context is part of it (pilot_debounce_time; own.PHASE.debounceSeconds). istiod waits for quiet, by default 100 ms, and for no longer than the limit, by default 10 s, before it looks whether the push before is over.",
-					mean(own, "pilot_debounce_time"),
-					knownLimit("scaler_limit_debounce_seconds")),
-				lines("Queue to sent, mean", "s",
-					"From a push being queued to its last send having returned, on average (pilot_proxy_convergence_time; own.PHASE.convergenceSeconds); and time in the queue, which is over all that was queued, what then needed no push included, and so no part of the other. Acknowledgements and first connects are in neither. What a sidecar sees of a change is compared with debounce plus this.",
-					mean(own, "pilot_proxy_convergence_time").as("queue to sent"),
-					mean(own, "pilot_proxy_queue_time").as("in the queue")),
-				lines("Push context, mean", "s",
-					"Time to build the view of the whole mesh that pushes are made from, on average (pilot_pushcontext_init_seconds). It grows with services and configuration.",
-					mean(own, "pilot_pushcontext_init_seconds")),
-				lines("Injections", "cps",
-					"Reviews of pods that the injection webhook has answered, per second (sidecar_injection_success_total). "+born,
-					rate(own("sidecar_injection_success_total"))),
-				lines("Injection, mean", "s",
-					"Time of an injection within istiod, on average (sidecar_injection_time_seconds). It is part of pod admission.",
-					mean(own, "sidecar_injection_time_seconds")),
-				lines("Services known", "short",
-					"Services that istiod knows of (pilot_services), those of the system included.",
-					sum(own("pilot_services"))),
-			),
+		}, ownRows(), []row{
 			thirds("The cluster beneath",
 				stack("API server: requests", "reqps",
 					"Requests that the API server answered, per second, watches left out.",
@@ -93,6 +65,6 @@ func controlPlane() board {
 					"Writes that etcd has taken over, per second: every object made and every status changed is one.",
 					rate(metric("etcd_server_proposals_committed_total"))),
 			),
-		},
+		}),
 	}
 }

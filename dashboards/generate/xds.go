@@ -1,12 +1,18 @@
 package main
 
+import (
+	"slices"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
 // xdsAndCertificates shows what goes between the control plane and the sidecars.
 func xdsAndCertificates() board {
 	return board{
 		uid: "scaler-xds-certificates", title: "scaler / xDS and certificates",
 		about: "What goes between the control plane and the sidecars, as the simulated sidecars see it, with what the control plane says beside it.",
 		rows: []row{
-			thirds("Responses",
+			thirds("Responses", slices.Concat([]panel{
 				stack("Responses, by type", "cps",
 					"Discovery responses that simulated sidecars received, per second (xds.responses).",
 					rate(metric("scaler_xds_responses_total"), "type")),
@@ -23,11 +29,7 @@ func xdsAndCertificates() board {
 				lines("Size of a response, mean", "bytes",
 					"Bytes of a response on average, by type, as sidecars received it.",
 					ratio(rate(metric("scaler_xds_response_bytes_total"), "type"), rate(metric("scaler_xds_responses_total"), "type"))),
-				lines("Time of a push in istiod, mean (istiod only)", "s",
-					"Time that istiod took to generate and send a response, on average (pilot_xds_push_time), answers to requests included; and the time that sending took, over all types (pilot_xds_send_time).",
-					mean(own, "pilot_xds_push_time", "type"),
-					mean(own, "pilot_xds_send_time").as("sending")),
-			),
+			}, ownPanels(controlplane.PanelResponses))...),
 			thirds("Streams",
 				lines("Sidecars", "short",
 					"Sidecars that have reached a state, real ones among them. connected: has been. complete: held, and had acknowledged, all that was expected when it first asked. converged: holds exactly what is expected now, and has its certificate.",
@@ -59,7 +61,7 @@ func xdsAndCertificates() board {
 					"From a change to the last of all sidecars concerned having it (latencies.propagation.KIND.last), one observation for each change that reached them all.",
 					quantile(0.5, rate(metric("scaler_propagation_last_seconds"), "kind"))),
 			),
-			thirds("Certificates",
+			thirds("Certificates", slices.Concat([]panel{
 				lines("Certificate requests", "cps",
 					"Certificate signing requests that were answered or failed, per second (certificates.issued, .attempts). istiod has the API server review a token for each, and another for each stream, through one client that is limited, by default to 80 a second after a burst of 160: in a rollout that is 40 certificates a second, in a storm 80. See token reviews.",
 					rate(metric("scaler_certificate_requests_total"), "outcome")),
@@ -73,14 +75,7 @@ func xdsAndCertificates() board {
 					"Reviews of tokens, per second: istiod asks for one for each certificate and for each stream, after a burst of 160 at most as many as the limit. "+born,
 					rate(metric("apiserver_request_total", `job="kube-apiserver"`, `resource="tokenreviews"`)),
 					knownLimit("scaler_limit_token_reviews_per_second")),
-				lines("CSRs at istiod (istiod only)", "cps",
-					"Signing requests that istiod received, and certificates that it issued, per second. "+born,
-					rate(own("citadel_server_csr_count")).as("received"),
-					rate(own("citadel_server_success_cert_issuance_count")).as("issued")),
-				lines("Root certificate expires in (istiod only)", "s",
-					"Time until istiod's root certificate expires. When it has, no sidecar can connect.",
-					aggregate("min", own("citadel_server_root_cert_expiry_seconds"))),
-			),
+			}, ownPanels(controlplane.PanelCertificates))...),
 		},
 	}
 }

@@ -64,6 +64,9 @@ type Driver struct {
 	// fails for a specification that cannot work.
 	NewProxy func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
 
+	// Panels are its own metrics on the dashboards; nil = none.
+	Panels []Panel
+
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)

@@ -21,6 +21,7 @@ func Driver() controlplane.Driver {
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
 		Limits:          Limits,
+		Panels:          panels(),
 		NewProxy:        authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
+)
+
+// ownRows have the own metrics of each control plane that has some: a row for each.
+func ownRows() []row {
+	var rows []row
+	for _, d := range drivers.All() {
+		if panels := panelsOf(d, controlplane.PanelOwn); panels != nil {
+			rows = append(rows, thirds(fmt.Sprintf("What %s says of itself (%[1]s only)", d.Name), panels...))
+		}
+	}
+	return rows
+}
+
+// ownPanels are the panels with own metrics that control planes have at a place beside
+// what scaler measures; their titles name the control plane.
+func ownPanels(place controlplane.PanelPlace) []panel {
+	var all []panel
+	for _, d := range drivers.All() {
+		for _, p := range panelsOf(d, place) {
+			p.title += " (" + d.Name + " only)"
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// panelsOf are a control plane's panels at a place.
+func panelsOf(d controlplane.Driver, place controlplane.PanelPlace) []panel {
+	var all []panel
+	for _, p := range d.Panels {
+		if p.Place == place {
+			all = append(all, panelOf(p))
+		}
+	}
+	return all
+}
+
+func panelOf(p controlplane.Panel) panel {
+	draw, about := lines, p.About
+	if p.Stack {
+		draw = stack
+	}
+	var queries []query
+	for i, s := range p.Series {
+		queries = append(queries, seriesOf(s))
+		if i == 0 && s.Value == controlplane.ValueRate {
+			about += " " + born
+		}
+	}
+	if p.Limit != "" {
+		queries = append(queries, knownLimit(p.Limit))
+	}
+	return draw(p.Title, p.Unit, about, queries...)
+}
+
+func seriesOf(s controlplane.PanelSeries) query {
+	var q query
+	switch s.Value {
+	case controlplane.ValueRate:
+		q = rate(own(s.Metric, s.Matchers...), s.By...)
+	case controlplane.ValueMean:
+		q = mean(func(name string, more ...string) promql { return own(name, append(more, s.Matchers...)...) }, s.Metric, s.By...)
+	case controlplane.ValueLeast:
+		q = aggregate("min", own(s.Metric, s.Matchers...), s.By...)
+	default:
+		q = sum(own(s.Metric, s.Matchers...), s.By...)
+	}
+	return q.as(s.Name)
+}
