@@ -54,15 +54,9 @@ func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
 // Updated is part of proxy.Observer.
 func (f observer) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
-	f.Metrics.Response(kind, e.Bytes)
-	if e.Wasted {
-		f.Metrics.Wasted(kind)
-	}
+	f.Metrics.Response(kind, e.Bytes, e.Wasted, e.Rejected != nil)
 	if e.Rejected != nil {
-		f.Metrics.Rejected(kind)
 		f.Event(record.Rejected{Pod: id, Type: kind, Error: e.Rejected.Error()})
-	} else {
-		f.Metrics.Acknowledged(kind)
 	}
 	var isFirst bool
 	p, t := f.Pods.update(id, func(p *pod) {

@@ -161,22 +161,20 @@ func (m *Metrics) Pods(state string, n int) { m.pods.WithLabelValues(state).Set(
 // "complete" or "converged".
 func (m *Metrics) Sidecars(state string, n int) { m.sidecars.WithLabelValues(state).Set(float64(n)) }
 
-// Response counts a discovery response of a type, such as "EDS", with its size
-// on the wire.
-func (m *Metrics) Response(kind string, bytes int) {
+// Response counts a discovery response of a type, such as "EDS", with its size on the
+// wire, as rejected (NACK) or acknowledged (ACK). A wasted one contained nothing new.
+func (m *Metrics) Response(kind string, bytes int, wasted, rejected bool) {
 	m.responses.WithLabelValues(kind).Inc()
 	m.responseBytes.WithLabelValues(kind).Add(float64(bytes))
+	if wasted {
+		m.wasted.WithLabelValues(kind).Inc()
+	}
+	if rejected {
+		m.nacks.WithLabelValues(kind).Inc()
+	} else {
+		m.acks.WithLabelValues(kind).Inc()
+	}
 }
-
-// Wasted counts a response that told its sidecar nothing new. It is counted by
-// Response as well.
-func (m *Metrics) Wasted(kind string) { m.wasted.WithLabelValues(kind).Inc() }
-
-// Acknowledged counts a response that its sidecar accepted (ACK).
-func (m *Metrics) Acknowledged(kind string) { m.acks.WithLabelValues(kind).Inc() }
-
-// Rejected counts a response that its sidecar did not accept (NACK).
-func (m *Metrics) Rejected(kind string) { m.nacks.WithLabelValues(kind).Inc() }
 
 // Attempt counts an attempt to open a stream, Refusal one that the control
 // plane refused, and Reconnect one that took the place of a lost stream.

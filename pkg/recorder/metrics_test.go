@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"scaler.mesh/scaler/internal/process"
@@ -26,11 +27,8 @@ func filled(t *testing.T) *Metrics {
 	m.Phase("rollout")
 	m.Pods("created", 200)
 	m.Sidecars("connected", 100)
-	m.Response("EDS", 1000)
-	m.Response("EDS", 500)
-	m.Wasted("EDS")
-	m.Acknowledged("EDS")
-	m.Rejected("LDS")
+	m.Response("EDS", 1000, true, false)
+	m.Response("EDS", 500, false, true)
 	m.Attempt()
 	m.Refusal()
 	m.Reconnect()
@@ -57,6 +55,19 @@ func TestMetricsFollowConventions(t *testing.T) {
 		// Others' names are others' business.
 		if strings.HasPrefix(p.Metric, namespace+"_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+func TestResponsesAreCounted(t *testing.T) {
+	m := filled(t)
+	m.Response("LDS", 1, false, false)
+	for name, c := range map[string]struct {
+		of       *prometheus.CounterVec
+		eds, lds float64
+	}{"wasted": {m.wasted, 1, 0}, "acknowledged": {m.acks, 1, 1}, "rejected": {m.nacks, 1, 0}} {
+		if eds, lds := testutil.ToFloat64(c.of.WithLabelValues("EDS")), testutil.ToFloat64(c.of.WithLabelValues("LDS")); eds != c.eds || lds != c.lds {
+			t.Errorf("%s are %g of EDS and %g of LDS, want %g and %g", name, eds, lds, c.eds, c.lds)
 		}
 	}
 }

@@ -90,15 +90,9 @@ func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 // Updated is part of proxy.Observer.
 func (f *fleet) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
-	f.metrics.Response(kind, e.Bytes)
-	if e.Wasted {
-		f.metrics.Wasted(kind)
-	}
+	f.metrics.Response(kind, e.Bytes, e.Wasted, e.Rejected != nil)
 	if e.Rejected != nil {
-		f.metrics.Rejected(kind)
 		f.log.Once("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, experiment.FirstLine(e.Rejected)))
-	} else {
-		f.metrics.Acknowledged(kind)
 	}
 	s := f.of(id)
 	if !s.answered {
