@@ -21,7 +21,7 @@ var processNames = map[string]string{
 // processUsers are packages above the control planes that may use all of internal/process, with
 // the reason.
 var processUsers = map[string]string{
-	"pkg/fleet":   "the application beside a real sidecar is a process that it starts",
+	"pkg/fleet":   "the application of a real sidecar is a process that it starts",
 	"pkg/latency": "the servers that it loads are processes that it starts",
 	"pkg/worker":  "a worker in another process is a child that it starts",
 	"cmd/scaler":  "cleanup removes the processes that runs left",

@@ -21,7 +21,7 @@ import (
 const (
 	// RunLabel is carried by every object of a run; its value is the run's name.
 	RunLabel = "scaler.mesh/run"
-	// ServiceLabel tells the pods of one service from those of another; its
+	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
 	// SidecarAnnotation on a pod says what its simulated sidecar reports.

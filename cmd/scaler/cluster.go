@@ -64,7 +64,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 			if err != nil {
 				return errors.Join(err, group.Remove(interrupt.Uncancelled(cmd.Context())))
 			}
-			// A cluster that nobody was told of is not kept.
+			// A cluster that was reported to nobody is not kept.
 			_, err = fmt.Fprintln(s.out, c.Kubeconfig())
 			if err == nil {
 				err = context.Cause(cmd.Context())

@@ -109,7 +109,7 @@ func refused(ts *testscript.TestScript, neg bool, args []string, code int) (text
 	return args[0], ts.ReadFile("stderr")
 }
 
-// tree lists all files below dir, with what tells that one was written.
+// tree lists all files below dir, with what shows that one was written.
 func tree(ts *testscript.TestScript, dir string) []string {
 	var all []string
 	ts.Check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -128,8 +128,7 @@ func variables() []cog.Builder[dashboard.VariableModel] {
 }
 
 // annotation marks times on every panel: those that its query has as values, in
-// milliseconds. Times at which a query has a value would be told one by one, as far
-// apart as a hundredth of what is looked at, and what is shorter not at all.
+// milliseconds. Times at which a query has a value would be returned one by one, at intervals of a hundredth of what is looked at, and what is shorter not at all.
 type annotation struct {
 	name              string
 	expr              promql

@@ -10,7 +10,7 @@ const (
 // instrument shows what the measuring itself costs, and how far it can be trusted.
 func instrument() board {
 	itself := of(`component="scaler"`) // as seen from outside
-	scaler := of(`job="scaler"`)       // as it tells
+	scaler := of(`job="scaler"`)       // as it reports
 	return board{
 		uid: "scaler-instrument", title: "scaler / Instrument",
 		about: "What measuring costs, and how far it can be trusted: a late or starved instrument measures itself.",

@@ -25,7 +25,7 @@ func of(matchers ...string) metrics {
 
 var (
 	metric  = of()                              // anybody's
-	own     = of(`job=~"$control_plane"`)       // the control plane's, as it tells
+	own     = of(`job=~"$control_plane"`)       // the control plane's, as it reports
 	process = of(`component=~"$control_plane"`) // the control plane's, as seen from outside
 )
 
@@ -44,8 +44,8 @@ func recent(selected promql) promql { return "last_over_time(" + selected + "[$_
 // query is one question of a panel.
 type query struct {
 	expr promql
-	by   []string // labels beside run and mode that tell its results apart
-	name string   // tells them from those of the panel's other queries; of a table, the column
+	by   []string // labels in addition to run and mode that distinguish its results
+	name string   // distinguishes them from those of the panel's other queries; of a table, the column
 }
 
 // as is the query with a name.
@@ -69,7 +69,7 @@ func (q query) legend() string {
 // phased leaves of an expression what lies in the phases that the reader has chosen.
 func phased(expr promql) promql { return "(" + expr + ") and on (run, mode) " + inPhase }
 
-// aggregate lays series together, but for these labels beside run and mode.
+// aggregate combines series, except for these labels and run and mode.
 func aggregate(operator string, expr promql, by ...string) query {
 	labels := strings.Join(append([]string{"run", "mode"}, by...), ", ")
 	return query{expr: promql(fmt.Sprintf("%s by (%s) (%s)", operator, labels, expr)), by: by}

@@ -190,7 +190,7 @@ func sendFortio(_ context.Context, p plan) (opinion, error) {
 	return all.opinion(r.DurationHistogram.Count, r.DurationHistogram.Count-r.RetCodes[200])
 }
 
-// observations are every latency that a generator tells of: quantiles of all three
+// observations are every latency that a generator reports: quantiles of all three
 // are made in one way. vegeta's are estimates, and fortio's own histogram has buckets
 // up to twice as wide as what is in them. To fortio it is an access log.
 type observations struct{ *stats.Histogram }
@@ -220,7 +220,7 @@ func (o observations) opinion(sent, failed int64) (opinion, error) {
 
 // show prints a row for each generator: means over the rounds with intervals of
 // 95 %, and with how far they lie from scaler's where Welch's test, corrected for
-// the number of tests, tells them apart at 5 %.
+// the number of tests, is significant at 5 %.
 func show(w io.Writer, said [][]opinion) error {
 	values := func(g, q int) []float64 {
 		var v []float64

@@ -392,7 +392,7 @@ func TestBetweenCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Open("/a.B/E", nil); status.Code(err) != codes.FailedPrecondition {
-		t.Fatalf("got %v for a second call beside the first", err)
+		t.Fatalf("got %v for a second call during the first", err)
 	}
 	if headers := until[*http2.MetaHeadersFrame](p); headers.StreamID != 3 {
 		t.Fatalf("got stream %d", headers.StreamID)

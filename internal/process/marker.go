@@ -89,7 +89,7 @@ func (p location) sees(there location) bool {
 	return p.Host == there.Host && p.Machine == there.Machine && p.Machine != ""
 }
 
-// identity tells a process from a later one with the same id.
+// identity distinguishes a process from a later one with the same id.
 type identity struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // see startTime

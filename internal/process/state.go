@@ -127,7 +127,7 @@ func Orphans(root string) ([]State, error) {
 			orphans = append(orphans, s)
 		}
 		if !d.IsDir() {
-			return nil // SkipDir would skip what is beside it
+			return nil // SkipDir would skip what is in the same folder
 		}
 		return fs.SkipDir
 	})
@@ -252,7 +252,7 @@ func stopAll(ctx context.Context, members []*member) error {
 	return errors.Join(errs...)
 }
 
-// deleteFolder deletes a group's folder. What tells that it is a group goes
+// deleteFolder deletes a group's folder. What shows that it is a group goes
 // last, so that a removal that is killed can be done again.
 func deleteFolder(dir string) error {
 	last := []string{stateName, ownerLock, removalLock}

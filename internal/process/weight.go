@@ -39,7 +39,7 @@ func (e *plannedError) Unwrap() error { return e.error }
 //
 // In version 1 the group of the run is made in scaler's own, so that what holds
 // for that also holds for the run. In version 2 a group has either processes or
-// groups, so it is made beside scaler's own or further up, but not above a group
+// groups, so it is made next to scaler's own or further up, but not above a group
 // that limits the processors of scaler.
 func newWeightGroups(name string, limitsMemory bool, planned func(dirs []string) error) (*weightGroups, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -79,7 +79,7 @@ func newWeightGroups(name string, limitsMemory bool, planned func(dirs []string)
 	return nil, fmt.Errorf("making control groups with a processor weight: %w", errs[0])
 }
 
-// weightParents are the groups of version 2 in which one beside or above a group
+// weightParents are the groups of version 2 in which one next to or above a group
 // may be made, the nearest first. limited says whether a group limits the
 // processors of what is in it, which must go on to hold.
 func weightParents(group string, limited func(group string) bool) ([]string, error) {

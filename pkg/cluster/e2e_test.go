@@ -125,7 +125,7 @@ var _ = Describe("a cluster", func() {
 		Expect(err).NotTo(HaveOccurred(), "the group takes another cluster")
 	})
 
-	It("runs beside another, and refuses its folder", func(ctx SpecContext) {
+	It("runs at the same time as another, and refuses its folder", func(ctx SpecContext) {
 		up(ctx, options(ctx, root, "one"))
 		up(ctx, options(ctx, root, "two"))
 		_, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})

@@ -23,7 +23,7 @@ var _ = Describe("a cluster whose owner", func() {
 		owner     *exec.Cmd
 	)
 	// startOwner starts a program that starts a cluster, and returns when it
-	// has said the given line.
+	// has printed the given line.
 	startOwner := func(mode, until string) {
 		GinkgoHelper()
 		owner = exec.Command(os.Args[0])
@@ -31,11 +31,11 @@ var _ = Describe("a cluster whose owner", func() {
 		out, err := owner.StdoutPipe()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(owner.Start()).To(Succeed())
-		said := ""
-		for lines := bufio.NewScanner(out); said != until && lines.Scan(); {
-			said = lines.Text()
+		printed := ""
+		for lines := bufio.NewScanner(out); printed != until && lines.Scan(); {
+			printed = lines.Text()
 		}
-		Expect(said).To(Equal(until))
+		Expect(printed).To(Equal(until))
 	}
 	// kill kills the owner alone.
 	kill := func() {

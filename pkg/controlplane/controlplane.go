@@ -49,7 +49,7 @@ type Server interface {
 type Mesh interface {
 	// NamespaceLabels are what a namespace needs to be part of the mesh.
 	NamespaceLabels() map[string]string
-	// Objects are what the knobs become for a mesh, beside its workloads. They
+	// Objects are what the knobs become for a mesh, in addition to its workloads. They
 	// carry no run label yet. Knobs at the control plane's defaults may need
 	// none.
 	Objects(mesh topology.Mesh, knobs Knobs) []*unstructured.Unstructured
@@ -144,7 +144,7 @@ type Description struct {
 	Unchecked string
 	Replicas  int               // that serve the mesh
 	MaxProcs  int               // GOMAXPROCS
-	Settings  map[string]string // that differ from, or matter beside, its stock ones
+	Settings  map[string]string // that differ from its stock ones, or that figures depend on
 	Limits    *record.Limits    // that this version holds itself to, so set; nil = none is known
 	Retries   int               // how often a sidecar tries again to connect to its application before it answers for it
 }

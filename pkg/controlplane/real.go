@@ -43,7 +43,7 @@ type HostService struct {
 	Callers []string // service accounts of its namespace
 }
 
-// HostWorkload is a workload of this host beside its proxy. The proxy listens at
+// HostWorkload is a workload of this host with its proxy. The proxy listens at
 // Address alone; the application listens at 127.0.0.1.
 type HostWorkload struct {
 	Namespace, Name string // Name is one workload's, as "server-0"

@@ -60,7 +60,7 @@ func newGenerator(seed uint64) *generator {
 }
 
 // tick returns a time a little after the last, or, rarely, before it: events of
-// several goroutines may be told in another order than they happened.
+// several goroutines may be reported in another order than they happened.
 func (g *generator) tick() time.Time {
 	g.clock = g.clock.Add(time.Duration(g.IntN(1000)) * time.Millisecond)
 	if g.IntN(10) == 0 {

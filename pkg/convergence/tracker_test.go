@@ -19,7 +19,7 @@ var (
 	rdsKey = Key{RDS, "80"}
 )
 
-// story tells a Tracker what happens, second by second, and keeps what it says.
+// story reports to a Tracker what happens, second by second, and keeps what it says.
 type story struct {
 	*Tracker
 	t        *testing.T
@@ -27,8 +27,8 @@ type story struct {
 	complete []string // "id@second"
 }
 
-// tell returns a story of sidecars that want a cluster, its endpoints and a route.
-func tell(t *testing.T) *story {
+// begin returns a story of sidecars that want a cluster, its endpoints and a route.
+func begin(t *testing.T) *story {
 	s := &story{Tracker: New(), t: t}
 	s.OnComplete = func(id string, at time.Time) {
 		s.complete = append(s.complete, fmt.Sprintf("%s@%v", id, at.Sub(start).Seconds()))
@@ -90,7 +90,7 @@ func (s *story) wantConverged(want float64) {
 }
 
 func TestControlPlaneAheadOfOurWatch(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.holds("x", 3, 1, 2) // a state that we have not seen yet
@@ -102,7 +102,7 @@ func TestControlPlaneAheadOfOurWatch(t *testing.T) {
 }
 
 func TestContentReplacedBeforeOurWatchCaughtUp(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.holds("x", 3, 1, 2)
@@ -114,7 +114,7 @@ func TestContentReplacedBeforeOurWatchCaughtUp(t *testing.T) {
 }
 
 func TestContentOlderThanTheFirstRequest(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.lists(2, 1, 2)
 	s.starts("x", 3)
@@ -126,7 +126,7 @@ func TestContentOlderThanTheFirstRequest(t *testing.T) {
 }
 
 func TestContentOfTheFirstRequestSuffices(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.lists(3, 1, 2)
@@ -138,16 +138,16 @@ func TestContentOfTheFirstRequestSuffices(t *testing.T) {
 }
 
 func TestFirstRequestTakesVersionsByTime(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.lists(3, 1, 2)
-	s.starts("x", 2) // told late: at that moment the second change was to come
+	s.starts("x", 2) // reported late: at that moment the second change was to come
 	s.holds("x", 4, 1)
 	s.wantComplete("x@4")
 }
 
 func TestEndpointRemovedAndAddedAgain(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1, 2)
 	s.starts("x", 1)
 	s.holds("x", 2, 1, 2)
@@ -155,15 +155,15 @@ func TestEndpointRemovedAndAddedAgain(t *testing.T) {
 	s.lists(3, 1)
 	s.wantConverged(-1)
 	s.starts("y", 4)
-	s.holds("y", 5, 1, 2) // older than y's first request, as far as can be told
+	s.holds("y", 5, 1, 2) // older than y's first request, as far as is known
 	s.wantComplete("x@2")
-	s.lists(6, 1, 2) // y's was this state then, or one that nobody can tell from it
+	s.lists(6, 1, 2) // y's was this state then, or one that cannot be distinguished from it
 	s.wantComplete("x@2", "y@5")
 	s.wantConverged(6) // x never knew, but from 3 to 6 it was wrong
 }
 
 func TestHealthFlapsBack(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.lists(2, -1)
 	s.lists(3, 1)
@@ -180,7 +180,7 @@ func TestHealthFlapsBack(t *testing.T) {
 }
 
 func TestEmptyService(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.starts("x", 1)
 	s.wantComplete() // the resource must be held, empty as it is
 	s.holds("x", 2)
@@ -197,7 +197,7 @@ func TestEmptyService(t *testing.T) {
 // second becomes unhealthy: we merge the slices in one order, the control plane
 // in the other, so it pushes a mixture that was never one of our versions.
 func TestTwoSlices(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1, 2)
 	s.lists(2, 1)     // ours: endpoint 2 left its slice
 	s.lists(3, -1, 2) // and came to the other, where 1 had become unhealthy
@@ -210,7 +210,7 @@ func TestTwoSlices(t *testing.T) {
 }
 
 func TestResourceRemovedAndAddedAgain(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.Update("x", Update{AckedAt: second(3), Removed: []Key{cdsKey}})
@@ -226,7 +226,7 @@ func TestResourceRemovedAndAddedAgain(t *testing.T) {
 }
 
 func TestSameContentAgain(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.holds("x", 3, 1)
@@ -235,7 +235,7 @@ func TestSameContentAgain(t *testing.T) {
 }
 
 func TestReconnectDoesNotStartAnew(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.lists(3, 1, 2)
@@ -248,7 +248,7 @@ func TestReconnectDoesNotStartAnew(t *testing.T) {
 }
 
 func TestPendingSidecarRemoved(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.starts("y", 2)
@@ -266,7 +266,7 @@ func TestPendingSidecarRemoved(t *testing.T) {
 }
 
 func TestSidecarAddedAfterConvergence(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.wantConverged(-1) // nobody there
 	s.starts("x", 1)
 	s.holds("x", 2)
@@ -284,7 +284,7 @@ func TestSidecarAddedAfterConvergence(t *testing.T) {
 }
 
 func TestUncertified(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.Add("x", s.Scope(nil))
 	s.FirstRequest("x", second(1))
 	s.wantComplete("x@1") // nothing wanted, nothing to wait for
@@ -296,7 +296,7 @@ func TestUncertified(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1, 2)
 	s.Add("a", s.scope)
 	for _, id := range []string{"b", "c", "d", "e", "f"} {
@@ -388,7 +388,7 @@ func TestConcurrentCallers(t *testing.T) {
 
 // What another process received is known by its digest, not by its pointer.
 func TestContentIsKnownByItsDigest(t *testing.T) {
-	s := tell(t)
+	s := begin(t)
 	s.lists(1, 1)
 	s.starts("x", 2)
 	s.holds("x", 3, 1)

@@ -24,7 +24,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Services are what an agent needs beside its Spec.
+// Services are what an agent needs in addition to its Spec.
 type Services struct {
 	Store    *xdsprobe.Store   // shared by a fleet; its resource types are what the proxy subscribes to
 	Observer proxy.Observer    // receives the proxy's events

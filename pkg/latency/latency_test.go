@@ -131,7 +131,7 @@ func TestAddedIsPairedByRepeat(t *testing.T) {
 		t.Errorf("added: %+v, want 2.3 ms with significance", got)
 	}
 	if got := added(row(12, 18, 33), none).P50; *got.P < 0.05 {
-		t.Errorf("added: %+v, want nothing that can be told", got)
+		t.Errorf("added: %+v, want no significant difference", got)
 	}
 	if got := added(row(12), none[:1]).P50; got.P != nil || got.Interval != nil || got.Significant != nil {
 		t.Errorf("one repeat has a test: %+v", got)
@@ -139,10 +139,10 @@ func TestAddedIsPairedByRepeat(t *testing.T) {
 	unanswered := row(12, 22, 33)
 	unanswered[1].Latency.Lost = 1
 	if got := added(unanswered, none); got.Max != nil || got.P50 == nil {
-		t.Errorf("the maximum of good answers is compared beside lost ones: %+v", got.Max)
+		t.Errorf("the maximum of good answers is compared although some were lost: %+v", got.Max)
 	}
 	if got := intervals(unanswered); got.Max != nil || got.P50 == nil {
-		t.Errorf("the maximum of good answers has an interval beside lost ones: %+v", got.Max)
+		t.Errorf("the maximum of good answers has an interval although some were lost: %+v", got.Max)
 	}
 	lost := row(12, 22, 33)
 	lost[1].Latency.P99 = nil

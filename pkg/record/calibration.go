@@ -36,7 +36,7 @@ type CalibrationPoint struct {
 	Services int       `json:"services"` // each sidecar is configured for all
 	Changes  int       `json:"changes"`  // of each kind, one at a time, each to all sidecars
 
-	// Faults that the control plane was told to make; absent when there were
+	// Faults that the control plane was configured to make; absent when there were
 	// none. A point with faults is no floor.
 	DelaySeconds float64 `json:"delaySeconds,omitempty"`
 	Drop         float64 `json:"drop,omitempty"`    // share of pushes

@@ -62,8 +62,8 @@ type FidelityCase struct {
 type Sameness struct {
 	Compared int `json:"compared"`
 	Same     int `json:"same"`
-	// Silent are those, of Same, in which istiod told neither anything and neither
-	// said anything: there was nothing to be alike.
+	// Silent are those, of Same, in which istiod sent nothing to either and neither
+	// sent anything: there was nothing to be alike.
 	Silent int `json:"silent"`
 }
 
@@ -110,7 +110,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// TimeTest says whether one time of the starts of both sides can be told apart.
+// TimeTest says whether one time of the starts of both sides differs.
 type TimeTest struct {
 	Figure string `json:"figure"` // as in StartTimes
 	// P is that of a two-sided rank-sum test: the chance that the starts of equal

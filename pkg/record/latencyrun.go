@@ -171,7 +171,7 @@ type LatencySidecar struct {
 	MemoryBytes float64 `json:"memoryBytes"` // resident, weighted by time
 	// Saturation is at most this share of the time, 0 to 1, in which a thread was
 	// ready to run and waited for a processor: of the tier's program, Envoy or agent,
-	// that waited most. Absent where the kernel does not tell.
+	// that waited most. Absent where the kernel does not report it.
 	Saturation *float64 `json:"saturation,omitempty"`
 }
 

@@ -5,7 +5,7 @@ package record
 type Reason string
 
 // The reasons, by what is doubted. In brackets are the names of a warning's Values,
-// in base units; what Component and Detail hold is said where it is not plain.
+// in base units; what Component and Detail hold is stated where it is not plain.
 const (
 	// Processors and restarts.
 	ReasonSaturated        Reason = "saturated"        // threads waited for a processor [share: of the phase]

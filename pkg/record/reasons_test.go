@@ -150,7 +150,7 @@ func TestNewWarning(t *testing.T) {
 	}
 }
 
-// Kind tells all apart but numbers.
+// Kind distinguishes all but numbers.
 func TestWarningKind(t *testing.T) {
 	crash := func(pod, detail string) string {
 		return Warning{Reason: ReasonSidecarCrashed, Component: pod, Detail: detail, Values: map[string]float64{"times": 1}}.Kind()

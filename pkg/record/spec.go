@@ -94,7 +94,7 @@ type ControlPlaneSource struct {
 	Replicas   int    `json:"replicas,omitempty"`
 	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
 	CPUs       []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
-	// MemoryLimitBytes is the limit that it was told of (GOMEMLIMIT is 90 % of
+	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`
 	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`

@@ -59,7 +59,7 @@ type promGlobal struct {
 	ScrapeInterval string `json:"scrape_interval"`
 	ScrapeTimeout  string `json:"scrape_timeout"`
 	// Protocol buffers cost a target the least to write, and carry native
-	// histograms; classic ones are kept beside them for older readers.
+	// histograms; classic ones are kept too, for older readers.
 	NativeHistograms  bool `json:"scrape_native_histograms"`
 	ClassicHistograms bool `json:"always_scrape_classic_histograms"`
 }
@@ -121,7 +121,7 @@ func config(targets []Target, interval time.Duration) ([]byte, error) {
 	return yaml.Marshal(c)
 }
 
-// scrape is the target's own entry; index tells it from others of its job.
+// scrape is the target's own entry; index distinguishes it from others of its job.
 func (t Target) scrape(index int) (promScrape, error) {
 	if t.Job == "" {
 		return promScrape{}, fmt.Errorf("job is empty")

@@ -1,6 +1,6 @@
 // Package recorder watches a run from outside and answers what it cost.
 //
-// It has three sources. A [Recorder] is a real Prometheus server beside the
+// It has three sources. A [Recorder] is a real Prometheus server next to the
 // run: it scrapes every component each second, is asked over a phase's window,
 // and leaves a TSDB that any Prometheus opens. A [Sampler] reads processes of
 // this machine from /proc, each second and at the very edges of phases, where

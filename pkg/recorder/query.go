@@ -19,7 +19,7 @@ type Point struct {
 
 // Series is one line of a range query.
 type Series struct {
-	// Labels tell it from the others; __name__ is the metric, where one is left.
+	// Labels distinguish it from the others; __name__ is the metric, where one is left.
 	Labels map[string]string
 	// Points are in order of time; moments without a value are left out.
 	Points []Point
@@ -146,7 +146,7 @@ func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, erro
 	return missing, nil
 }
 
-// failures tells what the last scrapes of targets met, "" when nothing or when
+// failures returns the errors of the last scrapes of targets, "" when nothing or when
 // Prometheus does not say.
 func (r *Recorder) failures(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

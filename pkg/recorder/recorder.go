@@ -46,7 +46,7 @@ type Options struct {
 	// Interval is the time between two scrapes; 0 means 1 s. A scrape times
 	// out at 95 % of it.
 	Interval time.Duration
-	// Progress is told what is being waited for; nil is silent.
+	// Progress receives what is being waited for; nil is silent.
 	Progress func(msg string)
 }
 

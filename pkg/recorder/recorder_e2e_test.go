@@ -43,7 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(20*time.Minute))
 
-// flaky is a target without a content type that fails when told to.
+// flaky is a target without a content type that fails on request.
 type flaky struct {
 	failing atomic.Bool
 	failed  atomic.Int64 // how often it did

@@ -250,7 +250,7 @@ func TestSamplerErrors(t *testing.T) {
 	}
 }
 
-// The three ways to a process's time must tell the same within their grain.
+// The three ways to a process's time must agree within their resolution.
 func TestKeepsDelays(t *testing.T) {
 	for name, c := range map[string]struct {
 		ran  uint64

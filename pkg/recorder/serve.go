@@ -128,7 +128,7 @@ func CheckTSDBs(dirs []string) error {
 	return nil
 }
 
-// sealed reports whether a TSDB holds nothing but blocks, which can lie beside
+// sealed reports whether a TSDB holds nothing but blocks, which can be next to
 // those of others.
 func sealed(entries []fs.DirEntry) bool {
 	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "wal" })

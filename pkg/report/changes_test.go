@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// What few changes do not tell is unknown, however many sidecars saw them.
+// What few changes do not show is unknown, however many sidecars saw them.
 func TestChanges(t *testing.T) {
 	run := fullRun()
 	few := &record.Latency{Count: 20, P50: new(0.2)}

@@ -237,7 +237,7 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 // --services the services.
 func (d *document) effects(g alike, name string, doubts *doubts) {
 	if !g.repeated() {
-		return // nothing tells an effect from noise
+		return // nothing distinguishes an effect from noise
 	}
 	for _, terms := range [][]term{
 		{termPods, termServices, termConfiguration}, {termPods, termConfiguration}, {termPods, termServices},

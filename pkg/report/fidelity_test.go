@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// What was found before a late error is printed, and told from what was not.
+// What was found before a late error is printed, and distinguished from what was not.
 func TestFidelityUnfinished(t *testing.T) {
 	found := map[string]record.HeldResources{"CDS": {Real: 7, Simulated: 7, Common: 7, RealBytes: 100, SimulatedBytes: 100}}
 	f := record.Fidelity{Status: record.StatusFailed, Reason: "istiod ended", Cases: []record.FidelityCase{

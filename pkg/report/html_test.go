@@ -22,7 +22,7 @@ var (
 	tagPattern  = regexp.MustCompile(`<[^>]*>`)
 )
 
-// onDisk is a run with all that stands beside its record.
+// onDisk is a run with all files of its record.
 func onDisk(t *testing.T, run record.Run) record.Run {
 	t.Helper()
 	w, err := record.Create(t.TempDir(), run.Name)
@@ -125,7 +125,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 	}
 }
 
-// A chart is doubted as the table beside it is.
+// A chart has the marks of its table.
 func TestChartsLeadToDoubts(t *testing.T) {
 	runs := []record.Run{onDisk(t, fullRun()), onDisk(t, ladder()[0])}
 	page := text(t, asHTML, runs)

@@ -81,10 +81,10 @@ func TestRankSumOfKnownSamples(t *testing.T) {
 		}
 	}
 	// A pair that is equal is cautiously taken for half a pair the other way.
-	apart, _ := RankSum([]float64{1, 2, 3}, []float64{4, 5, 6})
+	separate, _ := RankSum([]float64{1, 2, 3}, []float64{4, 5, 6})
 	touching, _ := RankSum([]float64{1, 2, 4}, []float64{4, 5, 6})
-	if touching <= apart {
-		t.Errorf("p is %v where a value is equal, %v where none is", touching, apart)
+	if touching <= separate {
+		t.Errorf("p is %v where a value is equal, %v where none is", touching, separate)
 	}
 }
 

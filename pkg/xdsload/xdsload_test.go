@@ -158,7 +158,7 @@ var _ = Describe("sidecars alone", func() {
 		})
 	}
 
-	It("are told from each other by their templates", func() {
+	It("are distinguished by their templates", func() {
 		nodes, err := spec.nodes()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := nodes.config(300)

@@ -25,8 +25,8 @@ func viaADS() *corev3.ConfigSource {
 }
 
 // edsCluster returns a cluster whose endpoints are those of a load assignment;
-// assignment "" means one of the cluster's own name. generation tells versions of
-// it apart.
+// assignment "" means one of the cluster's own name. generation distinguishes
+// versions of it.
 func edsCluster(name, assignment string, generation int) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:                 name,

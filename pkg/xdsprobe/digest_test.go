@@ -221,7 +221,7 @@ func FuzzDigest(f *testing.F) {
 }
 
 // BenchmarkUnseen is what a resource costs whose bytes nobody has sent before,
-// beside unmarshalling it.
+// compared with unmarshalling it.
 func BenchmarkUnseen(b *testing.B) {
 	endpoints := &endpointv3.ClusterLoadAssignment{ClusterName: "a", Endpoints: []*endpointv3.LocalityLbEndpoints{{}}}
 	for range 100 {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// completion is told when a sidecar has all that it asked for.
+// completion is notified when a sidecar has all that it asked for.
 type completion chan string
 
 func (completion) TokenFetched(string, proxy.TokenFetched) {}

@@ -31,7 +31,7 @@ var _ = Describe("a server at fault", func() {
 				Eventually(t.requests).Should(Receive(And(ContainSubstring("nonce=5"), ContainSubstring("rejects"), Not(ContainSubstring("version=5")))))
 				Expect(sidecar.Held()).To(Equal(held))
 				Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"x"}))
-				Eventually(sidecar.Updates).Should(HaveLen(5)) // which are told of when the request is on its way
+				Eventually(sidecar.Updates).Should(HaveLen(5)) // which are reported when the request is on its way
 				rejected := sidecar.Updates()[4]
 				Expect(rejected.Rejected).To(HaveOccurred())
 				Expect(rejected.Set).To(BeEmpty())
@@ -158,7 +158,7 @@ var _ = Describe("a server at fault", func() {
 				Expect(sidecar.Content(eds, "a").Endpoints).To(HaveLen(1))
 			})
 
-			DescribeTable("refuses, which is told from other failures", func(code codes.Code, class proxy.Class) {
+			DescribeTable("refuses, which is distinguished from other failures", func(code codes.Code, class proxy.Class) {
 				server, store := startScript(), NewStore()
 				sidecar := start(store, Config{Address: server.address, Variant: variant})
 				for range 3 {

@@ -31,7 +31,7 @@ func begin(variant Variant) (*script, *Store, run, *talk) {
 	return server, store, sidecar, t
 }
 
-// These conversations, but for what is said beside them, were recorded from Envoy
+// These conversations, except for what is stated with them, were recorded from Envoy
 // 1.40.0 with go-control-plane's server.
 var _ = Describe("a conversation", func() {
 	It("has Envoy's order, delta", func() {
@@ -154,7 +154,7 @@ var _ = Describe("a conversation", func() {
 		Expect(store.Counters().Acks.Load()).To(BeEquivalentTo(7))
 	})
 
-	It("tells of an assignment that went and came while clusters waited", func() {
+	It("reports an assignment that went and came while clusters waited", func() {
 		_, _, sidecar, t := begin(Delta)
 		Eventually(sidecar.Updates).Should(HaveLen(4))
 		t.answer(cds, "5", edsCluster("c", "", 1), "-a")

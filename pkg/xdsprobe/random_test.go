@@ -73,7 +73,7 @@ func randomMesh(r *rand.Rand) mesh {
 }
 
 // settled returns a mesh that holds every type, so that all that is held in the
-// end can be told apart.
+// end can be distinguished.
 func settled(r *rand.Rand) mesh {
 	for {
 		m := randomMesh(r)

@@ -57,7 +57,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	return wants
 }
 
-// wantInbound is the listener of what reaches a workload. Its members tell the
+// wantInbound is the listener of what reaches a workload. Its members distinguish the
 // generation of the policies that it carries.
 func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
 	own, inbound := mesh.Services[service], want(convergence.LDS, virtualInbound)

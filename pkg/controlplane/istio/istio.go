@@ -167,7 +167,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 }
 
 // environment is what the chart gives istiod, and what a host process needs
-// beside it: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
+// in addition: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
 // to istiod's serving certificate.
 func (c *ControlPlane) environment() []string {
 	var upstream []string

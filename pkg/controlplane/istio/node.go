@@ -127,7 +127,7 @@ func nodeMetadata(version string, pod *corev1.Pod, container *corev1.Container, 
 	return metadata, nil
 }
 
-// effectiveConfig is the proxy's configuration as the agent tells it: its
+// effectiveConfig is the proxy's configuration as the agent reports it: its
 // defaults (DefaultProxyConfig in Istio's pkg/config/mesh), what injection gave
 // the container over them, and as many threads as the container's processor
 // limit allows.
@@ -167,7 +167,7 @@ func drainOf(metadata map[string]any) time.Duration {
 	return drain
 }
 
-// envoyNode is what an Envoy says of itself in its first request, beside what is
+// envoyNode is what an Envoy says of itself in its first request, in addition to what is
 // its workload's: that of version 1.40.0, as it is sent by Istio's agent.
 // hack/update-proxy.sh writes it.
 //

@@ -4,7 +4,7 @@
 //
 // It makes the tool run and be tested in seconds without a mesh, it shows that
 // adapters are a seam, and it is what the instrument is calibrated against: its
-// pushes and certificates cost next to nothing, and it can be told to be late,
+// pushes and certificates cost next to nothing, and it can be configured to be late,
 // and to lose some, by a known amount.
 package reference
 

@@ -15,7 +15,7 @@ const (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// conversation puts messages 10 ms apart.
+// conversation sends messages at intervals of 10 ms.
 func conversation(messages ...Message) *Stream {
 	for i := range messages {
 		messages[i].At = start.Add(time.Duration(i) * 10 * time.Millisecond)

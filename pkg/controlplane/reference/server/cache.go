@@ -108,7 +108,7 @@ type structure struct {
 }
 
 // update replaces load assignments by name, those that are nil by nothing, and
-// the structure unless it is nil; then it tells every watch that this concerns
+// the structure unless it is nil; then it notifies every watch that this concerns
 // and returns how many these were.
 func (c *cache) update(assignments set, st *structure) (pushes int) {
 	c.mu.Lock()
@@ -191,7 +191,7 @@ type watch struct {
 	sub      cachev3.Subscription
 	known    map[string]string // versions that the stream has, by name; read only
 	whole    bool              // a response holds all or nothing: clusters and listeners of the state of the world
-	absences bool              // names that do not exist are told of: the delta variant
+	absences bool              // names that do not exist are reported: the delta variant
 	respond  func(d diff, revision uint64)
 
 	held *time.Timer // a response is held back

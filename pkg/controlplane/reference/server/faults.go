@@ -16,7 +16,7 @@ import (
 )
 
 // Faults are what the control plane is to do wrong, so that what is measured of
-// it can be told beforehand. They touch pushes alone: updates of what a stream
+// it is known beforehand. They touch pushes alone: updates of what a stream
 // has had before. Whatever answers a stream's own question (the first response
 // of a type, resources that it asks for by name, what it missed while it was
 // away) is sent at once and always. So is never broken: a sidecar's first

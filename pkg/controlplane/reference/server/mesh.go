@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// The objects that configure the mesh beside its Services and EndpointSlices
+// The objects that configure the mesh in addition to its Services and EndpointSlices
 // are ConfigMaps with this label, whose value says which of the kinds they are.
 const ConfigLabel = "reference.scaler.mesh/config"
 

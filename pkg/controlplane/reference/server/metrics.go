@@ -65,7 +65,7 @@ type streams struct {
 	nodes map[streamID]*corev3.Node
 }
 
-// streamID tells streams apart; each variant counts its own.
+// streamID distinguishes streams; each variant counts its own.
 type streamID struct {
 	delta bool
 	id    int64
@@ -78,7 +78,7 @@ func newStreams(count *counters, admit func(context.Context) error, cache *cache
 }
 
 func (s *streams) opened(ctx context.Context) error {
-	s.count.streams.Inc() // also one that is refused is told to have closed
+	s.count.streams.Inc() // one that is refused is also reported as closed
 	return s.admit(ctx)
 }
 
@@ -91,11 +91,11 @@ func (s *streams) closed(id streamID, node *corev3.Node) {
 }
 
 // node is the node of a request's stream, given what the request says.
-func (s *streams) node(id streamID, said *corev3.Node) *corev3.Node {
+func (s *streams) node(id streamID, reported *corev3.Node) *corev3.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[id] == nil && said != nil {
-		s.nodes[id] = said
+	if s.nodes[id] == nil && reported != nil {
+		s.nodes[id] = reported
 	}
 	return s.nodes[id]
 }

@@ -128,8 +128,8 @@ var _ = Describe("the server", func() {
 					return p.metrics("# HELP reference_xds_streams Streams that are open.", "# TYPE reference_xds_streams gauge",
 						fmt.Sprintf("reference_xds_streams %d", n))
 				}
-				acknowledged := func(sidecars int, patience time.Duration) error {
-					client := http.Client{Timeout: patience}
+				acknowledged := func(sidecars int, timeout time.Duration) error {
+					client := http.Client{Timeout: timeout}
 					defer client.CloseIdleConnections()
 					answer, err := client.Get(fmt.Sprintf("http://%s/acknowledged?sidecars=%d", p.monitoring, sidecars))
 					if err == nil {

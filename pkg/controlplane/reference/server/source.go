@@ -275,7 +275,7 @@ func strip(object any) (any, error) {
 	return object, nil
 }
 
-// handler tells of every event of an object.
+// handler reports every event of an object.
 func handler(touch func(object any)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    touch,

@@ -25,8 +25,8 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 )
 
-// patience is how long Envoy may take until it answers.
-const patience = 30 * time.Second
+// answerTimeout is how long Envoy may take until it answers.
+const answerTimeout = 30 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,7 +64,7 @@ func nodeOf(ctx context.Context, envoy string) (_ *corev3.Node, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// The locality is of the bootstrap that Istio's agent writes.
 	const bootstrap = `{"node": {"locality": {}}, "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}}}`
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
