@@ -144,6 +144,9 @@ func (r *Run) waited(w Warning) (paths []string) {
 	}
 	paths = append(paths, "own."+string(w.Phase))
 	paths = append(paths, timed[w.Phase]...)
+	if w.Phase == PhaseRollout && Within(w.About, "controlPlane") {
+		paths = append(paths, "xds.responses", "xds.bytes") // pushes that wait merge
+	}
 	cores := func(path string, by *ByPhase[*Usage]) {
 		at := by.At(w.Phase)
 		if at == nil || *at == nil || (*at).Saturation == nil || *(*at).Saturation <= Saturated {

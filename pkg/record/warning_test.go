@@ -22,10 +22,10 @@ func TestReach(t *testing.T) {
 	}{
 		{"controlPlane.rollout", text, []string{
 			"controlPlane.rollout.cores.peak", "phases.rollout.seconds", "latencies.certificate.p50", "latencies.completeConfiguration.p99",
-			"latencies.rolloutPush.route.p50", "cluster.kube-apiserver.rollout.cores.mean", "own.rollout", "certificates.perSecond",
+			"latencies.rolloutPush.route.p50", "cluster.kube-apiserver.rollout.cores.mean", "own.rollout", "certificates.perSecond", "xds.responses.CDS",
 		}, []string{
 			"controlPlane.steady.cores.mean", "latencies.push.route.p50", "latencies", "phases", "cluster.etcd.rollout.cores.mean",
-			"cluster.kube-apiserver.steady.cores.mean", "cluster.kube-apiserver.rollout.memoryBytes.peak", "xds.responses.CDS", "latencies.connectSomething",
+			"cluster.kube-apiserver.steady.cores.mean", "cluster.kube-apiserver.rollout.memoryBytes.peak", "latencies.connectSomething",
 		}},
 		{"cluster.kube-apiserver.probe", text, []string{
 			"cluster.kube-apiserver.probe.cores.peak", "latencies.push.route.p50", "latencies.propagation.route.last.p50", "latencies.clusterPart.p50",

@@ -85,7 +85,11 @@ func (d *doubts) lines(withRun bool) []string {
 			if withRun {
 				about = n.run.Name + ", " + about
 			}
-			lines = append(lines, fmt.Sprintf("[%d] %s: %s", i+1, about, n.warning.Sentence()))
+			line := fmt.Sprintf("[%d] %s: %s", i+1, about, n.warning.Sentence())
+			if text := record.BiasText(n.run.Biases(n.warning)); text != "" && !withRun {
+				line += "; " + text
+			}
+			lines = append(lines, line)
 		}
 	}
 	return lines

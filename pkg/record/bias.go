@@ -1,0 +1,74 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bias is a figure that reads otherwise on a machine with processors to spare.
+type Bias struct {
+	Path      string // in the record; all below it is meant
+	Direction Direction
+}
+
+// Direction is in which direction a figure is biased.
+type Direction string
+
+// The directions.
+const (
+	TooHigh   Direction = "too high"
+	TooLow    Direction = "too low"
+	EitherWay Direction = "too high or too low"
+)
+
+// rates are paths of timed that are rates: too low where times are too high.
+var rates = []string{"certificates.perSecond", "certificates.storm.perSecond", "churn.achievedPerSecond"}
+
+// Biases are the figures that a warning of waiting for processors makes too high or too
+// low. Times are too high and rates too low; cores are too low, as a program that waits
+// uses fewer. A control plane that waits merges pushes that it would otherwise send, so
+// that in a rollout responses and their bytes are too low. Its CPU time may be off either
+// way: it sends less, and what it does costs more while programs displace each other.
+// Nil for other warnings.
+func (r *Run) Biases(w Warning) []Bias {
+	if w.Reason != ReasonSaturated && w.Reason != ReasonAtLimit {
+		return nil
+	}
+	var all []Bias
+	for _, path := range r.Reach(w) {
+		switch {
+		case path == "controlPlane."+string(w.Phase):
+			all = append(all, Bias{path + ".cores", TooLow})
+			if w.Phase == PhaseRollout {
+				all = append(all, Bias{path + ".cpuSeconds", EitherWay})
+			}
+		case path == w.About:
+			all = append(all, Bias{path + ".cores", TooLow})
+		case Within(path, "own"), path == "latencies.explained":
+			all = append(all, Bias{path, EitherWay})
+		case slices.Contains(rates, path), strings.HasSuffix(path, ".cores"), Within(path, "xds"):
+			all = append(all, Bias{path, TooLow})
+		default:
+			all = append(all, Bias{path, TooHigh})
+		}
+	}
+	return all
+}
+
+// BiasText lists biased figures by direction; "" for none.
+func BiasText(biases []Bias) string {
+	var parts []string
+	for _, direction := range []Direction{TooHigh, TooLow, EitherWay} {
+		var paths []string
+		for _, b := range biases {
+			if b.Direction == direction {
+				paths = append(paths, b.Path)
+			}
+		}
+		if paths != nil {
+			parts = append(parts, fmt.Sprintf("%s: %s", direction, strings.Join(paths, ", ")))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
