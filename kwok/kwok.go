@@ -11,7 +11,9 @@ package kwok
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"runtime"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,9 +50,24 @@ const (
 //go:embed stages.yaml
 var stages []byte
 
+// delays are the lengths of time in the Stages, in milliseconds.
+var delays = regexp.MustCompile(`(urationMilliseconds: )(\d+)`)
+
 // Stages returns a configuration file for the kwok program: its options that
 // do not differ from cluster to cluster, and the Stages.
 func Stages() []byte { return append([]byte(nil), stages...) }
+
+// SlowedStages is Stages with delays that are longer by a factor.
+func SlowedStages(slowdown float64) []byte {
+	return delays.ReplaceAllFunc(stages, func(delay []byte) []byte {
+		parts := delays.FindSubmatch(delay)
+		milliseconds, err := strconv.ParseFloat(string(parts[2]), 64)
+		if err != nil {
+			return delay // it is made of digits
+		}
+		return fmt.Appendf(nil, "%s%.0f", parts[1], milliseconds*slowdown)
+	})
+}
 
 // Nodes is how many fake nodes a run of so many pods should have, at least 1.
 func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }

@@ -89,3 +89,18 @@ func TestNode(t *testing.T) {
 		}
 	}
 }
+
+func TestSlowedStages(t *testing.T) {
+	if got := string(SlowedStages(1)); got != string(Stages()) {
+		t.Error("stages that are not slower differ")
+	}
+	got := string(SlowedStages(2.5))
+	for _, want := range []string{" durationMilliseconds: 750000\n", "jitterDurationMilliseconds: 825000\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+	if strings.Contains(string(Stages()), "750000") {
+		t.Error("the stages themselves were changed")
+	}
+}

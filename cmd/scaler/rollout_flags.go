@@ -71,6 +71,7 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
+	f.Float64Var(&spec.Dilation, "dilate", 1, "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
 	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; in the record, values that look like secrets are masked")
 }

@@ -129,6 +129,7 @@ var axes = []struct {
 		return "none"
 	}},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
+	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
 	{"topology", func(r *record.Run) string { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
@@ -248,6 +249,9 @@ func advice(s *sample, o Options) string {
 		}
 		if a := s.runs[0].Spec.Arrival; a != "" {
 			burst = " --arrival " + a
+		}
+		if k := s.runs[0].Spec.Dilation; k > 1 {
+			burst += fmt.Sprintf(" --dilate %g", k)
 		}
 	}
 	knobs := "--mode " + mode

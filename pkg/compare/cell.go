@@ -27,6 +27,7 @@ var conditions = []condition{
 	{"topology", func(r *record.Run) string { return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut) }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
+	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
 	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},

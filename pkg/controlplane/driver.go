@@ -67,9 +67,21 @@ type Driver struct {
 	// Panels are its own metrics on the dashboards; nil = none.
 	Panels []Panel
 
+	// Dilate slows down what is a matter of time in it, on a machine that stands for
+	// one with K times the processors; nil = that is not known of it.
+	Dilate func(env []string, processors int, k float64) Dilated
+
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
+}
+
+// Dilated is how a control plane is set so that it runs slower by a factor.
+type Dilated struct {
+	Env      []string // NAME=VALUE, in place of those that it was asked with
+	Args     []string // further arguments of its program
+	Scaled   []string // what is slowed down, in words
+	Unscaled []string // what is a matter of time and cannot be
 }
 
 // Mode is a preset of knobs.

@@ -16,6 +16,7 @@ type Resources struct {
 	MemoryBytes int64    // that it may hold; 0 = no limit
 	Enforced    bool     // the kernel holds it to MemoryBytes, and kills it when it exceeds them
 	Env         []string // further NAME=VALUE, over what the adapter sets
+	Args        []string // further arguments of its program, over what the adapter sets
 }
 
 // memoryShare is the share of its memory limit that a Go program gets as GOMEMLIMIT: the

@@ -53,9 +53,14 @@ func (j *Journal) Event(e record.Event) {
 	}
 }
 
-// Save writes the document as it is now.
+// Save writes the document as it is now, with figures of the machine that is stood
+// for where time is slowed down.
 func (j *Journal) Save() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.writer.Save(&j.run)
+	run, err := j.run.Undilated()
+	if err != nil {
+		return err
+	}
+	return j.writer.Save(run)
 }

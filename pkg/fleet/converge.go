@@ -69,10 +69,10 @@ func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
 	return nil
 }
 
-// AwaitQuiet returns once the control plane has sent nothing for QuietTime.
+// AwaitQuiet returns once the control plane has sent nothing for its QuietTime.
 func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 	for {
-		quiet := f.Pods.LastResponse().Add(QuietTime)
+		quiet := f.Pods.LastResponse().Add(f.QuietTime())
 		if !time.Now().Before(quiet) {
 			return nil
 		}

@@ -46,7 +46,10 @@ type Options struct {
 	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
-	Real     *RealOptions   // the real sidecars among them; nil = none
+	// Slowdown is how many times as long sidecars, and what stands in for their agents,
+	// wait for what is a matter of time; 0 = 1.
+	Slowdown float64
+	Real     *RealOptions // the real sidecars among them; nil = none
 }
 
 // Fleet is the pods of a run and their proxies. Its methods are safe for

@@ -39,8 +39,8 @@ const (
 	busyTimeout       = 4 * incompleteTimeout
 )
 
-// QuietTime is how long a control plane must have sent nothing to be called quiet.
-const QuietTime = 2 * time.Second
+// quietTime is how long a control plane must have sent nothing to be called quiet.
+const quietTime = 2 * time.Second
 
 // Readiness reports to each pod that its sidecar is complete and certified: the
 // Stages under kwok/ then make the pod Ready.
@@ -54,6 +54,14 @@ type Readiness struct {
 }
 
 func newReadiness(f *Fleet) *Readiness { return &Readiness{fleet: f, queue: newQueue()} }
+
+// slowed is a length of time by the factor by which time is slowed down.
+func (r *Readiness) slowed(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * max(1, r.fleet.Slowdown))
+}
+
+// QuietTime is how long a control plane must have sent nothing to be called quiet.
+func (f *Fleet) QuietTime() time.Duration { return f.Readiness.slowed(quietTime) }
 
 // Run reports to pods until ctx ends. An error of a report ends the run.
 func (r *Readiness) Run(ctx context.Context) error {
@@ -128,7 +136,7 @@ func (r *Readiness) Release() {
 func (r *Readiness) Incomplete() (n int, quiet time.Duration) {
 	r.fleet.Pods.mu.Lock()
 	defer r.fleet.Pods.mu.Unlock()
-	return r.incomplete, incompleteTimeout
+	return r.incomplete, r.slowed(incompleteTimeout)
 }
 
 // RunTimeouts reports sidecars to their pods that were held back for too long, until
@@ -158,13 +166,13 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 	if !r.waiting() {
 		s.progressed = now
 	}
-	limit := incompleteTimeout
-	busy := now.Sub(s.answered) < QuietTime
+	limit := r.slowed(incompleteTimeout)
+	busy := now.Sub(s.answered) < r.fleet.QuietTime()
 	switch {
-	case busy && bursting && now.Sub(s.progressed) < busyTimeout:
+	case busy && bursting && now.Sub(s.progressed) < r.slowed(busyTimeout):
 		return nil
 	case busy && !bursting:
-		limit = busyTimeout
+		limit = r.slowed(busyTimeout)
 	}
 	var pods []*pod
 	for p := range s.there {

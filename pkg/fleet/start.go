@@ -18,7 +18,7 @@ func (f *Fleet) start(p *pod, object *corev1.Pod) {
 		f.Fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
 		return
 	}
-	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime}.Apply(&spec)
+	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime, Slowdown: f.Slowdown}.Apply(&spec)
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
 	if p.bare = f.Driver.NoCertificates; p.bare {
 		f.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none

@@ -47,6 +47,7 @@ type Agent struct {
 	id, identity string
 	roots        *x509.CertPool // nil for plaintext
 	services     Services
+	slowed       func(time.Duration) time.Duration
 	client       *xdsprobe.Client
 
 	certificate certificate
@@ -57,7 +58,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 	if services.Issuer != nil && services.Keys == nil {
 		return nil, errors.New("an agent with an issuer needs keys")
 	}
-	a := &Agent{id: spec.ID, identity: spec.Identity, services: services}
+	a := &Agent{id: spec.ID, identity: spec.Identity, services: services, slowed: spec.Slowed}
 	config := xdsprobe.Config{
 		ID:               spec.ID,
 		Address:          spec.Address,
@@ -75,6 +76,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 		AwaitCertificate: services.Issuer != nil,
 		BackoffBase:      services.BackoffBase,
 		BackoffMax:       services.BackoffMax,
+		Slowdown:         spec.Slowdown,
 	}
 	if services.Issuer == nil {
 		config.OnSecret = a.onSecret

@@ -48,6 +48,10 @@ type Options struct {
 	Metrics  *recorder.Metrics          // scaler's own
 	Say      func(msg string)           // shows progress
 
+	// Slowdown is how many times as long changes may take, and how long nothing must
+	// have been sent between two; 0 = 1.
+	Slowdown float64
+
 	// Disturb calls change, and does something else once change calls half. It
 	// returns when both are done and the mesh has converged; nil = change alone.
 	Disturb func(ctx context.Context, change func(ctx context.Context, half func()) error) error
@@ -101,6 +105,11 @@ func Run(ctx context.Context, o Options) error {
 		return record.EndedByConverged, err
 	})
 	return errors.Join(err, p.save())
+}
+
+// slowed is a length of time by the factor by which time is slowed down.
+func (p *prober) slowed(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * max(1, p.Slowdown))
 }
 
 // suitable are services with several pods, whose accounts stay the same when a pod
@@ -162,7 +171,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 		return fleet.EndpointChange{}, err
 	}
 	written := time.Now()
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	limited, cancel := context.WithTimeout(ctx, p.slowed(probeTimeout))
 	defer cancel()
 	for {
 		select {
@@ -185,14 +194,14 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			if ctx.Err() != nil {
 				return fleet.EndpointChange{}, context.Cause(ctx)
 			}
-			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), probeTimeout)
+			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.slowed(probeTimeout))
 		}
 	}
 }
 
 // awaitReach waits until a change has reached all it concerns, or the limit.
-func awaitReach(ctx context.Context, f *convergence.Following) error {
-	timer := time.NewTimer(probeTimeout)
+func (p *prober) awaitReach(ctx context.Context, f *convergence.Following) error {
+	timer := time.NewTimer(p.slowed(probeTimeout))
 	defer timer.Stop()
 	select {
 	case <-f.Done():
@@ -214,7 +223,7 @@ type begun struct {
 // counts. own says which sidecar does not count, "" = all do; it is asked in the
 // end, as a new endpoint may be seen before the pod that it is of has its address.
 func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, begin begun, own func() string) error {
-	if err := awaitReach(ctx, f); err != nil {
+	if err := p.awaitReach(ctx, f); err != nil {
 		f.Stop()
 		return err
 	}

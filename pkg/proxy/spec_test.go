@@ -18,7 +18,7 @@ func TestSpecAsJSON(t *testing.T) {
 		XDS: "sotw", NodeID: "node", NodeCluster: "cluster", Build: []byte{1, 2, 0xff},
 		Metadata: map[string]any{"LABELS": map[string]any{"app": "a"}, "PORT": 15021.0, "LIST": []any{"x"}},
 		Headers:  map[string]string{"ClusterID": "one"}, Identity: "spiffe://cluster.local/ns/one/sa/a",
-		Keepalive: 30 * time.Second, Drain: 45 * time.Second, CertificateLifetime: time.Hour,
+		Keepalive: 30 * time.Second, Drain: 45 * time.Second, CertificateLifetime: time.Hour, Slowdown: 2,
 	}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -30,5 +30,13 @@ func TestSpecAsJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after a round trip (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlowed(t *testing.T) {
+	for factor, want := range map[float64]time.Duration{0: time.Second, 1: time.Second, 2.5: 2500 * time.Millisecond} {
+		if got := (proxy.Spec{Slowdown: factor}).Slowed(time.Second); got != want {
+			t.Errorf("a second slowed by %g is %s, want %s", factor, got, want)
+		}
 	}
 }

@@ -211,12 +211,15 @@ Units are base units. "One observation" is what is counted, or what a mean, a pe
 quantile is over. "Better" is the direction of an improvement. Figures marked * are not
 compared between runs: they are given, one observation, or contained in others.
 
+"Dilated" is what ` + "`--dilate K`" + ` does to a figure ([definitions](definitions.md#time-dilation)): it is a time,
+divided by K, or a rate, multiplied by K; without either it stays as measured. The record has the result.
+
 PHASE is ` + "`baseline`, `rollout`, `steady`, `probe`, `storm` or `churn`" + `; PROGRAM is one of the cluster's;
 TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRemove`,\n`endpointHealth`, `route` or `policy`" + `; FAULT is a fault's name and phase, as in
 ` + "`kill-control-plane@steady`" + ` (in run.json faults are a list).
 
-| path | unit | phase | label | one observation | better |
-| --- | --- | --- | --- | --- | --- |
+| path | unit | phase | label | one observation | better | dilated |
+| --- | --- | --- | --- | --- | --- | --- |
 `)
 	listed := map[string]bool{}
 	for _, f := range Figures() {
@@ -229,15 +232,15 @@ TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRem
 		if f.NotCompared && f.list == "" {
 			mark = "*"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s |\n", row.Path, mark, row.Unit, row.Phase, row.Label, row.Counts, row.Better)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s | %s |\n", row.Path, mark, row.Unit, row.Phase, row.Label, row.Counts, row.Better, row.Scaling())
 	}
-	b.WriteString("\n## Latencies\n\nThe figures of a latency. Quantiles are over what came and what was lost; one that lies among what was lost is absent.\n\n| path below | unit | better |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Latencies\n\nThe figures of a latency. Quantiles are over what came and what was lost; one that lies among what was lost is absent.\n\n| path below | unit | better | dilated |\n| --- | --- | --- | --- |\n")
 	for _, f := range LatencyFigures {
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", f.Path, map[bool]string{true: "*"}[f.NotCompared], f.Unit, f.Better)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", f.Path, map[bool]string{true: "*"}[f.NotCompared], f.Unit, f.Better, f.Scaling())
 	}
-	b.WriteString("\n## Usage\n\nThe figures of a program's usage in a phase.\n\n| path below | unit | label | one observation | better |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n## Usage\n\nThe figures of a program's usage in a phase.\n\n| path below | unit | label | one observation | better | dilated |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, f := range UsageFigures {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, f.Unit, f.Label, f.Counts, f.Better)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Unit, f.Label, f.Counts, f.Better, f.Scaling())
 	}
 	goldenText(t, filepath.Join("..", "..", "docs", "reference", "figures.md"), b.String())
 }

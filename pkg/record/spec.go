@@ -15,6 +15,11 @@ type Spec struct {
 	Mode    string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
 	XDS     string `json:"xds"`            // delta or sotw
 
+	// Dilation is the factor by which time was slowed down in the run, K; 0 = it was
+	// not. All else in the spec, and every figure, is of the machine that was stood
+	// for: see Scaling and Environment.Dilation.
+	Dilation float64 `json:"dilation,omitempty"`
+
 	BaselineSeconds        float64 `json:"baselineSeconds,omitempty"`
 	SettleSeconds          float64 `json:"settleSeconds,omitempty"`
 	SteadySeconds          float64 `json:"steadySeconds,omitempty"`
@@ -63,6 +68,8 @@ type Environment struct {
 	// Priority is which programs ran first where they competed for processors; nil
 	// where all were alike, as in all records before it was there.
 	Priority *Priority `json:"priority,omitempty"`
+	// Dilation is how time was slowed down; nil where it was not.
+	Dilation *Dilation `json:"dilation,omitempty"`
 	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
 	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
 }
@@ -78,6 +85,17 @@ type Priority struct {
 	Instrument   int    `json:"instrument"` // scaler and what it started of its own
 	Cluster      int    `json:"cluster"`
 	Note         string `json:"note,omitempty"` // why it is not a better mechanism
+}
+
+// Dilation says how a run was slowed down, so that its machine stands for one with K
+// times the processors.
+type Dilation struct {
+	Factor float64 `json:"factor"` // K
+	// Settings are the control plane's as it ran; those of ControlPlaneSource are as
+	// they would be on the machine that is stood for.
+	Settings map[string]string `json:"settings,omitempty"`
+	Scaled   []string          `json:"scaled,omitempty"`   // what was slowed down, in words
+	Unscaled []string          `json:"unscaled,omitempty"` // what is a matter of time and could not be
 }
 
 // ClusterProgram is how a program of the cluster is set.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,11 +95,11 @@ func (r *Recorder) samples(ctx context.Context, selector string, from, to time.T
 
 // Scraped returns when every target has been scraped with success after since.
 // Call it with a phase's end before asking for the phase: a scrape takes up to
-// an interval to come and to be stored. When ctx is done first, or 10 s have
-// passed, the error names the targets that are missing and what their last
+// an interval to come and to be stored. When ctx is done first, or 10 s and two
+// intervals have passed, the error names the targets that are missing and what their last
 // scrapes met.
 func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, lateScrapes)
+	ctx, cancel := context.WithTimeout(ctx, lateScrapes+2*slices.Max(slices.Collect(maps.Values(r.intervals))))
 	defer cancel()
 	return r.awaitScrapes(ctx, since)
 }

@@ -138,7 +138,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if t == nil {
 		t = &track{}
 	}
-	u, err := usage(t.lives, from, to)
+	u, err := usageOver(t.lives, from, to, max(peakWindow, s.interval))
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}

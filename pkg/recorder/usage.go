@@ -12,7 +12,7 @@ import (
 // an idle machine, and a thousand or two of them a second are no saturation.
 const SaturationNoise = 0.02
 
-// peakWindow is the length over which peak cores are a mean.
+// peakWindow is the least length over which peak cores are a mean.
 const peakWindow = time.Second
 
 // Usage is what one component used over a window of time.
@@ -22,7 +22,8 @@ type Usage struct {
 	CPUSeconds float64
 	// CoresMean is CPUSeconds over the window's length.
 	CoresMean float64
-	// CoresPeak is the greatest mean over any 1 s in the window, processor time
+	// CoresPeak is the greatest mean over any 1 s, or any interval between two readings
+	// where that is longer, in the window, processor time
 	// taken as even between two readings, and at least CoresMean.
 	CoresPeak float64
 	// MemoryMean is resident memory in bytes, weighted by time, over the time
@@ -96,6 +97,11 @@ func (l *life) points() []Reading {
 // component after another. Between two readings counters grow evenly and
 // memory changes evenly.
 func usage(lives []life, from, to time.Time) (Usage, error) {
+	return usageOver(lives, from, to, peakWindow)
+}
+
+// usageOver is usage with the peak of cores over another length.
+func usageOver(lives []life, from, to time.Time, peak time.Duration) (Usage, error) {
 	if err := covered(lives, from, to); err != nil {
 		return Usage{}, err
 	}
@@ -135,7 +141,7 @@ func usage(lives []life, from, to time.Time) (Usage, error) {
 		}
 	}
 	u.CoresMean, u.Ran = u.CPUSeconds/length, alive
-	u.CoresPeak = max(u.CoresMean, peakCores(series, edges, from, to))
+	u.CoresPeak = max(u.CoresMean, peakCores(series, edges, from, to, peak))
 	if alive > 0 {
 		u.MemoryMean = memory / alive
 	}
@@ -233,11 +239,11 @@ func residentAt(points []Reading, t time.Time) float64 {
 	return around(points, t).resident(t)
 }
 
-// peakCores is the greatest mean over any peakWindow inside [from, to). The
+// peakCores is the greatest mean over any window of a length inside [from, to). The
 // processor time is made of straight lines between edges, so a window that has
 // the greatest mean starts or ends at an edge.
-func peakCores(series [][]Reading, edges []time.Time, from, to time.Time) float64 {
-	window := min(peakWindow, to.Sub(from))
+func peakCores(series [][]Reading, edges []time.Time, from, to time.Time, window time.Duration) float64 {
+	window = min(window, to.Sub(from))
 	used := func(t time.Time) (seconds float64) {
 		for _, points := range series {
 			seconds += cpuAt(points, t)

@@ -55,6 +55,9 @@ func (r *runReport) facts() []fact {
 	if len(env.ControlPlane.Settings) > 0 {
 		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
 	}
+	if spec.Dilation > 1 {
+		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
+	}
 	if env.Priority != nil {
 		facts = append(facts, fact{"priority", unmarked(priorityText(env.Priority))})
 	}
@@ -91,6 +94,14 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 		parts = append(parts, limit)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// dilationText says by how much time was slowed down; "" where it was not.
+func dilationText(spec record.Spec) string {
+	if spec.Dilation <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
 }
 
 // priorityText says which programs ran first; "" where all were alike.

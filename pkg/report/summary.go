@@ -41,6 +41,7 @@ var axes = []axis{
 		return ""
 	}},
 	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
+	{"dilation", func(r *record.Run) string { return dilationText(r.Spec) }},
 	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 

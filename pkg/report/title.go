@@ -47,6 +47,7 @@ func rolloutTitle(runs []record.Run) string {
 			name  string
 			holds bool
 		}{
+			{fmt.Sprintf("time slowed down %g times", r.Spec.Dilation), r.Spec.Dilation > 1},
 			{"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
 			{"a certificate storm", r.CertificateStorm()}, {"real sidecars", r.RealSidecars() > 0},
 		} {

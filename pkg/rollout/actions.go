@@ -14,9 +14,13 @@ func (r *run) faultActions() faults.Actions {
 	return faults.Actions{
 		EndControlPlane: r.supervisor.end,
 		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
-		StopAPIServer:   r.stopAPIServer,
-		PauseSelf:       r.group.PauseSelf,
-		RollingRestart:  func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
+		StopAPIServer: func(ctx context.Context, length time.Duration) error {
+			return r.stopAPIServer(ctx, r.spec.slowed(length))
+		},
+		PauseSelf: func(ctx context.Context, length time.Duration) error {
+			return r.group.PauseSelf(ctx, r.spec.slowed(length))
+		},
+		RollingRestart: func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
 	}
 }
 
@@ -25,7 +29,7 @@ func (r *run) recovered(ctx context.Context, fault faults.Fault, about string, s
 	if fault.Kind != faults.APIServerGone {
 		return nil
 	}
-	return apiClients{r.recorder, r.journal, r.progress.say}.awaitWatches(ctx, about, since)
+	return apiClients{r.recorder, r.journal, r.progress.say, r.spec.slowed(10 * time.Second)}.awaitWatches(ctx, about, since)
 }
 
 // stopAPIServer keeps the API server stopped for a while.

@@ -13,6 +13,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 	if r.resources, doubt = controlPlaneResources(r.spec, r.affinity.given); doubt != nil {
 		r.journal.Warn(*doubt)
 	}
+	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,

@@ -8,7 +8,6 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
-	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/probes"
 	"scaler.mesh/scaler/pkg/record"
@@ -34,7 +33,7 @@ func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 		return nil, err
 	}
 	d := &deployment{
-		plan: workload.Plan(r.mesh, burst), overlap: r.spec.Arrival > 0, second: time.Second,
+		plan: workload.Plan(r.mesh, burst), overlap: r.spec.Arrival > 0, second: r.spec.slowed(time.Second),
 		applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
 	}
 	defer r.fleet.Rollout()()
@@ -76,7 +75,7 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 			r.journal.Warn(w)
 		}
 	}
-	if ago := time.Since(r.fleet.Pods.LastResponse()); ago < fleet.QuietTime {
+	if ago := time.Since(r.fleet.Pods.LastResponse()); ago < r.fleet.QuietTime() {
 		r.journal.Warn(record.Warning{
 			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": ago.Seconds()},
 		})
@@ -109,7 +108,7 @@ func (r course) probe(ctx context.Context) (experiment.Undo, error) {
 	return nil, probes.Run(ctx, probes.Options{
 		Changes: r.spec.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
-		Disturb: r.injector.DuringProbe,
+		Disturb: r.injector.DuringProbe, Slowdown: r.spec.dilation(),
 	})
 }
 

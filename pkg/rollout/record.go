@@ -40,6 +40,7 @@ func newRecord(spec RolloutSpec) record.Run {
 			RealSidecars:           spec.RealSidecars,
 			CertificateStorm:       spec.CertificateStorm,
 			Probes:                 spec.Probes,
+			Dilation:               recordedDilation(spec),
 		},
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
@@ -98,7 +99,8 @@ func (r *run) describeControlPlane() {
 		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
 		Program: programDigest(r.programs.paths, r.driver),
 	}
-	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane = source })
+	r.describeDilation(&source)
+	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane, run.Environment.Dilation = source, r.dilation })
 }
 
 // programDigest is that of a control plane's own program; "" of one that has no
@@ -140,7 +142,15 @@ func (r *run) finish(err error) (record.Run, error) {
 		}
 		run.Dir = writer.Dir()
 	})
-	return r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close())
+	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
+}
+
+// recordedDilation is the factor by which time is slowed down; 0 where it is not.
+func recordedDilation(spec RolloutSpec) float64 {
+	if spec.dilation() == 1 {
+		return 0
+	}
+	return spec.Dilation
 }
 
 // lifetimeText is a lifetime as the record has it.

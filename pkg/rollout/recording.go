@@ -23,7 +23,7 @@ type recording struct {
 // startRecorder starts what reads processes and metrics. Whatever way the run
 // ends, its figures are read when the recorder is taken down.
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
-	r.sampler = recorder.NewSampler(experiment.SampleInterval)
+	r.sampler = recorder.NewSampler(r.spec.slowed(experiment.SampleInterval))
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -72,7 +72,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		Group:      r.group,
 		Log:        filepath.Join(r.journal.Writer().LogDir(), "prometheus.log"),
 		Targets:    targets,
-		Interval:   experiment.SampleInterval,
+		Interval:   r.spec.slowed(experiment.SampleInterval),
 		Progress:   r.progress.Say,
 	})
 	if err != nil {

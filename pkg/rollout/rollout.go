@@ -53,6 +53,7 @@ type bench struct {
 	env       environment.Environment
 	api       experiment.APIServer
 	resources controlplane.Resources
+	dilation  *record.Dilation // nil where time is not slowed down
 	adapter   *controlplane.ControlPlane
 }
 
@@ -98,6 +99,10 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	document := newRecord(spec)
+	if spec, err = spec.onBench(); err != nil {
+		return document, err
+	}
 	r := &run{
 		spec:     spec,
 		driver:   driver,
@@ -107,7 +112,6 @@ func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versi
 		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram()},
 	}
-	document := newRecord(spec)
 	writer, err := folder.Create(spec.Name())
 	if err != nil {
 		return document, err
@@ -199,7 +203,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	r.env, err = embedded.Start(ctx, cluster.Options{
 		Group:      r.group,
 		Programs:   experiment.ClusterPrograms(r.programs.paths),
-		KwokConfig: kwok.Stages(),
+		KwokConfig: kwok.SlowedStages(r.spec.dilation()),
 		LogDir:     r.journal.Writer().LogDir(),
 		Progress:   r.progress.Say,
 	})

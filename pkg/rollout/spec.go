@@ -57,6 +57,7 @@ type RolloutSpec struct {
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
 	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
+	Dilation           float64  // factor by which time is slowed down, K; 0 = 1. All else here is of the machine that is stood for
 	NoPriority         bool     // let all programs compete for processors as equals
 
 	Repeat int // which of several like runs this is, from 1; 0 = there is one
@@ -100,6 +101,9 @@ func (s RolloutSpec) Validate() error {
 		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
 	}
 	if err := s.checkArrival(); err != nil {
+		return err
+	}
+	if err := s.checkDilation(); err != nil {
 		return err
 	}
 	driver, err := s.Driver()

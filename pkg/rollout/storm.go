@@ -23,7 +23,7 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 	return nil, r.timeline.Measure(ctx, record.PhaseStorm, 0, func(ctx context.Context) (record.EndedBy, error) {
 		begin := time.Now()
 		s := r.fleet.BeginStorm()
-		timer := time.NewTimer(stormTimeout)
+		timer := time.NewTimer(r.spec.slowed(stormTimeout))
 		defer timer.Stop()
 		endedBy := record.EndedByConverged
 		select {
@@ -33,7 +33,7 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 		case <-ctx.Done():
 		}
 		result := r.fleet.EndStorm(s)
-		r.observed.storm = stormRecord(result, begin, r.adapter.Server.Describe())
+		r.observed.storm = stormRecord(result, begin, r.adapter.Server.Describe(), r.spec.dilation())
 		if ctx.Err() != nil {
 			return record.EndedByInterrupt, context.Cause(ctx)
 		}
@@ -42,8 +42,8 @@ func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 }
 
 // stormRecord is what came of a storm that began at a moment, as the record has it, of
-// a control plane as described.
-func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Description) *record.CertificateStorm {
+// a control plane as described, where time was slowed down by a factor.
+func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Description, slowdown float64) *record.CertificateStorm {
 	summary := s.Latency.Summary()
 	latency := record.Latency(summary)
 	result := &record.CertificateStorm{
@@ -54,7 +54,7 @@ func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Descripti
 		seconds := s.Last.Sub(begin).Seconds()
 		result.Seconds = &seconds
 		result.PerSecond = new(float64(summary.Count) / seconds)
-		result.BoundBy = record.StormBoundBy(of.Limits, of.Replicas, summary.Count, seconds)
+		result.BoundBy = record.StormBoundBy(of.Limits, of.Replicas, summary.Count, seconds/slowdown)
 	}
 	return result
 }

@@ -17,14 +17,15 @@ import (
 const watchesTimeout = 3 * time.Minute
 
 // watched is the expression for how many clients watch each kind of object, by the
-// API server's own count: its job, and where to look.
-const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[10s]%s))`
+// API server's own count: its job, how old a count may be, and where to look.
+const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[%s]%s))`
 
 // apiClients are the clients of the API server, by the API server's own metrics.
 type apiClients struct {
 	recorder *recorder.Recorder
 	journal  *experiment.Journal
 	say      func(string)
+	recent   time.Duration // how old a count may be: some intervals between scrapes
 }
 
 // awaitWatches returns when every kind of object has as many watches again as
@@ -69,11 +70,12 @@ func (c apiClients) missingWatches(ctx context.Context, before time.Time) (int, 
 	if err := c.recorder.Scraped(ctx, time.Now()); err != nil {
 		return 0, err
 	}
-	was := fmt.Sprintf(watched, environment.APIServer, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
+	recent := fmt.Sprintf("%ds", int(c.recent.Seconds()))
+	was := fmt.Sprintf(watched, environment.APIServer, recent, fmt.Sprintf(" @ %.3f", float64(before.UnixMilli())/1000))
 	if _, known, err := c.recorder.Value(ctx, "count("+was+")", time.Now()); err != nil || !known {
 		return 0, errors.Join(err, errors.New("the API server's count from before is missing"))
 	}
-	is := fmt.Sprintf(watched, environment.APIServer, "")
+	is := fmt.Sprintf(watched, environment.APIServer, recent, "")
 	missing, _, err := c.recorder.Value(ctx, fmt.Sprintf("count((%[1]s > 0) unless (%[2]s >= %[1]s))", was, is), time.Now())
 	return int(missing), err // without a value there is none
 }

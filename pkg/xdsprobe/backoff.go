@@ -34,6 +34,11 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.interval = 0 }
 
+// slowed is a length of time by a factor.
+func slowed(d time.Duration, factor float64) time.Duration {
+	return time.Duration(float64(d) * factor)
+}
+
 // sleep waits, and returns false if the context ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

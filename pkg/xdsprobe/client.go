@@ -68,6 +68,8 @@ func (s *Client) prepare(c Config) (err error) {
 	if c.BackoffMax == 0 {
 		c.BackoffMax = streamBackoffMax
 	}
+	c.Slowdown = max(1, c.Slowdown)
+	c.BackoffBase, c.BackoffMax = slowed(c.BackoffBase, c.Slowdown), slowed(c.BackoffMax, c.Slowdown)
 	if s.node, err = encodeNode(&c); err != nil {
 		return fmt.Errorf("encoding the node metadata of %s: %w", c.ID, err)
 	}

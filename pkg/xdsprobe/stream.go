@@ -131,7 +131,7 @@ func (s *stream) wait() {
 		s.timeout.Cancel()
 		return
 	}
-	s.timeout.After(limit, func() {
+	s.timeout.After(slowed(limit, s.client.config.Slowdown), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiting {

@@ -71,4 +71,8 @@ type Config struct {
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
 	// and 30 s.
 	BackoffBase, BackoffMax time.Duration
+
+	// Slowdown is how many times as long the client waits before it tries a stream
+	// again, and for a resource that it requested; 0 = 1.
+	Slowdown float64
 }

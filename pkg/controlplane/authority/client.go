@@ -30,6 +30,7 @@ type Client struct {
 	options  onecall.Options
 	headers  metadata.MD
 	lifetime time.Duration
+	slowed   func(time.Duration) time.Duration // what is a matter of time
 
 	mu       sync.Mutex // held while a request is under way
 	link     *link      // nil when there is no connection
@@ -57,6 +58,7 @@ func New(s proxy.Spec) (*Client, error) {
 		options:  onecall.Options{Address: s.Address, TLS: config},
 		headers:  make(metadata.MD, len(s.Headers)+1),
 		lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
+		slowed:   s.Slowed,
 	}
 	for k, v := range s.Headers {
 		c.headers.Set(k, v)
@@ -182,10 +184,10 @@ type redial struct {
 	why  error
 }
 
-// failed notes that a dial which began at that time failed.
-func (r *redial) failed(began time.Time, why error) {
+// failed notes that a dial which began at that time failed. The wait is slowed.
+func (r *redial) failed(began time.Time, why error, slowed func(time.Duration) time.Duration) {
 	r.wait = min(max(redialBase, time.Duration(float64(r.wait)*redialGrowth)), redialLongest)
-	r.next = began.Add(time.Duration(float64(r.wait) * (1 + redialJitter*(2*rand.Float64()-1))))
+	r.next = began.Add(slowed(time.Duration(float64(r.wait) * (1 + redialJitter*(2*rand.Float64()-1)))))
 	r.why = why
 }
 
@@ -243,7 +245,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		cut()
 		err = cmp.Or(ctx.Err(), status.Errorf(codes.Unavailable, "connecting to the certificate authority: %v", err))
-		c.redial.failed(began, err)
+		c.redial.failed(began, err, c.slowed)
 		return nil, err
 	}
 	c.redial = redial{}

@@ -22,6 +22,7 @@ func Driver() controlplane.Driver {
 		HostWorkloads:   true,
 		Limits:          Limits,
 		Panels:          panels(),
+		Dilate:          dilate,
 		NewProxy:        authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{

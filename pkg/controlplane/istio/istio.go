@@ -197,7 +197,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	p, err := c.opts.Group.Start(c.opts.Resources.Apply(process.Spec{
 		Name: Name,
 		Path: c.opts.Program,
-		Args: []string{"discovery",
+		Args: append([]string{"discovery",
 			"--kubeconfig", c.opts.Kubeconfig,
 			"--domain", trustDomain,
 			"--grpcAddr", address(c.ports.plain),
@@ -207,7 +207,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 			"--monitoringAddr", address(c.ports.monitoring),
 			"--keepaliveMaxServerConnectionAge", c.opts.ConnectionAge,
 			"--log_output_level=default:info",
-		},
+		}, c.opts.Resources.Args...),
 		Env: c.environment(),
 		Dir: c.opts.LogDir,
 		Log: filepath.Join(c.opts.LogDir, "istiod.log"),

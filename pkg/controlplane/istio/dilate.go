@@ -1,0 +1,70 @@
+package istio
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+)
+
+// Stock limits of istiod's client of the API server
+// (pilot/cmd/pilot-discovery/app/cmd.go).
+const (
+	apiRequestsPerSecond = 80
+	apiRequestsBurst     = 160
+)
+
+// dilate slows istiod down by k: the debounce, the limiter of new streams and the
+// API client. What it derives from GOMAXPROCS (features.PushThrottle and
+// features.RequestLimit, see Limits) is what it would derive on a machine with k
+// times the processors; pushes at the same time are a number and stay it, requests
+// per second are slowed down. The burst of the API client is a number, too: a bucket
+// that holds as many tokens and is filled k times slower.
+func dilate(env []string, processors int, k float64) controlplane.Dilated {
+	limits := Limits(env)
+	processors = int(float64(processors) * k)
+	d := controlplane.Dilated{
+		Scaled: []string{
+			"debounce (PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX)",
+			"limiter of new streams (PILOT_MAX_REQUESTS_PER_SECOND)",
+			"client of the API server (--kubernetesApiQPS)",
+			"age of connections (--keepaliveMaxServerConnectionAge)",
+		},
+		Unscaled: []string{
+			"the second that a new stream waits for the limiter before it is refused, which is 1/K of one",
+			"garbage collection after two minutes without one, and the background scavenger of Go",
+			"timers of istiod without a setting: resynchronization, status, liveness of watches",
+			"time-outs of connections: 20 s to connect and for a ping's answer",
+			"a thread's processor time: it is K times as fast as one of the machine that is stood for, so a latency that one thread's work decides is a lower bound",
+		},
+		Args: []string{
+			"--kubernetesApiQPS", strconv.FormatFloat(apiRequestsPerSecond/k, 'g', -1, 64),
+			"--kubernetesApiBurst", strconv.Itoa(apiRequestsBurst),
+		},
+	}
+	set := map[string]string{
+		"PILOT_DEBOUNCE_AFTER":          seconds(limits.DebounceSeconds * k),
+		"PILOT_DEBOUNCE_MAX":            seconds(limits.DebounceMaxSeconds * k),
+		"PILOT_MAX_REQUESTS_PER_SECOND": strconv.FormatFloat(limits.StreamsPerSecond.At(processors)/k, 'g', -1, 64),
+		"PILOT_PUSH_THROTTLE":           strconv.Itoa(int(limits.ConcurrentPushes.At(processors))),
+	}
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); set[name] == "" {
+			d.Env = append(d.Env, kv)
+		}
+	}
+	for _, name := range sortedKeys(set) {
+		d.Env = append(d.Env, name+"="+set[name])
+	}
+	if age, err := time.ParseDuration(connectionAge); err == nil {
+		d.Args = append(d.Args, "--keepaliveMaxServerConnectionAge", (time.Duration(float64(age) * k)).String())
+	}
+	return d
+}
+
+// seconds is a length of time as istiod reads it.
+func seconds(s float64) string {
+	return fmt.Sprint(time.Duration(s * float64(time.Second)))
+}

@@ -1,0 +1,104 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Scaling is what dilation does to a figure. A run whose time was slowed down by K
+// has, in its record, figures of the machine that was stood for: they are divided or
+// multiplied once, when the record is written (Run.Undilated), by this rule.
+type Scaling string
+
+// The rules of scaling.
+const (
+	ScalingNone Scaling = ""     // it stays as measured: work, amounts, shares
+	ScalingTime Scaling = "time" // seconds on a clock: divided by K
+	ScalingRate Scaling = "rate" // something per second, cores among them: multiplied by K
+)
+
+// Scaling is the rule of the figure. Seconds of processor time are work, and not time
+// on a clock. The peak of readiness is a number of pods, counted within one second of
+// the machine that is stood for.
+func (f Figure) Scaling() Scaling {
+	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "readyPeakPerSecond" {
+		return ScalingNone
+	}
+	switch f.Unit {
+	case UnitSeconds:
+		return ScalingTime
+	case UnitPerSecond, UnitCores:
+		return ScalingRate
+	default:
+		return ScalingNone
+	}
+}
+
+// of applies the rule to a value.
+func (s Scaling) of(value, k float64) float64 {
+	switch s {
+	case ScalingTime:
+		return value / k
+	case ScalingRate:
+		return value * k
+	default:
+		return value
+	}
+}
+
+// Undilated is the run, as it was measured, with every figure as that of the
+// machine that was stood for: the run itself unless Spec.Dilation is above 1. What
+// the figures of the catalogue do not include is the length of phases, the control
+// plane's own metrics, whose names end in their unit, and its GOMAXPROCS. Wall-clock
+// times, and what warnings say, are the bench's.
+func (r *Run) Undilated() (*Run, error) {
+	k := r.Spec.Dilation
+	if k <= 1 {
+		return r, nil
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("copying a run: %w", err)
+	}
+	scaled := new(Run)
+	if err := json.Unmarshal(text, scaled); err != nil {
+		return nil, fmt.Errorf("copying a run: %w", err)
+	}
+	scaled.Dir = r.Dir
+	done := map[*float64]bool{} // a figure may stand at two places of the catalogue
+	for _, v := range scaled.Values() {
+		if v.Value != nil && !done[v.Value] && v.Path != "phases.rollout.seconds" {
+			*v.Value = v.Figure.Scaling().of(*v.Value, k)
+			done[v.Value] = true
+		}
+	}
+	for i := range scaled.Phases {
+		if seconds := scaled.Phases[i].Seconds; seconds != nil {
+			*seconds /= k
+		}
+	}
+	if scaled.Own != nil {
+		for _, phase := range FigurePhases {
+			own := scaled.Own.At(phase)
+			*own = undilatedOwn(*own, k)
+		}
+	}
+	scaled.Environment.ControlPlane.GOMAXPROCS = int(float64(r.Environment.ControlPlane.GOMAXPROCS) * k)
+	return scaled, nil
+}
+
+// undilatedOwn scales metrics whose names end in Seconds or PerSecond.
+func undilatedOwn(own map[string]float64, k float64) map[string]float64 {
+	own = maps.Clone(own)
+	for name, value := range own {
+		switch {
+		case strings.HasSuffix(name, "PerSecond"):
+			own[name] = ScalingRate.of(value, k)
+		case strings.HasSuffix(name, "Seconds"):
+			own[name] = ScalingTime.of(value, k)
+		}
+	}
+	return own
+}

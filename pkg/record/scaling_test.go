@@ -1,0 +1,88 @@
+package record
+
+import (
+	"math"
+	"testing"
+)
+
+// Every figure of a dilated run is scaled once, by the rule of the catalogue, and the
+// measured run stays as it is.
+func TestUndilated(t *testing.T) {
+	run := fullRun(t)
+	run.Spec.Dilation = 0
+	if same, err := run.Undilated(); err != nil || same != run {
+		t.Fatalf("a run that was not slowed down is changed: %v", err)
+	}
+	run.Spec.Dilation = 4
+	run.Phases = []Phase{{Name: PhaseBaseline, Seconds: new(8.0)}, {Name: PhaseRollout, Seconds: new(40.0), EndedBy: EndedByConverged}}
+	run.Own.Rollout = map[string]float64{"debounceSeconds": 2, "pushes": 3, "requestsPerSecond": 5}
+	run.Environment.ControlPlane.GOMAXPROCS = 2
+	measured := map[string]float64{}
+	for _, v := range run.Values() {
+		if v.Value != nil {
+			measured[v.Path] = *v.Value
+		}
+	}
+	scaled, err := run.Undilated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Scaling]int{}
+	for _, v := range scaled.Values() {
+		if v.Value == nil {
+			continue
+		}
+		rule := v.Figure.Scaling()
+		seen[rule]++
+		want := measured[v.Path]
+		switch rule {
+		case ScalingTime:
+			want /= 4
+		case ScalingRate:
+			want *= 4
+		case ScalingNone:
+		}
+		if math.Abs(*v.Value-want) > 1e-9*math.Abs(want) {
+			t.Errorf("%s, a %q, is %g of measured %g, want %g", v.Path, rule, *v.Value, measured[v.Path], want)
+		}
+	}
+	if seen[ScalingNone] == 0 || seen[ScalingTime] == 0 || seen[ScalingRate] == 0 {
+		t.Errorf("figures by rule: %v", seen)
+	}
+	if got := *scaled.Phase(PhaseBaseline).Seconds; got != 2 {
+		t.Errorf("the baseline is %g s, want 2", got)
+	}
+	if own := scaled.Own.Rollout; own["debounceSeconds"] != 0.5 || own["pushes"] != 3 || own["requestsPerSecond"] != 20 {
+		t.Errorf("own metrics are %v", own)
+	}
+	if got := scaled.Environment.ControlPlane.GOMAXPROCS; got != 8 {
+		t.Errorf("GOMAXPROCS is %d, want 8", got)
+	}
+	for _, v := range run.Values() {
+		if v.Value != nil && *v.Value != measured[v.Path] {
+			t.Errorf("%s of the measured run became %g", v.Path, *v.Value)
+		}
+	}
+}
+
+func TestScaling(t *testing.T) {
+	for path, want := range map[string]Scaling{
+		"phases.rollout.seconds":              ScalingTime,
+		"controlPlane.rollout.cpuSeconds":     ScalingNone,
+		"controlPlane.rollout.cores.peak":     ScalingRate,
+		"controlPlane.steady.memoryBytes.end": ScalingNone,
+		"controlPlane.rollout.saturation":     ScalingNone,
+		"latencies.certificate.p99":           ScalingTime,
+		"latencies.certificate.count":         ScalingNone,
+		"xds.responses.CDS":                   ScalingNone,
+		"arrival.achievedPerSecond":           ScalingRate,
+		"arrival.readyPeakPerSecond":          ScalingNone,
+		"certificates.perSecond":              ScalingRate,
+		"instrument.lag.p99":                  ScalingTime,
+	} {
+		f, ok := FigureAt(path)
+		if !ok || f.Scaling() != want {
+			t.Errorf("%s: %q, %t, want %q", path, f.Scaling(), ok, want)
+		}
+	}
+}

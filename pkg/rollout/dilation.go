@@ -1,0 +1,128 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// maxDilation is more than anyone waits for.
+const maxDilation = 64
+
+// dilation is the factor by which time is slowed down, 1 where it is not.
+func (s RolloutSpec) dilation() float64 { return max(1, s.Dilation) }
+
+// slowed is a length of time, of the machine that is stood for, on this one.
+func (s RolloutSpec) slowed(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * s.dilation())
+}
+
+// checkDilation checks the factor, and what cannot be slowed down.
+func (s RolloutSpec) checkDilation() error {
+	if s.Dilation == 0 || s.Dilation == 1 {
+		return nil
+	}
+	if !(s.Dilation > 1 && s.Dilation <= maxDilation) { // not a number is neither
+		return fmt.Errorf("parsing --dilate %v: want from 1 to %d", s.Dilation, maxDilation)
+	}
+	driver, err := s.Driver()
+	if err != nil {
+		return err
+	}
+	if driver.Dilate == nil {
+		return fmt.Errorf("parsing --dilate %v: want none with --control-plane %s, of which it is not known what is a matter of time", s.Dilation, s.ControlPlane)
+	}
+	if s.RealSidecars > 0 {
+		return fmt.Errorf("parsing --dilate %v: want none with --real-sidecars, whose time cannot be slowed down", s.Dilation)
+	}
+	return nil
+}
+
+// onBench is the spec with all that is a matter of time as it is on this machine.
+func (s RolloutSpec) onBench() (RolloutSpec, error) {
+	if s.dilation() == 1 {
+		return s, nil
+	}
+	burst, err := s.burst()
+	if err != nil {
+		return s, err
+	}
+	if s.Arrival > 0 {
+		s.Arrival /= workload.Arrival(s.dilation())
+	} else {
+		burst.Interval = s.slowed(burst.Interval)
+		s.Burst = burst.String()
+	}
+	for _, d := range []*time.Duration{
+		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime,
+		&s.StartDelay.Min, &s.StartDelay.Max, &s.StartDelay.Mean,
+	} {
+		*d = s.slowed(*d)
+	}
+	s.Churn /= workload.Churn(s.dilation())
+	return s, nil
+}
+
+// dilate slows down a control plane that is to be started with these resources, and
+// returns what the record says about it; nil where time is not slowed down.
+func (s RolloutSpec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
+	if s.dilation() == 1 {
+		return r, nil
+	}
+	d := driver.Dilate(r.Env, r.Processors(), s.dilation())
+	r.Env, r.Args = d.Env, d.Args
+	return r, &record.Dilation{
+		Factor: s.Dilation,
+		Scaled: slices.Concat([]string{
+			"arrival of pods, start delays, churn, and the length of faults",
+			"length of phases, time limits and lifetimes of certificates that were asked for",
+			"sidecars: waits before a stream or a certificate is tried again, keepalive, drain, time limits of resources",
+			"KWOK: heartbeats of nodes, its only delay",
+			"scrapes and readings of all programs",
+		}, d.Scaled),
+		Unscaled: d.Unscaled,
+	}
+}
+
+// describeDilation puts into the record of a control plane how it would be set on the
+// machine that is stood for, and how it is on this one.
+func (r *run) describeDilation(source *record.ControlPlaneSource) {
+	if r.dilation == nil {
+		return
+	}
+	ran := map[string]string{}
+	stood := map[string]string{}
+	for name, value := range source.Settings {
+		ran[name], stood[name] = value, value
+	}
+	for _, kv := range r.resources.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		delete(stood, name)
+	}
+	for _, kv := range r.spec.ControlPlaneEnv {
+		name, value, _ := strings.Cut(kv, "=")
+		stood[name] = value
+	}
+	for i := 0; i+1 < len(r.resources.Args); i += 2 {
+		ran[strings.TrimLeft(r.resources.Args[i], "-")] = r.resources.Args[i+1]
+	}
+	source.Settings, r.dilation.Settings = stood, ran
+	if r.driver.Limits != nil && source.Limits != nil {
+		source.Limits = r.driver.Limits(r.spec.ControlPlaneEnv)
+	}
+}
+
+// undilated is the document as it is saved. Its error is joined with that of the run.
+func undilated(document record.Run, err error) (record.Run, error) {
+	scaled, scaleErr := document.Undilated()
+	if scaleErr != nil {
+		return document, errors.Join(err, scaleErr)
+	}
+	return *scaled, err
+}

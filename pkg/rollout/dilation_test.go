@@ -1,0 +1,100 @@
+package rollout
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+func TestCheckDilation(t *testing.T) {
+	for want, change := range map[string]func(*RolloutSpec){
+		"": func(s *RolloutSpec) { s.Dilation = 2.5 },
+		"parsing --dilate 0.5: want from 1 to 64":                                              func(s *RolloutSpec) { s.Dilation = 0.5 },
+		"parsing --dilate -2: want from 1 to 64":                                               func(s *RolloutSpec) { s.Dilation = -2 },
+		"parsing --dilate 65: want from 1 to 64":                                               func(s *RolloutSpec) { s.Dilation = 65 },
+		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down": func(s *RolloutSpec) { s.Dilation, s.RealSidecars = 2, 1 },
+		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *RolloutSpec) {
+			s.Dilation, s.ControlPlane = 2, "still"
+			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}
+		},
+	} {
+		s := DefaultRolloutSpec()
+		change(&s)
+		got := ""
+		if err := s.checkDilation(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// What is asked for is of the machine that is stood for; the run does it slower, and
+// records what was asked for.
+func TestOnBench(t *testing.T) {
+	asked := DefaultRolloutSpec()
+	asked.Dilation, asked.Arrival, asked.Churn = 4, 20, 2
+	asked.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
+	asked.CertificateLifetime = time.Minute
+	bench, err := asked.onBench()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := asked
+	want.Arrival, want.Churn = 5, 0.5
+	want.Baseline, want.Settle, want.Steady = 40*time.Second, 40*time.Second, 4*time.Minute
+	want.ConvergeTimeout, want.CertificateLifetime = 40*time.Minute, 4*time.Minute
+	want.StartDelay.Min, want.StartDelay.Max = 4*time.Second, 8*time.Second
+	if diff := cmp.Diff(want, bench); diff != "" {
+		t.Errorf("on the bench (-want +got):\n%s", diff)
+	}
+	if r := newRecord(asked); r.Spec.Dilation != 4 || r.Spec.Arrival != "20/s" || r.Spec.SteadySeconds != 60 {
+		t.Errorf("the record has %+v", r.Spec)
+	}
+
+	asked.Arrival, asked.Burst = 0, "10/1s"
+	if bench, err = asked.onBench(); err != nil || bench.Burst != "10/4s" {
+		t.Errorf("bursts on the bench are %q, %v", bench.Burst, err)
+	}
+	for _, k := range []float64{0, 1} {
+		asked.Dilation = k
+		if bench, err = asked.onBench(); err != nil || !cmp.Equal(bench, asked) {
+			t.Errorf("a dilation of %v changes the spec to %+v, %v", k, bench, err)
+		}
+		if r := newRecord(asked); r.Spec.Dilation != 0 {
+			t.Errorf("a dilation of %v is recorded", r.Spec.Dilation)
+		}
+	}
+}
+
+// The record has the settings of the machine that is stood for, and those that the
+// control plane ran with.
+func TestDescribeDilation(t *testing.T) {
+	r := &run{spec: DefaultRolloutSpec()}
+	r.spec.Dilation, r.spec.ControlPlaneEnv = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
+	var err error
+	if r.driver, err = r.spec.Driver(); err != nil {
+		t.Fatal(err)
+	}
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlaneEnv})
+	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{"own": "kept"}), Limits: &record.Limits{}}
+	r.describeDilation(&source)
+	if diff := cmp.Diff(map[string]string{"own": "kept", "PILOT_PUSH_THROTTLE": "7", "OTHER": "1"}, source.Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if got := r.dilation.Settings; got["PILOT_DEBOUNCE_AFTER"] != "400ms" || got["PILOT_PUSH_THROTTLE"] != "7" || got["kubernetesApiQPS"] != "20" {
+		t.Errorf("settings as it ran are %v", got)
+	}
+	if source.Limits.DebounceSeconds != 0.1 || source.Limits.StreamsPerSecond.At(8) != 55 {
+		t.Errorf("limits are %+v", source.Limits)
+	}
+	if r.dilation.Factor != 4 || len(r.dilation.Scaled) < 5 || len(r.dilation.Unscaled) == 0 {
+		t.Errorf("dilation is %+v", r.dilation)
+	}
+}
