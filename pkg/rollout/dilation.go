@@ -38,6 +38,9 @@ func (s RolloutSpec) checkDilation() error {
 	if driver.Dilate == nil {
 		return fmt.Errorf("parsing --dilate %v: want none with --control-plane %s, of which it is not known what is a matter of time", s.Dilation, s.ControlPlane)
 	}
+	if s.Workers > 1 {
+		return fmt.Errorf("parsing --dilate %v: want none with --workers %d: the figures of each worker are not scaled yet", s.Dilation, s.Workers)
+	}
 	if s.RealSidecars > 0 {
 		return fmt.Errorf("parsing --dilate %v: want none with --real-sidecars, whose time cannot be slowed down", s.Dilation)
 	}
