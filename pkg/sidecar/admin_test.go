@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -75,7 +76,7 @@ func TestParseDump(t *testing.T) {
 		First:       at("2026-11-21T12:00:01.250Z"),
 		Certificate: at("2026-11-21T12:00:01Z"),
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{}, convergence.Type{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if _, err := ParseDump([]byte("upstream connect error")); err == nil {
