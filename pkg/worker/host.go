@@ -43,6 +43,7 @@ type host struct {
 	options HostOptions
 	conn    net.Conn
 	encoder *encoder
+	shared  [][]byte // by specifications; only by the goroutine that reads
 
 	mu      sync.Mutex
 	local   *Local           // nil before Setup
@@ -124,6 +125,7 @@ func (h *host) do(ctx context.Context, c *command, arrived time.Duration) error 
 	if local == nil {
 		return errors.New("reading a command: it came before the setup")
 	}
+	h.shared = append(h.shared, c.Shared...)
 	for _, s := range c.Start {
 		if err := h.start(local, s); err != nil {
 			return err
@@ -177,6 +179,15 @@ func (h *host) start(local *Local, s start) error {
 	p := Proxy{Delay: s.Delay}
 	if err := json.Unmarshal(s.Spec, &p.Spec); err != nil {
 		return fmt.Errorf("reading the specification of a proxy: %w", err)
+	}
+	if max(s.Build, s.Roots) > len(h.shared) {
+		return fmt.Errorf("reading the specification of the proxy of pod %s: it refers to what was never sent", p.ID)
+	}
+	if s.Build > 0 {
+		p.Build = h.shared[s.Build-1]
+	}
+	if s.Roots > 0 {
+		p.RootPEM = h.shared[s.Roots-1]
 	}
 	h.encoder.number(p.ID, s.Number)
 	return local.Start(p)

@@ -38,6 +38,7 @@ type Remote struct {
 
 	mu       sync.Mutex
 	commands []command             // to be sent
+	shared   map[string]int        // numbers of what specifications have in common
 	sent     map[int]time.Duration // when pings were
 	ping     int
 	ponged   chan struct{} // takes a notice of each answer to a ping
@@ -66,7 +67,7 @@ func Connect(ctx context.Context, conn net.Conn, s Setup, o Options) (*Remote, e
 	w := &Remote{
 		options: o, conn: conn, clock: newClock(),
 		more: make(chan struct{}, 1), ready: make(chan struct{}), ended: make(chan struct{}), ponged: make(chan struct{}, pings),
-		sent: map[int]time.Duration{}, answers: map[int]chan<- held{},
+		sent: map[int]time.Duration{}, answers: map[int]chan<- held{}, shared: map[string]int{},
 	}
 	w.decoder = &decoder{clock: w.clock, observer: o.Observer, ids: &ids{}}
 	w.pumping.Go(w.write)
@@ -123,9 +124,14 @@ func (w *Remote) send(c command) {
 	w.mu.Lock()
 	w.commands = append(w.commands, c)
 	w.mu.Unlock()
+	w.notify()
+}
+
+// notify has the goroutine that writes look for commands.
+func (w *Remote) notify() {
 	select {
 	case w.more <- struct{}{}:
-	default: // they are on their way already
+	default: // it is about to
 	}
 }
 
@@ -287,12 +293,37 @@ func (i *ids) of(number int) string {
 
 // Start is part of Worker. That a specification cannot work, the other end reports.
 func (w *Remote) Start(p Proxy) error {
+	build, roots := p.Build, p.RootPEM
+	p.Build, p.RootPEM = nil, nil
 	spec, err := json.Marshal(p.Spec)
 	if err != nil {
 		return fmt.Errorf("writing the specification of the proxy of pod %s: %w", p.ID, err)
 	}
-	w.send(command{Start: []start{{w.decoder.ids.add(p.ID), spec, p.Delay}}})
+	s := start{Number: w.decoder.ids.add(p.ID), Spec: spec, Delay: p.Delay}
+	w.mu.Lock()
+	var c command
+	s.Build, s.Roots = w.share(&c, build), w.share(&c, roots)
+	c.Start = []start{s}
+	w.commands = append(w.commands, c)
+	w.mu.Unlock()
+	w.notify()
 	return nil
+}
+
+// share is the number of bytes that many specifications have in common, which the
+// command holds if they are new; 0 for nil. The caller holds mu, and appends the command
+// to those that are to be sent.
+func (w *Remote) share(c *command, b []byte) int {
+	if b == nil {
+		return 0
+	}
+	n, ok := w.shared[string(b)]
+	if !ok {
+		n = len(w.shared) + 1
+		w.shared[string(b)] = n
+		c.Shared = append(c.Shared, b)
+	}
+	return n
 }
 
 // Do is part of Worker.

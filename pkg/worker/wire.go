@@ -16,6 +16,7 @@ import (
 // there are done in this order.
 type command struct {
 	Setup    *Setup
+	Shared   [][]byte // that specifications refer to from now on, numbered on from 1
 	Start    []start
 	Do       *do
 	Ping     int // number of a ping that is to be answered; 0 = none
@@ -33,9 +34,10 @@ type Setup struct {
 
 // start starts a proxy.
 type start struct {
-	Number int    // that stands for its id in events
-	Spec   []byte // proxy.Spec as JSON
-	Delay  time.Duration
+	Number       int    // that stands for its id in events
+	Spec         []byte // proxy.Spec as JSON, but for what is the same for many:
+	Build, Roots int    // numbers of Build and RootPEM among what is shared; 0 = nil
+	Delay        time.Duration
 }
 
 type do struct {

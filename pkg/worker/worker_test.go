@@ -24,10 +24,18 @@ import (
 	"scaler.mesh/scaler/pkg/worker"
 )
 
-// log keeps events in their order, by proxy.
+// log keeps the specifications that proxies were made of, and their events in their
+// order, by proxy.
 type log struct {
 	mu     sync.Mutex
+	specs  []proxy.Spec
 	events map[string][]any
+}
+
+func (l *log) made(spec proxy.Spec) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.specs = append(l.specs, spec)
 }
 
 func (l *log) add(id string, e any) {
@@ -131,11 +139,12 @@ func (p *scripted) Held() []*proxy.Resource {
 }
 
 // driver makes scripted proxies.
-func driver() controlplane.Driver {
+func driver(l *log) controlplane.Driver {
 	return controlplane.Driver{Name: "scripted", NewProxy: func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 		if spec.Address == "" {
 			return nil, errors.New("there is no address")
 		}
+		l.made(spec)
 		return &scripted{spec, s, make(chan string, 8)}, nil
 	}}
 }
@@ -165,9 +174,9 @@ type served struct {
 	ended chan error
 }
 
-func host() worker.HostOptions {
+func host(l *log) worker.HostOptions {
 	return worker.HostOptions{
-		Build: "1", Drivers: []controlplane.Driver{driver()},
+		Build: "1", Drivers: []controlplane.Driver{driver(l)},
 		Keys: func() (crypto.Signer, error) { return nil, errors.New("no keys") },
 		Tokens: func(string) (worker.Tokens, error) {
 			return nil, errors.New("no cluster")
@@ -191,7 +200,7 @@ func serve(t *testing.T, s worker.Setup, o worker.Options) (*served, error) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Serve(context.WithoutCancel(t.Context()), theirs, host()) }()
+	go func() { ended <- worker.Serve(context.WithoutCancel(t.Context()), theirs, host(o.Observer.(*log))) }()
 	t.Cleanup(func() { _ = ours.Close() })
 	remote, err := worker.Connect(t.Context(), ours, s, o)
 	return &served{remote, theirs, ended}, err
@@ -201,7 +210,7 @@ func serve(t *testing.T, s worker.Setup, o worker.Options) (*served, error) {
 func each(t *testing.T, test func(t *testing.T, w worker.Worker, seen *log, failed *failures)) {
 	t.Run("in this process", func(t *testing.T) {
 		seen, failed := &log{}, &failures{}
-		w, err := worker.NewLocal(t.Context(), worker.Options{Name: "here", Observer: seen, Failed: failed.add}, driver(), controlplane.ProxyServices{})
+		w, err := worker.NewLocal(t.Context(), worker.Options{Name: "here", Observer: seen, Failed: failed.add}, driver(seen), controlplane.ProxyServices{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,6 +231,36 @@ func each(t *testing.T, test func(t *testing.T, w worker.Worker, seen *log, fail
 
 func named(id string) worker.Proxy {
 	return worker.Proxy{Spec: proxy.Spec{ID: id, Address: "here", Metadata: map[string]any{"a": []any{1.0}}}}
+}
+
+// A proxy is made of the specification that it was started with, whatever runs it, and
+// what specifications have in common is in memory once.
+func TestSpecifications(t *testing.T) {
+	build, roots := []byte("the same for all"), []byte("of one mesh")
+	var want []proxy.Spec
+	for i := range 3 {
+		spec := named(fmt.Sprint("ns/", i)).Spec
+		spec.Build, spec.RootPEM = slices.Clone(build), slices.Clone(roots)
+		want = append(want, spec)
+	}
+	want = append(want, named("ns/plain").Spec)
+	each(t, func(t *testing.T, w worker.Worker, seen *log, _ *failures) {
+		g := NewWithT(t)
+		for _, spec := range want {
+			g.Expect(w.Start(worker.Proxy{Spec: spec})).To(Succeed())
+		}
+		for _, spec := range want {
+			g.Eventually(func() []any { return seen.of(spec.ID) }).ShouldNot(BeEmpty())
+		}
+		g.Expect(w.Close(t.Context())).To(Succeed())
+		g.Expect(seen.specs).To(ConsistOf(want))
+		if _, remote := w.(*served); remote {
+			for _, spec := range seen.specs[:3] {
+				g.Expect(&spec.Build[0]).To(BeIdenticalTo(&seen.specs[0].Build[0]), "there is one copy")
+				g.Expect(&spec.RootPEM[0]).To(BeIdenticalTo(&seen.specs[0].RootPEM[0]), "there is one copy")
+			}
+		}
+	})
 }
 
 // within compares events whose times may be off by as much.
