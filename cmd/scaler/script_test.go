@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs scaler as a user does, as far as it goes without the
 // programs it runs. Each script has folders of its own for programs, state and
-// home. Beside testscript's own commands there are
+// home. In addition to testscript's own commands there are
 //
 //	usage TEXT ARG...   scaler ARG... ends with exit code 2, nothing on stdout
 //	                    and one line on stderr, which begins with TEXT; no file

@@ -18,8 +18,8 @@ func ownRows() []row {
 	return rows
 }
 
-// ownPanels are the panels with own metrics that control planes have at a place beside
-// what scaler measures; their titles name the control plane.
+// ownPanels are the panels with own metrics that control planes have at a place in addition
+// to what scaler measures; their titles name the control plane.
 func ownPanels(place controlplane.PanelPlace) []panel {
 	var all []panel
 	for _, d := range drivers.All() {

@@ -25,8 +25,7 @@
 // constant of either sign, too, if the runs show it: no pods cost nothing, but below the
 // size at which sidecars begin to queue for the connection limiter they do not come
 // back for further handshakes, and where pushes merge a pod costs less than its bytes
-// have it. With the third it has none: two curves are more than a few sizes can tell
-// apart.
+// have it. With the third it has none: a few sizes cannot separate two curves.
 //
 // Memory has the program itself and a part for each sidecar; the bytes that sidecars
 // hold are no part of it, as a control plane keeps each resource once for all, unless

@@ -18,7 +18,7 @@ type target struct {
 
 // aim makes the target: its services by the ratio of the largest run unless they are
 // given, and what a sidecar will hold. Configuration grows with services and pods; where
-// both grew in step only a mesh of that ratio can be told.
+// both grew in step, only a mesh of that ratio can be forecast.
 func aim(s *sample, o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
@@ -28,24 +28,24 @@ func aim(s *sample, o Options) (target, error) {
 	}
 	var rows [][]float64
 	var held []float64
-	apart := false
+	separate := false // the effects of services and of pods
 	for _, r := range s.runs {
 		n, services := float64(r.Spec.Pods), float64(r.Spec.Services)
 		if math.Abs(services-ratio*n) > 1 {
-			apart = true
+			separate = true
 		}
 		if c := configurationOf(r); c > 0 {
 			rows, held = append(rows, []float64{1, n, services}), append(held, c)
 		}
 	}
-	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !apart {
+	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !separate {
 		if !o.Force {
 			return t, fmt.Errorf("parsing --services %d: want %.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
 				o.Services, math.Ceil(ratio*t.pods-1e-9), ratio)
 		}
 		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
 	}
-	if !apart {
+	if !separate {
 		for i := range rows {
 			rows[i] = rows[i][:2]
 		}

@@ -89,7 +89,7 @@ func modeOf(r *record.Run) string {
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
-// axes are what runs must be alike in, apart from their size, to lie on one line: a
+// axes are what runs must be alike in, except for their size, to lie on one line: a
 // machine, a program, a setting. "" is not known, and differs from nothing.
 var axes = []struct {
 	name string

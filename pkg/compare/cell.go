@@ -57,7 +57,7 @@ var conditions = []condition{
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
 const sizeAndKnobs = 4
 
-// subjects are what may differ between the sides, apart from settings: what is
+// subjects are what may differ between the sides in addition to settings: what is
 // compared. "" is not known, and differs from nothing.
 var subjects = []condition{
 	{"control plane", func(r *record.Run) string {
@@ -130,7 +130,7 @@ func (r *repeats) label() string {
 }
 
 // gather puts the runs of a side into cells, in order of size. Runs of which
-// nothing is known but that they began are returned apart: they were killed
+// nothing is known but that they began are returned separately: they were killed
 // before their record said what they are.
 //
 // The error says that a cell holds runs of two control planes, which are no

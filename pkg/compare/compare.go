@@ -38,7 +38,7 @@ type Options struct {
 	Force bool
 	// Figures are names, or beginnings of names up to a dot, of the figures to
 	// compare: fewer figures are a smaller family, in which smaller differences
-	// can be told. None means all.
+	// are significant. None means all.
 	Figures []string
 	// Bounds are what B may not exceed; see Bound.
 	Bounds []Bound
@@ -99,7 +99,7 @@ const (
 	Lower      Verdict = "lower"
 	CannotTell Verdict = "~"
 	Same       Verdict = "same"            // in every run, to the last digit
-	TooFew     Verdict = "too few repeats" // no difference could be told, however large
+	TooFew     Verdict = "too few repeats" // no difference would be significant, however large
 	WithLoss   Verdict = "lost"            // in a run it lies among what was lost: it is known to be large, and no more
 	Unmeasured Verdict = "not measured"    // by one side
 	// TooFewChanges is of a quantile of pushes that a run made too few changes for.

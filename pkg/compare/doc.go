@@ -1,6 +1,6 @@
 // Package compare compares the runs of two folders: what differs
-// between them, by how much, and whether that can be told from what differs
-// between runs that are alike. It reads records alone, and leaves the statistics
+// between them, by how much, and whether that is more than runs that are alike
+// differ by. It reads records alone, and leaves the statistics
 // to package stats.
 //
 // The unit of replication is the run. Four thousand observations of one latency
@@ -17,8 +17,8 @@
 // held to 5 %.
 //
 // Why not a test of ranks, as benchstat has it: of 5 runs against 5 it cannot say
-// less than p = 0.008, and of more than six figures none could ever be told apart
-// once corrected. But ranks do say how many runs it takes at least: with 3 against
+// less than p = 0.008, and of more than six figures none could ever be
+// significant once corrected. But ranks do say how many runs it takes at least: with 3 against
 // 3 all of one side lie above all of the other in one of ten comparisons of like
 // with like, and only faith in the normal law could make more of it. Such cells
 // are marked as having too few repeats, and nothing in them is tested. What

@@ -24,8 +24,8 @@ func Print(w io.Writer, format string, p Printable) error {
 	})
 }
 
-// sheet is the comparison as it is read: what differs first, then what cannot be
-// told apart, then what there is nothing to say of.
+// sheet is the comparison as it is read: first what differs, then what has no
+// significant difference, then what was not tested.
 func (r *Result) sheet() sheet {
 	s := sheet{title: r.headline()}
 	s.lines = append(s.lines, "A is "+r.A, "B is "+r.B)

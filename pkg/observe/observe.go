@@ -37,8 +37,8 @@ type Options struct {
 	OnEndpoints func(EndpointsEvent) // nil = EndpointSlices are not watched
 	// OnLost is called for every attempt to list or watch that failed, and for every
 	// watch that ended before its time. They are taken up again: meanwhile changes
-	// may be seen late, or, if several undo each other, not at all. nil = nobody
-	// is told.
+	// may be seen late, or, if several undo each other, not at all. nil = they
+	// are not reported.
 	OnLost func(error)
 }
 

@@ -79,8 +79,8 @@ func readDocument(dir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// disarm makes JSON harmless to print: control characters in its texts, by which a
-// terminal is told what to do, become question marks or U+FFFD. Tabs and line ends
+// disarm makes JSON harmless to print: control characters in its texts, which a
+// terminal would obey, become question marks or U+FFFD. Tabs and line ends
 // stay. It works in place, and what is no JSON stays none.
 func disarm(data []byte) {
 	for i := 0; i < len(data); i++ {

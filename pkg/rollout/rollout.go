@@ -75,7 +75,7 @@ type programs struct {
 	keys     *experiment.KeyPool
 }
 
-// observed is what the steps of a run find, apart from what is in the journal at once.
+// observed is what the steps of a run find and the journal does not have yet.
 type observed struct {
 	latencies *fleet.Latencies
 	lag       *stats.Histogram // how late scaler itself ran during rollout

@@ -25,7 +25,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("in %s, with %d of %d pods created, %d connected and %d complete", s.Phase, s.Created, s.Pods, s.Connected, s.Complete)
 }
 
-// Progress is told how an experiment gets on. The zero value tells nobody.
+// Progress receives how an experiment gets on. The zero value shows nothing.
 type Progress struct {
 	Say    func(msg string) // one line, about a step or an event
 	Status func(Status)     // about once a second during phases

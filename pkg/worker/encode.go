@@ -169,8 +169,8 @@ func (e *encoder) key(b *batch, k convergence.Key) int {
 }
 
 // content is the number of a content, which the batch holds if it is new; 0 for nil.
-// Contents are told apart by where they are: equal ones are one in a worker's store,
-// and a digest tells that they are one where they are not.
+// Contents are identified by their address: equal ones are one in a worker's store, and
+// where they are not, the receiver sees by their digest that they are equal.
 func (e *encoder) content(b *batch, c *convergence.Content) int {
 	if c == nil {
 		return 0

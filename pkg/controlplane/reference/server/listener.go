@@ -35,7 +35,7 @@ func outboundListener(route string) *listenerv3.Listener {
 }
 
 // inboundListener takes what the workload is sent: mutual TLS, and plaintext
-// beside it unless the mesh is strict. callers are those that may call it
+// too unless the mesh is strict. callers are those that may call it
 // where authorization is declared.
 func inboundListener(settings Settings, s Service, callers []string) *listenerv3.Listener {
 	l := &listenerv3.Listener{

@@ -1,7 +1,7 @@
 // Package server is a small control plane of scaler's own, the program behind
 // `scaler reference`: go-control-plane's ADS server, delta and state of the
 // world, over the Services and EndpointSlices of a cluster, with a certificate
-// authority beside it. It does what a mesh's control plane must and no more, so
+// authority. It does what a mesh's control plane must and no more, so
 // that what it costs is known to be little and how late it is can be set.
 //
 // Its configuration is what a real Envoy takes: clusters with mutual TLS, load
