@@ -44,8 +44,8 @@ func TestCompareAsGate(t *testing.T) {
 		stderr string // a part of it; "" means nothing
 		junit  string
 	}{
-		{"the same", []string{before, same, "--fail-on", "rollout.cores>+10%"}, exitDone, "none of 1 figure can be told apart", "", `failures="0"`},
-		{"more", []string{before, more, "--fail-on", "rollout.cores>+10%"}, exitMissed, "of 1 figure, 1 can be told apart", "bounds missed: rollout.cores>+10%, 5 pods", `failures="1"`},
+		{"the same", []string{before, same, "--fail-on", "rollout.cores>+10%"}, exitDone, "none of 1 figure differs significantly", "", `failures="0"`},
+		{"more", []string{before, more, "--fail-on", "rollout.cores>+10%"}, exitMissed, "1 of 1 figure differ significantly", "bounds missed: rollout.cores>+10%, 5 pods", `failures="1"`},
 		{"more, and allowed", []string{before, more, "--fail-on", "rollout.cores>+150%"}, exitDone, "higher", "", `failures="0"`},
 		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "too few repeats", "2 runs can establish nothing; 4 on each side are the least", `errors="1"`},
 		{"too few repeats, and within", []string{before, fewSame, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "undecided", "bounds undecided: rollout.cores>+10%, 5 pods", `errors="1"`},

@@ -150,18 +150,18 @@ func TestWithoutVariance(t *testing.T) {
 
 func TestTooFewRepeats(t *testing.T) {
 	for _, tt := range []struct {
-		a, b int
-		told bool
+		a, b   int
+		tested bool
 	}{{1, 1, false}, {2, 2, false}, {3, 3, false}, {3, 4, false}, {1, 30, false}, {4, 4, true}, {3, 6, true}, {5, 5, true}} {
 		r := comparison(t, runs("a", tt.a, 1), runs("b", tt.b, 2, debounced), Options{})
 		want := TooFew
-		if tt.told {
+		if tt.tested {
 			want = Higher
 		}
 		if got := verdicts(r.Cells[0])["push.endpointAdd.p50"]; got != want {
 			t.Errorf("%d against %d: %s, want %s", tt.a, tt.b, got, want)
 		}
-		if !tt.told && (r.Tests != 0 || !strings.Contains(r.headline(), "too few repeats")) {
+		if !tt.tested && (r.Tests != 0 || !strings.Contains(r.headline(), "too few repeats")) {
 			t.Errorf("%d against %d: %d tests, %q", tt.a, tt.b, r.Tests, r.headline())
 		}
 	}

@@ -39,7 +39,7 @@ func (r *Result) sheet() sheet {
 	notes := part{title: "How to read it", lines: []string{
 		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
 			"The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, corrected by Holm's method for the %d figures tested: a difference is established at %v.", r.Tests, r.Alpha),
-		`"~" cannot be told apart; "too few repeats" could not be, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
+		`"~" no significant difference; "too few repeats" none would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
 	}}
 	if len(r.Warnings) > 0 {
 		notes.title = "Warnings"
@@ -61,24 +61,24 @@ func (r *Result) sheet() sheet {
 
 // headline says what came of it.
 func (r *Result) headline() string {
-	told, tooFew := 0, true
+	differ, tooFew := 0, true
 	for _, c := range r.Cells {
 		tooFew = tooFew && stats.SmallestP(len(c.A.Used), len(c.B.Used)) > alpha
 		for _, f := range c.Figures {
 			if f.Verdict == Higher || f.Verdict == Lower {
-				told++
+				differ++
 			}
 		}
 	}
 	switch {
 	case tooFew:
-		return "B against A: too few repeats to tell anything apart; 4 on each side are the least"
+		return "B against A: too few repeats for any test; 4 on each side are the least"
 	case r.Tests == 0:
 		return "B against A: nothing that could be tested"
-	case told == 0:
-		return fmt.Sprintf("B against A: none of %s can be told apart", output.Many(r.Tests, "figure"))
+	case differ == 0:
+		return fmt.Sprintf("B against A: none of %s differs significantly", output.Many(r.Tests, "figure"))
 	default:
-		return fmt.Sprintf("B against A: of %s, %d can be told apart", output.Many(r.Tests, "figure"), told)
+		return fmt.Sprintf("B against A: %d of %s differ significantly", differ, output.Many(r.Tests, "figure"))
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Cell) part() part {
 	}
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
 	differ := output.Table{Head: append([]string{"differs"}, columns...)}
-	alike := output.Table{Head: append([]string{"cannot be told apart"}, columns...)}
+	alike := output.Table{Head: append([]string{"no significant difference"}, columns...)}
 	var same, onlyA, onlyB, lost, few []string
 	for i := range c.Figures {
 		f := &c.Figures[i]
