@@ -90,7 +90,7 @@ func TestCleanupRemovesContainers(t *testing.T) {
 	t.Setenv("PATH", bin)
 	left, name := filepath.Join(state, "dashboards", "1"), "scaler-grafana-"+strings.Repeat("a", 26)
 	abandon(t, left)
-	said := filepath.Join(bin, "said")
+	calls := filepath.Join(bin, "calls")
 	if err := os.WriteFile(filepath.Join(left, "grafana.container"), []byte(name+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestCleanupRemovesContainers(t *testing.T) {
 	if _, err := os.Stat(left); err != nil {
 		t.Fatalf("the folder is gone, and the container is not: %v", err)
 	}
-	docker(`echo "$@" >> ` + said)
+	docker(`echo "$@" >> ` + calls)
 	if out, err := cleanup(); err != nil || !strings.Contains(out, "container "+name) {
 		t.Errorf("%v, %q", err, out)
 	}
-	if asked, err := os.ReadFile(said); err != nil || string(asked) != "rm --force "+name+"\n" {
+	if asked, err := os.ReadFile(calls); err != nil || string(asked) != "rm --force "+name+"\n" {
 		t.Errorf("docker was asked %q, %v", asked, err)
 	}
 	if _, err := os.Stat(left); err == nil {

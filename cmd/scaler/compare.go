@@ -41,9 +41,9 @@ refused; --force compares what there is.
 undecided. The exit code is 3 if a bound is established to be exceeded, or could
 not be tested: a figure that was lost or not measured, or more incomplete runs in
 B than in A. Otherwise it is 4 if a bound is undecided; the number of runs that
-would decide it is printed. Of the bounds that B keeps, one is wrongly said to be
+would decide it is printed. Of the bounds that B keeps, one is wrongly reported as
 exceeded in at most one of 20 comparisons; of those that it exceeds, one is
-wrongly said to be kept in at most one of 20.`,
+wrongly reported as kept in at most one of 20.`,
 		Example: `  # one mesh before and after
   scaler compare before after
 

@@ -111,17 +111,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	said := make([][]opinion, len(generators))
-	err = rounded(ctx, plan{address, *rate, *duration}, *rounds, said, stderr)
+	opinions := make([][]opinion, len(generators))
+	err = rounded(ctx, plan{address, *rate, *duration}, *rounds, opinions, stderr)
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	return show(stdout, said)
+	return show(stdout, opinions)
 }
 
 // rounded has the generators take turns: A B C, C B A, and so on, so that what
 // drifts does not touch one more than another. One turn before is not counted.
-func rounded(ctx context.Context, p plan, rounds int, said [][]opinion, progress io.Writer) error {
+func rounded(ctx context.Context, p plan, rounds int, opinions [][]opinion, progress io.Writer) error {
 	order := []int{0, 1, 2}
 	for round := range rounds + 1 {
 		for _, g := range order {
@@ -131,7 +131,7 @@ func rounded(ctx context.Context, p plan, rounds int, said [][]opinion, progress
 			}
 			fmt.Fprintf(progress, "round %d of %d, %s: p50 %.0f µs, p99 %.0f µs\n", round, rounds, generators[g].name, o.p50*1e6, o.p99*1e6)
 			if round > 0 {
-				said[g] = append(said[g], o)
+				opinions[g] = append(opinions[g], o)
 			}
 		}
 		slices.Reverse(order)
@@ -221,10 +221,10 @@ func (o observations) opinion(sent, failed int64) (opinion, error) {
 // show prints a row for each generator: means over the rounds with intervals of
 // 95 %, and with how far they lie from scaler's where Welch's test, corrected for
 // the number of tests, is significant at 5 %.
-func show(w io.Writer, said [][]opinion) error {
+func show(w io.Writer, opinions [][]opinion) error {
 	values := func(g, q int) []float64 {
 		var v []float64
-		for _, o := range said[g] {
+		for _, o := range opinions[g] {
 			v = append(v, quantiles[q].of(o)*1e6)
 		}
 		return v
@@ -264,14 +264,14 @@ func show(w io.Writer, said [][]opinion) error {
 		}
 		var most float64
 		var sent, failed int64
-		for _, o := range said[g] {
+		for _, o := range opinions[g] {
 			most, sent, failed = max(most, o.max*1e6), sent+o.sent, failed+o.failed
 		}
 		table.Add(append(row, fmt.Sprintf("%.0f", most), fmt.Sprint(sent), fmt.Sprint(failed))...)
 	}
 	late := 0.0
-	for _, o := range said[0] {
-		late += o.late * 1e6 / float64(len(said[0]))
+	for _, o := range opinions[0] {
+		late += o.late * 1e6 / float64(len(opinions[0]))
 	}
 	_, err := fmt.Fprintf(w, "%s\nOf scaler's p50, %.0f µs are from when a request was due to when it was sent.\n", table.Markdown(), late)
 	return err

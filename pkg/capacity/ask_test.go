@@ -176,7 +176,7 @@ func TestForcedLeavesDoubts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.said(c.about, c.want) == "" {
+		if plan.doubtAbout(c.about, c.want) == "" {
 			t.Errorf("%s: doubts are %v, want %q of %s", c.name, plan.Doubts, c.want, c.about)
 		}
 	}
@@ -214,11 +214,11 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 			if force && c.name != "all" {
 				want, memory = strings.Split(strings.Replace(want, "not forecast", "forced", 1), ": run")[0], true
 			}
-			if plan.said(steadyMemory, want) == "" {
+			if plan.doubtAbout(steadyMemory, want) == "" {
 				t.Errorf("%s, forced %v: doubts are %v, want %q", c.name, force, plan.Doubts, want)
 			}
 			r := plan.Request.Resources
-			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.said("request.resources", "memory is not asked for") == "") != memory {
+			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.doubtAbout("request.resources", "memory is not asked for") == "") != memory {
 				t.Errorf("%s, forced %v: memory of %q to %q is asked for; doubts are %v", c.name, force, r.Requests.Memory, r.Limits.Memory, plan.Doubts)
 			}
 		}
@@ -280,7 +280,7 @@ func TestDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.said("runs", "several versions of scaler (a, b)") == "" {
+	if plan.doubtAbout("runs", "several versions of scaler (a, b)") == "" {
 		t.Errorf("doubts are %v", plan.Doubts)
 	}
 }

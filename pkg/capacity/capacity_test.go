@@ -125,8 +125,8 @@ func (p *Plan) figure(t *testing.T, name string) Figure {
 	return Figure{}
 }
 
-// said is the first doubt about something with a word in it; "" = there is none.
-func (p *Plan) said(about, word string) string {
+// doubtAbout is the first doubt about something with a word in it; "" = there is none.
+func (p *Plan) doubtAbout(about, word string) string {
 	for _, d := range p.Doubts {
 		if d.About == about && strings.Contains(d.Text, word) {
 			return d.Text
@@ -173,7 +173,7 @@ func TestUnknownConfigurationIsNoCurve(t *testing.T) {
 			t.Errorf("processor time grows with %s", part.Term)
 		}
 	}
-	if plan.said("xds.configurationBytes.mean", "over pods alone") == "" {
+	if plan.doubtAbout("xds.configurationBytes.mean", "over pods alone") == "" {
 		t.Errorf("doubts %v", plan.Doubts)
 	}
 }
@@ -261,7 +261,7 @@ func TestSmallSizesOfAnotherRegimeAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := append(w.runs(nil, 2, 200), w.runs(nil, 1, 400, 600, 800)...)
-	if plan, err := Make(once, Options{Pods: 1600}); err != nil || plan.said("runs", "of 400 pods and more, were run once each") == "" || len(plan.Runs) != 4 {
+	if plan, err := Make(once, Options{Pods: 1600}); err != nil || plan.doubtAbout("runs", "of 400 pods and more, were run once each") == "" || len(plan.Runs) != 4 {
 		t.Errorf("with sizes left that were run once: %+v, %v", plan, err)
 	}
 	if text := fmt.Sprint(plan.Doubts); !strings.Contains(text, "pushes queued at 2 sizes of 3") || len(plan.Runs) != 3 {
@@ -287,8 +287,8 @@ func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
 		if holds := 0.7*line < *cpu.Low && *cpu.Low < line; holds != merged || *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v on a line and %v on a curve", name, *cpu.Low, *cpu.High, line, w.cpu(1600))
 		}
-		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != merged {
-			t.Errorf("%s: it is said: %q", name, said)
+		if doubt := plan.doubtAbout(rolloutCPU, "may merge more"); (doubt != "") != merged {
+			t.Errorf("%s: the doubt is %q", name, doubt)
 		}
 	}
 }
@@ -319,14 +319,14 @@ func TestPushesThatMergeNoMoreHaveALine(t *testing.T) {
 		if *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v", name, *cpu.Low, *cpu.High, w.cpu(1600))
 		}
-		if said := plan.said(rolloutCPU, "each sent as much"); (said == "") != c.merges {
-			t.Errorf("%s: it is said: %q", name, said)
+		if doubt := plan.doubtAbout(rolloutCPU, "each sent as much"); (doubt == "") != c.merges {
+			t.Errorf("%s: the doubt is %q", name, doubt)
 		}
-		if said := plan.said(rolloutCPU, "may merge more"); (said != "") != c.merges {
-			t.Errorf("%s: it is said: %q", name, said)
+		if doubt := plan.doubtAbout(rolloutCPU, "may merge more"); (doubt != "") != c.merges {
+			t.Errorf("%s: the doubt is %q", name, doubt)
 		}
-		if left := plan.said("runs", "below 400 pods not used"); (left != "") != c.merges {
-			t.Errorf("%s: it is said of the sizes: %q", name, left)
+		if left := plan.doubtAbout("runs", "below 400 pods not used"); (left != "") != c.merges {
+			t.Errorf("%s: the doubt about the sizes is %q", name, left)
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestSaturatedPhases(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs   []record.Run
 		factor float64
-		said   string
+		doubt  string
 	}{
 		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, ""},
 		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 not used: saturated"},
@@ -357,12 +357,12 @@ func TestSaturatedPhases(t *testing.T) {
 			t.Errorf("%s: rollouts take %v times as long as their limit, want %v", name, got, c.factor)
 		}
 		for _, figure := range []string{rolloutTime, rolloutCPU} {
-			if said := plan.said(figure, "saturated"); !strings.HasPrefix(said, c.said) || c.said == "" && said != "" {
-				t.Errorf("%s: it is said of %s: %q", name, figure, said)
+			if doubt := plan.doubtAbout(figure, "saturated"); !strings.HasPrefix(doubt, c.doubt) || c.doubt == "" && doubt != "" {
+				t.Errorf("%s: the doubt about %s is %q", name, figure, doubt)
 			}
 		}
-		if said := plan.said("request.resources", "saturated"); (said != "") != (name == "all saturated") {
-			t.Errorf("%s: it is said of the request: %q", name, said)
+		if doubt := plan.doubtAbout("request.resources", "saturated"); (doubt != "") != (name == "all saturated") {
+			t.Errorf("%s: the doubt about the request is %q", name, doubt)
 		}
 	}
 }

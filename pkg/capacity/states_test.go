@@ -36,7 +36,7 @@ func TestStates(t *testing.T) {
 	if got, want := plan.Request.Resources.Limits.Memory, mebibytes(emptyResident+5e6*1600); got != want {
 		t.Errorf("limits.memory is %s, want %s", got, want)
 	}
-	if plan.said("states", "churn: run with --churn 1/s") == "" {
+	if plan.doubtAbout("states", "churn: run with --churn 1/s") == "" {
 		t.Errorf("doubts %v: want churn as not measured", plan.Doubts)
 	}
 }
@@ -64,7 +64,7 @@ func TestSidecars(t *testing.T) {
 	if s == nil || math.Abs(s.MemoryBytes.Forecast/want-1) > 1e-6 || math.Abs(s.PodsMemoryBytes.Forecast/(1600*want)-1) > 1e-6 || math.Abs(s.BytesPerConfigurationByte-20) > 1e-6 {
 		t.Errorf("%+v: want %v each", s, want)
 	}
-	// Where the configuration does not grow, nothing is said of its cost.
+	// Where the configuration does not grow, its cost is not reported.
 	flat := strict().runs(nil, 2, 200, 400, 600, 800)
 	for i := range flat {
 		flat[i].Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 2, ByPhase: record.ByPhase[*record.Usage]{
@@ -75,7 +75,7 @@ func TestSidecars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := plan.Sidecars; s == nil || s.BytesPerConfigurationByte != 0 || math.Abs(s.MemoryBytes.Forecast-70e6) > 1 || plan.said("sidecars.real.steady.memoryBytes", "did not grow") == "" {
+	if s := plan.Sidecars; s == nil || s.BytesPerConfigurationByte != 0 || math.Abs(s.MemoryBytes.Forecast-70e6) > 1 || plan.doubtAbout("sidecars.real.steady.memoryBytes", "did not grow") == "" {
 		t.Errorf("%+v, %v", s, plan.Doubts)
 	}
 }

@@ -131,7 +131,7 @@ func (r *repeats) label() string {
 
 // gather puts the runs of a side into cells, in order of size. Runs of which
 // nothing is known but that they began are returned separately: they were killed
-// before their record said what they are.
+// before their record had what they are.
 //
 // The error says that a cell holds runs of two control planes, which are no
 // repeats of each other.

@@ -19,7 +19,7 @@ var ErrNotComparable = errors.New("not comparable")
 
 const (
 	// alpha is how often, among all figures of a comparison of like with like, one
-	// may be said to differ.
+	// may be reported as different.
 	alpha = 0.05
 	// confidence of the intervals, each for itself.
 	confidence = 0.95
@@ -90,7 +90,7 @@ type Differing struct {
 	B    string `json:"b"`
 }
 
-// Verdict is what can be said of a figure.
+// Verdict is the result of comparing a figure.
 type Verdict string
 
 // The verdicts. Only Higher and Lower say that B differs.

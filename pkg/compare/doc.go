@@ -13,7 +13,7 @@
 // on logarithms, as needs and latencies are never below zero and vary in
 // proportion to their size; figures that may be zero (refusals, losses) are
 // tested as they are. All tests together are one family, corrected by Holm's
-// method: among all that is said to differ, the chance of a single false alarm is
+// method: among all that is reported as different, the chance of a single false alarm is
 // held to 5 %.
 //
 // Why not a test of ranks, as benchstat has it: of 5 runs against 5 it cannot say

@@ -73,20 +73,20 @@ func withFaultNames(run *record.Run, about string) string {
 	return about
 }
 
-// remark says what is to be said of the comparison as a whole.
+// remark adds the warnings about the comparison as a whole.
 func (r *Result) remark(pairs []pair, onlyA, onlyB []*repeats, unknown []*record.Run) {
-	said := map[string][]string{} // labels of the cells by what is said of them
+	cells := map[string][]string{} // labels of the cells by the warning about them
 	var order []string
 	for _, p := range pairs {
 		for _, text := range p.remarks() {
-			if said[text] == nil {
+			if cells[text] == nil {
 				order = append(order, text)
 			}
-			said[text] = append(said[text], p.a.label())
+			cells[text] = append(cells[text], p.a.label())
 		}
 	}
 	for _, text := range order {
-		if labels := said[text]; len(labels) < len(pairs) {
+		if labels := cells[text]; len(labels) < len(pairs) {
 			text = strings.Join(labels, "; ") + ": " + text
 		}
 		r.Remarks = append(r.Remarks, text)

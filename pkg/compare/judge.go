@@ -67,7 +67,7 @@ func leastRuns() int {
 }
 
 // judge holds every bound against every cell. The level of each test is alpha over the
-// number of tests (Bonferroni): of all bounds that B keeps, one is said to be beyond in
+// number of tests (Bonferroni): of all bounds that B keeps, one is reported as beyond in
 // at most one of twenty comparisons; and of all that it misses, one inside.
 func judge(cells []Cell, bounds []Bound) []Judged {
 	var all []Judged
@@ -100,7 +100,7 @@ func worse(c Cell) bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
 }
 
-// look says what can be said of a figure without a test, and whether there is one.
+// look is the verdict on a figure that needs no test, and whether there is one.
 func (b Bound) look(f *Figure, j *Judged) (tested bool) {
 	switch f.Verdict {
 	case Unmeasured:

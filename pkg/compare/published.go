@@ -97,7 +97,7 @@ var counterparts = map[string][]string{
 	"sidecarBytes":    {"sidecars.real.steady.memoryBytes.mean"},
 }
 
-// rowKeys are what a published figure is of, in the order in which it is said.
+// rowKeys are what a published figure is of, in the order in which it is printed.
 var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "component", "mesh", "collectors"}
 
 // ComparePublished compares published results with the runs of ours that are of the same
