@@ -203,7 +203,7 @@ var _ = Describe("a report", func() {
 
 	It("answers first, in one screen, with tables that fit it", func() {
 		s := show(report("testdata/runs"))
-		Expect(ask[string](s, `document.querySelector("h1").textContent`)).To(Equal("istiod 1.31.0: 12 and 20 pods, permissive and strict, with faults"))
+		Expect(ask[string](s, `document.querySelector("h1").textContent`)).To(Equal("istiod 1.31.0: 12 and 20 pods, permissive and strict, all at once, with faults"))
 		Expect(ask[bool](s, `document.querySelector("#answer table").getBoundingClientRect().bottom < 900`)).To(BeTrue())
 		for _, pixels := range []int64{800, 1280} {
 			s.width(pixels)
