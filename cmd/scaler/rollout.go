@@ -28,7 +28,7 @@ type rolloutOptions struct {
 }
 
 func newRolloutCommand(s streams) *cobra.Command {
-	o := rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultRolloutSpec()}}
+	o := rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultSpec()}}
 	spec := &o.ladder.Spec
 	cmd := &cobra.Command{
 		Use:   "rollout",

@@ -29,7 +29,7 @@ const (
 )
 
 // burst is how pods arrive.
-func (s RolloutSpec) burst() (workload.Burst, error) {
+func (s Spec) burst() (workload.Burst, error) {
 	if s.Arrival > 0 {
 		return s.Arrival.Burst(), nil
 	}
@@ -37,7 +37,7 @@ func (s RolloutSpec) burst() (workload.Burst, error) {
 }
 
 // checkArrival checks how pods arrive, and that the last is due in time.
-func (s RolloutSpec) checkArrival() error {
+func (s Spec) checkArrival() error {
 	burst, err := s.burst()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (s RolloutSpec) checkArrival() error {
 }
 
 // burstText is how pods arrive, as the record has it.
-func (s RolloutSpec) burstText() string {
+func (s Spec) burstText() string {
 	if s.Arrival > 0 {
 		return s.Arrival.Burst().String()
 	}

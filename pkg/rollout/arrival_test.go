@@ -43,16 +43,16 @@ func TestReadyRates(t *testing.T) {
 }
 
 func TestCheckArrival(t *testing.T) {
-	spec := func(change func(*RolloutSpec)) RolloutSpec {
-		s := DefaultRolloutSpec()
+	spec := func(change func(*Spec)) Spec {
+		s := DefaultSpec()
 		change(&s)
 		return s
 	}
-	for want, s := range map[string]RolloutSpec{
-		"": spec(func(s *RolloutSpec) { s.Arrival = 15 }),
-		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *RolloutSpec) { s.Arrival, s.Burst = 15, "10/1s" }),
-		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *RolloutSpec) { s.Arrival = 0.1 }),
-		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *RolloutSpec) { s.Burst = "1/1m0s" }),
+	for want, s := range map[string]Spec{
+		"": spec(func(s *Spec) { s.Arrival = 15 }),
+		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *Spec) { s.Arrival, s.Burst = 15, "10/1s" }),
+		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *Spec) { s.Arrival = 0.1 }),
+		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Burst = "1/1m0s" }),
 	} {
 		got := ""
 		if err := s.Validate(); err != nil {
@@ -62,7 +62,7 @@ func TestCheckArrival(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	s := spec(func(s *RolloutSpec) { s.Arrival = 10 })
+	s := spec(func(s *Spec) { s.Arrival = 10 })
 	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
 		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
 	}

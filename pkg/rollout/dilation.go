@@ -16,15 +16,15 @@ import (
 const maxDilation = 64
 
 // dilation is the factor by which time is slowed down, 1 where it is not.
-func (s RolloutSpec) dilation() float64 { return max(1, s.Dilation) }
+func (s Spec) dilation() float64 { return max(1, s.Dilation) }
 
 // slowed is a length of time, of the machine that is stood for, on this one.
-func (s RolloutSpec) slowed(d time.Duration) time.Duration {
+func (s Spec) slowed(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * s.dilation())
 }
 
 // checkDilation checks the factor, and what cannot be slowed down.
-func (s RolloutSpec) checkDilation() error {
+func (s Spec) checkDilation() error {
 	if s.Dilation == 0 || s.Dilation == 1 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s RolloutSpec) checkDilation() error {
 }
 
 // onBench is the spec with all that is a matter of time as it is on this machine.
-func (s RolloutSpec) onBench() (RolloutSpec, error) {
+func (s Spec) onBench() (Spec, error) {
 	if s.dilation() == 1 {
 		return s, nil
 	}
@@ -74,7 +74,7 @@ func (s RolloutSpec) onBench() (RolloutSpec, error) {
 
 // dilate slows down a control plane that is to be started with these resources, and
 // returns what the record says about it; nil where time is not slowed down.
-func (s RolloutSpec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
+func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
 	if s.dilation() == 1 {
 		return r, nil
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 func TestCheckDilation(t *testing.T) {
-	for want, change := range map[string]func(*RolloutSpec){
-		"": func(s *RolloutSpec) { s.Dilation = 2.5 },
-		"parsing --dilate 0.5: want from 1 to 64":                                              func(s *RolloutSpec) { s.Dilation = 0.5 },
-		"parsing --dilate -2: want from 1 to 64":                                               func(s *RolloutSpec) { s.Dilation = -2 },
-		"parsing --dilate 65: want from 1 to 64":                                               func(s *RolloutSpec) { s.Dilation = 65 },
-		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down": func(s *RolloutSpec) { s.Dilation, s.RealSidecars = 2, 1 },
-		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *RolloutSpec) {
+	for want, change := range map[string]func(*Spec){
+		"": func(s *Spec) { s.Dilation = 2.5 },
+		"parsing --dilate 0.5: want from 1 to 64":                                              func(s *Spec) { s.Dilation = 0.5 },
+		"parsing --dilate -2: want from 1 to 64":                                               func(s *Spec) { s.Dilation = -2 },
+		"parsing --dilate 65: want from 1 to 64":                                               func(s *Spec) { s.Dilation = 65 },
+		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down": func(s *Spec) { s.Dilation, s.RealSidecars = 2, 1 },
+		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
 			s.Dilation, s.ControlPlane = 2, "still"
 			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}
 		},
 	} {
-		s := DefaultRolloutSpec()
+		s := DefaultSpec()
 		change(&s)
 		got := ""
 		if err := s.checkDilation(); err != nil {
@@ -38,7 +38,7 @@ func TestCheckDilation(t *testing.T) {
 // What is asked for is of the machine that is stood for; the run does it slower, and
 // records what was asked for.
 func TestOnBench(t *testing.T) {
-	asked := DefaultRolloutSpec()
+	asked := DefaultSpec()
 	asked.Dilation, asked.Arrival, asked.Churn = 4, 20, 2
 	asked.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
 	asked.CertificateLifetime = time.Minute
@@ -76,7 +76,7 @@ func TestOnBench(t *testing.T) {
 // The record has the settings of the machine that is stood for, and those that the
 // control plane ran with.
 func TestDescribeDilation(t *testing.T) {
-	r := &run{spec: DefaultRolloutSpec()}
+	r := &run{spec: DefaultSpec()}
 	r.spec.Dilation, r.spec.ControlPlaneEnv = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
 	var err error
 	if r.driver, err = r.spec.Driver(); err != nil {

@@ -17,19 +17,19 @@ func TestDriverOfAnotherKind(t *testing.T) {
 		OwnKnobs: true, XDS: []string{"sotw"}, DeliversCertificates: true,
 	}
 	for name, tc := range map[string]struct {
-		change func(*RolloutSpec)
+		change func(*Spec)
 		want   string // in the error; "" = none
 	}{
-		"as it is":     {func(*RolloutSpec) {}, ""},
-		"another mode": {func(s *RolloutSpec) { s.Mode = "closed" }, ""},
-		"no mode":      {func(s *RolloutSpec) { s.Mode = "strict" }, "--mode"},
-		"knob":         {func(s *RolloutSpec) { s.Own.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
-		"delta":        {func(s *RolloutSpec) { s.XDS = "delta" }, "--xds"},
-		"storm":        {func(s *RolloutSpec) { s.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":     {func(s *RolloutSpec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":         {func(s *RolloutSpec) { s.RealSidecars = 1 }, "--real-sidecars"},
+		"as it is":     {func(*Spec) {}, ""},
+		"another mode": {func(s *Spec) { s.Mode = "closed" }, ""},
+		"no mode":      {func(s *Spec) { s.Mode = "strict" }, "--mode"},
+		"knob":         {func(s *Spec) { s.Own.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
+		"delta":        {func(s *Spec) { s.XDS = "delta" }, "--xds"},
+		"storm":        {func(s *Spec) { s.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":     {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":         {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars"},
 	} {
-		s := DefaultRolloutSpec()
+		s := DefaultSpec()
 		s.Drivers = []controlplane.Driver{another}
 		s.ControlPlane, s.Mode, s.XDS = "another", "open", another.Variants()[0]
 		tc.change(&s)

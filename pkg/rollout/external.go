@@ -10,7 +10,7 @@ import (
 )
 
 // remote is where an external control plane is.
-func (s RolloutSpec) remote() controlplane.Remote {
+func (s Spec) remote() controlplane.Remote {
 	r := s.Remote
 	_, r.Address, _ = experiment.FindDriver(s.Drivers, s.ControlPlane) // Validate reports one that there is not
 	return r
@@ -18,7 +18,7 @@ func (s RolloutSpec) remote() controlplane.Remote {
 
 // checkExternal checks what an external control plane cannot be asked for, and
 // what only one can.
-func (s RolloutSpec) checkExternal(d controlplane.Driver) error {
+func (s Spec) checkExternal(d controlplane.Driver) error {
 	if !d.External {
 		for _, f := range s.remoteFlags() {
 			if f.value != "" {
@@ -48,7 +48,7 @@ func (s RolloutSpec) checkExternal(d controlplane.Driver) error {
 
 // checkCertificates checks what only sidecars can be asked for that request their
 // certificates.
-func (s RolloutSpec) checkCertificates(d controlplane.Driver) error {
+func (s Spec) checkCertificates(d controlplane.Driver) error {
 	if !d.DeliversCertificates {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s RolloutSpec) checkCertificates(d controlplane.Driver) error {
 type given struct{ name, value string }
 
 // remoteFlags are those of external control planes alone.
-func (s RolloutSpec) remoteFlags() []given {
+func (s Spec) remoteFlags() []given {
 	r := s.Remote
 	return []given{
 		{"plaintext", text(r.Plaintext)}, {"tls-ca", r.TLSCA}, {"tls-cert", r.TLSCert}, {"tls-key", r.TLSKey},
@@ -74,7 +74,7 @@ func (s RolloutSpec) remoteFlags() []given {
 }
 
 // ownFlags are those of control planes that scaler starts.
-func (s RolloutSpec) ownFlags() []given {
+func (s Spec) ownFlags() []given {
 	env := ""
 	if len(s.ControlPlaneEnv) > 0 {
 		env = s.ControlPlaneEnv[0]
@@ -97,7 +97,7 @@ func text[T comparable](value T) string {
 
 // externalDoubts are what is not known with a control plane that is external, or
 // whose sidecars ask for no certificate.
-func (s RolloutSpec) externalDoubts(d controlplane.Driver) []record.Warning {
+func (s Spec) externalDoubts(d controlplane.Driver) []record.Warning {
 	var doubts []record.Warning
 	absent := func(about, why string) {
 		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})

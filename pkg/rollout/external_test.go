@@ -14,32 +14,32 @@ import (
 // refused before anything is started.
 func TestExternalControlPlane(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*RolloutSpec)
+		change func(*Spec)
 		want   string
 	}{
-		"as it is":    {func(*RolloutSpec) {}, ""},
-		"storm":       {func(s *RolloutSpec) { s.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":    {func(s *RolloutSpec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":        {func(s *RolloutSpec) { s.RealSidecars = 1 }, "--real-sidecars"},
-		"processors":  {func(s *RolloutSpec) { s.ControlPlaneCPUs = 1 }, "--control-plane-cpus"},
-		"memory":      {func(s *RolloutSpec) { s.ControlPlaneMemory = 1 << 30 }, "--control-plane-memory"},
-		"environment": {func(s *RolloutSpec) { s.ControlPlaneEnv = []string{"A=B"} }, "--control-plane-env"},
-		"knob":        {func(s *RolloutSpec) { s.Own = controlplane.Knobs{Scope: "all"} }, "--scope"},
-		"mode":        {func(s *RolloutSpec) { s.Mode = "strict" }, "--mode"},
-		"kill": {func(s *RolloutSpec) {
+		"as it is":    {func(*Spec) {}, ""},
+		"storm":       {func(s *Spec) { s.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":    {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":        {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars"},
+		"processors":  {func(s *Spec) { s.ControlPlaneCPUs = 1 }, "--control-plane-cpus"},
+		"memory":      {func(s *Spec) { s.ControlPlaneMemory = 1 << 30 }, "--control-plane-memory"},
+		"environment": {func(s *Spec) { s.ControlPlaneEnv = []string{"A=B"} }, "--control-plane-env"},
+		"knob":        {func(s *Spec) { s.Own = controlplane.Knobs{Scope: "all"} }, "--scope"},
+		"mode":        {func(s *Spec) { s.Mode = "strict" }, "--mode"},
+		"kill": {func(s *Spec) {
 			s.Faults = []faults.Fault{{Kind: faults.KillControlPlane, Phase: record.PhaseSteady}}
 		}, "--fault"},
-		"streams": {func(s *RolloutSpec) {
+		"streams": {func(s *Spec) {
 			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
 		}, ""},
-		"in probe": {func(s *RolloutSpec) {
+		"in probe": {func(s *Spec) {
 			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
 		}, "--fault"},
-		"no port":         {func(s *RolloutSpec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
-		"nothing else":    {func(s *RolloutSpec) { s.ControlPlane = "xds" }, "want istiod, reference or xds://HOST:PORT"},
-		"not with istiod": {func(s *RolloutSpec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
+		"no port":         {func(s *Spec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
+		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, reference or xds://HOST:PORT"},
+		"not with istiod": {func(s *Spec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
 	} {
-		s := DefaultRolloutSpec()
+		s := DefaultSpec()
 		s.ControlPlane, s.Mode, s.Remote.Plaintext = "xds://localhost:18000", "served", true
 		tc.change(&s)
 		err := s.Validate()

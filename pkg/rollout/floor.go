@@ -37,7 +37,7 @@ func (r *run) calibrate(ctx context.Context) error {
 
 // floor is the instrument's floor for a run of this size; nil where it is not
 // known.
-func floor(spec RolloutSpec) map[string]float64 {
+func floor(spec Spec) map[string]float64 {
 	known, err := calibrate.Cached(spec.Programs)
 	if err != nil {
 		return nil

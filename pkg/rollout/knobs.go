@@ -9,7 +9,7 @@ import (
 
 // Knobs are the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
-func (s RolloutSpec) Knobs() controlplane.Knobs {
+func (s Spec) Knobs() controlplane.Knobs {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	mode, _ := driver.Mode(s.Mode)
 	knobs := mode.Knobs
@@ -26,7 +26,7 @@ func (s RolloutSpec) Knobs() controlplane.Knobs {
 
 // checkKnobs checks the knobs that were set by themselves, which not every control
 // plane allows.
-func (s RolloutSpec) checkKnobs(d controlplane.Driver) error {
+func (s Spec) checkKnobs(d controlplane.Driver) error {
 	if !d.OwnKnobs {
 		return s.Knobs().Validate()
 	}
@@ -40,7 +40,7 @@ func (s RolloutSpec) checkKnobs(d controlplane.Driver) error {
 
 // preset is the mode that the run is recorded with: "" when any knob was set by
 // itself.
-func (s RolloutSpec) preset() string {
+func (s Spec) preset() string {
 	if s.Own != (controlplane.Knobs{}) {
 		return ""
 	}
@@ -52,7 +52,7 @@ func (s RolloutSpec) preset() string {
 // take the mode's place, in the order of controlplane.Knobs:
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
 // from -r2 on.
-func (s RolloutSpec) Name() string {
+func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
 	if s.Repeat > 1 {
@@ -63,7 +63,7 @@ func (s RolloutSpec) Name() string {
 
 // modeOrKnobs is the mode whose knobs these are, else the knobs, as in
 // permissive-declared-none.
-func (s RolloutSpec) modeOrKnobs() string {
+func (s Spec) modeOrKnobs() string {
 	if mode := s.preset(); mode != "" {
 		return mode
 	}

@@ -19,10 +19,10 @@ import (
 // need grows with both. Each is a run of its own, on a cluster and control plane
 // started fresh for it.
 type Ladder struct {
-	Spec    RolloutSpec // what the runs have in common; its pods and mode do not count
-	Pods    []int       // sizes, each once
-	Modes   []string    // names of the control plane's modes, each once
-	Repeats int         // runs of each size and mode; 0 means 1
+	Spec    Spec     // what the runs have in common; its pods and mode do not count
+	Pods    []int    // sizes, each once
+	Modes   []string // names of the control plane's modes, each once
+	Repeats int      // runs of each size and mode; 0 means 1
 }
 
 // maxRepeats is more than anyone waits for.
@@ -80,10 +80,10 @@ func (l Ladder) Validate() error {
 // every other time from the last to the first. What drifts meanwhile, as a disk
 // that fills or a machine that warms up, then looks like the spread between
 // repeats, and not like an effect of the size.
-func (l Ladder) Runs() []RolloutSpec {
-	var runs []RolloutSpec
+func (l Ladder) Runs() []Spec {
+	var runs []Spec
 	for repeat := range max(1, l.Repeats) {
-		var round []RolloutSpec
+		var round []Spec
 		for _, pods := range l.Pods {
 			for _, mode := range l.Modes {
 				run := l.Spec

@@ -39,7 +39,7 @@ func FuzzParseSizes(f *testing.F) {
 
 func TestLadderRuns(t *testing.T) {
 	names := func(l Ladder) (names []string) {
-		l.Spec = DefaultRolloutSpec()
+		l.Spec = DefaultSpec()
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLadderRuns(t *testing.T) {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
-	runs := Ladder{Spec: DefaultRolloutSpec(), Pods: []int{20}, Modes: []string{"strict"}, Repeats: 2}.Runs()
+	runs := Ladder{Spec: DefaultSpec(), Pods: []int{20}, Modes: []string{"strict"}, Repeats: 2}.Runs()
 	if runs[0].Repeat != 1 || runs[1].Repeat != 2 {
 		t.Errorf("repeats are numbered %d and %d", runs[0].Repeat, runs[1].Repeat)
 	}
@@ -90,7 +90,7 @@ func TestLadderValidate(t *testing.T) {
 		{"more processors than there are", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlaneCPUs = 100_000 }, "--control-plane-cpus 100000"},
 		{"an environment that is none", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlaneEnv = []string{"x"} }, "--control-plane-env"},
 	} {
-		l := Ladder{Spec: DefaultRolloutSpec(), Pods: test.pods, Modes: test.modes}
+		l := Ladder{Spec: DefaultSpec(), Pods: test.pods, Modes: test.modes}
 		if test.change != nil {
 			test.change(&l)
 		}
@@ -136,7 +136,7 @@ func TestOutcome(t *testing.T) {
 
 // A ladder that cannot be done starts nothing.
 func TestLadderRunRefuses(t *testing.T) {
-	l := Ladder{Spec: DefaultRolloutSpec(), Pods: []int{0}, Modes: []string{"strict"}}
+	l := Ladder{Spec: DefaultSpec(), Pods: []int{0}, Modes: []string{"strict"}}
 	if runs, err := l.Run(context.Background(), Progress{}); err == nil || runs != nil {
 		t.Errorf("got %v, %v", runs, err)
 	}

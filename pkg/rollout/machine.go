@@ -71,7 +71,7 @@ func goCache() string {
 // checkMachine fails when this machine lacks what the runs need, naming the
 // fix, and raises the limit of open files where that is allowed. What is only
 // doubtful is said.
-func checkMachine(ctx context.Context, runs []RolloutSpec, progress Progress) error {
+func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	largest, records := runs[0], uint64(0)
 	for _, run := range runs {
 		if run.Topology.Pods > largest.Topology.Pods {

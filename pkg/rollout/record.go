@@ -17,7 +17,7 @@ import (
 )
 
 // newRecord is the record as far as it is known before anything runs.
-func newRecord(spec RolloutSpec) record.Run {
+func newRecord(spec Spec) record.Run {
 	t := spec.Topology.Defaults()
 	knobs := spec.Knobs()
 	return record.Run{
@@ -146,7 +146,7 @@ func (r *run) finish(err error) (record.Run, error) {
 }
 
 // recordedDilation is the factor by which time is slowed down; 0 where it is not.
-func recordedDilation(spec RolloutSpec) float64 {
+func recordedDilation(spec Spec) float64 {
 	if spec.dilation() == 1 {
 		return 0
 	}

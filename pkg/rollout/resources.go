@@ -64,7 +64,7 @@ func lastProcessors(all []int, n int) []int {
 // controlPlaneResources decides what the control plane is given of this machine, of
 // which cpus are its own processors. A memory limit that cannot be enforced is a doubt
 // about the run; nil = there is none.
-func controlPlaneResources(spec RolloutSpec, cpus []int) (controlplane.Resources, *record.Warning) {
+func controlPlaneResources(spec Spec, cpus []int) (controlplane.Resources, *record.Warning) {
 	resources := controlplane.Resources{
 		CPUs:        cpus,
 		MaxProcs:    spec.ControlPlaneCPUs,

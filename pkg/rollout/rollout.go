@@ -28,7 +28,7 @@ import (
 // run is one run of `scaler rollout`, from an empty machine to its record.
 type run struct {
 	// fixed at the start
-	spec     RolloutSpec
+	spec     Spec
 	driver   controlplane.Driver
 	progress Progress
 	mesh     topology.Mesh
@@ -92,7 +92,7 @@ type observed struct {
 //
 // The error is ErrUnconverged when a time limit passed first, and wraps
 // context.Canceled when ctx ended the run.
-func execute(ctx context.Context, spec RolloutSpec, folder *record.Folder, versions *component.Versions, progress Progress) (record.Run, error) {
+func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *component.Versions, progress Progress) (record.Run, error) {
 	driver, err := spec.Driver()
 	if err != nil {
 		return record.Run{}, err

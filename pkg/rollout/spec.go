@@ -18,9 +18,9 @@ import (
 	"scaler.mesh/scaler/pkg/workload"
 )
 
-// RolloutSpec is what a user asks of `scaler rollout`. The zero value of a
-// field is not its default: DefaultRolloutSpec has those.
-type RolloutSpec struct {
+// Spec is what a user asks of `scaler rollout`. The zero value of a
+// field is not its default: DefaultSpec has those.
+type Spec struct {
 	Topology topology.Spec
 
 	Burst        string             // "all"
@@ -71,9 +71,9 @@ type RolloutSpec struct {
 	State    string            // folder that holds embedded clusters
 }
 
-// DefaultRolloutSpec is `scaler rollout` without flags.
-func DefaultRolloutSpec() RolloutSpec {
-	return RolloutSpec{
+// DefaultSpec is `scaler rollout` without flags.
+func DefaultSpec() Spec {
+	return Spec{
 		Topology:        topology.Spec{Pods: 200, Shape: topology.Layers, FanOut: 3, Seed: 1},
 		Burst:           "all",
 		Mode:            "permissive",
@@ -90,7 +90,7 @@ func DefaultRolloutSpec() RolloutSpec {
 
 // Validate names the first flag whose value cannot be used, the value, and what
 // is wanted. Nothing has been started or created before it returns nil.
-func (s RolloutSpec) Validate() error {
+func (s Spec) Validate() error {
 	var field *topology.FieldError
 	if err := s.Topology.Validate(); errors.As(err, &field) {
 		return fmt.Errorf("parsing --%s %s: want %s", field.Field, field.Value, field.Want)
@@ -185,7 +185,7 @@ const (
 const maxProbes = 100_000
 
 // Driver is the control plane that is asked for. Its error names the flag.
-func (s RolloutSpec) Driver() (controlplane.Driver, error) {
+func (s Spec) Driver() (controlplane.Driver, error) {
 	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane)
 	return d, err
 }

@@ -6,7 +6,7 @@
 //
 // Everything is in this package: the program (Serve), which runs as a child of the
 // tests' own program, and the adapter (Driver). It is not in the list of package
-// drivers; a test injects it, as into rollout.RolloutSpec.Drivers. A rule in hack keeps
+// drivers; a test injects it, as into rollout.Spec.Drivers. A rule in hack keeps
 // it out of scaler.
 package testmesh
 

@@ -35,7 +35,7 @@ const (
 // cluster, against a driver that scaler does not know.
 var _ = It("converges in a rollout in each of its modes, and the record is complete", Label("e2e"), Serial, func(ctx SpecContext) {
 	driver := Driver("")
-	spec := rollout.DefaultRolloutSpec()
+	spec := rollout.DefaultSpec()
 	spec.Drivers = []controlplane.Driver{driver}
 	spec.ControlPlane, spec.XDS = driver.Name, driver.Variants()[0]
 	spec.Topology.Services, spec.Topology.Namespaces = 4, 2
