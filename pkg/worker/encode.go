@@ -146,14 +146,17 @@ func (e *encoder) take(b *batch) {
 	}
 }
 
-// holdings fills in the answer that a batch holds.
+// holdings fills in the answers that a batch holds.
 func (e *encoder) holdings(b *batch) {
-	for _, h := range b.Holdings.raw {
-		w := holding{Proxy: e.numberOf(h.ID), Types: h.Types}
-		for _, k := range h.Keys {
-			w.Keys = append(w.Keys, e.key(b, k))
+	for i := range b.Holdings {
+		answer := &b.Holdings[i]
+		for _, h := range answer.raw {
+			w := holding{Proxy: e.numberOf(h.ID), Types: h.Types}
+			for _, k := range h.Keys {
+				w.Keys = append(w.Keys, e.key(b, k))
+			}
+			answer.All = append(answer.All, w)
 		}
-		b.Holdings.All = append(b.Holdings.All, w)
 	}
 }
 

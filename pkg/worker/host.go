@@ -3,6 +3,7 @@ package worker
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"encoding/gob"
@@ -100,7 +101,7 @@ func (h *host) read(ctx context.Context) error {
 		closed = closed || c.Close
 		arrived := h.encoder.at(time.Now())
 		if err := h.do(ctx, &c, arrived); err != nil {
-			h.answer(func(b *batch) { b.Failed = err.Error() })
+			h.failed(err)
 		}
 	}
 }
@@ -111,6 +112,11 @@ func (h *host) answer(set func(*batch)) {
 	set(&h.pending)
 	h.mu.Unlock()
 	h.encoder.notify()
+}
+
+// failed has the next batch hold an error, unless it holds one.
+func (h *host) failed(err error) {
+	h.answer(func(b *batch) { b.Failed = cmp.Or(b.Failed, err.Error()) })
 }
 
 // do does one command.
@@ -163,8 +169,7 @@ func (h *host) setUp(ctx context.Context, s *Setup) error {
 			return err
 		}
 	}
-	failed := func(err error) { h.answer(func(b *batch) { b.Failed = err.Error() }) }
-	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: failed}, h.options.Drivers[at], services)
+	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: h.failed}, h.options.Drivers[at], services)
 	if err != nil {
 		return err
 	}
@@ -197,7 +202,7 @@ func (h *host) start(local *Local, s start) error {
 // goroutine that writes.
 func (h *host) holdings(ctx context.Context, local *Local, q *holdingsQuery) {
 	all, _ := local.Holdings(ctx, q.Names) // never fails
-	h.answer(func(b *batch) { b.Holdings = &holdingsAnswer{Number: q.Number, raw: all} })
+	h.answer(func(b *batch) { b.Holdings = append(b.Holdings, holdingsAnswer{Number: q.Number, raw: all}) })
 }
 
 // write sends batches: whenever there is something to be sent, and each second.
@@ -243,9 +248,7 @@ func (h *host) next(due bool) *batch {
 	h.mu.Unlock()
 	// After the answers were taken: whatever happened before one is in its batch.
 	h.encoder.take(&b)
-	if b.Holdings != nil {
-		h.encoder.holdings(&b)
-	}
+	h.encoder.holdings(&b)
 	if local != nil {
 		s := local.State()
 		b.Started, b.Counts = s.Started, s.Counts

@@ -246,7 +246,8 @@ func (w *Remote) take(b *batch, received time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.started, w.counts = b.Started, b.Counts
-	if a := b.Holdings; a != nil {
+	for i := range b.Holdings {
+		a := &b.Holdings[i]
 		if answer := w.answers[a.Number]; answer != nil {
 			all, err := w.decoder.holdings(a)
 			answer <- held{all, err} // has room

@@ -66,7 +66,7 @@ type batch struct {
 	Counts   xdsprobe.Counts
 	Late     []byte // histogram of how late the process ran, as stats.Histogram encodes it; nil = as before
 	Pong     pong
-	Holdings *holdingsAnswer
+	Holdings []holdingsAnswer
 	Closed   bool
 }
 

@@ -329,6 +329,25 @@ func TestHoldings(t *testing.T) {
 	})
 }
 
+// Several queries at a time are all answered.
+func TestHoldingsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, w worker.Worker, _ *log, _ *failures) {
+		g := NewWithT(t)
+		g.Expect(w.Start(named("ns/a"))).To(Succeed())
+		answers := make(chan int, 32)
+		for range cap(answers) {
+			go func() {
+				all, _ := w.Holdings(t.Context(), true)
+				answers <- len(all)
+			}()
+		}
+		for range cap(answers) {
+			g.Eventually(answers).Should(Receive(Equal(1)))
+		}
+		g.Expect(w.Close(t.Context())).To(Succeed())
+	})
+}
+
 // A delay is waited for, and one that is stopped meanwhile never runs.
 func TestDelay(t *testing.T) {
 	each(t, func(t *testing.T, w worker.Worker, seen *log, _ *failures) {
