@@ -89,8 +89,8 @@ type ProxyOptions struct {
 	CertificateLifetime time.Duration  // that is requested; 0 = the agent's own
 	Address             string         // host:port to connect to; "" = the control plane's own
 	Metadata            map[string]any // takes the place of entries of the node's metadata; nil = none
-	// Slowdown is how many times as long proxies wait for what is a matter of time; 0 = 1.
-	Slowdown float64
+	// Slowdown is how many times as long proxies wait for what is a matter of time.
+	Slowdown proxy.Slowdown
 }
 
 // Apply puts the options that are about a proxy itself into its specification.
@@ -98,7 +98,7 @@ func (o ProxyOptions) Apply(spec *proxy.Spec) {
 	spec.XDS, spec.CertificateLifetime = o.XDS, o.CertificateLifetime
 	spec.Address = cmp.Or(o.Address, spec.Address)
 	spec.Slowdown = o.Slowdown
-	spec.Keepalive, spec.Drain = spec.Slowed(spec.Keepalive), spec.Slowed(spec.Drain)
+	spec.Keepalive, spec.Drain = o.Slowdown.Of(spec.Keepalive), o.Slowdown.Of(spec.Drain)
 	if len(o.Metadata) > 0 {
 		spec.Metadata = maps.Clone(spec.Metadata)
 		maps.Copy(spec.Metadata, o.Metadata)

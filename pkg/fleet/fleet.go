@@ -47,8 +47,8 @@ type Options struct {
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
 	// Slowdown is how many times as long sidecars, and what stands in for their agents,
-	// wait for what is a matter of time; 0 = 1.
-	Slowdown float64
+	// wait for what is a matter of time.
+	Slowdown proxy.Slowdown
 	Real     *RealOptions // the real sidecars among them; nil = none
 }
 

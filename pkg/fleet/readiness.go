@@ -55,13 +55,8 @@ type Readiness struct {
 
 func newReadiness(f *Fleet) *Readiness { return &Readiness{fleet: f, queue: newQueue()} }
 
-// slowed is a length of time by the factor by which time is slowed down.
-func (r *Readiness) slowed(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * max(1, r.fleet.Slowdown))
-}
-
 // QuietTime is how long a control plane must have sent nothing to be called quiet.
-func (f *Fleet) QuietTime() time.Duration { return f.Readiness.slowed(quietTime) }
+func (f *Fleet) QuietTime() time.Duration { return f.Slowdown.Of(quietTime) }
 
 // Run reports to pods until ctx ends. An error of a report ends the run.
 func (r *Readiness) Run(ctx context.Context) error {
@@ -136,7 +131,7 @@ func (r *Readiness) Release() {
 func (r *Readiness) Incomplete() (n int, quiet time.Duration) {
 	r.fleet.Pods.mu.Lock()
 	defer r.fleet.Pods.mu.Unlock()
-	return r.incomplete, r.slowed(incompleteTimeout)
+	return r.incomplete, r.fleet.Slowdown.Of(incompleteTimeout)
 }
 
 // RunTimeouts reports sidecars to their pods that were held back for too long, until
@@ -166,13 +161,13 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 	if !r.waiting() {
 		s.progressed = now
 	}
-	limit := r.slowed(incompleteTimeout)
+	limit := r.fleet.Slowdown.Of(incompleteTimeout)
 	busy := now.Sub(s.answered) < r.fleet.QuietTime()
 	switch {
-	case busy && bursting && now.Sub(s.progressed) < r.slowed(busyTimeout):
+	case busy && bursting && now.Sub(s.progressed) < r.fleet.Slowdown.Of(busyTimeout):
 		return nil
 	case busy && !bursting:
-		limit = r.slowed(busyTimeout)
+		limit = r.fleet.Slowdown.Of(busyTimeout)
 	}
 	var pods []*pod
 	for p := range s.there {

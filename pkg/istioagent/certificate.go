@@ -69,7 +69,7 @@ func (c *certificate) request(ctx context.Context) {
 		if wait, fresh = c.backoff.next(err); fresh {
 			c.pending = nil
 		}
-		wait = a.slowed(wait)
+		wait = a.slowdown.Of(wait)
 		event.Err, event.Backoff = err, wait
 	}
 	a.services.Observer.Certified(a.id, event)

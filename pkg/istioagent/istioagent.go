@@ -47,7 +47,7 @@ type Agent struct {
 	id, identity string
 	roots        *x509.CertPool // nil for plaintext
 	services     Services
-	slowed       func(time.Duration) time.Duration
+	slowdown     proxy.Slowdown
 	client       *xdsprobe.Client
 
 	certificate certificate
@@ -58,7 +58,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 	if services.Issuer != nil && services.Keys == nil {
 		return nil, errors.New("an agent with an issuer needs keys")
 	}
-	a := &Agent{id: spec.ID, identity: spec.Identity, services: services, slowed: spec.Slowed}
+	a := &Agent{id: spec.ID, identity: spec.Identity, services: services, slowdown: spec.Slowdown}
 	config := xdsprobe.Config{
 		ID:               spec.ID,
 		Address:          spec.Address,

@@ -115,7 +115,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 	}
 	made := map[int]*unstructured.Unstructured{}
 	defer func() {
-		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.slowed(probeTimeout))
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Slowdown.Of(probeTimeout))
 		defer cancel()
 		for _, object := range made {
 			if deleteErr := p.API.Resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
@@ -203,7 +203,7 @@ func (p *prober) names(services []int) []string {
 
 // quiet waits until the control plane has sent nothing for a moment.
 func (p *prober) quiet(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, p.slowed(probeTimeout))
+	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
 	defer cancel()
 	begin := time.Now()
 	for {
@@ -211,10 +211,10 @@ func (p *prober) quiet(ctx context.Context) error {
 		if last := p.Fleet.Pods.LastResponse(); last.After(begin) {
 			idle = time.Since(last)
 		}
-		if idle >= p.slowed(probeQuiet) {
+		if idle >= p.Slowdown.Of(probeQuiet) {
 			return nil
 		}
-		if err := experiment.WaitUntil(limited, time.Now().Add(p.slowed(probeQuiet)-idle)); err != nil {
+		if err := experiment.WaitUntil(limited, time.Now().Add(p.Slowdown.Of(probeQuiet)-idle)); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
@@ -49,8 +50,8 @@ type Options struct {
 	Say      func(msg string)           // shows progress
 
 	// Slowdown is how many times as long changes may take, and how long nothing must
-	// have been sent between two; 0 = 1.
-	Slowdown float64
+	// have been sent between two.
+	Slowdown proxy.Slowdown
 
 	// Disturb calls change, and does something else once change calls half. It
 	// returns when both are done and the mesh has converged; nil = change alone.
@@ -105,11 +106,6 @@ func Run(ctx context.Context, o Options) error {
 		return record.EndedByConverged, err
 	})
 	return errors.Join(err, p.save())
-}
-
-// slowed is a length of time by the factor by which time is slowed down.
-func (p *prober) slowed(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * max(1, p.Slowdown))
 }
 
 // suitable are services with several pods, whose accounts stay the same when a pod
@@ -171,7 +167,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 		return fleet.EndpointChange{}, err
 	}
 	written := time.Now()
-	limited, cancel := context.WithTimeout(ctx, p.slowed(probeTimeout))
+	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
 	defer cancel()
 	for {
 		select {
@@ -194,14 +190,14 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			if ctx.Err() != nil {
 				return fleet.EndpointChange{}, context.Cause(ctx)
 			}
-			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.slowed(probeTimeout))
+			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.Slowdown.Of(probeTimeout))
 		}
 	}
 }
 
 // awaitReach waits until a change has reached all it concerns, or the limit.
 func (p *prober) awaitReach(ctx context.Context, f *convergence.Following) error {
-	timer := time.NewTimer(p.slowed(probeTimeout))
+	timer := time.NewTimer(p.Slowdown.Of(probeTimeout))
 	defer timer.Stop()
 	select {
 	case <-f.Done():

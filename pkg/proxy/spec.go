@@ -31,19 +31,20 @@ type Spec struct {
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
 	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
 	// Slowdown is how many times as long the proxy waits before it tries again, and for
-	// a resource that it requested; 0 = 1. Lengths given above are as they are.
-	Slowdown float64 `json:",omitempty"`
+	// a resource that it requested. Lengths given above are as they are.
+	Slowdown Slowdown `json:",omitempty"`
 	// CertificateLifetime is what its agent requests; 0 = 24 h, as Istio's agent
 	// does by itself (SECRET_TTL).
 	CertificateLifetime time.Duration `json:",omitempty"`
 }
 
-// Slowed is a length of time as the proxy waits for it.
-func (s Spec) Slowed(d time.Duration) time.Duration {
-	if s.Slowdown <= 1 {
-		return d
-	}
-	return time.Duration(float64(d) * s.Slowdown)
+// Slowdown is how many times as long as usual something takes that is a matter of time;
+// below 1, 0 among them, it is 1.
+type Slowdown float64
+
+// Of is a length of time, slowed down.
+func (s Slowdown) Of(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * max(1, float64(s)))
 }
 
 // TokenRequest is a request for a service account token that is bound to a pod.

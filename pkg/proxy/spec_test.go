@@ -33,9 +33,9 @@ func TestSpecAsJSON(t *testing.T) {
 	}
 }
 
-func TestSlowed(t *testing.T) {
-	for factor, want := range map[float64]time.Duration{0: time.Second, 1: time.Second, 2.5: 2500 * time.Millisecond} {
-		if got := (proxy.Spec{Slowdown: factor}).Slowed(time.Second); got != want {
+func TestSlowdown(t *testing.T) {
+	for factor, want := range map[proxy.Slowdown]time.Duration{0: time.Second, 1: time.Second, 2.5: 2500 * time.Millisecond} {
+		if got := factor.Of(time.Second); got != want {
 			t.Errorf("a second slowed by %g is %s, want %s", factor, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -20,7 +21,7 @@ func (s Spec) dilation() float64 { return max(1, s.Dilation) }
 
 // slowed is a length of time, of the machine that is stood for, on this one.
 func (s Spec) slowed(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * s.dilation())
+	return proxy.Slowdown(s.dilation()).Of(d)
 }
 
 // checkDilation checks the factor, and what cannot be slowed down.

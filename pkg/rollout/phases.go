@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/probes"
+	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -108,7 +109,7 @@ func (r course) probe(ctx context.Context) (experiment.Undo, error) {
 	return nil, probes.Run(ctx, probes.Options{
 		Changes: r.spec.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
-		Disturb: r.injector.DuringProbe, Slowdown: r.spec.dilation(),
+		Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	})
 }
 

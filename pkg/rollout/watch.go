@@ -77,7 +77,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
-		Slowdown: r.spec.dilation(),
+		Slowdown: proxy.Slowdown(r.spec.dilation()),
 	})
 	if err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
 )
@@ -65,7 +65,7 @@ func (w *Local) Start(p Proxy) error {
 	w.started++
 	w.running.Go(func() {
 		defer stop()
-		if !wait(ctx, p.Delay) {
+		if p.Delay > 0 && !task.Sleep(ctx, p.Delay) {
 			return
 		}
 		if err := made.Run(ctx); err != nil && ctx.Err() == nil {
@@ -73,21 +73,6 @@ func (w *Local) Start(p Proxy) error {
 		}
 	})
 	return nil
-}
-
-// wait waits for a time, and reports whether it passed before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Do is part of Worker.

@@ -1,7 +1,6 @@
 package xdsprobe
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -33,20 +32,3 @@ func (b *backoff) next() time.Duration {
 }
 
 func (b *backoff) reset() { b.interval = 0 }
-
-// slowed is a length of time by a factor.
-func slowed(d time.Duration, factor float64) time.Duration {
-	return time.Duration(float64(d) * factor)
-}
-
-// sleep waits, and returns false if the context ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"scaler.mesh/scaler/internal/onecall"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -68,8 +69,7 @@ func (s *Client) prepare(c Config) (err error) {
 	if c.BackoffMax == 0 {
 		c.BackoffMax = streamBackoffMax
 	}
-	c.Slowdown = max(1, c.Slowdown)
-	c.BackoffBase, c.BackoffMax = slowed(c.BackoffBase, c.Slowdown), slowed(c.BackoffMax, c.Slowdown)
+	c.BackoffBase, c.BackoffMax = c.Slowdown.Of(c.BackoffBase), c.Slowdown.Of(c.BackoffMax)
 	if s.node, err = encodeNode(&c); err != nil {
 		return fmt.Errorf("encoding the node metadata of %s: %w", c.ID, err)
 	}
@@ -135,7 +135,7 @@ func (s *Client) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		token, err := s.tokens.get(ctx)
 		if err != nil {
-			sleep(ctx, s.backoff.next())
+			task.Sleep(ctx, s.backoff.next())
 			continue
 		}
 		end := s.try(ctx, token)
@@ -144,7 +144,7 @@ func (s *Client) Run(ctx context.Context) error {
 		}
 		s.count(end)
 		s.observer.StreamEnded(s.config.ID, end)
-		if end.Class == proxy.Stopped || !sleep(ctx, end.Backoff) {
+		if end.Class == proxy.Stopped || !task.Sleep(ctx, end.Backoff) {
 			return nil
 		}
 	}

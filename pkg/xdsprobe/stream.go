@@ -131,7 +131,7 @@ func (s *stream) wait() {
 		s.timeout.Cancel()
 		return
 	}
-	s.timeout.After(slowed(limit, s.client.config.Slowdown), func() {
+	s.timeout.After(s.client.config.Slowdown.Of(limit), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiting {

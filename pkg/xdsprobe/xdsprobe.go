@@ -73,6 +73,6 @@ type Config struct {
 	BackoffBase, BackoffMax time.Duration
 
 	// Slowdown is how many times as long the client waits before it tries a stream
-	// again, and for a resource that it requested; 0 = 1.
-	Slowdown float64
+	// again, and for a resource that it requested.
+	Slowdown proxy.Slowdown
 }

@@ -30,7 +30,7 @@ type Client struct {
 	options  onecall.Options
 	headers  metadata.MD
 	lifetime time.Duration
-	slowed   func(time.Duration) time.Duration // what is a matter of time
+	slowdown proxy.Slowdown // of what is a matter of time
 
 	mu       sync.Mutex // held while a request is under way
 	link     *link      // nil when there is no connection
@@ -58,7 +58,7 @@ func New(s proxy.Spec) (*Client, error) {
 		options:  onecall.Options{Address: s.Address, TLS: config},
 		headers:  make(metadata.MD, len(s.Headers)+1),
 		lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
-		slowed:   s.Slowed,
+		slowdown: s.Slowdown,
 	}
 	for k, v := range s.Headers {
 		c.headers.Set(k, v)
@@ -185,9 +185,9 @@ type redial struct {
 }
 
 // failed notes that a dial which began at that time failed. The wait is slowed.
-func (r *redial) failed(began time.Time, why error, slowed func(time.Duration) time.Duration) {
+func (r *redial) failed(began time.Time, why error, slowdown proxy.Slowdown) {
 	r.wait = min(max(redialBase, time.Duration(float64(r.wait)*redialGrowth)), redialLongest)
-	r.next = began.Add(slowed(time.Duration(float64(r.wait) * (1 + redialJitter*(2*rand.Float64()-1)))))
+	r.next = began.Add(slowdown.Of(time.Duration(float64(r.wait) * (1 + redialJitter*(2*rand.Float64()-1)))))
 	r.why = why
 }
 
@@ -245,7 +245,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	if err != nil {
 		cut()
 		err = cmp.Or(ctx.Err(), status.Errorf(codes.Unavailable, "connecting to the certificate authority: %v", err))
-		c.redial.failed(began, err, c.slowed)
+		c.redial.failed(began, err, c.slowdown)
 		return nil, err
 	}
 	c.redial = redial{}
