@@ -74,7 +74,8 @@ func inspect(dir string) (State, error) {
 // ownerHolds reports whether the owner of a group lives: the lock says so, not a
 // process id, which may mean another process here.
 func ownerHolds(dir string, file stateFile) (bool, error) {
-	info, err := os.Lstat(filepath.Join(dir, ownerLock))
+	var stat unix.Stat_t
+	err := unix.Lstat(filepath.Join(dir, ownerLock), &stat)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Lstat(statePath(dir)); errors.Is(gone, fs.ErrNotExist) {
 			return false, gone // another process removed it meanwhile
@@ -83,11 +84,7 @@ func ownerHolds(dir string, file stateFile) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	var stat unix.Stat_t
-	if err := unix.Lstat(filepath.Join(dir, ownerLock), &stat); err != nil {
-		return false, err
-	}
-	if !info.Mode().IsRegular() || stat.Ino != file.Lock {
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Ino != file.Lock {
 		return false, &ForeignError{dir, "it is a copy of a process group: its " + ownerLock + " is another file"}
 	}
 	return held(dir, ownerLock)

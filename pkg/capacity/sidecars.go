@@ -41,18 +41,18 @@ func (s *sample) sidecars(t target) *Sidecars {
 		return nil
 	}
 	at := []float64{1, t.configuration}
-	if t.configuration == 0 || !configurationGrows(seen) {
+	leaveOutConfiguration := func() {
 		at = at[:1]
 		for i := range rows {
 			rows[i] = rows[i][:1]
 		}
 	}
+	if t.configuration == 0 || !configurationGrows(seen) {
+		leaveOutConfiguration()
+	}
 	fit, err := stats.LeastSquares(rows, each, confidence)
 	if err == nil && len(at) > 1 && fit.Terms[1].Value < 0 { // no byte costs less than nothing
-		at = at[:1]
-		for i := range rows {
-			rows[i] = rows[i][:1]
-		}
+		leaveOutConfiguration()
 		fit, err = stats.LeastSquares(rows, each, confidence)
 	}
 	if err != nil {
