@@ -79,7 +79,7 @@ func interruption(err error) string {
 	if errors.As(err, &cause) {
 		what = cause.Error()
 	}
-	rest := besides(err)
+	rest := otherErrors(err)
 	if len(rest) == 0 {
 		return what + "; everything that was started is stopped"
 	}
@@ -90,16 +90,16 @@ func interruption(err error) string {
 	return what + ", with errors; 'scaler cleanup' removes what is left:\n" + strings.Join(texts, "\n")
 }
 
-// besides are the errors that are not the interrupt itself: of taking down and of
+// otherErrors are the errors that are not the interrupt itself: of taking down and of
 // saving.
-func besides(err error) []error {
+func otherErrors(err error) []error {
 	if err == nil || closedOutput(err) {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, one := range joined.Unwrap() {
-			rest = append(rest, besides(one)...)
+			rest = append(rest, otherErrors(one)...)
 		}
 		return rest
 	}
@@ -111,7 +111,7 @@ func besides(err error) []error {
 		return nil
 	case inner == nil:
 		return []error{err}
-	case len(besides(inner)) == 0:
+	case len(otherErrors(inner)) == 0:
 		return nil
 	}
 	return []error{err}

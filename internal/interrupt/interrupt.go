@@ -1,5 +1,5 @@
-// Package interrupt ends a program's work when a signal says so, and tells taking
-// down, which goes on after that, when it has to hurry.
+// Package interrupt ends a program's work when a signal asks for it, and lets the
+// clean-up that follows know when it has to hurry.
 //
 // The first signal ends a context. A second ctrl-C, SIGTERM or SIGQUIT ends the
 // contexts of [Uncancelled], too, with which things are stopped: what is asked to end

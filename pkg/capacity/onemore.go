@@ -15,8 +15,8 @@ var (
 	// pods and the configuration of each: what one more pod costs depends on how many
 	// there are. The Cost has the model.
 	ErrSquare = errors.New("grows with the square")
-	// ErrRepeats is in the error of runs of which no size has repeats: nothing tells noise
-	// from a slope.
+	// ErrRepeats is in the error of runs of which no size has repeats: noise cannot be
+	// distinguished from a slope.
 	ErrRepeats = errors.New("every size was run once")
 	// ErrSizes is in the error of runs of fewer sizes than a line takes.
 	ErrSizes = errors.New("too few sizes")

@@ -9,7 +9,7 @@ import (
 )
 
 // State is a state of the mesh that a control plane is sized for, with what it needs in
-// it; nil where the runs do not tell.
+// it; nil where the runs did not measure it.
 type State struct {
 	Name        string  `json:"name"`                  // steady, rollout, probe, churn or restart
 	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak

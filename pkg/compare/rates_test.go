@@ -56,7 +56,7 @@ func (l law) rates(trials, n int, factor float64, bound Bound) map[Outcome]float
 }
 
 // How often each outcome comes of a bound of +10 %, by the true difference. A difference
-// below the bound may be said to be beyond it, and one above it to be inside, in no more
+// below the bound may be reported as beyond it, and one above it to be inside, in no more
 // than one of twenty comparisons. The rates are logged; docs/results has them.
 func TestErrorRatesOfBounds(t *testing.T) {
 	trials, sizes, changes := *trials, []int{4, 5, 10}, []float64{0, 0.05, 0.099, 0.101, 0.15, 0.2, 0.3}
@@ -116,7 +116,7 @@ func TestErrorRatesOfManyBounds(t *testing.T) {
 	}
 }
 
-// The number of runs that is said to decide does, four times of five.
+// The number of runs that is reported to decide does, four times of five.
 func TestRunsToDecide(t *testing.T) {
 	bound := Bound{Figure: "rollout.cores", Change: 0.1, Percent: true}
 	r := rand.New(rand.NewPCG(5, 6))

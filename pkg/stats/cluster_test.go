@@ -82,20 +82,20 @@ func TestClusterQuantileCovers(t *testing.T) {
 		truth := math.Exp(z * math.Hypot(tt.between, tt.each))
 		held, naive := 0, 0
 		for range trials {
-			var clusters, lone []Cluster
+			var clusters, single []Cluster
 			for range tt.changes {
 				change := tt.between * random.NormFloat64()
 				var values []float64
 				for range sidecars {
 					v := math.Exp(change + tt.each*random.NormFloat64())
-					values, lone = append(values, v), append(lone, NewCluster([]float64{v}, 0))
+					values, single = append(values, v), append(single, NewCluster([]float64{v}, 0))
 				}
 				clusters = append(clusters, NewCluster(values, 0))
 			}
 			if i, ok := ClusterQuantile(clusters, tt.q, 0.95); ok && *i.Low <= truth && truth <= *i.High {
 				held++
 			}
-			if naiveHolds(lone, tt.q, truth) {
+			if naiveHolds(single, tt.q, truth) {
 				naive++
 			}
 		}
@@ -113,10 +113,10 @@ func TestClusterQuantileCovers(t *testing.T) {
 
 // naiveHolds says whether the interval by order statistics of independent values holds
 // the truth.
-func naiveHolds(lone []Cluster, q, truth float64) bool {
-	n := float64(len(lone))
+func naiveHolds(single []Cluster, q, truth float64) bool {
+	n := float64(len(single))
 	below := 0.0
-	for _, c := range lone {
+	for _, c := range single {
 		if c.Values[0] <= truth {
 			below++
 		}
