@@ -60,7 +60,7 @@ func All() ([]Dashboard, error) {
 	return all, nil
 }
 
-// Exported says where Export has put what.
+// Exported states where Export has put what.
 type Exported struct {
 	Dashboards   string // the folder of the JSON files
 	Provisioning string // what Grafana's paths.provisioning is to be

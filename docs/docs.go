@@ -3,7 +3,7 @@ package docs
 
 import _ "embed"
 
-// Definitions is reference/definitions.md, which says what each figure means.
+// Definitions is reference/definitions.md, which states what each figure means.
 //
 //go:embed reference/definitions.md
 var Definitions string

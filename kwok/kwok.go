@@ -26,7 +26,7 @@ const (
 	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
-	// SidecarAnnotation on a pod says what its simulated sidecar reports.
+	// SidecarAnnotation on a pod states what its simulated sidecar reports.
 	SidecarAnnotation = "scaler.mesh/sidecar"
 	// SidecarReady is the annotation's value that makes the pod Ready; with any
 	// other, or without the annotation, it is not.

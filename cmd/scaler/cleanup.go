@@ -82,7 +82,7 @@ not touched.`,
 	return cmd
 }
 
-// remove ends a container before the processes: the file that says what it is
+// remove ends a container before the processes: the file that states what it is
 // called goes with their folder.
 func remove(ctx context.Context, o process.State) error {
 	if err := grafana.RemoveContainer(ctx, o.Dir); err != nil {

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 )
 
-// addComponentFlags adds the flags that say where programs are found and kept.
+// addComponentFlags adds the flags that state where programs are found and kept.
 func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 	flags.StringVar(&o.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder with ready programs, which are used instead of building them ($SCALER_BIN_DIR)")
 	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder for built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")

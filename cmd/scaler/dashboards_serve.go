@@ -76,7 +76,7 @@ listen on this machine only. They need no password and end with this command
 	return cmd
 }
 
-// printServing says what is to be seen, and without a Grafana what to point at
+// printServing states what is to be seen, and without a Grafana what to point at
 // what.
 func printServing(out io.Writer, runs []record.Run, what dashboardserver.Serving) error {
 	var names []string

@@ -54,7 +54,7 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
 }
 
-// addLoadFlags adds those that say how pods come, go and are disturbed.
+// addLoadFlags adds those that state how pods come, go and are disturbed.
 func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "number of pods with a real sidecar, agent and Envoy, as processes on this machine")
@@ -66,7 +66,7 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }
 
-// addResourceFlags adds those that say what the control plane is given.
+// addResourceFlags adds those that state what the control plane is given.
 func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")

@@ -71,7 +71,7 @@ func closedOutput(err error) bool {
 	return errors.As(err, &path) && errors.Is(path, syscall.EPIPE) && (path.Path == os.Stdout.Name() || path.Path == os.Stderr.Name())
 }
 
-// interruption says how an interrupted command ended. That all is stopped and saved it says only
+// interruption states how an interrupted command ended. That all is stopped and saved it says only
 // if no error says otherwise.
 func interruption(err error) string {
 	what := "interrupted"

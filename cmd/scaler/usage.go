@@ -37,7 +37,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 }
 
-// wanted says what values a flag takes, given what was wrong with one.
+// wanted states what values a flag takes, given what was wrong with one.
 func wanted(flag *pflag.Flag, cause error) string {
 	switch kind := flag.Value.Type(); {
 	case errors.Is(cause, strconv.ErrRange):

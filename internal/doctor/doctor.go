@@ -28,9 +28,9 @@ const (
 type Result struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	// Detail says what is there and what is needed.
+	// Detail states what is there and what is needed.
 	Detail string `json:"detail"`
-	// Fix says what to do; empty when Status is OK.
+	// Fix states what to do; empty when Status is OK.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -64,9 +64,9 @@ type Program struct {
 	Name string
 	// Path is where it is; empty when it is not there and has to be built.
 	Path string
-	// Problem says why it cannot be used and cannot be built either; empty when there is none.
+	// Problem states why it cannot be used and cannot be built either; empty when there is none.
 	Problem string
-	// Pip says that pip installs it: no Go is needed to build it.
+	// Pip reports that pip installs it: no Go is needed to build it.
 	Pip bool
 }
 
@@ -135,7 +135,7 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 	return r
 }
 
-// lacking says which programs cannot be used, and names those that are not there yet.
+// lacking states which programs cannot be used, and names those that are not there yet.
 func lacking(programs []Program) (unusable, missing []string) {
 	for _, p := range programs {
 		switch {

@@ -44,7 +44,7 @@ func (e *Error) Unwrap() error { return context.Canceled }
 // from a wrapper that passes it on. A person needs longer.
 const debounce = 100 * time.Millisecond
 
-// Options say what is done about signals.
+// Options state what is done about signals.
 type Options struct {
 	// Outputs are where the program prints. When one of them is a pipe that nobody
 	// reads any more, that counts as a signal.

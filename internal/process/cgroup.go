@@ -24,7 +24,7 @@ type memoryFiles struct {
 	limit     string // bytes the group may hold
 	swap      string // bytes it may swap out, or hold and swap out; not always there
 	swapValue func(limit int64) string
-	unlimited func(text string) bool // what limit says where there is none
+	unlimited func(text string) bool // what limit states where there is none
 	kills     string                 // has a line "oom_kill N"
 }
 
@@ -45,7 +45,7 @@ var memoryV2 = memoryFiles{
 	kills:     "memory.events",
 }
 
-// OutOfMemoryError says that the kernel killed a child for exceeding its memory
+// OutOfMemoryError reports that the kernel killed a child for exceeding its memory
 // limit.
 type OutOfMemoryError struct {
 	Name  string
@@ -78,7 +78,7 @@ type memoryGroup struct {
 	kills int // processes that the kernel killed in it, as of its end
 }
 
-// CanLimitMemory says why children cannot be given a memory limit, nil if they
+// CanLimitMemory states why children cannot be given a memory limit, nil if they
 // can.
 func CanLimitMemory() error {
 	g, err := newMemoryGroup(groupName("try"), 1<<30)

@@ -32,7 +32,7 @@ type GroupOptions struct {
 	// joins until it stops the group, and by niceness otherwise. A program can have
 	// one such group at a time. False: all are alike.
 	Prioritize bool
-	// LimitsMemory says that a child will have a MemoryLimit, which rules out
+	// LimitsMemory reports that a child will have a MemoryLimit, which rules out
 	// priorities by control groups of version 2.
 	LimitsMemory bool
 }
@@ -100,7 +100,7 @@ func (g *Group) plan(dirs []string) error {
 	return g.state.save(g.dir)
 }
 
-// Priorities says how children are ordered; nothing without
+// Priorities states how children are ordered; nothing without
 // [GroupOptions.Prioritize].
 func (g *Group) Priorities() Priorities {
 	if g.levels == nil {
@@ -134,7 +134,7 @@ func (g *Group) begin() (err error) {
 	return nil
 }
 
-// checkEmpty says what a folder holds that is no lock of an earlier group.
+// checkEmpty states what a folder holds that is no lock of an earlier group.
 func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

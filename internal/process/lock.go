@@ -24,7 +24,7 @@ const (
 	ownerLockTime = time.Second
 )
 
-// errHeld says that another has a lock that is not compatible.
+// errHeld reports that another has a lock that is not compatible.
 var errHeld = errors.New("the lock is held")
 
 // lock is a file with a flock(2) on it, which ends when it is closed.

@@ -144,7 +144,7 @@ func (s stateFile) save(dir string) error {
 	return err
 }
 
-// ForeignError says that a folder is none of this user's and this version's
+// ForeignError reports that a folder is none of this user's and this version's
 // process groups. Nothing in it is changed.
 type ForeignError struct {
 	Dir    string

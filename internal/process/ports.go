@@ -18,7 +18,7 @@ const (
 	lowestPort = 10000
 	// portTries bounds how many ports are tried for each that is wanted.
 	portTries = 100
-	// portRange says which ports the kernel assigns itself.
+	// portRange states which ports the kernel assigns itself.
 	portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 )
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Priority says whether a child runs before others of its group where they
+// Priority reports whether a child runs before others of its group where they
 // compete for processors. It counts in a group with [GroupOptions.Prioritize].
 type Priority int
 
@@ -27,7 +27,7 @@ const (
 	MechanismNice   = "nice"       // scheduling priorities of processes
 )
 
-// Priorities say how the children of a group are ordered where they compete for
+// Priorities state how the children of a group are ordered where they compete for
 // processors, in the unit of the mechanism: a share or weight of processor time
 // relative to the others, where more is first, or a niceness, where less is.
 type Priorities struct {
@@ -63,7 +63,7 @@ type levels struct {
 }
 
 // newLevels finds the best mechanism that is permitted: control groups, then
-// niceness. limitsMemory says that a child will have a MemoryLimit: a process is
+// niceness. limitsMemory reports that a child will have a MemoryLimit: a process is
 // in one control group of version 2 alone, so its weight is not set by one.
 // planned receives the control groups before they are made.
 func newLevels(name string, limitsMemory bool, planned func(dirs []string) error) (*levels, error) {
@@ -114,7 +114,7 @@ func ownNice() int {
 	return 20 - raw
 }
 
-// mayNice says whether this user may set that niceness, tried with a thread that
+// mayNice reports whether this user may set that niceness, tried with a thread that
 // ends with it.
 func mayNice(nice int) bool {
 	may := make(chan bool)

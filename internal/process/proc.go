@@ -34,7 +34,7 @@ func startTime(pid int) (uint64, error) {
 	return start, err
 }
 
-// alive says whether the process is still the same one, and not a zombie: an
+// alive reports whether the process is still the same one, and not a zombie: an
 // orphan may stay one for ever where process 1 does not reap.
 func (i identity) alive() bool {
 	start, state, err := readStat(i.PID)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spec says how to start one child.
+// Spec states how to start one child.
 type Spec struct {
 	// Name is what states and errors call the child, such as "etcd". No two
 	// living children of a group have the same one.
@@ -80,7 +80,7 @@ func (p *Process) Name() string { return p.spec.Name }
 // Done is closed when the child has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says why the child ended, with its command and the end of its log. It is
+// Err states why the child ended, with its command and the end of its log. It is
 // nil while the child runs, and when it ended because Stop or Kill was called;
 // an end that was not requested is an error whatever the exit status.
 func (p *Process) Err() error {

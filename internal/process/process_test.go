@@ -24,7 +24,7 @@ func shell(name, dir, script string) process.Spec {
 	return process.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", name+".log")}
 }
 
-// gone says that no process has this id, or a zombie that is not ours.
+// gone reports that no process has this id, or a zombie that is not ours.
 func gone(pid int) func() bool {
 	return func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -30,7 +30,7 @@ type weightGroups struct {
 	first, own, last string
 }
 
-// plannedError says that control groups could not be noted before they were made.
+// plannedError reports that control groups could not be noted before they were made.
 type plannedError struct{ error }
 
 func (e *plannedError) Unwrap() error { return e.error }
@@ -80,7 +80,7 @@ func newWeightGroups(name string, limitsMemory bool, planned func(dirs []string)
 }
 
 // weightParents are the groups of version 2 in which one next to or above a group
-// may be made, the nearest first. limited says whether a group limits the
+// may be made, the nearest first. limited reports whether a group limits the
 // processors of what is in it, which must go on to hold.
 func weightParents(group string, limited func(group string) bool) ([]string, error) {
 	if group == "/" {
@@ -100,7 +100,7 @@ func weightParents(group string, limited func(group string) bool) ([]string, err
 	return parents, nil
 }
 
-// limitsProcessors says whether a group of version 2 limits processor time.
+// limitsProcessors reports whether a group of version 2 limits processor time.
 func limitsProcessors(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cpu.max"))
 	return err == nil && !strings.HasPrefix(string(text), "max")

@@ -1,4 +1,4 @@
-// Package capacity says what a larger mesh will need of its control plane: it fits
+// Package capacity states what a larger mesh will need of its control plane: it fits
 // figures of runs of several sizes, forecasts them with prediction intervals,
 // names the limit that binds first, and turns that into requests, limits, replicas
 // and bursts. It is pure and reads nothing but records.

@@ -185,7 +185,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	return p
 }
 
-// calm says whether a run's rollout is known not to have been saturated. A control
+// calm reports whether a run's rollout is known not to have been saturated. A control
 // plane that was at its own limit for a second (AtLimit) is not distinguished from one that was
 // for all of the phase: that is a doubt of the record alone.
 func calm(r *record.Run) bool {

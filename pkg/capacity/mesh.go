@@ -59,7 +59,7 @@ func aim(s *sample, o Options) (target, error) {
 	return t, nil
 }
 
-// forecast lays a figure over the runs that have it. The error says why it cannot:
+// forecast lays a figure over the runs that have it. The error states why it cannot:
 // too few of the runs do, unless that is forced.
 func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)

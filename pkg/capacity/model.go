@@ -60,11 +60,11 @@ type figure struct {
 	// terms are what it grows with; shown is one more if the runs show it.
 	terms []term
 	shown *term
-	// good says whether a run's figure is what its name says; nil = of every run.
+	// good reports whether a run's figure is what its name says; nil = of every run.
 	// Others are used only where too few are left, and not without a word: doubt.
 	good  func(*record.Run) bool
 	doubt string
-	// merges says that it falls behind the bytes where pushes merge; see merge.
+	// merges reports that it falls behind the bytes where pushes merge; see merge.
 	merges bool
 	// base is the path of what the figure was before there was a mesh, to which its
 	// models add; "" = nothing.
@@ -126,7 +126,7 @@ var figures = []figure{
 	},
 }
 
-// collected says whether the live heap is all that was needed when nothing was touched
+// collected reports whether the live heap is all that was needed when nothing was touched
 // any more: live heap is what the last collection found, and changes with every one.
 func collected(r *record.Run) bool {
 	return r.Value("controlPlane.steady.heapBytes.collected") != nil && r.Schema >= record.CollectedTwice

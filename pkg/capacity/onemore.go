@@ -34,7 +34,7 @@ type Cost struct {
 // are completed, and alike in all but size. Their figure is at path in the record; one
 // that plans do not forecast has the terms of memory: a constant, the pods and, if the
 // runs show it, the bytes that all sidecars hold. The error is one of those above, or
-// says that the runs determine no model.
+// reports that the runs determine no model.
 func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	s := sample{runs: slices.Clone(runs)}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return a.Spec.Pods - b.Spec.Pods })

@@ -50,7 +50,7 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	}
 }
 
-// queued says whether pushes waited for longer than the debounce in the median run
+// queued reports whether pushes waited for longer than the debounce in the median run
 // of a size.
 func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 	var waits []float64
@@ -70,7 +70,7 @@ func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 	return debounce > 0 && len(waits) > 0 && waits[len(waits)/2] > debounce
 }
 
-// mergesMore says whether the sidecars of the largest mesh were sent fewer responses
+// mergesMore reports whether the sidecars of the largest mesh were sent fewer responses
 // each than those of a smaller one, as they are where pushes merge the more the larger
 // the mesh. Where it is not known it is taken to be so.
 func (s *sample) mergesMore() bool {

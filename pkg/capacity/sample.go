@@ -75,7 +75,7 @@ func (s *sample) doubt(about, format string, args ...any) {
 	s.doubts = append(s.doubts, Doubt{about, fmt.Sprintf(format, args...)})
 }
 
-// disturbed says whether something was broken on purpose during the rollout.
+// disturbed reports whether something was broken on purpose during the rollout.
 func disturbed(r *record.Run) bool {
 	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
 }
@@ -192,7 +192,7 @@ func (s *sample) split() (rest sample, largest []*record.Run) {
 	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
 }
 
-// enough says why the runs are too few to forecast from, and what to run. What is
+// enough states why the runs are too few to forecast from, and what to run. What is
 // forced is a doubt instead.
 func (s *sample) enough(pods int, o Options) error {
 	sizes := s.sizes()

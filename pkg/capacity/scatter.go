@@ -77,7 +77,7 @@ func (s scatter) half(line stats.Fit, x []float64) float64 {
 	return stats.Student(confidence, s.freedom) * math.Hypot(at*math.Sqrt(own), coefficients*math.Sqrt(s.between))
 }
 
-// shows says whether a term's interval does not hold zero. Where sizes go astray without
+// shows reports whether a term's interval does not hold zero. Where sizes go astray without
 // the term, that is because of it or for reasons of their own: then sizes must show it
 // by themselves, as repeats cannot.
 func (m fitted) shows(at int, astrayWithout bool) bool {

@@ -94,7 +94,7 @@ func (b Bounds) times(n float64) Bounds {
 	return scaled
 }
 
-// sentence says what sidecars need.
+// sentence states what sidecars need.
 func (s *Sidecars) sentence(pods int) string {
 	if s == nil {
 		return ""

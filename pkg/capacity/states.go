@@ -152,7 +152,7 @@ func coresText(v *float64) string {
 	return digits(*v)
 }
 
-// sentence says which states decide.
+// sentence states which states decide.
 func (d Decides) sentence() string {
 	var parts []string
 	if d.Memory != "" {

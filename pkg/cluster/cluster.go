@@ -31,7 +31,7 @@ type Programs struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kwok string
 }
 
-// Options say what cluster [Up] starts.
+// Options state what cluster [Up] starts.
 type Options struct {
 	// Group runs the components; the cluster's files are in its folder, whose
 	// name, a DNS label, is the cluster's. The caller owns it: stopping it stops
@@ -49,7 +49,7 @@ type Options struct {
 	Progress func(msg string)
 }
 
-// ValidateName says whether a cluster can have the name: it must be a DNS
+// ValidateName reports whether a cluster can have the name: it must be a DNS
 // label.
 func ValidateName(name string) error {
 	if validation.IsDNS1123Label(name) != nil {
@@ -310,7 +310,7 @@ func (c *Cluster) Settings(component string) []Setting {
 	return slices.DeleteFunc(slices.Clone(c.settings), func(s Setting) bool { return s.Component != component })
 }
 
-// Running says whether a component runs now.
+// Running reports whether a component runs now.
 func (c *Cluster) Running(name string) bool {
 	c.mu.Lock()
 	r, known := c.running[name]

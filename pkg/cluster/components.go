@@ -56,7 +56,7 @@ func choosePorts() (ports, error) {
 	return ports{p[0], p[1], p[2], p[3], p[4], p[5]}, nil
 }
 
-// layout says where a cluster keeps what.
+// layout states where a cluster keeps what.
 type layout struct {
 	dir, logDir string
 	ports       ports

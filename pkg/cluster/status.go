@@ -136,7 +136,7 @@ func state(processes []ComponentStatus) State {
 	}
 }
 
-// ErrNotFound says that there is no cluster of the given name.
+// ErrNotFound reports that there is no cluster of the given name.
 var ErrNotFound = errors.New("no such cluster")
 
 // Stop ends a cluster that has no owner and deletes its folder. The error is

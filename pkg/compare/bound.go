@@ -80,13 +80,13 @@ func ParseBound(text string) (Bound, error) {
 	return b, nil
 }
 
-// fits says whether the bound is in the unit of a figure.
+// fits reports whether the bound is in the unit of a figure.
 func (b Bound) fits(u Unit) bool {
 	scaled := u == Seconds || u == Bytes
 	return b.Percent || scaled && b.Unit == u || !scaled && b.Unit == ""
 }
 
-// checkNames says which name that Options asks for is that of no figure measured,
+// checkNames states which name that Options asks for is that of no figure measured,
 // or of one in another unit.
 func checkNames(cells []Cell, o Options) error {
 	var all []Figure

@@ -133,7 +133,7 @@ func (r *repeats) label() string {
 // nothing is known but that they began are returned separately: they were killed
 // before their record had what they are.
 //
-// The error says that a cell holds runs of two control planes, which are no
+// The error reports that a cell holds runs of two control planes, which are no
 // repeats of each other.
 func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record.Run, err error) {
 	byKey := map[string]*repeats{}

@@ -93,7 +93,7 @@ type Differing struct {
 // Verdict is the result of comparing a figure.
 type Verdict string
 
-// The verdicts. Only Higher and Lower say that B differs.
+// The verdicts. Only Higher and Lower report that B differs.
 const (
 	Higher     Verdict = "higher"
 	Lower      Verdict = "lower"
@@ -145,7 +145,7 @@ type Sample struct {
 // Compare compares the runs of A with those of B.
 //
 // The error is ErrNotComparable when they differ in more than the control plane
-// and Options.Force is not set; other errors say that a side holds runs of two
+// and Options.Force is not set; other errors report that a side holds runs of two
 // control planes, or that nothing measured has a name that Options asks for.
 func Compare(a, b []record.Run, o Options) (*Result, error) {
 	cellsA, unknownA, err := gather("A", a)
@@ -249,7 +249,7 @@ func (s *Sample) take(m measured) {
 	s.values = append(s.values, *m.value)
 }
 
-// describe says what there is to say without a test.
+// describe states what there is to say without a test.
 func (f *Figure) describe() {
 	both := slices.Concat(f.A.values, f.B.values)
 	f.Ratio = len(both) > 0 && slices.Min(both) > 0

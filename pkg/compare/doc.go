@@ -18,7 +18,7 @@
 //
 // Why not a test of ranks, as benchstat has it: of 5 runs against 5 it cannot say
 // less than p = 0.008, and of more than six figures none could ever be
-// significant once corrected. But ranks do say how many runs it takes at least: with 3 against
+// significant once corrected. But ranks do state how many runs it takes at least: with 3 against
 // 3 all of one side lie above all of the other in one of ten comparisons of like
 // with like, and only faith in the normal law could make more of it. Such cells
 // are marked as having too few repeats, and nothing in them is tested. What

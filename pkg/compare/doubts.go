@@ -20,7 +20,7 @@ type Doubt struct {
 	B      int           `json:"b"`
 }
 
-// doubts takes in the warnings of a pair's runs, and returns what says which of
+// doubts takes in the warnings of a pair's runs, and returns what states which of
 // them touch the figure at a path.
 func (r *Result) doubts(p pair) func(path string) []int {
 	from := len(r.Warnings)

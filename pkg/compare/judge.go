@@ -41,13 +41,13 @@ type Judged struct {
 	RunsToDecide *int `json:"runsToDecide,omitempty"`
 }
 
-// Fails says whether the bound was missed, or could not be tested.
+// Fails reports whether the bound was missed, or could not be tested.
 func (j Judged) Fails() bool { return j.Outcome == Beyond || j.Outcome == Unknown }
 
-// Fails says whether any bound was missed, or could not be tested.
+// Fails reports whether any bound was missed, or could not be tested.
 func (r *Result) Fails() bool { return slices.ContainsFunc(r.Bounds, Judged.Fails) }
 
-// Undecided says whether more runs are needed to decide any bound.
+// Undecided reports whether more runs are needed to decide any bound.
 func (r *Result) Undecided() bool {
 	return slices.ContainsFunc(r.Bounds, func(j Judged) bool { return j.Outcome == Undecided })
 }
@@ -94,7 +94,7 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 	return all
 }
 
-// worse says whether more of B's runs than of A's did not complete: then those
+// worse reports whether more of B's runs than of A's did not complete: then those
 // that did are the better ones.
 func worse(c Cell) bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))

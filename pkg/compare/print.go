@@ -59,7 +59,7 @@ func (r *Result) sheet() sheet {
 	return s
 }
 
-// headline says what came of it.
+// headline states what came of it.
 func (r *Result) headline() string {
 	differ, tooFew := 0, true
 	for _, c := range r.Cells {

@@ -86,7 +86,7 @@ type PublishedRow struct {
 }
 
 // counterparts are our figures for published ones, by the latter's names. Where a
-// source does not say whether it means the mean or the peak, both are compared.
+// source does not report whether it means the mean or the peak, both are compared.
 var counterparts = map[string][]string{
 	"rolloutCores":    {"controlPlane.rollout.cores.mean", "controlPlane.rollout.cores.peak"},
 	"steadyCores":     {"controlPlane.steady.cores.mean"},
@@ -177,7 +177,7 @@ func (l *PublishedComparison) leftOut(cells []namedCell, unknown []*record.Run) 
 	}
 }
 
-// describe says how both were measured.
+// describe states how both were measured.
 func (l *PublishedComparison) describe(p published, cells []namedCell) {
 	setup := p.Setup
 	if setup == "" {
@@ -265,7 +265,7 @@ func (l *PublishedComparison) figure(of, key string, row map[string]any, value a
 	}
 }
 
-// take fills in our side, and says whether there is one.
+// take fills in our side, and reports whether there is one.
 func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
 	f := Figure{Path: path}
 	for _, run := range cell.used {
@@ -292,7 +292,7 @@ func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
 	return true
 }
 
-// sameSize says whether a published row is of a cell's size, and of its mode where
+// sameSize reports whether a published row is of a cell's size, and of its mode where
 // it names one, with nothing in it that our runs do not have.
 func sameSize(row map[string]any, cell namedCell) bool {
 	spec := cell.first.Spec

@@ -11,7 +11,7 @@ import (
 // The default are the hardest cases alone; docs/results has all rates, of 1000 trials.
 var trials = flag.Int("trials", 0, "simulated comparisons of each kind, of all kinds; 0 = 400 of the hardest kinds")
 
-// A law draws a figure whose true mean is 1; geometric says that its geometric mean is.
+// A law draws a figure whose true mean is 1; geometric reports that its geometric mean is.
 type law struct {
 	name string
 	draw func(*rand.Rand) float64

@@ -66,7 +66,7 @@ func (f *Figure) intervalText() string {
 	return f.signed(*f.Low) + " to " + f.signed(*f.High)
 }
 
-// changeText says from what to what a figure went.
+// changeText states from what to what a figure went.
 func (f *Figure) changeText() string {
 	return fmt.Sprintf("%s to %s (%s)", f.Unit.print(*f.A.Mean), f.Unit.print(*f.B.Mean), f.differenceText())
 }

@@ -84,7 +84,7 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	return nil
 }
 
-// announcement says what is going to be built and how long it takes.
+// announcement states what is going to be built and how long it takes.
 func announcement(g *graph, programs []program, dir string) string {
 	if g.wheel != "" {
 		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.title, g.wheel, dir)

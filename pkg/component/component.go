@@ -48,7 +48,7 @@ const (
 	SourcePip    = "pip"     // not here yet: pip would install it
 )
 
-// Options say where programs are looked for and kept.
+// Options state where programs are looked for and kept.
 type Options struct {
 	// BinDir is a folder that holds ready programs. When it is set nothing is ever built: every
 	// requested program must be there and answer its version command. Empty means not used.
@@ -73,7 +73,7 @@ type Status struct {
 	Path string `json:"path,omitempty"`
 	// Source is one of the Source constants.
 	Source string `json:"source"`
-	// Problem says why the program cannot be used as it is; empty when it can, and also for one
+	// Problem states why the program cannot be used as it is; empty when it can, and also for one
 	// that only has to be built.
 	Problem string `json:"problem,omitempty"`
 }
@@ -93,7 +93,7 @@ func Version(name string) string {
 }
 
 // Paths gives the absolute path of every named program, having built what was missing: minutes
-// the first time, and cancelling ctx stops that and leaves nothing running. All errors say what
+// the first time, and cancelling ctx stops that and leaves nothing running. All errors state what
 // to do.
 func Paths(ctx context.Context, o Options, names ...string) (map[string]string, error) {
 	s, err := open(o, pinned)
@@ -270,7 +270,7 @@ func (s *store) unknown(name string) error {
 	return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(names(s.graphs), ", "))
 }
 
-// executable says why path is not a program, or nil.
+// executable states why path is not a program, or nil.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {

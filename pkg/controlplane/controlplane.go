@@ -1,4 +1,4 @@
-// Package controlplane says what a service mesh's control plane is to scaler,
+// Package controlplane states what a service mesh's control plane is to scaler,
 // in plain types. Each control plane has a package of its own below this one,
 // which owns all that is peculiar to it: how it is installed and started, what
 // knobs become, how a proxy's identity and credentials read, what a proxy of
@@ -25,7 +25,7 @@ import (
 )
 
 // ControlPlane is a running control plane: its parts. A part that is nil is one
-// that it does not have; whoever needs it checks, and says what is not supported.
+// that it does not have; whoever needs it checks, and states what is not supported.
 type ControlPlane struct {
 	Server        Server        // never nil
 	Program       Program       // nil: it does not run here
@@ -39,9 +39,9 @@ type ControlPlane struct {
 
 // Server is what serves the mesh.
 type Server interface {
-	// Describe says which program it is and how it is set.
+	// Describe states which program it is and how it is set.
 	Describe() Description
-	// Metrics says where its own metrics are and what they mean.
+	// Metrics states where its own metrics are and what they mean.
 	Metrics() Metrics
 }
 
@@ -139,11 +139,11 @@ type Issuer interface {
 	io.Closer
 }
 
-// Description says which control plane was measured and how it was set.
+// Description states which control plane was measured and how it was set.
 type Description struct {
 	Name    string // as in --control-plane, and of its process
 	Version string // as the program reports
-	// Unchecked says what the adapter cannot check of this version, because its
+	// Unchecked states what the adapter cannot check of this version, because its
 	// expectations are of others; "" = nothing.
 	Unchecked string
 	Replicas  int               // that serve the mesh
@@ -191,7 +191,7 @@ var Modes = map[string]Knobs{
 	"strict":     {MTLS: "strict", Scope: "declared", Authz: "declared"},
 }
 
-// Validate says which knob has a value that it cannot have.
+// Validate states which knob has a value that it cannot have.
 func (k Knobs) Validate() error {
 	for _, knob := range []struct {
 		name, value string

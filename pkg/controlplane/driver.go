@@ -25,7 +25,7 @@ type Driver struct {
 	Programs        []string // components that it starts, its own first; nil = none
 	SidecarPrograms []string // components of a real sidecar; nil = it has no real sidecars
 	Modes           []Mode   // presets of knobs that it has, at least one; the first is the default
-	// OwnKnobs says that the knobs of its Modes have values of its own, which Knobs does
+	// OwnKnobs reports that the knobs of its Modes have values of its own, which Knobs does
 	// not define, or none. Then a mode is chosen as a whole, and no knob can be set
 	// by itself.
 	OwnKnobs bool
@@ -33,20 +33,20 @@ type Driver struct {
 	// first is the default. nil = both, delta by default.
 	XDS []string
 
-	// HostWorkloads says that real proxies of workloads of this host can be part of
+	// HostWorkloads reports that real proxies of workloads of this host can be part of
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool
 
-	// External says that it is there already, at an address that --control-plane
+	// External reports that it is there already, at an address that --control-plane
 	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
 	// this machine and no objects, and cannot be ended.
 	External bool
-	// NoCertificates says that its sidecars ask for no certificate.
+	// NoCertificates reports that its sidecars ask for no certificate.
 	NoCertificates bool
-	// DeliversCertificates says that it decides when a sidecar gets a certificate and
+	// DeliversCertificates reports that it decides when a sidecar gets a certificate and
 	// for how long, as over SDS: sidecars can neither request a new one nor a lifetime.
 	DeliversCertificates bool
-	// NoTokens says that its sidecars request no tokens.
+	// NoTokens reports that its sidecars request no tokens.
 	NoTokens bool
 	// Check looks at where it is, for one that is External. Its error names the
 	// flag, the value and what is wanted.
@@ -134,7 +134,7 @@ func (d Driver) ModeNames() []string {
 	return names
 }
 
-// StartOptions say where a control plane runs and what it is given.
+// StartOptions state where a control plane runs and what it is given.
 type StartOptions struct {
 	Programs   map[string]string   // paths of Driver.Programs, by component
 	Versions   *component.Versions // knows what programs report; nil = they are asked
@@ -148,7 +148,7 @@ type StartOptions struct {
 
 	Remote Remote // where it is, if it is External
 
-	// RealSidecars says that real proxies join, which are upstream's Envoy. False
+	// RealSidecars reports that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.
 	RealSidecars bool
 }

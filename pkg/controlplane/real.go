@@ -82,7 +82,7 @@ type ProxyPorts struct {
 // RealProxy is how a real proxy runs, in a folder of its own. All paths in it
 // are relative to that folder, which is the working folder of what is started.
 type RealProxy struct {
-	// Agent says that an agent (component pilot-agent) is started, with Args and
+	// Agent reports that an agent (component pilot-agent) is started, with Args and
 	// Env, and starts Envoy itself; false: Envoy is started, with Args.
 	Agent bool
 	Args  []string

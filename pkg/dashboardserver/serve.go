@@ -21,18 +21,18 @@ import (
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-// Spec says which runs to show, and with what.
+// Spec states which runs to show, and with what.
 type Spec struct {
 	// Runs were read from their folders, which stay as they are; at least one.
 	Runs []record.Run
 	// State is the folder for what the programs need while they run.
 	State string
-	// Programs say where Prometheus is found.
+	// Programs state where Prometheus is found.
 	Programs component.Options
 	// PrometheusAddress and GrafanaAddress are HOST:PORT; "" means free ports of
 	// 127.0.0.1.
 	PrometheusAddress, GrafanaAddress string
-	// Grafana says where a Grafana is looked for.
+	// Grafana states where a Grafana is looked for.
 	Grafana grafana.FindOptions
 	// GrafanaWanted makes it an error that none can be started; else the runs are
 	// served without.
@@ -45,7 +45,7 @@ type Spec struct {
 type Serving struct {
 	Prometheus string // URL
 	Grafana    string // URL; "" means that there is none
-	// NoGrafana says why there is none.
+	// NoGrafana states why there is none.
 	NoGrafana string
 	// From and To enclose all phases of the runs.
 	From, To time.Time
@@ -234,7 +234,7 @@ func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error
 	return nil, nil
 }
 
-// show says what is to be seen, and waits for the end.
+// show states what is to be seen, and waits for the end.
 func (s *server) show(ctx context.Context, ready func(Serving) error) error {
 	what, err := s.describe()
 	if err != nil {

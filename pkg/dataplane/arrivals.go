@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Arrivals says how the moments at which requests are due follow each other.
+// Arrivals states how the moments at which requests are due follow each other.
 type Arrivals string
 
 // The kinds of arrivals.

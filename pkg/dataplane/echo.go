@@ -19,7 +19,7 @@ const HeadersPath = "/headers"
 // EchoCommand is the name of the hidden command of scaler that runs Echo.
 const EchoCommand = "echo"
 
-// EchoOptions say what an echo server does.
+// EchoOptions state what an echo server does.
 type EchoOptions struct {
 	// Listen is HOST:PORT. It has no default.
 	Listen string

@@ -24,7 +24,7 @@ const (
 type response struct {
 	status int
 	body   int64 // bytes
-	// reusable says that the next response may follow on the same connection.
+	// reusable reports that the next response may follow on the same connection.
 	reusable bool
 }
 
@@ -130,7 +130,7 @@ func parseStatusLine(line []byte) (responseHead, error) {
 	return h, nil
 }
 
-// field takes one header, of which only those count that say where the response
+// field takes one header, of which only those count that state where the response
 // ends and whether another follows.
 func (h *responseHead) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))

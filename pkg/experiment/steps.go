@@ -22,11 +22,11 @@ type Undo = func(context.Context) error
 // interrupted.
 const TeardownTime = 60 * time.Second
 
-// ErrUnconverged says that the rollout's time limit passed first. The run's
+// ErrUnconverged reports that the rollout's time limit passed first. The run's
 // record is complete but for the phases after rollout.
 var ErrUnconverged = errors.New("the mesh did not converge")
 
-// TeardownError says that something that a step did was not taken back: what it
+// TeardownError reports that something that a step did was not taken back: what it
 // started may still be there.
 type TeardownError struct {
 	Step string

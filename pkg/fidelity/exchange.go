@@ -48,7 +48,7 @@ const (
 	excuseReordered = "istiod's answers came in another order or in other parts: it takes pushes and requests as they come"
 )
 
-// excuse says why two sequences of requests differ though both sidecars behave
+// excuse states why two sequences of requests differ though both sidecars behave
 // the same; "" if they do not.
 func (e *exchange) excuse() string {
 	a, b := e.requests[realSide], e.requests[simulated]

@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// explanations say why a difference is as it has to be, by what it is about.
+// explanations state why a difference is as it has to be, by what it is about.
 var explanations = []struct {
 	about *regexp.Regexp
 	why   string
@@ -22,7 +22,7 @@ var explanations = []struct {
 	},
 }
 
-// explain says why a difference is as it has to be; "" if that is not known.
+// explain states why a difference is as it has to be; "" if that is not known.
 func explain(d record.Difference) string {
 	for _, e := range explanations {
 		if e.about.MatchString(d.About) {

@@ -25,7 +25,7 @@ type tappedSidecar struct {
 	ended   <-chan struct{} // closed when it ended of its own accord
 	failure func() error    // why; to be asked when ended is closed
 
-	// held is what it says that it holds, each with its content as far as
+	// held is what it reports that it holds, each with its content as far as
 	// convergence cares.
 	held func(context.Context) (map[wiretap.Key]string, error)
 }

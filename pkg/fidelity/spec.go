@@ -19,7 +19,7 @@ type Spec struct {
 	Seed    uint64 // of the changes
 	Cases   []string
 
-	// Programs says where programs are, the Envoy among them.
+	// Programs states where programs are, the Envoy among them.
 	Programs component.Options
 	State    string // folder that holds what runs
 }

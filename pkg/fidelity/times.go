@@ -22,7 +22,7 @@ var startFigures = []struct {
 	about string
 	value func(wiretap.Times) time.Duration
 	of    func(*record.StartTimes) **record.Spread
-	// longer says why the real one's is the longer one; "" if it ought not to be.
+	// longer states why the real one's is the longer one; "" if it ought not to be.
 	longer string
 }{
 	{

@@ -53,7 +53,7 @@ func Container(dir string) (string, error) {
 }
 
 // RemoveContainer removes the container that Container names, if there is one. It
-// is called before the group's folder is deleted, which says what it is called.
+// is called before the group's folder is deleted, which states what it is called.
 func RemoveContainer(ctx context.Context, dir string) error {
 	name, err := Container(dir)
 	if err != nil || name == "" {

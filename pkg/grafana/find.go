@@ -21,7 +21,7 @@ const dockerTimeout = 5 * time.Second
 // Docker to run one.
 var ErrNone = errors.New("no Grafana here")
 
-// FindOptions say where a Grafana is looked for.
+// FindOptions state where a Grafana is looked for.
 type FindOptions struct {
 	// Program is the path of grafana or grafana-server; "" means that PATH is
 	// looked through, and then Docker asked.
@@ -42,7 +42,7 @@ type Launcher struct {
 	image string
 }
 
-// String says what would be started.
+// String states what would be started.
 func (l Launcher) String() string {
 	if l.image != "" {
 		return l.image + " with " + l.path
@@ -54,7 +54,7 @@ func (l Launcher) String() string {
 var homes = []string{"/usr/share/grafana", "/usr/local/share/grafana", "/opt/grafana"}
 
 // Find finds a Grafana. A program that is named must be there; otherwise the
-// error wraps ErrNone and says what was looked for, or is that of ctx.
+// error wraps ErrNone and states what was looked for, or is that of ctx.
 func Find(ctx context.Context, opts FindOptions) (Launcher, error) {
 	if opts.Program != "" {
 		path, err := exec.LookPath(opts.Program)

@@ -23,7 +23,7 @@ const startTimeout = 5 * time.Minute
 // removeTimeout bounds the removal of a container.
 const removeTimeout = 30 * time.Second
 
-// StartOptions say what a Grafana is to show, and where.
+// StartOptions state what a Grafana is to show, and where.
 type StartOptions struct {
 	// Dir is made and takes its data and what it is provisioned with. Removing
 	// it is left to the caller.
@@ -178,7 +178,7 @@ func (s *Server) ready(ctx context.Context) error {
 // URL is where its pages are.
 func (s *Server) URL() string { return s.url }
 
-// Done is closed when Grafana has ended. Err then says why, and is nil when its
+// Done is closed when Grafana has ended. Err then states why, and is nil when its
 // group was stopped.
 func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
 

@@ -72,7 +72,7 @@ const folderName = "latency"
 
 // Run measures what requests pay for the mesh, and leaves a record of it, in
 // Dir of what it returns ("" if none came to be made). That is whole only if the
-// error is nil; its Status says how far it came, and is "" if nothing came to be
+// error is nil; its Status states how far it came, and is "" if nothing came to be
 // measured.
 func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun, err error) {
 	if err := spec.Validate(); err != nil {

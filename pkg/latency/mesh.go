@@ -138,7 +138,7 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	return adapter, nil
 }
 
-// planVariant says what workloads there are and where they listen. Each has an
+// planVariant states what workloads there are and where they listen. Each has an
 // address of its own among those of this host, and no port serves twice.
 func (r *run) planVariant(variant string, index int) (*meshVariant, error) {
 	namespace := "latency-" + variant
@@ -256,7 +256,7 @@ func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, erro
 			}
 			m.all = append(m.all, s)
 			of.names = append(of.names, m.sampled(s.Name())...)
-			m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady says why it failed
+			m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady states why it failed
 			starting.Go(func() error {
 				if err := s.AwaitReady(together); err != nil {
 					return err

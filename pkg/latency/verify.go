@@ -27,7 +27,7 @@ const (
 	verifyEvery     = 100 * time.Millisecond
 )
 
-// errPlaintext says that a strict variant would measure something else.
+// errPlaintext reports that a strict variant would measure something else.
 var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
 
 // verify returns when requests get through a variant and its last tier sees who

@@ -22,7 +22,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Options says what is watched and which callbacks are called. They are called one at a
+// Options states what is watched and which callbacks are called. They are called one at a
 // time, in the order in which changes were seen; one that takes its time delays
 // the others but makes no time wrong.
 type Options struct {

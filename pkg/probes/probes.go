@@ -216,7 +216,7 @@ type begun struct {
 }
 
 // await waits until a change has reached all it concerns, or the limit, and
-// counts. own says which sidecar does not count, "" = all do; it is asked in the
+// counts. own states which sidecar does not count, "" = all do; it is asked in the
 // end, as a new endpoint may be seen before the pod that it is of has its address.
 func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, begin begun, own func() string) error {
 	if err := p.awaitReach(ctx, f); err != nil {

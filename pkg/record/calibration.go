@@ -57,7 +57,7 @@ type CalibrationPoint struct {
 	ArrivalSeconds float64 `json:"arrivalSeconds"`
 }
 
-// FanOut says where the time of a change to all sidecars goes. Seconds are of
+// FanOut states where the time of a change to all sidecars goes. Seconds are of
 // processor time, for each sidecar and change, until it was acknowledged.
 type FanOut struct {
 	InstrumentSeconds   float64 `json:"instrumentSeconds"`

@@ -41,10 +41,10 @@ const (
 	UnitCount     Unit = "count"
 )
 
-// Better says which way a figure gets better.
+// Better states which way a figure gets better.
 type Better string
 
-// What is better. Neither is of figures that say what was done, not how well.
+// What is better. Neither is of figures that state what was done, not how well.
 const (
 	BetterLower   Better = "lower"
 	BetterHigher  Better = "higher"
@@ -57,7 +57,7 @@ type Value struct {
 	Path   string   // in the record, with names; those of faults are NAME@PHASE
 	Value  *float64 // nil if Lost or Withheld
 	Lost   bool     // it lies among what was lost: it is above all that came
-	// Withheld says that too few changes were made for it; see ChangesForP99.
+	// Withheld reports that too few changes were made for it; see ChangesForP99.
 	Withheld bool
 }
 
@@ -75,7 +75,7 @@ type Distribution struct {
 	Counts  string    // what one observation is
 	Phase   PhaseName // that it is of
 	Latency *Latency  // nil if it was not measured
-	// WithheldP99 says that too few changes were made for p99 and beyond.
+	// WithheldP99 reports that too few changes were made for p99 and beyond.
 	WithheldP99 bool
 }
 
@@ -105,7 +105,7 @@ func FigureAt(path string) (Figure, bool) {
 	return Figure{}, false
 }
 
-// stands says whether a word of a figure's path stands for a name.
+// stands reports whether a word of a figure's path stands for a name.
 func stands(word, name string) bool {
 	switch word {
 	case "PHASE":
@@ -151,7 +151,7 @@ type node[T any] struct {
 	values  func(want, path string, t *T, add func(Value)) // want: the only path to read; "" = all
 }
 
-// leads says whether a path is wanted, or is above one that is.
+// leads reports whether a path is wanted, or is above one that is.
 func leads(want, path string) bool { return want == "" || path == "" || Within(want, path) }
 
 // list names figures that stand at several places.

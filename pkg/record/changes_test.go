@@ -36,7 +36,7 @@ func TestWithhold(t *testing.T) {
 			t.Errorf("%d changes: the median is withheld", tt.changes)
 		}
 	}
-	// Of a run that does not say how many changes there were, nothing is taken away.
+	// Of a run that does not state how many changes there were, nothing is taken away.
 	r := changed(20, 0)
 	r.Latencies.Propagation = nil
 	if r.Latencies.Withhold(); r.Value("latencies.push.route.p99") == nil {

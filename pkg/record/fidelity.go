@@ -21,7 +21,7 @@ type Fidelity struct {
 	Envoy        string         `json:"envoy"`        // its version
 	ControlPlane string         `json:"controlPlane"` // name and version
 	Cases        []FidelityCase `json:"cases"`        // that were begun
-	// TimesNotJudged says why no case has TimeTests; "" if they have.
+	// TimesNotJudged states why no case has TimeTests; "" if they have.
 	TimesNotJudged string `json:"timesNotJudged,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type Fidelity struct {
 type FidelityCase struct {
 	Name  string `json:"name"`
 	Knobs Knobs  `json:"knobs"`
-	// Unfinished says why what follows is not all that there was to compare; ""
+	// Unfinished states why what follows is not all that there was to compare; ""
 	// when it is.
 	Unfinished string `json:"unfinished,omitempty"`
 
@@ -58,7 +58,7 @@ type FidelityCase struct {
 	Differences []Difference `json:"differences"`
 }
 
-// Sameness says how often both sent the same sequence of requests.
+// Sameness states how often both sent the same sequence of requests.
 type Sameness struct {
 	Compared int `json:"compared"`
 	Same     int `json:"same"`
@@ -110,7 +110,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
-// TimeTest says whether one time of the starts of both sides differs.
+// TimeTest reports whether one time of the starts of both sides differs.
 type TimeTest struct {
 	Figure string `json:"figure"` // as in StartTimes
 	// P is that of a two-sided rank-sum test: the chance that the starts of equal
@@ -127,7 +127,7 @@ type Difference struct {
 	Real      string `json:"real"`
 	Simulated string `json:"simulated"`
 	Count     int    `json:"count"` // how often it was seen
-	// Explained says why it is as it has to be; "" means that nobody knows.
+	// Explained states why it is as it has to be; "" means that nobody knows.
 	Explained string `json:"explained,omitempty"`
 }
 

@@ -106,7 +106,7 @@ type Latencies struct {
 	// PushFromWrite are the pushes of endpoints from the return of the write that causes
 	// the change: with the cluster's part, and without scaler's own watch.
 	PushFromWrite map[ChangeKind]*Latency `json:"pushFromWrite,omitempty"`
-	// PushIntervals say how exactly the changes determine the quantiles of Push.
+	// PushIntervals state how exactly the changes determine the quantiles of Push.
 	PushIntervals map[ChangeKind]*PushIntervals `json:"pushIntervals,omitempty"`
 }
 
@@ -154,7 +154,7 @@ func (l *Latencies) Changes(kind ChangeKind) int64 {
 	return 0
 }
 
-// WithholdsP99 says whether the changes of a kind were too few for a 99th percentile.
+// WithholdsP99 reports whether the changes of a kind were too few for a 99th percentile.
 func (l *Latencies) WithholdsP99(kind ChangeKind) bool {
 	changes := l.Changes(kind)
 	return changes > 0 && changes < ChangesForP99

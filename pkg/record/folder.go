@@ -55,7 +55,7 @@ func (f *Folder) Close() error {
 	return nil
 }
 
-// Check says whether runs of these names can be created: the error of the
+// Check reports whether runs of these names can be created: the error of the
 // first that is there already wraps ErrExists.
 func (f *Folder) Check(names ...string) error {
 	for _, name := range names {

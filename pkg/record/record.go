@@ -12,7 +12,7 @@ package record
 
 import "time"
 
-// APIVersion, Kind and ListKind say what a document is. Schema is the minor
+// APIVersion, Kind and ListKind state what a document is. Schema is the minor
 // version within APIVersion: it rises when a field is added or a definition
 // is put right. A reader takes its own and older ones. 1: Level.Collected is of two
 // collections; 2: warnings have reasons, and environment.cluster is there.
@@ -27,7 +27,7 @@ const (
 // one, as before, it holds what lay unused in Go's pools.
 const CollectedTwice = 1
 
-// Status says how a run ended.
+// Status states how a run ended.
 type Status string
 
 // A run's status is interrupted from its first byte until its end is known:
@@ -110,7 +110,7 @@ const (
 	PhaseFault    PhaseName = "fault"    // something is broken on purpose; one phase for each fault
 )
 
-// EndedBy says what ended a phase.
+// EndedBy states what ended a phase.
 type EndedBy string
 
 // What ends a phase.

@@ -16,7 +16,7 @@ var placeholder = regexp.MustCompile(`\{([a-zA-Z0-9]+)(?::([^}]+))?\}`)
 
 var optional = regexp.MustCompile(`\[[^\]]*\]`)
 
-// fill makes a sentence of a template; ok says that the warning has all it needs.
+// fill makes a sentence of a template; ok reports that the warning has all it needs.
 func fill(template string, w Warning) (text string, ok bool) {
 	template = optional.ReplaceAllStringFunc(template, func(part string) string {
 		part = part[1 : len(part)-1]

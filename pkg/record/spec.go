@@ -49,7 +49,7 @@ func (r *Run) RealSidecars() int {
 	return r.Spec.RealSidecars
 }
 
-// CertificateStorm says whether the run was to end with a storm of certificates;
+// CertificateStorm reports whether the run was to end with a storm of certificates;
 // of a record whose spec does not say, whether there was one.
 func (r *Run) CertificateStorm() bool {
 	return r.Spec.CertificateStorm || r.Certificates != nil && r.Certificates.Storm != nil
@@ -87,7 +87,7 @@ type Priority struct {
 	Note         string `json:"note,omitempty"` // why it is not a better mechanism
 }
 
-// Dilation says how a run was slowed down, so that its machine stands for one with K
+// Dilation states how a run was slowed down, so that its machine stands for one with K
 // times the processors.
 type Dilation struct {
 	Factor float64 `json:"factor"` // K
@@ -104,7 +104,7 @@ type ClusterProgram struct {
 	Note     string            `json:"note,omitempty"`     // what it is in this cluster, in a sentence
 }
 
-// ControlPlaneSource says which control plane was measured and how it was set.
+// ControlPlaneSource states which control plane was measured and how it was set.
 type ControlPlaneSource struct {
 	Name       string `json:"name,omitempty"`
 	Version    string `json:"version,omitempty"`

@@ -21,7 +21,7 @@ const (
 	maxFile     = 1 << 30  // bytes of any other file
 )
 
-// errNotAFile says that a file of a record is a FIFO, a device or the like.
+// errNotAFile reports that a file of a record is a FIFO, a device or the like.
 var errNotAFile = errors.New("it is no regular file")
 
 // OpenFile opens a file of the run's folder, by its path in there, to be read. It

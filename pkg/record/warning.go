@@ -88,7 +88,7 @@ const Saturated = 0.1
 // atLimit is the share of what a program may use from which on it is at its limit.
 const atLimit = 0.95
 
-// AtLimit says whether the control plane used, in the busiest second of a phase,
+// AtLimit reports whether the control plane used, in the busiest second of a phase,
 // nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
 // them then waits within it: no thread does, and Saturation does not show it.
 func (r *Run) AtLimit(phase PhaseName) bool {
@@ -103,7 +103,7 @@ func (r *Run) AtLimit(phase PhaseName) bool {
 	return *(*at).Cores.Peak >= atLimit*float64(source.GOMAXPROCS*max(1, source.Replicas))
 }
 
-// Within says whether path is that of a figure, or of what is above it, at which
+// Within reports whether path is that of a figure, or of what is above it, at which
 // another path is or below which it is. Nothing is within "".
 func Within(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)

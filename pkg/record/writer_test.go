@@ -269,7 +269,7 @@ func TestEventsAndHistograms(t *testing.T) {
 	}
 }
 
-// A disk that is full keeps what was saved before, and says what to do.
+// A disk that is full keeps what was saved before, and states what to do.
 func TestFullDisk(t *testing.T) {
 	out := t.TempDir()
 	if err := syscall.Mount("tmpfs", out, "tmpfs", 0, "size=128k"); err != nil {

@@ -6,7 +6,7 @@
 // this machine from /proc, each second and at the very edges of phases, where
 // a scrape would be up to a second off; processor time, resident memory and
 // saturation come from it. [Metrics] are scaler's own, scraped like everybody
-// else's, and [Lag] says how late the instrument itself was.
+// else's, and [Lag] states how late the instrument itself was.
 //
 // What a phase is, which components there are and what the figures mean for a
 // verdict is left to the caller. Prometheus's own types stay in here: what goes

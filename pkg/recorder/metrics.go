@@ -10,7 +10,7 @@ import (
 )
 
 // Latency names one of the latencies that scaler measures; docs/reference/definitions.md
-// says from where to where each goes.
+// states from where to where each goes.
 type Latency string
 
 // The latencies of a rollout.
@@ -37,7 +37,7 @@ var latencies = map[Latency]string{
 	SchedulingLag:         "Delay with which scaler itself got to run.",
 }
 
-// Build says which scaler this is.
+// Build states which scaler this is.
 type Build struct {
 	Version, Revision string
 }
@@ -138,7 +138,7 @@ func (m *Metrics) zero() {
 	}
 }
 
-// Phase says which phase begins; "" that none runs.
+// Phase states which phase begins; "" that none runs.
 func (m *Metrics) Phase(name string) {
 	if name == "" {
 		name = noPhase

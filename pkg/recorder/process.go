@@ -144,7 +144,7 @@ func (s *processSource) readDelays(used time.Duration) (time.Duration, error) {
 	return s.waited, nil
 }
 
-// keepsDelays says whether the kernel keeps run delays, by the nanoseconds that it
+// keepsDelays reports whether the kernel keeps run delays, by the nanoseconds that it
 // says threads ran for and by the processor time that their process used. One that
 // was looked at before it came to run has used none.
 func keepsDelays(ran uint64, used time.Duration) bool { return ran > 0 || used == 0 }

@@ -31,7 +31,7 @@ const (
 	configFile = "prometheus.yml"
 )
 
-// Options say what to scrape and where the data goes.
+// Options state what to scrape and where the data goes.
 type Options struct {
 	// Prometheus is the program.
 	Prometheus string
@@ -178,7 +178,7 @@ func ready(ctx context.Context, transport *http.Transport, url string) error {
 	return err
 }
 
-// Done is closed when Prometheus has ended. Err then says why, and is nil when
+// Done is closed when Prometheus has ended. Err then states why, and is nil when
 // Stop asked for it.
 func (r *Recorder) Done() <-chan struct{} { return r.proc.Done() }
 

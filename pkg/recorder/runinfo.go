@@ -31,7 +31,7 @@ func runInfo() *prometheus.GaugeVec {
 		"control_plane", "pods", "services", "namespaces", "mtls", "scope", "authz", "xds", "gomaxprocs")
 }
 
-// Run says what run this is. It is called once.
+// Run states what run this is. It is called once.
 func (m *Metrics) Run(r RunInfo) {
 	m.run.WithLabelValues(r.ControlPlane, strconv.Itoa(r.Pods), strconv.Itoa(r.Services), strconv.Itoa(r.Namespaces),
 		r.MTLS, r.Scope, r.Authz, r.XDS, strconv.Itoa(r.GOMAXPROCS)).Set(1)

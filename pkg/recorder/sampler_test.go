@@ -111,7 +111,7 @@ func computed(t *testing.T, src Source, d time.Duration) {
 }
 
 // spin starts a child that computes until it is killed, and returns what ends
-// it and says how much processor time it used.
+// it and states how much processor time it used.
 func spin(t *testing.T) (src Source, end func() float64) {
 	t.Helper()
 	group, err := process.OpenGroup(t.TempDir(), process.GroupOptions{})

@@ -102,15 +102,15 @@ func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 // URL is where Prometheus serves its pages and API.
 func (s *Served) URL() string { return s.url }
 
-// Done is closed when Prometheus has ended. Err then says why, and is nil when
+// Done is closed when Prometheus has ended. Err then states why, and is nil when
 // its group was stopped.
 func (s *Served) Done() <-chan struct{} { return s.proc.Done() }
 
 // Err is described at Done.
 func (s *Served) Err() error { return s.proc.Err() }
 
-// CheckTSDBs says whether Serve can serve these together, without copying
-// anything: an error that wraps ErrNoSeries, or says which run is to be served
+// CheckTSDBs reports whether Serve can serve these together, without copying
+// anything: an error that wraps ErrNoSeries, or states which run is to be served
 // alone.
 func CheckTSDBs(dirs []string) error {
 	for _, dir := range dirs {

@@ -21,7 +21,7 @@ type Source interface {
 	ExitCPU() (time.Duration, bool)
 }
 
-// ErrEnded says that what a Source reads has ended.
+// ErrEnded reports that what a Source reads has ended.
 var ErrEnded = errors.New("process has ended")
 
 // Reading is what a component had used at one moment. Counters are since the

@@ -56,7 +56,7 @@ type Usage struct {
 	Heap *Heap
 }
 
-// ErrNotWatched says that a component has had no process that was watched.
+// ErrNotWatched reports that a component has had no process that was watched.
 var ErrNotWatched = errors.New("no process was watched")
 
 // life is one process of a component. Its readings are in order of time, at
@@ -151,7 +151,7 @@ func usageOver(lives []life, from, to time.Time, peak time.Duration) (Usage, err
 	return u, nil
 }
 
-// covered says whether the readings reach over the whole window.
+// covered reports whether the readings reach over the whole window.
 func covered(lives []life, from, to time.Time) error {
 	if !from.Before(to) {
 		return fmt.Errorf("window ends at %s, not after its start %s", clock(to), clock(from))

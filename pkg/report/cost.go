@@ -167,7 +167,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	}
 }
 
-// repeated says whether any size was run more than once.
+// repeated reports whether any size was run more than once.
 func (g alike) repeated() bool { return len(g.sizes()) < len(g.runs) }
 
 // oneMorePod prints what one more pod costs of a figure, or by what model it grows with

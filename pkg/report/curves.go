@@ -20,7 +20,7 @@ type curve struct {
 	file    string // its distribution's name in the record
 	style   chart.Style
 	summary *record.Latency
-	// withheld says that too few changes were made for p99 and beyond.
+	// withheld reports that too few changes were made for p99 and beyond.
 	withheld bool
 }
 

@@ -72,7 +72,7 @@ type latencyRow struct {
 	path   string // in the record
 	always bool   // shown even when it was not measured
 	value  *record.Latency
-	// withheld says that too few changes were made for p99.
+	// withheld reports that too few changes were made for p99.
 	withheld bool
 }
 

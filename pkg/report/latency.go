@@ -65,7 +65,7 @@ func (r *runReport) changes() table {
 	return t
 }
 
-// tooFewChanges says why a figure of changes is unknown.
+// tooFewChanges states why a figure of changes is unknown.
 func tooFewChanges(needed int) string { return fmt.Sprintf("%s, below %d changes", unknown, needed) }
 
 // changesInterval prints an interval of a quantile of pushes.

@@ -170,7 +170,7 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 }
 
 // split cuts a table that is too wide for a page in two: columns from at on are in
-// the second, which repeats the columns that say what a row is.
+// the second, which repeats the columns that state what a row is.
 func split(t table, at int) (first, second table) {
 	first, second = table{Left: t.Left}, table{Left: t.Left}
 	if len(t.Head) <= at {

@@ -20,7 +20,7 @@ type extent struct{ About, Text string }
 // warned is one warning in a page.
 type warned struct{ Run, About, Text string }
 
-// limits are the reasons that limit the figures of a page; several says that the
+// limits are the reasons that limit the figures of a page; several reports that the
 // page is about several runs.
 func (d *doubts) limits(several bool) []limited {
 	var list []limited

@@ -104,7 +104,7 @@ func dilationText(spec record.Spec) string {
 	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
 }
 
-// priorityText says which programs ran first; "" where all were alike.
+// priorityText states which programs ran first; "" where all were alike.
 func priorityText(p *record.Priority) string {
 	if p == nil {
 		return ""

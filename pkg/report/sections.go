@@ -46,7 +46,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 	return s
 }
 
-// runTitle names a run and says what it measured.
+// runTitle names a run and states what it measured.
 func runTitle(run *record.Run) string {
 	parts := []string{orAbsent(run.Name) + ":"}
 	if pods := run.Spec.Pods; pods > 0 {

@@ -149,7 +149,7 @@ func (d *deployment) arrival() *record.Arrival {
 	return a
 }
 
-// doubt says that pods came more slowly than planned; nil if they did not.
+// doubt reports that pods came more slowly than planned; nil if they did not.
 func (d *deployment) doubt(a *record.Arrival) *record.Warning {
 	if len(d.plan) < 2 {
 		return nil

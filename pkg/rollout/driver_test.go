@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 )
 
-// A control plane says what its mesh can be asked for: what it cannot is refused
+// A control plane states what its mesh can be asked for: what it cannot is refused
 // before anything is started, and its modes are its own.
 func TestDriverOfAnotherKind(t *testing.T) {
 	another := controlplane.Driver{

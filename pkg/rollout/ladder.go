@@ -33,7 +33,7 @@ const maxRepeats = 100
 const givingUp = 2
 
 // ParseSizes parses the value of --pods: whole numbers with commas between them.
-// Its error says what is wrong with the first that is none.
+// Its error states what is wrong with the first that is none.
 func ParseSizes(s string) ([]int, error) {
 	var sizes []int
 	for field := range strings.SplitSeq(s, ",") {

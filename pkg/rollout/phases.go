@@ -104,7 +104,7 @@ func expectedHoldings(adapter controlplane.Mesh, mesh topology.Mesh, knobs contr
 
 func (r course) probe(ctx context.Context) (experiment.Undo, error) {
 	if r.driver.External {
-		return nil, nil // the record says why
+		return nil, nil // the record states why
 	}
 	return nil, probes.Run(ctx, probes.Options{
 		Changes: r.spec.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),

@@ -23,7 +23,7 @@ type Configuration struct {
 	// convergence needs. Clusters and listeners that are still warming are not
 	// among them.
 	Held []convergence.Resource
-	// Warming says that there is a listener, or a new version of one, that waits for
+	// Warming reports that there is a listener, or a new version of one, that waits for
 	// something before it is used: routes, or the certificate, which comes over
 	// another connection than the listener.
 	Warming bool
@@ -95,7 +95,7 @@ func (a *admin) get(ctx context.Context, path string) ([]byte, error) {
 	return httpget.Get(ctx, a.client, a.url+path)
 }
 
-// ready is nil when Envoy says that it is live.
+// ready is nil when Envoy reports that it is live.
 func (a *admin) ready(ctx context.Context) error {
 	_, err := a.get(ctx, "/ready")
 	return err

@@ -37,7 +37,7 @@ const (
 	stopTime = 8 * time.Second
 )
 
-// Options say how one sidecar runs.
+// Options state how one sidecar runs.
 type Options struct {
 	// Name is what its process is called in its group: no two have the same.
 	Name string
@@ -271,7 +271,7 @@ func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 }
 
 // AwaitReady returns once Envoy answered that it is live: it has all its initial
-// configuration. The error says why it will not.
+// configuration. The error states why it will not.
 func (s *Sidecar) AwaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:

@@ -111,7 +111,7 @@ func TestClusterQuantileCovers(t *testing.T) {
 	}
 }
 
-// naiveHolds says whether the interval by order statistics of independent values holds
+// naiveHolds reports whether the interval by order statistics of independent values holds
 // the truth.
 func naiveHolds(single []Cluster, q, truth float64) bool {
 	n := float64(len(single))

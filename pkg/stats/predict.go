@@ -22,7 +22,7 @@ const (
 
 // LeastSquaresRelative is LeastSquares for residuals whose standard deviation is
 // some share of the model's value, as of repeats that vary by some percent: Sigma
-// is that share. spread says how much more or less than that each observation
+// is that share. spread states how much more or less than that each observation
 // varies; nil = all alike. The weights, one over the square of the model's value,
 // are found by iterating (Carroll and Ruppert, Transformation and Weighting in
 // Regression, chapter 2). Explained is of the weighted values.

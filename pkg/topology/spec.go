@@ -9,7 +9,7 @@ import (
 // that Kubernetes is tested for, and a guard against typing errors.
 const MaxPods = 100_000
 
-// Spec says how large a mesh is and what its call graph looks like.
+// Spec states how large a mesh is and what its call graph looks like.
 type Spec struct {
 	Pods       int    // 1 to MaxPods
 	Services   int    // 0 means one for every 10 pods, the last of them begun

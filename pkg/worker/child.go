@@ -23,7 +23,7 @@ const Command = "worker"
 // child inherits after the three standard ones.
 const ChildFD = 3
 
-// exitTime is how long a child that was lost is waited for, to say why it ended.
+// exitTime is how long a child that was lost is waited for, to state why it ended.
 const exitTime = 2 * time.Second
 
 // Child is a Remote whose process is a child of this one. It ends when its connection

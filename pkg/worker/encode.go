@@ -55,7 +55,7 @@ func (e *encoder) at(t time.Time) time.Duration {
 	return t.Sub(e.base)
 }
 
-// number says what stands for a proxy's id from now on.
+// number states what stands for a proxy's id from now on.
 func (e *encoder) number(id string, number int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

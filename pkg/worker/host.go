@@ -52,7 +52,7 @@ type host struct {
 	late    *stats.Histogram // since the last batch that had one
 }
 
-// Serve runs proxies for the process at the other end of conn, until that says that
+// Serve runs proxies for the process at the other end of conn, until that reports that
 // they are to be closed, the connection ends or ctx does. It closes conn.
 func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
 	h := &host{options: o, conn: conn, encoder: newEncoder(), late: stats.NewHistogram()}
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
 	return err
 }
 
-// errDone says that the proxies were closed, and the other end knows.
+// errDone reports that the proxies were closed, and the other end knows.
 var errDone = errors.New("done")
 
 // worker runs the proxies; nil before Setup.

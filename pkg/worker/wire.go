@@ -55,7 +55,7 @@ type batch struct {
 	Ready  bool // the answer to Setup
 	Failed string
 
-	// Forget says that the keys and contents of all batches before are not referred to
+	// Forget reports that the keys and contents of all batches before are not referred to
 	// any more: the tables begin anew.
 	Forget   bool
 	Keys     []convergence.Key //  that events refer to, numbered on from 1

@@ -1,4 +1,4 @@
-// Package workload creates a mesh's pods: a plan that says how many
+// Package workload creates a mesh's pods: a plan that states how many
 // replicas each workload has at what moment, which is pure, and an applier that
 // obeys it. What the objects mean to a control plane, and whether the mesh has
 // converged, is left to others.
@@ -21,7 +21,7 @@ const (
 	maxInterval = time.Hour
 )
 
-// Burst says how pods arrive. The zero value means all at once.
+// Burst states how pods arrive. The zero value means all at once.
 type Burst struct {
 	Size     int           // pods that arrive together; 0 means all
 	Interval time.Duration // from one burst to the next

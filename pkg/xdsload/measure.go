@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// ErrIncomplete says that sidecars did not get all that they asked for.
+// ErrIncomplete reports that sidecars did not get all that they asked for.
 var ErrIncomplete = errors.New("sidecars were never complete")
 
 // finish computes the figures when all sidecars have ended.

@@ -218,7 +218,7 @@ var _ = Describe("a server at fault", func() {
 	})
 })
 
-// stacks says where all goroutines are.
+// stacks states where all goroutines are.
 func stacks() string {
 	text := make([]byte, 1<<20)
 	return string(text[:runtime.Stack(text, true)])

@@ -196,7 +196,7 @@ func (st *state) resources(t *kind, r *response) ([]*Resource, error) {
 	return resources, nil
 }
 
-// heartbeat reports whether a resource without content says that the version
+// heartbeat reports whether a resource without content reports that the version
 // that is held is still good.
 func (st *state) heartbeat(t *kind, b *body) bool {
 	held := st.tables[t.index].held

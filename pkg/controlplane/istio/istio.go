@@ -1,6 +1,6 @@
 // Package istio is scaler's adapter for Istio: istiod as a host process,
 // installed from the output of `istioctl manifest generate` and started as the
-// chart would start it, and everything a proxy of that version says to it and
+// chart would start it, and everything a proxy of that version states to it and
 // must come to hold from it.
 //
 // What scaler does with these answers (connecting, timing, comparing) is left
@@ -47,7 +47,7 @@ const (
 	customHost = "localhost"
 )
 
-// Options say where and how istiod runs.
+// Options state where and how istiod runs.
 type Options struct {
 	Program    string         // istiod's binary
 	Kubeconfig string         // file istiod reads
@@ -139,7 +139,7 @@ func (c *ControlPlane) Life() controlplane.Life {
 	return controlplane.LifeOf(c.process)
 }
 
-// Describe says which istiod runs and how: the settings that its figures depend
+// Describe states which istiod runs and how: the settings that its figures depend
 // on, or that differ from the chart's.
 func (c *ControlPlane) Describe() controlplane.Description {
 	settings := map[string]string{

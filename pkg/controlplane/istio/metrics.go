@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Metrics says where istiod's metrics are and what they mean.
+// Metrics states where istiod's metrics are and what they mean.
 func (c *ControlPlane) Metrics() controlplane.Metrics {
 	return controlplane.Metrics{
 		URL:        fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),

@@ -9,13 +9,13 @@ import (
 // manifests, the names of resources, the first request of a proxy, the limits.
 const line = "1.31"
 
-// expected says whether a version is of the line that the expectations are of.
+// expected reports whether a version is of the line that the expectations are of.
 func expected(version string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(version, "v"), line)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
-// unchecked says what is not checked of a version; "" of one that is expected.
+// unchecked states what is not checked of a version; "" of one that is expected.
 func unchecked(version string) string {
 	if expected(version) {
 		return ""

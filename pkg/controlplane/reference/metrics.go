@@ -5,7 +5,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Metrics says where the reference control plane's metrics are and what they
+// Metrics states where the reference control plane's metrics are and what they
 // mean.
 func (c *ControlPlane) Metrics() controlplane.Metrics {
 	increase := func(metric string) string { return "sum(increase(" + metric + "[$window]))" }

@@ -23,7 +23,7 @@ const (
 	rootsFile     = "roots.pem"
 )
 
-// PodProxy is an Envoy without an agent: the bootstrap says what an agent would,
+// PodProxy is an Envoy without an agent: the bootstrap states what an agent would,
 // and its certificate comes from files.
 func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	identity, err := c.Spec(pod)

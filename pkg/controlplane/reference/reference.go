@@ -43,7 +43,7 @@ const Name = "reference"
 // every sidecar by itself: no more than 20,000 pushes a second.
 const DefaultPace = 50 * time.Microsecond
 
-// Options say where and how the reference control plane runs.
+// Options state where and how the reference control plane runs.
 type Options struct {
 	Program    string         // scaler's binary; "" = this very program
 	Version    string         // that it is described with
@@ -137,7 +137,7 @@ func (c *ControlPlane) Life() controlplane.Life {
 	return controlplane.LifeOf(c.process)
 }
 
-// Describe says how the reference control plane is set.
+// Describe states how the reference control plane is set.
 func (c *ControlPlane) Describe() controlplane.Description {
 	c.mu.Lock()
 	defer c.mu.Unlock()

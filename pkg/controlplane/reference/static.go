@@ -33,7 +33,7 @@ func (s Size) topology() topology.Mesh {
 	return topology.Build(topology.Spec{Pods: s.Pods, Services: s.Services}.Defaults())
 }
 
-// Validate says what cannot be.
+// Validate states what cannot be.
 func (s Size) Validate() error {
 	if err := (topology.Spec{Pods: s.Pods, Services: s.Services}).Validate(); err != nil {
 		return fmt.Errorf("parsing the size of a mesh: %w", err)

@@ -196,7 +196,7 @@ func (s *Stream) Complete() bool {
 	return seen["CDS"] && seen["LDS"] && len(due) == 0 && len(owed) == 0
 }
 
-// Times say how long the exchange of a stream took up to a moment, and on whose
+// Times state how long the exchange of a stream took up to a moment, and on whose
 // account.
 type Times struct {
 	First    time.Duration // from the first request to the first response

@@ -229,7 +229,7 @@ func (c *cache) Fetch(context.Context, *cachev3.Request) (cachev3.Response, erro
 }
 
 // create opens a watch and answers it at once if its stream lacks something, or
-// if it must have an answer. asked says that its request is no answer to a
+// if it must have an answer. asked reports that its request is no answer to a
 // response.
 func (c *cache) create(w *watch, must, asked bool) (cancel func()) {
 	c.mu.Lock()

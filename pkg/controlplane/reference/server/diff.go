@@ -99,7 +99,7 @@ func everything(layers layers, wildcard bool, subscribed map[string]struct{}) (a
 func byName(a, b *resource) int { return strings.Compare(a.name, b.name) }
 
 // versions are what the stream knows when it has got the diff. An empty version
-// says that it knows of an absence.
+// reports that it knows of an absence.
 func (d diff) versions() map[string]string {
 	known := maps.Clone(d.known)
 	if known == nil {

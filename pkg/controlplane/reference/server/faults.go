@@ -35,7 +35,7 @@ type Faults struct {
 	Seed uint64 `json:"seed"`
 }
 
-// Validate says what cannot be.
+// Validate states what cannot be.
 func (f Faults) Validate() error {
 	if f.Delay < 0 {
 		return fmt.Errorf("parsing --delay %s: want 0 or more", f.Delay)

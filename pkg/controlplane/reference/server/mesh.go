@@ -9,7 +9,7 @@ import (
 )
 
 // The objects that configure the mesh in addition to its Services and EndpointSlices
-// are ConfigMaps with this label, whose value says which of the kinds they are.
+// are ConfigMaps with this label, whose value states which of the kinds they are.
 const ConfigLabel = "reference.scaler.mesh/config"
 
 // The values of ConfigLabel, and the keys of data that each may have.
@@ -92,7 +92,7 @@ func Cluster(namespace, service, port string) string {
 }
 
 // Domains are the domains by which a service port is called in HTTP; first
-// says that it is the service's first port, which may be left out.
+// reports that it is the service's first port, which may be left out.
 func Domains(namespace, service, number string, first bool) []string {
 	host := service + "." + namespace
 	if first {

@@ -46,7 +46,7 @@ func newResource(t convergence.Type, m proto.Message) (*resource, error) {
 // set is resources by name.
 type set map[string]*resource
 
-// view says which resources of a type each workload's sidecars see.
+// view states which resources of a type each workload's sidecars see.
 type view struct {
 	shared set            // by all
 	own    map[string]set // by one workload alone, by its name

@@ -46,7 +46,7 @@ const (
 	maxRequest = 64 << 20
 )
 
-// Options say what is served, and where. Client or Static must be set, and all
+// Options state what is served, and where. Client or Static must be set, and all
 // listeners but Plain.
 type Options struct {
 	Client     kubernetes.Interface // must not limit its own rate
