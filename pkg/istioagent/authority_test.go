@@ -2,15 +2,8 @@ package istioagent
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
-	"math/big"
 	"slices"
 	"sync"
 	"time"
@@ -18,17 +11,16 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 const identity = "spiffe://cluster.local/ns/default/sa/test"
 
 // authority is a certificate authority, and an Issuer that fails as it is set.
 type authority struct {
-	root    *x509.Certificate
-	rootPEM []byte
-	key     *ecdsa.PrivateKey
-	life    time.Duration
-	forge   func(*x509.Certificate) // changes what is issued
+	*credential.Authority
+	forge func(*x509.Certificate) // changes what is issued
 
 	mu     sync.Mutex
 	fails  []error // of the next requests
@@ -38,30 +30,7 @@ type authority struct {
 }
 
 func newAuthority(life time.Duration) *authority {
-	a := &authority{life: life, key: newKey()}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der := must(x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key))
-	a.root = must(x509.ParseCertificate(der))
-	a.rootPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return a
-}
-
-func newKey() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-func (a *authority) sign(template *x509.Certificate, key crypto.PublicKey) []byte {
-	template.SerialNumber = big.NewInt(2)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Minute), time.Now().Add(a.life)
-	return must(x509.CreateCertificate(rand.Reader, template, a.root, key, a.key))
+	return &authority{Authority: credential.NewAuthority(life)}
 }
 
 // Issue is part of Issuer.
@@ -76,7 +45,7 @@ func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (proxy
 		return proxy.Issued{Sent: sent}, err
 	}
 	block, _ := pem.Decode(csrPEM)
-	csr := must(x509.ParseCertificateRequest(block.Bytes))
+	csr := credential.Must(x509.ParseCertificateRequest(block.Bytes))
 	if err := csr.CheckSignature(); err != nil {
 		return proxy.Issued{}, err
 	}
@@ -88,31 +57,8 @@ func (a *authority) Issue(_ context.Context, token string, csrPEM []byte) (proxy
 			key = template.PublicKey
 		}
 	}
-	leaf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(template, key)})
-	return proxy.Issued{Chain: [][]byte{leaf, a.rootPEM}, Sent: sent, Received: time.Now()}, nil
-}
-
-// ticket is a TokenSource of numbered tokens.
-type ticket struct {
-	life time.Duration
-
-	mu    sync.Mutex
-	given int
-	err   error
-}
-
-func (t *ticket) Token(context.Context) (proxy.Token, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil {
-		return proxy.Token{}, t.err
-	}
-	t.given++
-	token := proxy.Token{Value: fmt.Sprint("token", t.given), Waited: time.Millisecond}
-	if t.life > 0 {
-		token.Expires = time.Now().Add(t.life)
-	}
-	return token, nil
+	leaf := credential.EncodeCertificate(a.Sign(template, key))
+	return proxy.Issued{Chain: [][]byte{leaf, a.RootPEM}, Sent: sent, Received: time.Now()}, nil
 }
 
 // diary is an Observer that writes everything down.

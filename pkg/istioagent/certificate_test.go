@@ -14,14 +14,16 @@ import (
 
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 // standalone returns an agent whose certificate can be followed without a server.
 func standalone(a *authority, source proxy.TokenSource) *diary {
 	d := &diary{store: xdsprobe.NewStore()}
-	d.agent = must(New(proxy.Spec{ID: "test", RootPEM: a.rootPEM, Identity: identity}, Services{
+	d.agent = credential.Must(New(proxy.Spec{ID: "test", RootPEM: a.RootPEM, Identity: identity}, Services{
 		Store: d.store, Observer: d, Token: source, Issuer: a,
-		Keys: func() (crypto.Signer, error) { return newKey(), nil },
+		Keys: func() (crypto.Signer, error) { return credential.NewKey(), nil },
 	}))
 	return d
 }
@@ -40,7 +42,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		a := newAuthority(24 * time.Hour)
-		tokens := &ticket{life: time.Hour}
+		tokens := &credential.Tokens{Life: time.Hour}
 		d := standalone(a, tokens)
 		begun := time.Now()
 		certify(d, 50*time.Hour)
@@ -103,7 +105,7 @@ func TestCertificateIsVerified(t *testing.T) {
 		want  string
 	}{
 		"another identity": {forge: func(c *x509.Certificate) { c.URIs = nil }, want: identity},
-		"another key":      {forge: func(c *x509.Certificate) { c.PublicKey = newKey().Public() }, want: "another key"},
+		"another key":      {forge: func(c *x509.Certificate) { c.PublicKey = credential.NewKey().Public() }, want: "another key"},
 		"another root":     {trust: other, want: "unknown authority"},
 	} {
 		t.Run(name, func(t *testing.T) {

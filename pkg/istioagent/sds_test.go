@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"net"
 	"net/url"
 	"testing"
@@ -29,9 +28,11 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
-func pack(m proto.Message) *anypb.Any { return must(anypb.New(m)) }
+func pack(m proto.Message) *anypb.Any { return credential.Must(anypb.New(m)) }
 
 // ads is the source of what comes over the stream itself.
 func ads() *corev3.ConfigSource {
@@ -60,9 +61,9 @@ func inline(b []byte) *corev3.DataSource {
 
 // certificateSecret is a secret with a certificate for the workload.
 func certificateSecret(a *authority, workload string) *tlsv3.Secret {
-	key, uri := newKey(), must(url.Parse(workload))
-	leaf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(&x509.Certificate{URIs: []*url.URL{uri}}, key.Public())})
-	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))})
+	key, uri := credential.NewKey(), credential.Must(url.Parse(workload))
+	leaf := credential.EncodeCertificate(a.Sign(&x509.Certificate{URIs: []*url.URL{uri}}, key.Public()))
+	private := credential.EncodeKey(key)
 	return &tlsv3.Secret{Name: "service-cert", Type: &tlsv3.Secret_TlsCertificate{
 		TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: inline(leaf), PrivateKey: inline(private)},
 	}}
@@ -84,32 +85,32 @@ func meshWith(a *authority, certificate *tlsv3.Secret) map[resource.Type][]types
 			TransportSocket: socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common()}),
 		}}}},
 		resource.SecretType: {certificate, &tlsv3.Secret{Name: "root-cert", Type: &tlsv3.Secret_ValidationContext{
-			ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.rootPEM)},
+			ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(a.RootPEM)},
 		}}},
 	}
 }
 
 // pair is a certificate and its key, both PEM.
 func pair(a *authority, template *x509.Certificate) (chain, key []byte) {
-	private := newKey()
-	chain = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.sign(template, private.Public())})
-	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(private))})
+	private := credential.NewKey()
+	chain = credential.EncodeCertificate(a.Sign(template, private.Public()))
+	return chain, credential.EncodeKey(private)
 }
 
 // mutualServer is go-control-plane's server, which takes no client without a
 // certificate of the authority.
 func mutualServer(t *testing.T, a *authority) (address string, snapshots cache.SnapshotCache) {
 	chain, key := pair(a, &x509.Certificate{DNSNames: []string{"control-plane"}})
-	own := must(tls.X509KeyPair(chain, key))
+	own := credential.Must(tls.X509KeyPair(chain, key))
 	clients := x509.NewCertPool()
-	clients.AddCert(a.root)
+	clients.AddCert(a.Root)
 	snapshots = cache.NewSnapshotCache(true, cache.IDHash{}, nil)
 	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
 	})))
 	ctx, cancel := context.WithCancel(context.Background())
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, snapshots, nil))
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	listener := credential.Must(net.Listen("tcp", "127.0.0.1:0"))
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(listener) }()
 	t.Cleanup(func() {
@@ -130,13 +131,13 @@ func TestSecretsOverMutualTLS(t *testing.T) {
 			address, snapshots := mutualServer(t, a)
 			serve := func(version string, certificate *tlsv3.Secret) {
 				t.Helper()
-				g.Expect(snapshots.SetSnapshot(t.Context(), "test", must(cache.NewSnapshot(version, meshWith(a, certificate))))).To(Succeed())
+				g.Expect(snapshots.SetSnapshot(t.Context(), "test", credential.Must(cache.NewSnapshot(version, meshWith(a, certificate))))).To(Succeed())
 			}
 			serve("1", certificateSecret(a, identity))
 
 			spec := proxy.Spec{
 				ID: "test", NodeID: "test", Identity: identity, XDS: string(variant),
-				Address: address, ServerName: "control-plane", RootPEM: a.rootPEM,
+				Address: address, ServerName: "control-plane", RootPEM: a.RootPEM,
 			}
 			stranger, _ := run(t, spec)
 			g.Eventually(stranger.Ended).Should(ContainElement(HaveField("Class", proxy.Unreachable)), "without a client certificate")
@@ -177,9 +178,9 @@ func TestSecretsOverMutualTLS(t *testing.T) {
 // run runs an agent whose certificate comes over SDS until the test ends, or stop is
 // called.
 func run(t *testing.T, spec proxy.Spec) (d *diary, stop func()) {
-	types := must(xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()))
+	types := credential.Must(xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()))
 	d = &diary{store: xdsprobe.NewStoreOf(types)}
-	d.agent = must(New(spec, Services{Store: d.store, Observer: d, BackoffBase: time.Millisecond, BackoffMax: 4 * time.Millisecond}))
+	d.agent = credential.Must(New(spec, Services{Store: d.store, Observer: d, BackoffBase: time.Millisecond, BackoffMax: 4 * time.Millisecond}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	var err error

@@ -3,9 +3,6 @@ package xdsprobe
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -32,6 +29,8 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 // services returns a mesh of n services with endpoints for each; generations
@@ -343,11 +342,9 @@ func TestServerProcess(t *testing.T) {
 	var options []grpc.ServerOption
 	var rootPEM []byte
 	if secured {
-		a := newAuthority(time.Hour)
-		key := newKey()
-		leaf := a.sign(&x509.Certificate{DNSNames: []string{"server"}}, key.Public())
-		options = append(options, grpc.Creds(credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{leaf}, PrivateKey: key})))
-		rootPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw})
+		a := credential.NewAuthority(time.Hour)
+		options = append(options, grpc.Creds(credentials.NewServerTLSFromCert(new(a.Pair("server")))))
+		rootPEM = a.RootPEM
 	}
 	snapshots := cache.NewSnapshotCache(true, oneForAll{}, nil)
 	set := func(generation int) {

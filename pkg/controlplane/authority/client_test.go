@@ -2,13 +2,6 @@ package authority
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"slices"
 	"sync"
@@ -28,6 +21,8 @@ import (
 
 	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,25 +88,18 @@ func (s *service) connections() int {
 func serve(t *testing.T, options ...grpc.ServerOption) *service {
 	t.Helper()
 	g := NewWithT(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	g.Expect(err).NotTo(HaveOccurred())
+	a := credential.NewAuthority(time.Hour)
 	bound, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
 	s := &service{
 		open:    &listener{Listener: bound},
 		address: bound.Addr().String(),
-		root:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		root:    a.RootPEM,
 		answer: func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
 			return &securityv1.IstioCertificateResponse{CertChain: []string{"leaf", "root"}}, nil
 		},
 	}
-	secured := credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key})
+	secured := credentials.NewServerTLSFromCert(new(a.Pair("authority")))
 	server := grpc.NewServer(append(options, grpc.Creds(secured))...)
 	securityv1.RegisterIstioCertificateServiceServer(server, s)
 	done := make(chan error, 1)

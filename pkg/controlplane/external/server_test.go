@@ -2,13 +2,7 @@ package external_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -39,6 +33,8 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/topology"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 // tracked is an Observer that passes what comes to a tracker, as a fleet does.
@@ -70,30 +66,17 @@ type files struct {
 func makeFiles(t *testing.T) files {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"ads.example"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	g.Expect(err).NotTo(HaveOccurred())
-	private, err := x509.MarshalECPrivateKey(key)
-	g.Expect(err).NotTo(HaveOccurred())
-	chainPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})
+	a := credential.NewAuthority(time.Hour)
+	own := a.Pair("ads.example")
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
 		g.Expect(os.WriteFile(path, b, 0o600)).To(Succeed())
 		return path
 	}
-	own, err := tls.X509KeyPair(chainPEM, keyPEM)
-	g.Expect(err).NotTo(HaveOccurred())
-	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(chainPEM)
 	return files{
-		root: write("root.pem", chainPEM), cert: write("cert.pem", chainPEM), key: write("key.pem", keyPEM),
-		serving: &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: clients},
+		root: write("root.pem", a.RootPEM), cert: write("cert.pem", credential.EncodeCertificate(own.Certificate[0])),
+		key:     write("key.pem", credential.EncodeKey(own.PrivateKey)),
+		serving: &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: a.Pool()},
 	}
 }
 

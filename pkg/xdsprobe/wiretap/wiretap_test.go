@@ -2,14 +2,7 @@ package wiretap
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"testing"
 	"time"
@@ -26,6 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"scaler.mesh/scaler/test/credential"
 )
 
 func TestWiretap(t *testing.T) {
@@ -61,20 +56,6 @@ func (p plane) DeltaAggregatedResources(s grpc.BidiStreamingServer[discoveryv3.D
 	}
 }
 
-// certificate is one for localhost that vouches for itself.
-func certificate() (tls.Certificate, []byte) {
-	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	Expect(err).NotTo(HaveOccurred())
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
 var _ = Describe("a wiretap", func() {
 	var (
 		served plane
@@ -84,7 +65,8 @@ var _ = Describe("a wiretap", func() {
 	BeforeEach(func() {
 		before := goleak.IgnoreCurrent()
 		DeferCleanup(func() { Eventually(func() error { return goleak.Find(before) }).Should(Succeed()) })
-		shown, root := certificate()
+		authority := credential.NewAuthority(time.Hour)
+		shown := authority.Pair("localhost")
 		served = plane{headers: make(chan metadata.MD, 8)}
 		server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&shown)))
 		discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, served)
@@ -93,7 +75,7 @@ var _ = Describe("a wiretap", func() {
 		go func() { _ = server.Serve(listener) }()
 		DeferCleanup(server.Stop)
 
-		tap, err = Listen(Options{Upstream: listener.Addr().String(), ServerName: "localhost", RootPEM: root, Certificate: shown})
+		tap, err = Listen(Options{Upstream: listener.Addr().String(), ServerName: "localhost", RootPEM: authority.RootPEM, Certificate: shown})
 		Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
@@ -102,9 +84,7 @@ var _ = Describe("a wiretap", func() {
 			cancel()
 			Eventually(done).Should(Receive(BeNil()))
 		})
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(root)
-		conn, err := grpc.NewClient("passthrough:///"+tap.Address(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "localhost"})))
+		conn, err := grpc.NewClient("passthrough:///"+tap.Address(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"})))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(conn.Close)
 		client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
