@@ -67,8 +67,9 @@ type Driver struct {
 	// Panels are its own metrics on the dashboards; nil = none.
 	Panels []Panel
 
-	// Dilate slows down what is a matter of time in it, on a machine that stands for
-	// one with K times the processors; nil = that is not known of it.
+	// Dilate slows down what is a matter of time in it by k, for a machine that stands
+	// for one with so many processors, which are its GOMAXPROCS; nil = that is not known
+	// of it.
 	Dilate func(env []string, processors int, k float64) Dilated
 
 	// Start starts one and returns once it serves. What it started joined the

@@ -37,7 +37,7 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	}
 	b.Latencies.Reconnect.Lose(int64(away))
 	if b.pods > 0 {
-		LoseIn(b.pods, b.Latencies.PodReady)
+		LoseIn(b.pods, b.Latencies.PodReady, b.Latencies.PodReadyWithoutKwok)
 		b.Latencies.loseStarts(b.pods - b.real)
 	}
 	return b.pods, b.returned

@@ -87,6 +87,7 @@ type Counts struct {
 	Created   int // pods seen that are not gone
 	Ready     int // pods that were ever Ready
 	Connected int // sidecars that were ever connected
+	Simulated int // of those, simulated ones
 	Complete  int // sidecars that hold what was expected at their first request
 	Converged int // sidecars that hold all that is expected now
 }
@@ -108,6 +109,9 @@ func (f *Fleet) Count() Counts {
 		}
 		if !p.times.Connected.IsZero() {
 			c.Connected++
+			if p.real == nil {
+				c.Simulated++
+			}
 		}
 	}
 	return c

@@ -130,6 +130,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 			f.start(p, ev.Pod)
 		}
 	}
+	p.passed(ev)
 	p.ready = isReady(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
@@ -138,6 +139,9 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		}
 		if !p.incomplete { // else it became ready without what readiness stands for: lost
 			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
+			if d, ok := p.times.WithoutKwok(); ok {
+				p.latencies.PodReadyWithoutKwok.Record(d)
+			}
 		}
 		f.Event(record.PodStartup{Pod: p.id, Times: p.times.Startup})
 	}

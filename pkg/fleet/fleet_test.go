@@ -8,11 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/topology"
 )
 
 // connected is a fleet of so many pods, ready and connected, without anything that
@@ -72,6 +78,35 @@ func TestSidecarsThatComeBack(t *testing.T) {
 	}
 	if s := f.Latencies.Reconnect.Summary(); s.Count != 1 {
 		t.Errorf("the run's own has %d", s.Count)
+	}
+}
+
+// Readiness without KWOK is of the moments in which changes of the pod are seen.
+func TestReadinessWithoutKwok(t *testing.T) {
+	f := connected(0)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", Labels: map[string]string{kwok.ServiceLabel: "service"}}}
+	f.Pods.Scaled(topology.Service{Name: "service"}, 1, time.Unix(999, 0))
+	end := f.Rollout()
+	seen := func(second int, change func(*corev1.Pod)) {
+		pod = pod.DeepCopy()
+		change(pod)
+		f.OnPod(t.Context(), observe.PodEvent{Seen: time.Unix(int64(1000+second), 0), Kind: observe.Modified, Pod: pod})
+	}
+	seen(0, func(*corev1.Pod) {})
+	seen(1, func(p *corev1.Pod) { p.Spec.NodeName = "node" })
+	f.Pods.byID["ns/pod"].times.IP = time.Unix(1003, 0) // without workers, no sidecar starts
+	seen(6, func(p *corev1.Pod) { p.Annotations = map[string]string{kwok.SidecarAnnotation: kwok.SidecarReady} })
+	seen(10, func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	})
+	end()
+	l := f.Latencies
+	if all, without := l.PodReady.Summary(), l.PodReadyWithoutKwok.Summary(); all.Count != 1 || without.Count != 1 || without.Max == nil || *without.Max != 4 {
+		t.Errorf("ready after %+v, without KWOK %+v, want 4 s", all, without)
+	}
+	l.Lose(3, 0)
+	if s := l.PodReadyWithoutKwok.Summary(); s.Lost != 2 {
+		t.Errorf("%d lost, want 2", s.Lost)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // concurrent use. docs/reference defines the figures.
 type Latencies struct {
 	PodAdmission, PodReady                    *stats.Histogram
+	PodReadyWithoutKwok                       *stats.Histogram
 	Certificate, Key, Token, ClientWait       *stats.Histogram
 	Connect, ConnectTotal, Reconnect          *stats.Histogram
 	FirstConfiguration, CompleteConfiguration *stats.Histogram
@@ -52,6 +53,7 @@ func (l *Latencies) all() []named {
 	return []named{
 		{"podAdmission", &l.PodAdmission, func(r *record.Latencies) **record.Latency { return &r.PodAdmission }},
 		{"podReady", &l.PodReady, func(r *record.Latencies) **record.Latency { return &r.PodReady }},
+		{"podReadyWithoutKwok", &l.PodReadyWithoutKwok, func(r *record.Latencies) **record.Latency { return &r.PodReadyWithoutKwok }},
 		{"certificate", &l.Certificate, func(r *record.Latencies) **record.Latency { return &r.Certificate }},
 		{"key", &l.Key, func(r *record.Latencies) **record.Latency { return &r.Key }},
 		{"token", &l.Token, func(r *record.Latencies) **record.Latency { return &r.Token }},
@@ -68,7 +70,7 @@ func (l *Latencies) all() []named {
 // rollout, those that have not come. The starts of as many of their sidecars as
 // are real are elsewhere.
 func (l *Latencies) Lose(pods, real int) {
-	LoseIn(pods, l.PodAdmission, l.PodReady)
+	LoseIn(pods, l.PodAdmission, l.PodReady, l.PodReadyWithoutKwok)
 	l.loseStarts(pods - real)
 }
 

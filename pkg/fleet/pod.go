@@ -57,6 +57,17 @@ func (p *pod) located(ev observe.PodEvent) {
 	p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
 }
 
+// passed takes the moments between which KWOK's Stages work on a pod, as far as a
+// change shows them. The caller holds Pods.mu.
+func (p *pod) passed(ev observe.PodEvent) {
+	if ev.Pod.Spec.NodeName != "" {
+		first(&p.times.Scheduled, ev.Seen)
+	}
+	if ev.Pod.Annotations[kwok.SidecarAnnotation] == kwok.SidecarReady {
+		first(&p.times.Notified, ev.Seen)
+	}
+}
+
 // starts are where the start of a pod's sidecar is recorded.
 func (p *pod) starts() *Latencies {
 	if p.real != nil {

@@ -49,6 +49,7 @@ func (l *Latencies) All() []Distribution {
 	all := []Distribution{
 		{"podAdmission", "pod admission", "pod", PhaseRollout, l.PodAdmission, false},
 		{"podReady", "pod ready", "pod", PhaseRollout, l.PodReady, false},
+		{"podReadyWithoutKwok", "pod ready, without KWOK", "pod", PhaseRollout, l.PodReadyWithoutKwok, false},
 		{"certificate", "certificate", "pod", PhaseRollout, l.Certificate, false},
 		{"key", "key", "certificate", PhaseRollout, l.Key, false},
 		{"token", "token", "token", PhaseRollout, l.Token, false},
@@ -154,6 +155,12 @@ var StreamFigures = []FigureOf[XDS]{
 	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Max }},
 }
 
+// PerSidecarFigures are what a sidecar received in the rollout.
+var PerSidecarFigures = []FigureOf[XDS]{
+	{Figure: Figure{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Responses }},
+	{Figure: Figure{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Bytes }},
+}
+
 // counts are the figures of XDS.
 func counts() []node[XDS] {
 	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
@@ -164,7 +171,7 @@ func counts() []node[XDS] {
 		each(place{path: "responses.TYPE", label: "responses: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Responses) }, leaves(responses)),
 		each(place{path: "bytes.TYPE", label: "bytes: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Bytes) }, leaves(bytes)),
 	}
-	return append(append(all, leaves(StreamFigures)...),
+	return append(append(append(all, leaves(PerSidecarFigures)...), leaves(StreamFigures)...),
 		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(orZero(x.ConfigurationBytes).ByType) }, leaves(held)),
 		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(x.ConfigurationResources) }, leaves(resources)))
 }

@@ -86,6 +86,7 @@ type RealSidecar struct {
 type Latencies struct {
 	PodAdmission          *Latency `json:"podAdmission,omitempty"`          // create of the pod, or of what makes it, sent to pod seen
 	PodReady              *Latency `json:"podReady,omitempty"`              // pod first seen to Ready seen
+	PodReadyWithoutKwok   *Latency `json:"podReadyWithoutKwok,omitempty"`   // the same without the time that KWOK's Stages took
 	Certificate           *Latency `json:"certificate,omitempty"`           // CSR sent to chain received and verified
 	Key                   *Latency `json:"key,omitempty"`                   // making, or taking from the pool, of a certificate's key
 	Token                 *Latency `json:"token,omitempty"`                 // TokenRequest sent to token received
@@ -223,6 +224,15 @@ type XDS struct {
 	// ConfigurationResources is how many resources of each type a sidecar
 	// holds when converged: the mean over the sidecars.
 	ConfigurationResources map[string]float64 `json:"configurationResources,omitempty"`
+	// PerSidecar is what a sidecar received in the rollout.
+	PerSidecar *PerSidecar `json:"perSidecar,omitempty"`
+}
+
+// PerSidecar is what the simulated sidecars received up to the end of the rollout
+// phase, over those of them that were connected.
+type PerSidecar struct {
+	Responses *float64 `json:"responses,omitempty"`
+	Bytes     *float64 `json:"bytes,omitempty"`
 }
 
 // ConfigurationBytes is the size of the resources that a sidecar holds when

@@ -50,9 +50,8 @@ func (s Scaling) of(value, k float64) float64 {
 
 // Undilated is the run, as it was measured, with every figure as that of the
 // machine that was stood for: the run itself unless Spec.Dilation is above 1. What
-// the figures of the catalogue do not include is the length of phases, the control
-// plane's own metrics, whose names end in their unit, and its GOMAXPROCS. Wall-clock
-// times, and what warnings say, are the bench's.
+// the figures of the catalogue do not include is the length of phases and the control
+// plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are the bench's.
 func (r *Run) Undilated() (*Run, error) {
 	k := r.Spec.Dilation
 	if k <= 1 {
@@ -85,7 +84,6 @@ func (r *Run) Undilated() (*Run, error) {
 			*own = undilatedOwn(*own, k)
 		}
 	}
-	scaled.Environment.ControlPlane.GOMAXPROCS = int(float64(r.Environment.ControlPlane.GOMAXPROCS) * k)
 	return scaled, nil
 }
 

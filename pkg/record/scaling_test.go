@@ -55,8 +55,8 @@ func TestUndilated(t *testing.T) {
 	if own := scaled.Own.Rollout; own["debounceSeconds"] != 0.5 || own["pushes"] != 3 || own["requestsPerSecond"] != 20 {
 		t.Errorf("own metrics are %v", own)
 	}
-	if got := scaled.Environment.ControlPlane.GOMAXPROCS; got != 8 {
-		t.Errorf("GOMAXPROCS is %d, want 8", got)
+	if got, want := scaled.Environment.ControlPlane.GOMAXPROCS, run.Environment.ControlPlane.GOMAXPROCS; got != want {
+		t.Errorf("GOMAXPROCS is %d, want %d, with which it ran", got, want)
 	}
 	for _, v := range run.Values() {
 		if v.Value != nil && *v.Value != measured[v.Path] {

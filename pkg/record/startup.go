@@ -12,6 +12,7 @@ type PodStartup struct {
 type Startup struct {
 	Owner     time.Time `json:"owner,omitzero"`     // its Deployment was created or scaled for it
 	Seen      time.Time `json:"seen,omitzero"`      // seen in the watch
+	Scheduled time.Time `json:"scheduled,omitzero"` // seen with a node
 	IP        time.Time `json:"ip,omitzero"`        // seen with an address: the sidecar starts
 	Token     time.Time `json:"token,omitzero"`     // its first token was there
 	Dialed    time.Time `json:"dialed,omitzero"`    // its first attempt to connect began
@@ -21,7 +22,18 @@ type Startup struct {
 	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
 	Certified time.Time `json:"certified,omitzero"` // certificate verified
 	Reported  time.Time `json:"reported,omitzero"`  // the pod was reported complete
+	Notified  time.Time `json:"notified,omitzero"`  // seen with that report
 	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
+}
+
+// WithoutKwok is how long the start took without the Stages that KWOK played for the
+// pod: from its node to its address, and from the report to Ready. It is the time from
+// Seen to Ready without both; false if one of the moments is not known.
+func (s *Startup) WithoutKwok() (time.Duration, bool) {
+	if s.Seen.IsZero() || s.Scheduled.IsZero() || s.IP.IsZero() || s.Notified.IsZero() || s.Ready.IsZero() {
+		return 0, false
+	}
+	return s.Ready.Sub(s.Seen) - s.IP.Sub(s.Scheduled) - s.Ready.Sub(s.Notified), true
 }
 
 // Startups reads the starts of a run's pods from its events, in the order in

@@ -145,7 +145,7 @@ func (r *Run) waited(w Warning) (paths []string) {
 	paths = append(paths, "own."+string(w.Phase))
 	paths = append(paths, timed[w.Phase]...)
 	if w.Phase == PhaseRollout && Within(w.About, "controlPlane") {
-		paths = append(paths, "xds.responses", "xds.bytes") // pushes that wait merge
+		paths = append(paths, "xds.responses", "xds.bytes", "xds.perSidecar") // pushes that wait merge
 	}
 	cores := func(path string, by *ByPhase[*Usage]) {
 		at := by.At(w.Phase)
@@ -170,7 +170,7 @@ func (r *Run) waited(w Warning) (paths []string) {
 var timed = map[PhaseName][]string{
 	PhaseRollout: {
 		"phases.rollout", "certificates.perSecond", "sidecars.real.starts",
-		"latencies.podAdmission", "latencies.podReady", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
+		"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
 		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.rolloutPush",
 	},
 	PhaseProbe: {"latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.explained", "latencies.clusterPart", "latencies.changeWrite"},

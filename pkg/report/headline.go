@@ -78,8 +78,14 @@ func (s *sentence) rollout(names []string, size int, plane string) marked {
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	text = fmt.Sprintf("%s; %s used %s of CPU time and its memory peaked at %s.", text, plane,
+	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average,", text, plane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
+		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number))
+	if s.known(pushesPerSidecar) {
+		text += fmt.Sprintf(" sent each sidecar %s pushes and %s,",
+			s.figure("xds.perSidecar.responses", pushesPerSidecar, number), s.figure("xds.perSidecar.bytes", bytesPerSidecar, bytes))
+	}
+	text = fmt.Sprintf("%s and its memory peaked at %s.", text,
 		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes))
 	return s.mark().on(text)
 }
@@ -172,6 +178,10 @@ func (s *sentence) mark() marks {
 }
 
 func achieved(r *record.Run) *float64 { return orEmpty(r.Arrival).AchievedPerSecond }
+
+func pushesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Responses }
+
+func bytesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Bytes }
 
 // incomplete states which runs did not complete, and if none did, why.
 func incomplete(runs []record.Run, others bool) []string {

@@ -60,7 +60,7 @@ func fullRun() record.Run {
 		},
 		Sidecars: &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{Steady: usage(0.1, 0.2, 3.5e8)}}},
 		Latencies: record.Latencies{
-			PodAdmission: latency(0.0123), PodReady: latency(1.5), Certificate: latency(0.25), Key: latency(0.0000021), Token: latency(0.004), ClientWait: latency(0.1),
+			PodAdmission: latency(0.0123), PodReady: latency(1.5), PodReadyWithoutKwok: latency(1.1), Certificate: latency(0.25), Key: latency(0.0000021), Token: latency(0.004), ClientWait: latency(0.1),
 			Connect: latency(0.003), ConnectTotal: latency(0.6), FirstConfiguration: latency(0.3), CompleteConfiguration: latency(0.9),
 			Push:        map[record.ChangeKind]*record.Latency{record.RouteChange: latency(0.15), record.EndpointAdd: lossy},
 			Propagation: map[record.ChangeKind]record.Propagation{record.RouteChange: {First: latency(0.11), Last: latency(0.4)}},
@@ -70,6 +70,7 @@ func fullRun() record.Run {
 			Responses: map[string]int64{"CDS": 400, "EDS": 5000, "LDS": 410, "RDS": 399}, Bytes: map[string]int64{"CDS": 4_000_000, "EDS": 12_345_678, "LDS": 999, "RDS": 0},
 			Acks: new(int64(6209)), Nacks: new(int64(0)), Attempts: new(int64(231)), Refusals: new(int64(31)), Reconnects: new(int64(0)), WastedResponses: new(int64(12)),
 			ConfigurationBytes: &record.ConfigurationBytes{Mean: new(81_234.5), Max: new(99_000.0)},
+			PerSidecar:         &record.PerSidecar{Responses: new(31.05), Bytes: new(81_730.0)},
 		},
 		Certificates: &record.Certificates{Issued: new(int64(200)), Failed: new(int64(0)), Attempts: new(int64(203)), PerSecond: new(79.6)},
 		Own:          &record.Own{ByPhase: record.ByPhase[map[string]float64]{Rollout: map[string]float64{"pilot_xds": 200}}},

@@ -26,7 +26,7 @@ func runDocument(run *record.Run) document {
 		warnings: r.doubts.lines(false),
 	}
 	for _, t := range []table{
-		r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
+		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), r.streams(), r.certificates(), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {

@@ -52,6 +52,50 @@ type summaryColumn struct {
 	print func(*record.Run) string
 }
 
+// headlineColumns are what is said of a run first: what the control plane needed for
+// its rollout, and at which arrival.
+var headlineColumns = []summaryColumn{
+	{"pods", "pods.requested", func(r *record.Run) string { return count(&r.Spec.Pods) }},
+	{"arrival", "arrival", func(r *record.Run) string { return burstText(r.Spec) }},
+	{"pods/s", "arrival.achievedPerSecond", func(r *record.Run) string { return number(achieved(r)) }},
+	usageColumn("CPU time", record.PhaseRollout, "cpuSeconds"),
+	usageColumn("cores", record.PhaseRollout, "cores.mean"),
+	perSidecarColumn("pushes per sidecar", "perSidecar.responses"),
+	perSidecarColumn("bytes per sidecar", "perSidecar.bytes"),
+	usageColumn("memory, peak", record.PhaseRollout, "memoryBytes.peak"),
+}
+
+// perSidecarColumn shows one of record.PerSidecarFigures.
+func perSidecarColumn(head, path string) summaryColumn {
+	return summaryColumn{head, "xds." + path, func(r *record.Run) string { return perSidecarText(r, path) }}
+}
+
+// perSidecarText prints one of record.PerSidecarFigures.
+func perSidecarText(r *record.Run, path string) string {
+	for _, f := range record.PerSidecarFigures {
+		if f.Path == path && r.XDS != nil {
+			return figureText(f.Unit, f.Of(r.XDS))
+		}
+	}
+	return absent
+}
+
+// headline is the headline figures, a row for each run.
+func headline(d *doubts, runs ...*record.Run) table {
+	t := table{Head: plain("headline"), Left: 1}
+	for _, c := range headlineColumns {
+		t.Head = append(t.Head, unmarked(c.head))
+	}
+	for _, r := range runs {
+		row := plain(orAbsent(r.Name))
+		for _, c := range headlineColumns {
+			row = append(row, d.mark(r, c.path, "").on(c.print(r)))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
 // needColumns are what the control plane needed.
 var needColumns = []summaryColumn{
 	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
@@ -148,10 +192,12 @@ func configurationText(r *record.Run) string {
 // summaryDocument compares several runs, a row for each.
 func summaryDocument(runs []record.Run) document {
 	var d doubts
+	var all []*record.Run
 	for i := range runs {
 		d.add(&runs[i])
+		all = append(all, &runs[i])
 	}
-	return summary(runs, &d, summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+	return summary(runs, &d, headline(&d, all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
 }
 
 // summary is a document about several runs, of which tables have the figures.

@@ -74,16 +74,20 @@ func (s Spec) onBench() (Spec, error) {
 }
 
 // dilate slows down a control plane that is to be started with these resources, and
-// returns what the record says about it; nil where time is not slowed down.
+// returns what the record says about it; nil where time is not slowed down. Its
+// GOMAXPROCS is that of the machine that is stood for: as many goroutines run at the
+// same time, each slower, and garbage collection takes the same share.
 func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
 	if s.dilation() == 1 {
 		return r, nil
 	}
-	d := driver.Dilate(r.Env, r.Processors(), s.dilation())
-	r.Env, r.Args = d.Env, d.Args
+	stood := int(float64(r.Processors()) * s.dilation())
+	d := driver.Dilate(r.Env, stood, s.dilation())
+	r.Env, r.Args, r.MaxProcs = d.Env, d.Args, stood
 	return r, &record.Dilation{
 		Factor: s.Dilation,
 		Scaled: slices.Concat([]string{
+			"GOMAXPROCS of the control plane, and what it derives from that: as on the machine that is stood for",
 			"arrival of pods, start delays, churn, and the length of faults",
 			"length of phases, time limits and lifetimes of certificates that were asked for",
 			"sidecars: waits before a stream or a certificate is tried again, keepalive, drain, time limits of resources",

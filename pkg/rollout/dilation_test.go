@@ -83,6 +83,9 @@ func TestDescribeDilation(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlaneEnv})
+	if got := r.resources.Processors(); got != 8 {
+		t.Errorf("GOMAXPROCS is %d, want 8", got)
+	}
 	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{"own": "kept"}), Limits: &record.Limits{}}
 	r.describeDilation(&source)
 	if diff := cmp.Diff(map[string]string{"own": "kept", "PILOT_PUSH_THROTTLE": "7", "OTHER": "1"}, source.Settings); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 // measureSidecars puts into the record what the simulated sidecars counted and how
@@ -19,6 +20,7 @@ import (
 func (m measurement) measureSidecars() error {
 	x := experiment.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
+	x.PerSidecar = m.observed.perSidecar
 	m.document.XDS = x
 	if err := m.countCertificates(); err != nil {
 		return err
@@ -27,6 +29,16 @@ func (m measurement) measureSidecars() error {
 		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars)
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
+}
+
+// perSidecar is what was received so far over the sidecars that were ever connected;
+// nil if none was.
+func perSidecar(received xdsprobe.Counts, sidecars int) *record.PerSidecar {
+	if sidecars == 0 {
+		return nil
+	}
+	responses, bytes := received.AllResponses()
+	return &record.PerSidecar{Responses: new(float64(responses) / float64(sidecars)), Bytes: new(float64(bytes) / float64(sidecars))}
 }
 
 // countCertificates counts what became of the pods' certificates.

@@ -46,6 +46,7 @@ func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 	})
 	// Counting is no part of the phase.
 	c := r.fleet.Count()
+	r.observed.perSidecar = perSidecar(r.fleet.Workers.Counts(), c.Simulated)
 	r.journal.Update(func(run *record.Run) {
 		pods := run.Pods
 		pods.Created, pods.Ready, pods.Connected = &c.Created, &c.Ready, &c.Connected

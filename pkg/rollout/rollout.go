@@ -77,12 +77,13 @@ type programs struct {
 
 // observed is what the steps of a run find and the journal does not have yet.
 type observed struct {
-	latencies *fleet.Latencies
-	lag       *stats.Histogram // how late scaler itself ran during rollout
-	probeLag  *stats.Histogram // and while changes were followed
-	holdings  fleet.Holdings   // of the sidecars when converged
-	live      *float64         // bytes of the control plane's heap after two collections at the end of steady; nil = not known
-	storm     *record.CertificateStorm
+	latencies  *fleet.Latencies
+	lag        *stats.Histogram   // how late scaler itself ran during rollout
+	probeLag   *stats.Histogram   // and while changes were followed
+	holdings   fleet.Holdings     // of the sidecars when converged
+	perSidecar *record.PerSidecar // received in the rollout; nil = not known
+	live       *float64           // bytes of the control plane's heap after two collections at the end of steady; nil = not known
+	storm      *record.CertificateStorm
 }
 
 // execute does one run, whose record goes into folder: a cluster and a control plane

@@ -29,7 +29,7 @@ func figures() []string {
 		paths = append(paths, "xds.responses."+kind, "xds.bytes."+kind)
 	}
 	for _, latency := range []string{
-		"latencies.podAdmission", "latencies.podReady", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
+		"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok", "xds.perSidecar.responses", "xds.perSidecar.bytes", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
 		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "instrument.lag",
 	} {
 		for _, figure := range []string{"unit", "count", "lost", "min", "mean", "p50", "p90", "p99", "p999", "max"} {

@@ -36,7 +36,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 			Requested: pods, Created: new(pods), Ready: new(pods), Connected: new(pods), Complete: new(pods), Converged: new(pods),
 		}))
 		for name, l := range map[string]*record.Latency{
-			"podAdmission": run.Latencies.PodAdmission, "podReady": run.Latencies.PodReady,
+			"podAdmission": run.Latencies.PodAdmission, "podReady": run.Latencies.PodReady, "podReadyWithoutKwok": run.Latencies.PodReadyWithoutKwok,
 			"certificate": run.Latencies.Certificate, "token": run.Latencies.Token, "connectTotal": run.Latencies.ConnectTotal,
 			"firstConfiguration": run.Latencies.FirstConfiguration, "completeConfiguration": run.Latencies.CompleteConfiguration,
 		} {

@@ -18,13 +18,12 @@ const (
 
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
-// features.RequestLimit, see Limits) is what it would derive on a machine with k
-// times the processors; pushes at the same time are a number and stay it, requests
+// features.RequestLimit, see Limits) is what it derives from these processors, which
+// are those of the machine that is stood for; pushes at the same time are a number and stay it, requests
 // per second are slowed down. The burst of the API client is a number, too: a bucket
 // that holds as many tokens and is filled k times slower.
 func dilate(env []string, processors int, k float64) controlplane.Dilated {
 	limits := Limits(env)
-	processors = int(float64(processors) * k)
 	d := controlplane.Dilated{
 		Scaled: []string{
 			"debounce (PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX)",

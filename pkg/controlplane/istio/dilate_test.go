@@ -24,7 +24,7 @@ func TestDilate(t *testing.T) {
 			"OTHER=1", "PILOT_DEBOUNCE_AFTER=2s", "PILOT_DEBOUNCE_MAX=20s", "PILOT_MAX_REQUESTS_PER_SECOND=25", "PILOT_PUSH_THROTTLE=7",
 		}},
 	} {
-		got := dilate(test.env, 2, test.k)
+		got := dilate(test.env, int(2*test.k), test.k)
 		if diff := cmp.Diff(test.want, got.Env); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -33,7 +33,7 @@ func TestDilate(t *testing.T) {
 		}
 	}
 	want := []string{"--kubernetesApiQPS", "20", "--kubernetesApiBurst", "160", "--keepaliveMaxServerConnectionAge", "2h0m0s"}
-	if diff := cmp.Diff(want, dilate(nil, 2, 4).Args); diff != "" {
+	if diff := cmp.Diff(want, dilate(nil, 8, 4).Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
 }
