@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"pkg/experiment", "pkg/worker"},      // what experiments share: steps, progress, facts about the machine; and what runs proxies
 	{"pkg/fleet"},                         // pods and their sidecars
 	{"pkg/phases"},                        // the measured windows of a run
-	{"pkg/faults", "pkg/probes"},
+	{"pkg/changes", "pkg/faults", "pkg/probes"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"cmd", "test", "hack", "dashboards/generate"},
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/rollout"
@@ -42,6 +43,7 @@ type rolloutTexts struct {
 	arrival    string
 	startDelay string
 	churn      string
+	change     string
 	faults     []string
 	memory     string
 }
@@ -62,7 +64,9 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.arrival, "arrival", "", "instead of --burst, the rate at which pods arrive one by one, evenly spaced, as in 15/s; stock is 20/s, what the stock limit of a cluster's controllers allows")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
 	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "certificate lifetime that sidecars request; they renew after half of it (default 24h)")
-	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate, as in 2/s, in a phase as long as steady")
+	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate, as in 2/s, in a phase as long as steady; with --change, in its phase")
+	f.StringVar(&o.texts.change, "change", "", "make changes at `RATE[:KIND]`, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are endpoint (default), route, policy, metadata and meshwide")
+	f.DurationVar(&spec.ChangeDuration, "change-duration", spec.ChangeDuration, "length of the phase of --change")
 	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }
 
@@ -143,6 +147,13 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		if spec.Churn, err = workload.ParseChurn(o.texts.churn); err != nil {
 			return usagef("%w", err)
 		}
+	}
+	if f.Changed("change") {
+		if spec.Change, err = changes.Parse(o.texts.change); err != nil {
+			return usagef("%w", err)
+		}
+	} else if f.Changed("change-duration") {
+		return usagef("parsing --change-duration %s: want it with --change", spec.ChangeDuration)
 	}
 	if f.Changed("control-plane-memory") {
 		if spec.ControlPlaneMemory, err = rollout.ParseMemory(o.texts.memory); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // figurePath is a path of a record in a panel's description; own.PHASE has names of each control
 // plane's, which are no figures of the catalogue.
-var figurePath = regexp.MustCompile(`\b(?:arrival|certificates|churn|cluster|controlPlane|faults|instrument|latencies|pods|sidecars|xds)(?:\.[A-Za-z]+)+`)
+var figurePath = regexp.MustCompile(`\b(?:arrival|certificates|change|churn|cluster|controlPlane|faults|instrument|latencies|pods|sidecars|xds)(?:\.[A-Za-z]+)+`)
 
 // grafanaUnits are what a panel can show of a figure by its unit: the figure, or its rate.
 var grafanaUnits = map[record.Unit][]string{

@@ -143,6 +143,7 @@ var axes = []struct {
 	{"certificate storm", func(r *record.Run) string {
 		return strconv.FormatBool(r.Certificates != nil && r.Certificates.Storm != nil)
 	}},
+	{"change", func(r *record.Run) string { return cmp.Or(r.Spec.Change, "none") }},
 	{"churn", func(r *record.Run) string { return cmp.Or(r.Spec.Churn, "none") }},
 	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
 }

@@ -11,7 +11,7 @@ import (
 // State is a state of the mesh that a control plane is sized for, with what it needs in
 // it; nil where the runs did not measure it.
 type State struct {
-	Name        string  `json:"name"`                  // steady, rollout, probe, churn or restart
+	Name        string  `json:"name"`                  // steady, rollout, probe, change, churn or restart
 	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak
 	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
 }
@@ -22,11 +22,12 @@ type Decides struct {
 	CPU    string `json:"cpu"`    // requests.cpu
 }
 
-// The states. A change that is sustained has no phase yet: probes are single changes.
+// The states.
 const (
 	stateSteady  = "steady"
 	stateRollout = "rollout"
 	stateProbe   = "probe"
+	stateChange  = "change"
 	stateChurn   = "churn"
 	stateRestart = "restart" // all sidecars reconnect after the control plane was killed
 )
@@ -42,6 +43,7 @@ type stateSource struct {
 var stateSources = []stateSource{
 	{stateSteady, "controlPlane.steady", "--steady 60s"},
 	{stateProbe, "controlPlane.probe", "--probes 20"},
+	{stateChange, "controlPlane.change", "--change 1/s"},
 	{stateChurn, "controlPlane.churn", "--churn 1/s"},
 	{stateRestart, "faults.kill-control-plane@steady.controlPlane", "--fault kill-control-plane@steady"},
 }

@@ -31,6 +31,7 @@ var conditions = []condition{
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
 	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},
+	{"change", func(r *record.Run) string { return orNone(r.Spec.Change) }},
 	{"churn", func(r *record.Run) string { return orNone(r.Spec.Churn) }},
 	{"faults", func(r *record.Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
 	{"real sidecars", func(r *record.Run) string { return strconv.Itoa(r.RealSidecars()) }},
@@ -45,6 +46,7 @@ var conditions = []condition{
 	{"settle", func(r *record.Run) string { return secondsText(r.Spec.SettleSeconds) }},
 	{"steady", func(r *record.Run) string { return secondsText(r.Spec.SteadySeconds) }},
 	{"probes", func(r *record.Run) string { return strconv.Itoa(r.Spec.Probes) }},
+	{"change duration", func(r *record.Run) string { return secondsText(r.Spec.ChangeSeconds) }},
 
 	{"CPUs", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
 	{"memory", func(r *record.Run) string { return Bytes.print(float64(r.Environment.MemoryBytes)) }},

@@ -121,6 +121,7 @@ type ProbeKind string
 const (
 	RouteProbe  ProbeKind = "route"  // how a service is reached: concerns those who may call it
 	PolicyProbe ProbeKind = "policy" // who may call a service: concerns its own sidecars
+	MeshProbe   ProbeKind = "mesh"   // a setting of the whole mesh: concerns every sidecar, whatever the service
 )
 
 // Probes are changes made to be followed.
@@ -128,7 +129,8 @@ type Probes interface {
 	// Probe is an object that changes no traffic and whose marker shows in the
 	// configuration of every sidecar of the concerned services (indices into
 	// the mesh) and of no other. The same service gives the same object but for
-	// the marker, so that one probe is an update of the one before.
+	// the marker, so that one probe is an update of the one before. nil where the
+	// control plane has no change of this kind.
 	Probe(kind ProbeKind, mesh topology.Mesh, knobs Knobs, service int, marker string) (object *unstructured.Unstructured, concerned []int)
 }
 

@@ -54,6 +54,9 @@ func (t *Tracker) remove(id string) {
 		return
 	}
 	delete(t.sidecars, id)
+	for _, f := range t.versions {
+		f.drop(id)
+	}
 	t.counts.Sidecars--
 	if s.converged() {
 		t.counts.Converged--

@@ -42,6 +42,7 @@ type Tracker struct {
 	latest    stamp // of the events that brought a sidecar nearer to convergence
 	completed []completion
 	following []*Following
+	versions  []*VersionFollowing
 }
 
 // Counts is how many sidecars stand where at this moment.
@@ -169,6 +170,9 @@ func (t *Tracker) Update(id string, u Update) {
 			}
 		}
 		for _, f := range t.following {
+			f.see(s, u)
+		}
+		for _, f := range t.versions {
 			f.see(s, u)
 		}
 		t.finishIfComplete(s)

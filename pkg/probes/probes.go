@@ -294,18 +294,9 @@ func negative(sorted []time.Duration) int {
 func pushesOf(after []time.Duration, lost int) stats.Cluster {
 	var values []float64
 	for _, d := range after {
-		values = append(values, threeDigits(max(0, d).Seconds()))
+		values = append(values, stats.ThreeDigits(max(0, d).Seconds()))
 	}
 	return stats.NewCluster(values, int64(lost))
-}
-
-// threeDigits rounds to three significant digits.
-func threeDigits(v float64) float64 {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
-	if err != nil {
-		return v // what was formatted can be parsed
-	}
-	return rounded
 }
 
 // pairs are the values of a change with how many sidecars had each.

@@ -23,7 +23,7 @@ const (
 )
 
 // rates are paths of timed that are rates: too low where times are too high.
-var rates = []string{"certificates.perSecond", "certificates.storm.perSecond", "churn.achievedPerSecond"}
+var rates = []string{"certificates.perSecond", "certificates.storm.perSecond", "change.achievedPerSecond", "churn.achievedPerSecond"}
 
 // Biases are the figures that a warning of waiting for processors makes too high or too
 // low. Times are too high and rates too low; cores are too low, as a program that waits

@@ -81,7 +81,11 @@ func (l *Latencies) All() []Distribution {
 }
 
 // latencies are the figures of Latencies, those that fixed names of that phase.
-func latencies(fixed PhaseName) node[Latencies] {
+func latencies(fixed PhaseName) node[Latencies] { return distributions(fixed, (*Latencies).All) }
+
+// distributions are the figures of a T's distributions, those that fixed names of that
+// phase.
+func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node[T] {
 	parts := leaves(LatencyFigures)
 	spot := func(d Distribution) place {
 		p := place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: d.Phase, list: latencyList}
@@ -90,14 +94,14 @@ func latencies(fixed PhaseName) node[Latencies] {
 		}
 		return p
 	}
-	var n node[Latencies]
-	for _, d := range new(Latencies).All() {
+	var n node[T]
+	for _, d := range all(new(T)) {
 		for _, part := range parts {
 			n.figures = append(n.figures, spot(d).of(part.figures[0]))
 		}
 	}
-	n.values = func(want, path string, l *Latencies, add func(Value)) {
-		for _, d := range l.All() {
+	n.values = func(want, path string, t *T, add func(Value)) {
+		for _, d := range all(t) {
 			at := join(path, d.Path)
 			if d.Latency == nil || !leads(want, at) {
 				continue
@@ -242,6 +246,12 @@ var explainedFigures = []FigureOf[Explained]{
 func pushIntervals() []node[PushIntervals] {
 	all := leaves([]FigureOf[PushIntervals]{
 		{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither}, Of: func(p *PushIntervals) *float64 { return whole(&p.Changes) }},
+		{Figure: Figure{Path: "blocks", Unit: UnitCount, Label: "blocks", Counts: "second", Better: BetterNeither}, Of: func(p *PushIntervals) *float64 {
+			if p.Blocks == 0 {
+				return nil
+			}
+			return whole(&p.Blocks)
+		}},
 	})
 	ends := leaves([]FigureOf[QuantileInterval]{
 		{Figure: Figure{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower}, Of: func(i *QuantileInterval) *float64 { return i.Low }},
@@ -290,6 +300,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 			return &real(r).ByPhase
 		}),
 		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{latencies(PhaseRollout)}),
+		at(place{path: "change", label: "change: ", phase: PhaseChange}, func(r *Run) *Change { return r.Change }, changeFigures()),
 		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
 			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
 		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),

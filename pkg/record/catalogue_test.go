@@ -131,7 +131,7 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 // pattern is a figure's path with what its words stand for.
 func pattern(path string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(path)
-	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+"} {
+	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+"} {
 		quoted = strings.ReplaceAll(quoted, word, stands)
 	}
 	return regexp.MustCompile("^" + quoted + "$")
@@ -214,7 +214,7 @@ compared between runs: they are given, one observation, or contained in others.
 "Dilated" is what ` + "`--dilate K`" + ` does to a figure ([definitions](definitions.md#time-dilation)): it is a time,
 divided by K, or a rate, multiplied by K; without either it stays as measured. The record has the result.
 
-PHASE is ` + "`baseline`, `rollout`, `steady`, `probe`, `storm` or `churn`" + `; PROGRAM is one of the cluster's;
+PHASE is ` + "`baseline`, `rollout`, `steady`, `probe`, `change`, `storm` or `churn`" + `; PROGRAM is one of the cluster's;
 TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRemove`,\n`endpointHealth`, `route` or `policy`" + `; FAULT is a fault's name and phase, as in
 ` + "`kill-control-plane@steady`" + ` (in run.json faults are a list).
 

@@ -14,7 +14,7 @@ func TestFiguresAreDefined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, figures := range []any{Arrival{}, Pods{}, Usage{}, Level{}, Latencies{}, Latency{}, PushIntervals{}, QuantileInterval{}, XDS{}, ConfigurationBytes{}, Certificates{}, Priority{}, Dilation{}, RealSidecars{}, RealSidecar{}, Knobs{}, Instrument{}, InstrumentWorker{}, WorkerClock{}, Warning{}, XDSSidecars{}, XDSWindow{}, CalibrationPoint{}, FanOut{}, Fault{}, Churn{}, ControlPlaneSource{}, ClusterProgram{}, Limits{}, ByProcessors{}, Moment{}, Load{}, PodStartup{}, Startup{}, LatencyRow{}, PublishedLatency{}, LatencyFigure{}, Interval{}, Added{}, LatencySidecars{}, LatencySidecar{}, LatencyRepeat{}, LatencySecond{}, FidelityCase{}, Sameness{}, HeldResources{}, StartTimes{}, TimeTest{}, Spread{}, Difference{}} {
+	for _, figures := range []any{Arrival{}, Pods{}, Usage{}, Level{}, Latencies{}, Latency{}, PushIntervals{}, QuantileInterval{}, XDS{}, ConfigurationBytes{}, Certificates{}, Priority{}, Dilation{}, RealSidecars{}, RealSidecar{}, Knobs{}, Instrument{}, InstrumentWorker{}, WorkerClock{}, Warning{}, XDSSidecars{}, XDSWindow{}, CalibrationPoint{}, FanOut{}, Fault{}, Change{}, Churn{}, ControlPlaneSource{}, ClusterProgram{}, Limits{}, ByProcessors{}, Moment{}, Load{}, PodStartup{}, Startup{}, LatencyRow{}, PublishedLatency{}, LatencyFigure{}, Interval{}, Added{}, LatencySidecars{}, LatencySidecar{}, LatencyRepeat{}, LatencySecond{}, FidelityCase{}, Sameness{}, HeldResources{}, StartTimes{}, TimeTest{}, Spread{}, Difference{}} {
 		for field := range reflect.TypeOf(figures).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" || name == "note" {

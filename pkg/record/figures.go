@@ -133,10 +133,14 @@ const ChangesForP99 = 100
 // one kind of change. They are made by resampling changes: all that sidecars saw of one
 // change stays together.
 type PushIntervals struct {
-	Changes int               `json:"changes"`       // that concerned a sidecar
-	P50     *QuantileInterval `json:"p50,omitempty"` // absent below 6 changes
-	P90     *QuantileInterval `json:"p90,omitempty"` // absent below 36 changes
-	P99     *QuantileInterval `json:"p99,omitempty"` // absent below 368 changes
+	Changes int `json:"changes"` // that concerned a sidecar
+	// Blocks is how many groups of successive changes were resampled, where changes are
+	// not independent because they follow each other closely: those of one second are
+	// one block. 0 = each change was resampled by itself.
+	Blocks int               `json:"blocks,omitempty"`
+	P50    *QuantileInterval `json:"p50,omitempty"` // absent below 6 changes
+	P90    *QuantileInterval `json:"p90,omitempty"` // absent below 36 changes
+	P99    *QuantileInterval `json:"p99,omitempty"` // absent below 368 changes
 }
 
 // QuantileInterval is where a quantile lies with 95 % confidence, in seconds. An end that

@@ -36,6 +36,7 @@ const (
 	ReasonNotConvergedAgain Reason = "notConvergedAgain" // after churn, or after the fault Component [limitSeconds]
 	ReasonEndedUnconverged  Reason = "endedUnconverged"  // the run ended before the mesh had recovered from the fault Component
 	ReasonSlowArrival       Reason = "slowArrival"       // pods arrived more slowly than asked [achievedPerSecond, offeredPerSecond]
+	ReasonSlowChange        Reason = "slowChange"        // changes were written more slowly than asked [achievedPerSecond, offeredPerSecond]
 	ReasonSlowChurn         Reason = "slowChurn"         // pods were replaced more slowly than asked [achievedPerSecond, offeredPerSecond]
 	ReasonWatchesMissing    Reason = "watchesMissing"    // clients of the API server did not come back [kinds, afterSeconds]
 	ReasonWatchesUnknown    Reason = "watchesUnknown"    // whether they did is not known; Detail: why
@@ -98,6 +99,7 @@ var sentences = map[Reason]string{
 	ReasonNotConvergedAgain: "[{component}: ]the mesh did not converge again within {limitSeconds:duration}",
 	ReasonEndedUnconverged:  "{component}: the run ended before the mesh had converged again",
 	ReasonSlowArrival:       "{achievedPerSecond:.1f} pods a second arrived, of {offeredPerSecond:.1f} offered: the cluster created them more slowly",
+	ReasonSlowChange:        "{achievedPerSecond:.1f} changes a second were written, of {offeredPerSecond:.1f} offered: the API server took them more slowly, and the control plane got fewer than asked for",
 	ReasonSlowChurn:         "{achievedPerSecond:.1f} pods a second were replaced, of {offeredPerSecond:.1f} offered: the others were not ready when their turn came",
 	ReasonWatchesMissing:    "{afterSeconds:duration} after, {kinds} kinds of object were watched by fewer clients than before: what comes next is measured without them",
 	ReasonWatchesUnknown:    "it is not known whether all clients of the API server watch again: {detail}",

@@ -72,6 +72,7 @@ type Run struct {
 	XDS          *XDS                       `json:"xds,omitempty"`
 	Certificates *Certificates              `json:"certificates,omitempty"`
 	Own          *Own                       `json:"own,omitempty"`
+	Change       *Change                    `json:"change,omitempty"`
 	Churn        *Churn                     `json:"churn,omitempty"`
 	Faults       []Fault                    `json:"faults,omitempty"` // in order of time
 	Instrument   *Instrument                `json:"instrument,omitempty"`
@@ -105,6 +106,7 @@ const (
 	PhaseSettle   PhaseName = "settle"   // fixed length, belongs to no figure
 	PhaseSteady   PhaseName = "steady"   // nothing is touched
 	PhaseProbe    PhaseName = "probe"    // changes are made and followed
+	PhaseChange   PhaseName = "change"   // changes are made at a rate
 	PhaseStorm    PhaseName = "storm"    // all sidecars ask for a certificate anew
 	PhaseChurn    PhaseName = "churn"    // pods are replaced at a rate
 	PhaseFault    PhaseName = "fault"    // something is broken on purpose; one phase for each fault
@@ -148,6 +150,7 @@ type ByPhase[T any] struct {
 	Rollout  T `json:"rollout,omitempty"`
 	Steady   T `json:"steady,omitempty"`
 	Probe    T `json:"probe,omitempty"`
+	Change   T `json:"change,omitempty"`
 	Storm    T `json:"storm,omitempty"`
 	Churn    T `json:"churn,omitempty"`
 }
@@ -164,6 +167,8 @@ func (b *ByPhase[T]) At(phase PhaseName) *T {
 		return &b.Steady
 	case PhaseProbe:
 		return &b.Probe
+	case PhaseChange:
+		return &b.Change
 	case PhaseStorm:
 		return &b.Storm
 	case PhaseChurn:

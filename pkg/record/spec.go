@@ -30,9 +30,13 @@ type Spec struct {
 	StartDelay string `json:"startDelay,omitempty"` // from a pod's address to its sidecar's start, as in uniform:1s-5s; "" = none
 	// CertificateLifetime is what the sidecars asked for, as in 30s; "" = 24 h,
 	// as agents do by themselves.
-	CertificateLifetime string   `json:"certificateLifetime,omitempty"`
-	Churn               string   `json:"churn,omitempty"`  // pods replaced a second, as in 2/s; "" = none
-	Faults              []string `json:"faults,omitempty"` // NAME@PHASE
+	CertificateLifetime string `json:"certificateLifetime,omitempty"`
+	// Change is how many changes were made a second, and of which kind, as in
+	// 5/s:endpoint, for ChangeSeconds; "" = none.
+	Change        string   `json:"change,omitempty"`
+	ChangeSeconds float64  `json:"changeSeconds,omitempty"`
+	Churn         string   `json:"churn,omitempty"`  // pods replaced a second, as in 2/s; "" = none
+	Faults        []string `json:"faults,omitempty"` // NAME@PHASE
 	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
 	// whether all sidecars were made to ask for a certificate anew in the end; see
 	// Run.RealSidecars and Run.CertificateStorm for what records without them say.

@@ -46,7 +46,7 @@ func NewWarning(w Warning) Warning {
 func phaseOf(path string) PhaseName {
 	for name := range strings.SplitSeq(path, ".") {
 		switch phase := PhaseName(name); phase {
-		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseStorm, PhaseChurn:
+		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseChange, PhaseStorm, PhaseChurn:
 			return phase
 		}
 	}
@@ -174,6 +174,10 @@ var timed = map[PhaseName][]string{
 		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.rolloutPush",
 	},
 	PhaseProbe: {"latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.explained", "latencies.clusterPart", "latencies.changeWrite"},
+	PhaseChange: {
+		"change.push", "change.fromDue", "change.first", "change.last", "change.late", "change.write",
+		"change.intervals", "change.backlogSeconds", "change.achievedPerSecond",
+	},
 	PhaseStorm: {"certificates.storm.latency", "certificates.storm.seconds", "certificates.storm.perSecond"},
 	PhaseChurn: {"churn.seconds", "churn.latencies", "churn.achievedPerSecond"},
 }

@@ -34,6 +34,7 @@ var explanations = []explanation{
 	{record.ReasonLateGenerator, "Requests sent late", "The load generator sent requests late. Latencies count from the time at which a request was due.", "", ""},
 	{record.ReasonLateBurst, "Pods created late", "Bursts of pods took longer than planned, so the arrival rate is lower than offered.", "lateSeconds", "%s late"},
 	{record.ReasonSlowArrival, "Pods arrived slowly", "Pods were created more slowly than offered.", "achievedPerSecond", "%s pods per second"},
+	{record.ReasonSlowChange, "Changes written slowly", "Changes were written more slowly than offered.", "achievedPerSecond", "%s changes per second"},
 	{record.ReasonSlowChurn, "Pods replaced slowly", "Pods were replaced more slowly than offered.", "achievedPerSecond", "%s pods per second"},
 	{record.ReasonCrashed, "Control plane crashed", "The control plane ended and was started again. Figures of the phase include its start.", "", ""},
 	{record.ReasonRestarted, "Restarts", "A program was started again within a phase. Figures of the phase include its start.", "restarts", "%s restarts"},

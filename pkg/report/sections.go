@@ -32,6 +32,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
 			charts: charts.xdsCharts(), tables: []table{r.xds(), r.streams()}},
 		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
+		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{changesMade(r), changesCost(r)}},
 		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
 		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},

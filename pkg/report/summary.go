@@ -26,6 +26,7 @@ var axes = []axis{
 	{"burst", func(r *record.Run) string { return burstText(r.Spec) }},
 	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
 	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
+	{"change", func(r *record.Run) string { return r.Spec.Change }},
 	{"churn", func(r *record.Run) string { return r.Spec.Churn }},
 	{"faults", func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
 	{"real sidecars", func(r *record.Run) string {

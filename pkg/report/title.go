@@ -48,7 +48,7 @@ func rolloutTitle(runs []record.Run) string {
 			holds bool
 		}{
 			{fmt.Sprintf("time slowed down %g times", r.Spec.Dilation), r.Spec.Dilation > 1},
-			{"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
+			{"changes", r.Spec.Change != ""}, {"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
 			{"a certificate storm", r.CertificateStorm()}, {"real sidecars", r.RealSidecars() > 0},
 		} {
 			if extra.holds {

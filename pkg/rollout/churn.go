@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 const (
@@ -27,16 +28,13 @@ const (
 	lateChurn = 0.95
 )
 
-// churn is the phase in which pods are replaced.
+// churn is the phase in which pods are replaced. Where changes are made at a rate, pods
+// are replaced in that phase instead.
 func (r course) churn(ctx context.Context) (experiment.Undo, error) {
-	if r.spec.Churn == 0 {
+	if r.spec.Churn == 0 || r.spec.Change.PerSecond > 0 {
 		return nil, nil
 	}
-	c := churn{
-		rate: r.spec.Churn, length: r.spec.Steady, timeout: r.spec.ConvergeTimeout,
-		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,
-	}
-	return nil, c.run(ctx)
+	return nil, r.newChurn(r.spec.Steady).run(ctx)
 }
 
 // churn replaces pods.
@@ -48,39 +46,68 @@ type churn struct {
 	journal  *experiment.Journal
 	fleet    *fleet.Fleet
 	timeline *phases.Timeline
+
+	// set by replace
+	section       *record.Churn
+	background    *fleet.Background
+	begin, over   time.Time
+	before, after xdsprobe.Counts
+	deleted       int
+}
+
+// newChurn replaces pods for so long.
+func (r course) newChurn(length time.Duration) *churn {
+	return &churn{
+		rate: r.spec.Churn, length: length, timeout: r.spec.ConvergeTimeout,
+		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,
+	}
 }
 
 // run replaces pods at the configured rate, for as long as steady was, then waits
 // until the mesh has converged again. Only the first is the phase: what comes after
 // has no rate.
-func (r churn) run(ctx context.Context) error {
-	background := r.fleet.Pods.Begin()
-	section := &record.Churn{OfferedPerSecond: new(float64(r.rate))}
-	r.journal.Update(func(run *record.Run) { run.Churn = section })
-
-	begin, before, deleted := time.Now(), r.fleet.Workers.Counts(), 0
+func (r *churn) run(ctx context.Context) error {
 	err := r.timeline.Measure(ctx, record.PhaseChurn, r.length, func(ctx context.Context) (record.EndedBy, error) {
-		var err error
-		if deleted, err = r.replacePods(ctx, begin); err != nil {
+		if err := r.replace(ctx); err != nil {
 			return "", err
 		}
 		return record.EndedByDuration, nil
 	})
-	over, after := time.Now(), r.fleet.Workers.Counts()
-	achieved := float64(deleted) / over.Sub(begin).Seconds()
 	if err == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, experiment.ErrUnconverged)
 		err = r.fleet.AwaitConverged(limited)
 		cancel()
 	}
-	replaced, _ := r.fleet.Pods.End(background)
+	return errors.Join(err, r.finish(err))
+}
+
+// replace replaces pods until its time is over.
+func (r *churn) replace(ctx context.Context) (err error) {
+	r.background = r.fleet.Pods.Begin()
+	r.section = &record.Churn{OfferedPerSecond: new(float64(r.rate))}
+	r.journal.Update(func(run *record.Run) { run.Churn = r.section })
+	r.begin, r.before = time.Now(), r.fleet.Workers.Counts()
+	r.deleted, err = r.replacePods(ctx, r.begin)
+	r.over, r.after = time.Now(), r.fleet.Workers.Counts()
+	return err
+}
+
+// finish puts into the record what came of it, once the mesh has converged again or, with
+// an error, has not. Where nothing was begun it does nothing.
+func (r *churn) finish(err error) error {
+	if r.background == nil {
+		return nil
+	}
+	achieved := float64(r.deleted) / r.over.Sub(r.begin).Seconds()
+	replaced, _ := r.fleet.Pods.End(r.background)
 	var latencies record.Latencies
-	saveErr := background.Latencies.Save(r.journal.Writer(), "churn.", &latencies)
+	saveErr := r.background.Latencies.Save(r.journal.Writer(), "churn.", &latencies)
 	r.journal.Update(func(*record.Run) {
-		section.AchievedPerSecond, section.Replaced, section.Latencies = &achieved, &replaced, latencies
-		section.Attempts, section.Refusals = new(after.Attempts-before.Attempts), new(after.Refusals-before.Refusals)
+		s := r.section
+		s.AchievedPerSecond, s.Replaced, s.Latencies = &achieved, &replaced, latencies
+		s.Attempts, s.Refusals = new(r.after.Attempts-r.before.Attempts), new(r.after.Refusals-r.before.Refusals)
 		if err == nil {
-			section.Seconds = new(time.Since(over).Seconds())
+			s.Seconds = new(time.Since(r.over).Seconds())
 		}
 	})
 	if err == nil && achieved < lateChurn*float64(r.rate) {
@@ -92,12 +119,12 @@ func (r churn) run(ctx context.Context) error {
 		r.journal.Warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.timeout.Seconds()}})
 		r.timeline.Explain("churn")
 	}
-	return errors.Join(err, saveErr, r.journal.Save())
+	return errors.Join(saveErr, r.journal.Save())
 }
 
-// replacePods deletes pods, each when it is due, for as long as steady was, and
+// replacePods deletes pods, each when it is due, for as long as its length is, and
 // returns how many it deleted. Their Deployments make others.
-func (r churn) replacePods(ctx context.Context, begin time.Time) (deleted int, err error) {
+func (r *churn) replacePods(ctx context.Context, begin time.Time) (deleted int, err error) {
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(deleting)
 	for n := 0; r.rate.Due(n) < r.length && during.Err() == nil; n++ {

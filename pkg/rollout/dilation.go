@@ -64,12 +64,13 @@ func (s Spec) onBench() (Spec, error) {
 		s.Burst = burst.String()
 	}
 	for _, d := range []*time.Duration{
-		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime,
+		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration,
 		&s.StartDelay.Min, &s.StartDelay.Max, &s.StartDelay.Mean,
 	} {
 		*d = s.slowed(*d)
 	}
 	s.Churn /= workload.Churn(s.dilation())
+	s.Change.PerSecond /= s.dilation()
 	return s, nil
 }
 
@@ -88,7 +89,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 		Factor: s.Dilation,
 		Scaled: slices.Concat([]string{
 			"GOMAXPROCS of the control plane, and what it derives from that: as on the machine that is stood for",
-			"arrival of pods, start delays, churn, and the length of faults",
+			"arrival of pods, start delays, changes, churn, and the length of faults",
 			"length of phases, time limits and lifetimes of certificates that were asked for",
 			"sidecars: waits before a stream or a certificate is tried again, keepalive, drain, time limits of resources",
 			"KWOK: heartbeats of nodes, its only delay",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
@@ -42,19 +43,21 @@ func TestOnBench(t *testing.T) {
 	asked.Dilation, asked.Arrival, asked.Churn = 4, 20, 2
 	asked.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
 	asked.CertificateLifetime = time.Minute
+	asked.Change = changes.Load{PerSecond: 6, Kind: changes.Route}
 	bench, err := asked.onBench()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := asked
 	want.Arrival, want.Churn = 5, 0.5
+	want.Change.PerSecond, want.ChangeDuration = 1.5, 2*time.Minute
 	want.Baseline, want.Settle, want.Steady = 40*time.Second, 40*time.Second, 4*time.Minute
 	want.ConvergeTimeout, want.CertificateLifetime = 40*time.Minute, 4*time.Minute
 	want.StartDelay.Min, want.StartDelay.Max = 4*time.Second, 8*time.Second
 	if diff := cmp.Diff(want, bench); diff != "" {
 		t.Errorf("on the bench (-want +got):\n%s", diff)
 	}
-	if r := newRecord(asked); r.Spec.Dilation != 4 || r.Spec.Arrival != "20/s" || r.Spec.SteadySeconds != 60 {
+	if r := newRecord(asked); r.Spec.Dilation != 4 || r.Spec.Arrival != "20/s" || r.Spec.SteadySeconds != 60 || r.Spec.Change != "6/s:route" || r.Spec.ChangeSeconds != 30 {
 		t.Errorf("the record has %+v", r.Spec)
 	}
 

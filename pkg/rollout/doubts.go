@@ -12,7 +12,8 @@ import (
 
 // symptoms are what the doubts about the figures of a whole run are derived from.
 type symptoms struct {
-	lag, probeLag *stats.Histogram // how late scaler itself ran, during rollout and while changes were followed
+	lag, probeLag *stats.Histogram // how late scaler itself ran, during rollout and while changes were followed one at a time
+	changeLag     *stats.Histogram // and while changes were made at a rate; nil = there were none
 	counts        xdsprobe.Counts
 	xds           *record.XDS
 	incomplete    int           // sidecars that were reported although they lacked something
@@ -27,7 +28,10 @@ func (s symptoms) doubts() []record.Warning {
 	for _, each := range []struct {
 		about string
 		lag   *stats.Histogram
-	}{{"latencies", s.lag}, {"latencies.push", s.probeLag}} {
+	}{{"latencies", s.lag}, {"latencies.push", s.probeLag}, {"change", s.changeLag}} {
+		if each.lag == nil {
+			continue
+		}
 		if late := each.lag.Summary().P99; late != nil && *late > experiment.LateInstrument.Seconds() {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
 		}

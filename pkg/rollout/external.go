@@ -82,7 +82,7 @@ func (s Spec) ownFlags() []given {
 	return []given{
 		{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz},
 		{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)},
-		{"real-sidecars", text(s.RealSidecars)},
+		{"real-sidecars", text(s.RealSidecars)}, {"change", s.Change.String()},
 		{"control-plane-cpus", text(s.ControlPlaneCPUs)}, {"control-plane-memory", text(s.ControlPlaneMemory)}, {"control-plane-env", env},
 	}
 }

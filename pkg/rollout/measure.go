@@ -47,7 +47,11 @@ func (m measurement) measure(ctx context.Context) error {
 		return err
 	}
 	windows := m.timeline.Windows()
-	if err := m.recorder.Scraped(ctx, windows[len(windows)-1].End); err != nil {
+	since := windows[len(windows)-1].End
+	if last := m.fleet.Pods.LastResponse(); last.After(since) {
+		since = last // what was changed was taken back after its phase
+	}
+	if err := m.recorder.Scraped(ctx, since); err != nil {
 		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 	}
 	if m.adapter.Program != nil {
@@ -67,7 +71,7 @@ func (m measurement) measure(ctx context.Context) error {
 	}
 	incomplete, quiet := m.fleet.Readiness.Incomplete()
 	for _, w := range (symptoms{
-		lag: m.observed.lag, probeLag: m.observed.probeLag, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
+		lag: m.observed.lag, probeLag: m.observed.probeLag, changeLag: m.observed.changeLag, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
 		incomplete: incomplete, quiet: quiet, starts: m.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
@@ -112,6 +113,26 @@ func (r course) probe(ctx context.Context) (experiment.Undo, error) {
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
 		Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	})
+}
+
+// change makes changes at a rate, and replaces pods at the same time if that was asked
+// for, too.
+func (r course) change(ctx context.Context) (experiment.Undo, error) {
+	if r.spec.Change.PerSecond == 0 {
+		return nil, nil
+	}
+	o := changes.Options{
+		Load: r.spec.Change, Length: r.spec.ChangeDuration, Timeout: r.spec.ConvergeTimeout,
+		Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
+		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Say: r.progress.say, Slowdown: proxy.Slowdown(r.spec.dilation()),
+	}
+	if r.spec.Churn == 0 {
+		return nil, changes.Run(ctx, o)
+	}
+	c := r.newChurn(r.spec.ChangeDuration)
+	o.Meanwhile = c.replace
+	err := changes.Run(ctx, o)
+	return nil, errors.Join(err, c.finish(err))
 }
 
 func (r course) faultsInSteady(ctx context.Context) (experiment.Undo, error) {

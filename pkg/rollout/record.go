@@ -36,6 +36,8 @@ func newRecord(spec Spec) record.Run {
 			StartDelay:             spec.StartDelay.String(),
 			CertificateLifetime:    lifetimeText(spec.CertificateLifetime),
 			Churn:                  spec.Churn.String(),
+			Change:                 spec.Change.String(),
+			ChangeSeconds:          changeSeconds(spec),
 			Faults:                 texts(spec.Faults),
 			RealSidecars:           spec.RealSidecars,
 			CertificateStorm:       spec.CertificateStorm,
@@ -159,4 +161,12 @@ func lifetimeText(d time.Duration) string {
 		return ""
 	}
 	return d.String()
+}
+
+// changeSeconds is the length of the change phase; 0 where there is none.
+func changeSeconds(spec Spec) float64 {
+	if spec.Change.PerSecond == 0 {
+		return 0
+	}
+	return spec.ChangeDuration.Seconds()
 }

@@ -96,6 +96,8 @@ func (r *run) late(d time.Duration) {
 		}
 	case record.PhaseProbe:
 		r.observed.probeLag.Record(d)
+	case record.PhaseChange:
+		r.observed.changeLag.Record(d)
 	}
 	r.metrics.Observe(recorder.SchedulingLag, d)
 }

@@ -79,7 +79,8 @@ type programs struct {
 type observed struct {
 	latencies  *fleet.Latencies
 	lag        *stats.Histogram   // how late scaler itself ran during rollout
-	probeLag   *stats.Histogram   // and while changes were followed
+	probeLag   *stats.Histogram   // and while changes were followed, one at a time
+	changeLag  *stats.Histogram   // and while they were made at a rate
 	holdings   fleet.Holdings     // of the sidecars when converged
 	perSidecar *record.PerSidecar // received in the rollout; nil = not known
 	live       *float64           // bytes of the control plane's heap after two collections at the end of steady; nil = not known
@@ -111,7 +112,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		mesh:     topology.Build(spec.Topology),
 		fail:     fail,
 		bench:    bench{programs: programs{versions: versions}},
-		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram()},
+		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), changeLag: stats.NewHistogram()},
 	}
 	writer, err := folder.Create(spec.Name())
 	if err != nil {
@@ -141,6 +142,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "steady", Do: c.steady},
 		{Name: "collecting garbage", Do: c.collectGarbage},
 		{Name: "probe", Do: c.probe},
+		{Name: "changes", Do: c.change},
 		{Name: "certificate storm", Do: c.certificateStorm},
 		{Name: "churn", Do: c.churn},
 		{Name: "faults", Do: c.faultsInSteady},

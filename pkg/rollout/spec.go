@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
@@ -48,9 +49,12 @@ type Spec struct {
 	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
 
 	StartDelay   workload.Delay // from a pod's address to its sidecar's start
-	Churn        workload.Churn // pods replaced a second, after steady and for as long; 0 = none
+	Churn        workload.Churn // pods replaced a second, after steady and for as long, or while changes are made; 0 = none
 	Workers      int            // processes that run the simulated sidecars, this one among them
 	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host
+
+	Change         changes.Load  // changes made a second, after probe; zero = none
+	ChangeDuration time.Duration // for which they are made
 
 	Faults []faults.Fault // broken on purpose, each in its phase, in this order
 
@@ -84,6 +88,7 @@ func DefaultSpec() Spec {
 		Steady:          60 * time.Second,
 		ConvergeTimeout: 10 * time.Minute,
 		Probes:          20,
+		ChangeDuration:  30 * time.Second,
 		Workers:         1,
 	}
 }
@@ -144,6 +149,11 @@ func (s Spec) Validate() error {
 	}
 	if s.Probes < 0 || s.Probes > maxProbes {
 		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
+	}
+	if s.Change.PerSecond > 0 {
+		if err := s.Change.Validate(s.ChangeDuration); err != nil {
+			return err
+		}
 	}
 	if err := s.checkCertificates(driver); err != nil {
 		return err

@@ -109,6 +109,8 @@ func (w *workers) late(name string, r *run, late *stats.Histogram) {
 		w.lagOf(name).Merge(late)
 	case record.PhaseProbe:
 		r.observed.probeLag.Merge(late)
+	case record.PhaseChange:
+		r.observed.changeLag.Merge(late)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 )
 
 // Cluster are observations that are not independent of each other, such as those that
@@ -25,6 +26,15 @@ func NewCluster(values []float64, lost int64) Cluster {
 		c.Values, c.Counts = append(c.Values, v), append(c.Counts, 1)
 	}
 	return c
+}
+
+// ThreeDigits rounds to three significant digits, which is what histograms keep.
+func ThreeDigits(v float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
+	if err != nil {
+		return v // what was formatted can be parsed
+	}
+	return rounded
 }
 
 // QuantileInterval is a confidence interval of a quantile. A nil end lies among what

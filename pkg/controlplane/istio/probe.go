@@ -11,10 +11,20 @@ import (
 )
 
 // Probe is a VirtualService that routes a service to itself, its marker the
-// route's name, or an AuthorizationPolicy that denies a service to a principal
-// that does not exist, its marker.
+// route's name; an AuthorizationPolicy that denies a service to a principal that does not
+// exist, its marker; or an EnvoyFilter of the root namespace, which applies to every
+// sidecar and names the statistics of its inbound listener by the marker.
 func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
+	if kind == controlplane.MeshProbe {
+		return object("networking.istio.io/v1alpha3", "EnvoyFilter", namespace, "scaler-probe-mesh", map[string]any{
+			"configPatches": []any{map[string]any{
+				"applyTo": "LISTENER",
+				"match":   map[string]any{"context": "SIDECAR_INBOUND", "listener": map[string]any{"name": "virtualInbound"}},
+				"patch":   map[string]any{"operation": "MERGE", "value": map[string]any{"stat_prefix": marker}},
+			}},
+		}), everyService(mesh)
+	}
 	if kind == controlplane.PolicyProbe {
 		return object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": s.Name}},
@@ -41,6 +51,15 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 		}
 	}
 	return probe, concerned
+}
+
+// everyService are the services of a mesh.
+func everyService(mesh topology.Mesh) []int {
+	all := make([]int, len(mesh.Services))
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 func object(apiVersion, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {

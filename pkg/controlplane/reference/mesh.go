@@ -90,6 +90,11 @@ func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []int {
 	if knobs.Scope == "declared" {
 		return mesh.Services[service].Calls
 	}
+	return every(mesh)
+}
+
+// every are the services of a mesh.
+func every(mesh topology.Mesh) []int {
 	all := make([]int, len(mesh.Services))
 	for i := range all {
 		all[i] = i
@@ -102,10 +107,15 @@ func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health 
 	return server.Health(ready, serving, terminating)
 }
 
-// Probe names the route to a service, or a policy of it that is not enforced.
+// Probe names the route to a service, a policy of it that is not enforced, or such a
+// policy of all services.
 func (c *ControlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
 	data := map[string]any{"service": s.Name, "name": marker}
+	if kind == controlplane.MeshProbe {
+		data["service"] = server.EveryService
+		return config(server.PolicyConfig, server.Namespace, "probe-mesh", data), every(mesh)
+	}
 	if kind == controlplane.PolicyProbe {
 		return config(server.PolicyConfig, s.Namespace, "probe-policy-"+s.Name, data), []int{service}
 	}

@@ -85,8 +85,11 @@ func (a *adapter) EndpointHealth(ready, _, _ bool) (convergence.Health, bool) {
 }
 
 // Probe is part of controlplane.Probes: a marker in the name of a service's route, or
-// of its policy.
+// of its policy. It has no setting of the whole mesh that carries one.
 func (a *adapter) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+	if kind == controlplane.MeshProbe {
+		return nil, nil
+	}
 	s := mesh.Services[service]
 	data := map[string]any{"service": s.Name, "marker": marker}
 	if kind == controlplane.PolicyProbe {

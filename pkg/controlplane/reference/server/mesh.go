@@ -26,9 +26,13 @@ const (
 	// "service", as "name" says.
 	RouteConfig = "route"
 	// PolicyConfig adds a policy to a service of the same namespace, "service",
-	// that is called "name" and is evaluated but not enforced.
+	// that is called "name" and is evaluated but not enforced; with EveryService, to
+	// every service of the mesh.
 	PolicyConfig = "policy"
 )
+
+// EveryService stands for all services where a policy names its service.
+const EveryService = "*"
 
 // Settings are the knobs of a mesh; the zero value is the most permissive one.
 type Settings struct {

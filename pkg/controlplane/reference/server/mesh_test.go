@@ -150,6 +150,7 @@ func TestConfigure(t *testing.T) {
 		config(WorkloadConfig, "two", "c", map[string]string{"account": "no such service yet"}),
 		config(RouteConfig, "one", "r", map[string]string{"service": "b", "name": "m1"}),
 		config(PolicyConfig, "one", "p", map[string]string{"service": "b", "name": "m2"}),
+		config(PolicyConfig, Namespace, "all", map[string]string{"service": EveryService, "name": "m3"}),
 		config("unheard of", "one", "u", nil),
 	} {
 		configure(&m, c)
@@ -157,8 +158,8 @@ func TestConfigure(t *testing.T) {
 	want := Mesh{
 		Settings: Settings{StrictMTLS: true, DeclaredScope: true},
 		Services: []Service{
-			{Namespace: "one", Name: "a", Account: "x", Calls: []string{"one/b", "two/c"}},
-			{Namespace: "one", Name: "b", Routes: []string{"m1"}, Policies: []string{"m2"}},
+			{Namespace: "one", Name: "a", Account: "x", Calls: []string{"one/b", "two/c"}, Policies: []string{"m3"}},
+			{Namespace: "one", Name: "b", Routes: []string{"m1"}, Policies: []string{"m2", "m3"}},
 		},
 	}
 	if diff := cmp.Diff(want, m); diff != "" {

@@ -257,6 +257,12 @@ func configure(m *Mesh, config *corev1.ConfigMap) {
 		s := of(config.Data["service"])
 		s.Routes = append(s.Routes, config.Data["name"])
 	case PolicyConfig:
+		if config.Data["service"] == EveryService {
+			for i := range m.Services {
+				m.Services[i].Policies = append(m.Services[i].Policies, config.Data["name"])
+			}
+			return
+		}
 		s := of(config.Data["service"])
 		s.Policies = append(s.Policies, config.Data["name"])
 	}

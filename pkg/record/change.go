@@ -1,0 +1,85 @@
+package record
+
+// Change is the phase in which changes are made at a rate. The schedule does not wait
+// for the changes before: it is an open loop. Every change is a new version of an
+// object, and a sidecar has a change once it has that version or a later one.
+type Change struct {
+	Kind              string   `json:"kind"` // endpoint, route, policy, metadata or meshwide
+	OfferedPerSecond  *float64 `json:"offeredPerSecond,omitempty"`
+	AchievedPerSecond *float64 `json:"achievedPerSecond,omitempty"` // changes written in the phase, over its length
+	Changes           *int     `json:"changes,omitempty"`           // that were written
+	Missed            *int     `json:"missed,omitempty"`            // due, and not written by the end of the phase
+
+	// Push and FromDue have one observation for each change and each sidecar that it
+	// concerns; First and Last have one for each change.
+	Push    *Latency `json:"push,omitempty"`    // write returned to a sidecar's having the change
+	FromDue *Latency `json:"fromDue,omitempty"` // the moment at which the change was due to the same
+	First   *Latency `json:"first,omitempty"`   // write returned to the first sidecar's having it
+	Last    *Latency `json:"last,omitempty"`    // and to the last one's
+	Late    *Latency `json:"late,omitempty"`    // the moment at which a change was due to its write's being sent
+	Write   *Latency `json:"write,omitempty"`   // write sent to answered
+
+	// Intervals say how exactly the changes determine the quantiles of Push.
+	Intervals *PushIntervals `json:"intervals,omitempty"`
+	// Superseded is the share of what Push counts in which the sidecar received a later
+	// version only.
+	Superseded *float64 `json:"superseded,omitempty"`
+	// BacklogSeconds is from the end of the phase until every sidecar had every change
+	// that concerns it; absent if that was not within the time limit.
+	BacklogSeconds *float64 `json:"backlogSeconds,omitempty"`
+	// ResponsesPerChange and BytesPerChange are what all sidecars received, from the
+	// start of the phase until the control plane was at rest after it, over Changes.
+	ResponsesPerChange *float64 `json:"responsesPerChange,omitempty"`
+	BytesPerChange     *float64 `json:"bytesPerChange,omitempty"`
+}
+
+// WithholdsP99 says whether the changes were too few for a 99th percentile of what
+// sidecars saw of them.
+func (c *Change) WithholdsP99() bool {
+	return c.Changes != nil && *c.Changes > 0 && *c.Changes < ChangesForP99
+}
+
+// Withhold takes away the quantiles that too few changes do not determine.
+func (c *Change) Withhold() {
+	if !c.WithholdsP99() {
+		return
+	}
+	for _, of := range []*Latency{c.Push, c.FromDue, c.First, c.Last} {
+		if of != nil {
+			of.P99, of.P999 = nil, nil
+		}
+	}
+}
+
+// ChangeFigures are those of Change that are not latencies.
+var ChangeFigures = []FigureOf[Change]{
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return c.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher}, Of: func(c *Change) *float64 { return c.AchievedPerSecond }},
+	{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return whole(c.Changes) }},
+	{Figure: Figure{Path: "missed", Unit: UnitCount, Label: "missed", Counts: "change", Better: BetterLower}, Of: func(c *Change) *float64 { return whole(c.Missed) }},
+	{Figure: Figure{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return c.Superseded }},
+	{Figure: Figure{Path: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower}, Of: func(c *Change) *float64 { return c.BacklogSeconds }},
+	{Figure: Figure{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower}, Of: func(c *Change) *float64 { return c.ResponsesPerChange }},
+	{Figure: Figure{Path: "bytesPerChange", Unit: UnitBytes, Label: "bytes per change", Counts: "response", Better: BetterLower}, Of: func(c *Change) *float64 { return c.BytesPerChange }},
+}
+
+// Distributions are the latencies of the phase, in the order in which they are shown;
+// their paths are below the Change.
+func (c *Change) Distributions() []Distribution {
+	few := c.WithholdsP99()
+	return []Distribution{
+		{"push", "push", "sidecar of each change", PhaseChange, c.Push, few},
+		{"fromDue", "from due", "sidecar of each change", PhaseChange, c.FromDue, few},
+		{"first", "first", "change", PhaseChange, c.First, few},
+		{"last", "last", "change", PhaseChange, c.Last, few},
+		{"late", "late", "change", PhaseChange, c.Late, false},
+		{"write", "write", "change", PhaseChange, c.Write, false},
+	}
+}
+
+// changeFigures are all figures of Change.
+func changeFigures() []node[Change] {
+	return append(leaves(ChangeFigures),
+		distributions("", (*Change).Distributions),
+		at(place{path: "intervals", label: "push interval, ", notCompared: true}, func(c *Change) *PushIntervals { return c.Intervals }, pushIntervals()))
+}

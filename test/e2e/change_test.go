@@ -1,0 +1,64 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("changes at a rate", func() {
+	const pods, changes = 20, 20
+	for _, plane := range []string{"istiod", "reference"} {
+		DescribeTable("are followed to every sidecar that they concern, with "+plane, func(kind string, sidecars func(record.Run) int) {
+			where := newPlace()
+			session := where.rollout(pods, "--control-plane", plane, "--change", "5/s:"+kind, "--change-duration", "4s", "--no-calibrate")
+			Expect(wait(session)).To(Equal(exitDone))
+			run := printed(session)
+			Expect(run.Status).To(Equal(record.StatusCompleted))
+			Expect(endings(run)).To(Equal("baseline duration, rollout converged, settle duration, steady duration, change duration"))
+			c := run.Change
+			Expect(c.Kind).To(Equal(kind))
+			Expect(*c.OfferedPerSecond).To(Equal(5.0))
+			Expect(*c.AchievedPerSecond).To(BeNumerically("~", 5, 0.3))
+			Expect(*c.Changes + *c.Missed).To(Equal(changes))
+			Expect(run.ControlPlane.Change).NotTo(BeNil())
+			if kind == "metadata" {
+				Expect(c.Push).To(BeNil())
+				return
+			}
+			Expect(c.Push.Lost).To(BeZero())
+			Expect(c.Push.Count).To(BeEquivalentTo(*c.Changes * sidecars(run)))
+			Expect(c.Last.Count).To(BeEquivalentTo(*c.Changes))
+			Expect(*c.FromDue.Mean).To(BeNumerically(">=", *c.Push.Mean))
+			Expect(c.Push.P99).To(BeNil(), "of fewer than 100 changes")
+			Expect(*c.ResponsesPerChange).To(BeNumerically(">", 0))
+			Expect(c.BacklogSeconds).NotTo(BeNil())
+			Expect(filepath.Join(where.out, run.Name, "latencies", "change.push.hgrm")).To(BeAnExistingFile())
+		},
+			Entry("endpoint", "endpoint", func(record.Run) int { return pods }),
+			Entry("route", "route", func(record.Run) int { return pods }),
+			Entry("policy", "policy", func(r record.Run) int { return pods / r.Spec.Services }),
+			Entry("meshwide", "meshwide", func(record.Run) int { return pods }),
+			Entry("metadata", "metadata", nil),
+		)
+	}
+
+	It("go on while pods are replaced", func() {
+		where := newPlace()
+		session := where.rollout(pods, "--change", "5/s", "--change-duration", "4s", "--churn", "1/s", "--no-calibrate")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(endings(run)).To(HaveSuffix("change duration"))
+		Expect(*run.Churn.Replaced).To(Equal(4))
+		Expect(run.Churn.Seconds).NotTo(BeNil())
+		Expect(run.Change.Push.Count).To(BeNumerically(">", changes*(pods-4)))
+		Expect(run.Change.Push.Lost).To(BeZero())
+		Expect(run.ControlPlane.Churn).To(BeNil())
+	})
+})
