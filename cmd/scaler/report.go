@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 )
@@ -61,6 +62,9 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	if err != nil {
 		return badFolder(err)
 	}
+	if err := recoverAll(runs); err != nil {
+		return err
+	}
 	if len(latencies) > 0 && !slices.Contains(report.LatencyFormats, o.output) {
 		forms := strings.Join(report.LatencyFormats, ", ")
 		if len(runs) == 0 {
@@ -78,7 +82,20 @@ func (o reportOptions) run(s streams, dirs []string) error {
 // holds none, is wrong usage.
 func readRecords(dirs ...string) ([]record.Run, error) {
 	runs, err := record.Read(dirs...)
-	return runs, badFolder(err)
+	if err != nil {
+		return nil, badFolder(err)
+	}
+	return runs, recoverAll(runs)
+}
+
+// recoverAll computes the figures that runs could not compute that were killed.
+func recoverAll(runs []record.Run) error {
+	for i := range runs {
+		if err := experiment.Recover(&runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // badFolder makes wrong usage of the errors that are.

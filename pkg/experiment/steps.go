@@ -22,6 +22,17 @@ type Undo = func(context.Context) error
 // interrupted.
 const TeardownTime = 60 * time.Second
 
+// AnalysisTime bounds what steps conclude from what was measured. It is not part of
+// TeardownTime, unless the run was interrupted: the user waits then.
+const AnalysisTime = 10 * time.Minute
+
+// interruptedAnalysis is the part of TeardownTime that analysis may take after an
+// interrupt.
+const interruptedAnalysis = TeardownTime / 2
+
+// ErrAnalysisTime is the cause of a context of Step.Conclude when its time has passed.
+var ErrAnalysisTime = errors.New("the time limit of the analysis passed")
+
 // ErrUnconverged reports that the rollout's time limit passed first. The run's
 // record is complete but for the phases after rollout.
 var ErrUnconverged = errors.New("the mesh did not converge")
@@ -46,6 +57,11 @@ type Step struct {
 	// Do does the step. It may return an undo, also with an error, which is called
 	// when the experiment ends, however it ends; nil = there is nothing to undo.
 	Do func(context.Context) (undo Undo, err error)
+	// Conclude computes figures from what the step and those after it measured, if Do
+	// returned no error; nil = there are none. It is called when those after it have been
+	// undone and this one has not, whatever way the experiment ends, with a time limit
+	// of its own.
+	Conclude func(context.Context) error
 }
 
 // RunSteps does the steps in order until one fails or ctx ends, then undoes in
@@ -53,14 +69,25 @@ type Step struct {
 // cancelled, but to a time limit of its own, and to the user's asking to hurry. The error is that of the step, with
 // its name, or the cause of ctx, joined with those of undoing.
 func RunSteps(ctx context.Context, steps []Step) (err error) {
-	var undos []Step
+	var done []undone
 	defer func() {
-		down, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), TeardownTime)
-		defer cancel()
-		for _, u := range slices.Backward(undos) {
-			if _, undoErr := u.Do(down); undoErr != nil {
-				err = errors.Join(err, &TeardownError{u.Name, undoErr})
+		left := TeardownTime
+		for _, u := range slices.Backward(done) {
+			if u.conclude != nil {
+				took, concludeErr := conclude(ctx, u.conclude)
+				left -= took
+				err = errors.Join(err, concludeErr)
 			}
+			if u.undo == nil {
+				continue
+			}
+			begin := time.Now()
+			down, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), left)
+			if undoErr := u.undo(down); undoErr != nil {
+				err = errors.Join(err, &TeardownError{u.name, undoErr})
+			}
+			cancel()
+			left -= time.Since(begin)
 		}
 	}()
 	for _, s := range steps {
@@ -68,9 +95,11 @@ func RunSteps(ctx context.Context, steps []Step) (err error) {
 			return context.Cause(ctx)
 		}
 		undo, err := s.Do(ctx)
-		if undo != nil {
-			undos = append(undos, Step{s.Name, func(ctx context.Context) (Undo, error) { return nil, undo(ctx) }})
+		u := undone{s.Name, undo, s.Conclude}
+		if err != nil {
+			u.conclude = nil
 		}
+		done = append(done, u)
 		if err != nil {
 			// What a step reports after an interrupt is the interrupt's doing.
 			if ctx.Err() != nil {
@@ -80,4 +109,55 @@ func RunSteps(ctx context.Context, steps []Step) (err error) {
 		}
 	}
 	return nil
+}
+
+// undone is what is to be done for a step when the experiment ends.
+type undone struct {
+	name     string
+	undo     Undo
+	conclude func(context.Context) error
+}
+
+// conclude calls f with the time limit of the analysis, which becomes short when the
+// user interrupts. It returns how much of the time for taking down was used: what
+// passed since the interrupt.
+func conclude(ctx context.Context, f func(context.Context) error) (took time.Duration, err error) {
+	limited, cancel := context.WithTimeoutCause(interrupt.Uncancelled(ctx), AnalysisTime, ErrAnalysisTime)
+	defer cancel()
+	limited, hurry := context.WithCancelCause(limited)
+	defer hurry(nil)
+	ended := make(chan struct{})
+	waited := make(chan time.Duration, 1)
+	go func() {
+		var since time.Time
+		defer func() {
+			if !since.IsZero() {
+				waited <- time.Since(since)
+			}
+			close(waited)
+		}()
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), context.Canceled) {
+				return // it failed: nobody waits
+			}
+			since = time.Now()
+		}
+		timer := time.NewTimer(interruptedAnalysis)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+			hurry(ErrAnalysisTime)
+			<-ended
+		}
+	}()
+	err = f(limited)
+	close(ended)
+	if cause := context.Cause(limited); err != nil && errors.Is(cause, ErrAnalysisTime) {
+		err = fmt.Errorf("%w: %w; samples.jsonl of the record has what programs used", cause, err)
+	}
+	return <-waited, err
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // traced makes steps that write down what is done and taken back.
 func traced(trace *[]string, name string, err error) Step {
-	return Step{name, func(context.Context) (Undo, error) {
+	return Step{Name: name, Do: func(context.Context) (Undo, error) {
 		*trace = append(*trace, name)
 		return func(ctx context.Context) error {
 			*trace = append(*trace, "-"+name)
@@ -45,7 +48,7 @@ func TestStepsAreTakenBackAfterAnInterrupt(t *testing.T) {
 	var trace []string
 	err := RunSteps(ctx, []Step{
 		traced(&trace, "a", nil),
-		{"interrupted", func(context.Context) (Undo, error) {
+		{Name: "interrupted", Do: func(context.Context) (Undo, error) {
 			cancel()
 			return nil, errors.New("what came of the interrupt")
 		}},
@@ -61,10 +64,80 @@ func TestStepsAreTakenBackAfterAnInterrupt(t *testing.T) {
 
 func TestTakingBackReportsItsOwnErrors(t *testing.T) {
 	left := errors.New("left behind")
-	err := RunSteps(t.Context(), []Step{{"a", func(context.Context) (Undo, error) {
+	err := RunSteps(t.Context(), []Step{{Name: "a", Do: func(context.Context) (Undo, error) {
 		return func(context.Context) error { return left }, nil
 	}}})
 	if !errors.Is(err, left) {
 		t.Errorf("error is %v, want %v", err, left)
+	}
+}
+
+// What a step concludes is computed while it stands, with a time limit that is not that
+// of taking down; not if the step failed.
+func TestStepsConclude(t *testing.T) {
+	broken := errors.New("broken")
+	var trace []string
+	concluding := func(name string, fails error) Step {
+		s := traced(&trace, name, fails)
+		s.Conclude = func(ctx context.Context) error {
+			trace = append(trace, "="+name)
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) < TeardownTime {
+				t.Errorf("%s has until %v", name, deadline)
+			}
+			return errors.New(name + " is not known")
+		}
+		return s
+	}
+	err := RunSteps(t.Context(), []Step{concluding("a", nil), traced(&trace, "b", nil), concluding("c", broken)})
+	if want := []string{"a", "b", "c", "-c", "-b", "=a", "-a"}; !slices.Equal(trace, want) {
+		t.Errorf("did %v, want %v", trace, want)
+	}
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "a is not known") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// The time of the analysis is its own, and its passing leaves all of that for taking
+// down; an interrupt cuts it short.
+func TestTheAnalysisHasATimeLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		interrupt  bool
+		want, left time.Duration
+	}{
+		"undisturbed": {false, AnalysisTime, TeardownTime},
+		"interrupted": {true, interruptedAnalysis, TeardownTime - interruptedAnalysis},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var took, left time.Duration
+				err := RunSteps(ctx, []Step{{
+					Name: "a",
+					Do: func(context.Context) (Undo, error) {
+						return func(ctx context.Context) error {
+							deadline, _ := ctx.Deadline()
+							left = time.Until(deadline)
+							return nil
+						}, nil
+					},
+					Conclude: func(ctx context.Context) error {
+						begin := time.Now()
+						if c.interrupt {
+							cancel()
+						}
+						<-ctx.Done()
+						took = time.Since(begin)
+						return ctx.Err()
+					},
+				}})
+				if took != c.want || left != c.left {
+					t.Errorf("the analysis had %v and taking down %v, want %v and %v", took, left, c.want, c.left)
+				}
+				if !errors.Is(err, ErrAnalysisTime) {
+					t.Errorf("error is %v", err)
+				}
+			})
+		})
 	}
 }

@@ -109,6 +109,12 @@ func (f *Folder) Create(name string) (_ *Writer, err error) {
 		}
 		undo.add(func() { (*f).Close() })
 	}
+	samples, err := os.OpenFile(filepath.Join(w.dir, samplesFile), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("creating run %q: %w", name, withFix(err))
+	}
+	undo.add(func() { samples.Close() })
+	w.samples = &SampleLog{file: samples}
 	if err := w.Save(&Run{Started: time.Now()}); err != nil {
 		return nil, err
 	}

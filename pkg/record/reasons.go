@@ -27,6 +27,7 @@ const (
 	ReasonNotSupported     Reason = "notSupported"     // a figure is absent because Component cannot give it; Detail: why
 	ReasonNotStated        Reason = "notStated"        // what sidecars of Component must receive; they count as complete when all that they asked for was answered
 	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
+	ReasonFromSamples      Reason = "fromSamples"      // the run goes on or was killed: usage was computed when the record was read, and the last phase ends at the last sample
 
 	// Convergence and loss.
 	ReasonLost              Reason = "lost"              // not there by the time limit [lost, all]
@@ -90,6 +91,7 @@ var sentences = map[Reason]string{
 	ReasonNotMeasured:      "it could not be measured: {detail}",
 	ReasonNotSupported:     "absent with {component}: {detail}",
 	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (--expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
+	ReasonFromSamples:      "the run goes on, or was killed before it computed figures: these are from samples.jsonl, and the last phase ends at its last sample",
 	ReasonUsageUnknown:     "in {phase} {component} is not measured: {detail}",
 
 	ReasonLost:              "{lost} of {all} did not come by the time limit",

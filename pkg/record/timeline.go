@@ -86,7 +86,11 @@ func (r *Run) readLines(file string, take func([]byte) error) error {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	defer f.Close()
-	lines := bufio.NewReaderSize(f, maxLine)
+	return eachLine(bufio.NewReaderSize(f, maxLine), path, take)
+}
+
+// eachLine hands on each line. The path is for errors.
+func eachLine(lines *bufio.Reader, path string, take func([]byte) error) error {
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		switch {

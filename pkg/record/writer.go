@@ -31,6 +31,8 @@ type Writer struct {
 	folder *Folder   // closed with the writer; nil where it is its owner's
 	undo   unwinding // all that Create did
 
+	samples *SampleLog
+
 	mu       sync.Mutex
 	events   *os.File
 	timeline *os.File // nil once closed
@@ -157,7 +159,8 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	err := errors.Join(withFix(w.events.Sync()), w.events.Close(), withFix(w.timeline.Sync()), w.timeline.Close())
+	err := errors.Join(withFix(w.events.Sync()), w.events.Close(), withFix(w.timeline.Sync()), w.timeline.Close(),
+		withFix(w.samples.file.Sync()), w.samples.file.Close())
 	w.timeline = nil
 	if w.folder != nil {
 		err = errors.Join(err, w.folder.Close())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // defaultInterval is the time between two scrapes and between two readings.
@@ -19,19 +21,30 @@ const sameEdge = 20 * time.Millisecond
 // each Edge. A component is known by its name; its lives may follow one another,
 // each with a [Source] of its own. Methods may be called by several goroutines.
 type Sampler struct {
+	// fixed at the start
 	interval time.Duration
+	store    Store     // nil: all readings stay in memory
+	base     time.Time // moment 0 of the samples in store
 
 	mu       sync.Mutex
+	pending  []record.ComponentRead // that store does not have yet
+	history  *History               // of store, as it was last read; nil before
 	tracks   map[string]*track
 	edges    []totals  // that Collect has not yet handed on, oldest first
 	exported time.Time // moment of the last that it has
 }
 
-// track is one component.
-type track struct {
-	lives []life
-	live  Source // of the last life; nil when it has ended
+// Store keeps samples outside of memory; *record.SampleLog is one.
+type Store interface {
+	// Append writes samples.
+	Append(...record.Sample) error
+	// Each hands on all that were appended, in order, until take fails.
+	Each(take func(record.Sample) error) error
 }
+
+// resident is how many readings of a component stay in memory where there is a store:
+// more than Live needs.
+const resident = 32
 
 // NewSampler makes a Sampler that watches nothing yet. An interval of 0 means
 // 1 s.
@@ -40,6 +53,14 @@ func NewSampler(interval time.Duration) *Sampler {
 		interval = defaultInterval
 	}
 	return &Sampler{interval: interval, tracks: map[string]*track{}}
+}
+
+// NewStoredSampler makes a Sampler that writes all readings to store as they are made,
+// and keeps only the latest in memory. [Sampler.Figures] reads the store.
+func NewStoredSampler(interval time.Duration, store Store) *Sampler {
+	s := NewSampler(interval)
+	s.store, s.base = store, time.Now()
+	return s
 }
 
 // Watch adds a life of a component and reads it at once. After a restart the same
@@ -64,11 +85,12 @@ func (s *Sampler) Watch(name string, src Source) error {
 	if err != nil {
 		return fmt.Errorf("watching %s, %s: %w", name, src.ID(), err)
 	}
-	t.end(first.At)
+	s.end(name, t, first.At)
 	t.live = src
-	t.lives = append(t.lives, life{id: src.ID(), started: started, readings: []Reading{first}})
+	t.lives = append(t.lives, life{id: src.ID(), started: started})
 	s.tracks[name] = t
-	return nil
+	s.took(name, t, len(t.lives)-1, first)
+	return s.flush(time.Now(), false)
 }
 
 // Ended reports that the life src reads has ended; src need not be the Source that
@@ -76,6 +98,7 @@ func (s *Sampler) Watch(name string, src Source) error {
 // or without this call, the last reading counts, which misses what was used after
 // it. Ended does nothing for a life that is not watched.
 func (s *Sampler) Ended(name string, src Source) {
+	// What cannot be written is written with the next readings; Run reports it.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tracks[name]
@@ -87,10 +110,11 @@ func (s *Sampler) Ended(name string, src Source) {
 			continue
 		}
 		if i == len(t.lives)-1 {
-			t.end(time.Now())
+			s.end(name, t, time.Now())
 		}
 		cpu, _ := src.ExitCPU()
-		t.lives[i].settle(cpu)
+		s.settle(name, t, i, cpu)
+		_ = s.flush(time.Now(), false)
 		return
 	}
 }
@@ -105,7 +129,7 @@ func (s *Sampler) Edge() (time.Time, error) {
 	at := time.Now()
 	err := s.readAll()
 	s.edges = append(s.edges, s.sums(at))
-	return at, err
+	return at, errors.Join(err, s.flush(at, true))
 }
 
 // Run reads every component at the interval until ctx is done, then returns nil.
@@ -119,7 +143,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			s.mu.Lock()
-			err := s.readAll()
+			err := errors.Join(s.readAll(), s.flush(time.Now(), false))
 			s.mu.Unlock()
 			if err != nil {
 				return err
@@ -134,11 +158,11 @@ func (s *Sampler) Run(ctx context.Context) error {
 func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tracks[name]
-	if t == nil {
-		t = &track{}
+	lives, err := s.lives(name)
+	if err != nil {
+		return Usage{}, err
 	}
-	u, err := usageOver(t.lives, from, to, max(peakWindow, s.interval))
+	u, err := usageOver(lives, from, to, max(peakWindow, s.interval))
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}
@@ -156,7 +180,8 @@ func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 		return 0, 0, false
 	}
 	to := t.lives[len(t.lives)-1].last().At
-	u, err := usage(t.lives, to.Add(-s.interval), to)
+	from := to.Add(-s.interval)
+	u, err := usage(recent(t.lives, from), from, to)
 	if err != nil {
 		return 0, 0, false
 	}
@@ -225,31 +250,12 @@ func (s *Sampler) readAll() error {
 		r, err := t.live.Read()
 		switch {
 		case errors.Is(err, ErrEnded):
-			t.end(time.Now())
+			s.end(name, t, time.Now())
 		case err != nil:
 			errs = append(errs, fmt.Errorf("reading %s, %s: %w", name, t.live.ID(), err))
 		default:
-			l := &t.lives[len(t.lives)-1]
-			l.readings = append(l.readings, r)
+			s.took(name, t, len(t.lives)-1, r)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// end closes the last life, unless it is closed.
-func (t *track) end(at time.Time) {
-	if t.live == nil {
-		return
-	}
-	t.live = nil
-	t.lives[len(t.lives)-1].ended = at
-}
-
-// settle replaces what the last reading of an ended life says of processor
-// time by the whole that was accounted to it.
-func (l *life) settle(cpu time.Duration) {
-	last := l.last()
-	last.At = l.ended
-	last.CPU = max(last.CPU, cpu)
-	l.readings = append(l.readings, last)
 }

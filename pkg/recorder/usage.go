@@ -65,6 +65,7 @@ type life struct {
 	id       string // of its source
 	started  time.Time
 	readings []Reading
+	dropped  int       // readings before these, which only the store has
 	ended    time.Time // zero while it runs
 }
 

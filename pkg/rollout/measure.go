@@ -29,6 +29,7 @@ func (r *run) measure(ctx context.Context) error {
 	if len(r.timeline.Windows()) == 0 {
 		return nil
 	}
+	begin := time.Now()
 	document := r.journal.Run()
 	m := measurement{r, &document}
 	err := m.measure(ctx)
@@ -37,8 +38,9 @@ func (r *run) measure(ctx context.Context) error {
 		*run = document
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("computing the figures: %w", err)
 	}
+	r.progress.say(fmt.Sprintf("figures: computed in %.1f s", time.Since(begin).Seconds()))
 	return r.journal.Save()
 }
 
@@ -59,7 +61,8 @@ func (m measurement) measure(ctx context.Context) error {
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
 	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
-	for _, w := range windows {
+	for i, w := range windows {
+		m.progress.say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(windows)))
 		if err := m.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
 		}

@@ -21,9 +21,9 @@ type recording struct {
 }
 
 // startRecorder starts what reads processes and metrics. Whatever way the run
-// ends, its figures are read when the recorder is taken down.
+// ends, its figures are read before the recorder is taken down; see measure.
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
-	r.sampler = recorder.NewSampler(r.spec.slowed(experiment.SampleInterval))
+	r.sampler = recorder.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -81,7 +81,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	}
 	return func(ctx context.Context) error {
 		defer b.stop()
-		return errors.Join(r.measure(ctx), r.recorder.Stop(ctx))
+		return r.recorder.Stop(ctx)
 	}, nil
 }
 

@@ -134,7 +134,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 			return experiment.Deletion{Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say}.Undo, nil
 		}},
 		{Name: "making fake nodes", Do: r.makeNodes},
-		{Name: "starting the recorder", Do: r.startRecorder},
+		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
 		{Name: "watching", Do: r.startWatching},
 		{Name: "baseline", Do: c.baseline},
 		{Name: "rollout", Do: c.rollOut},

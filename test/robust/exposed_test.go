@@ -5,6 +5,7 @@ package robust
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -38,6 +39,31 @@ var _ = Describe("nothing is lost", func() {
 		Expect(wait(third)).To(Equal(exitFailed))
 		Expect(third.Err).To(gbytes.Say("choose another --out"))
 		Expect(os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))).To(Equal(before))
+	})
+})
+
+var _ = Describe("what was measured", func() {
+	It("10: is on disk as it arrives: the record of a run that was killed has what its programs used", func() {
+		where := newPlace()
+		s := where.start(where.rolloutArgs("--steady", "1m")...)
+		where.reach(s, record.PhaseSteady)
+		Eventually(where.samplesInSteady).Should(BeNumerically(">", 3))
+		s.Kill()
+		wait(s)
+		Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
+		where.expectNothingLeft()
+		report := where.start("report", where.out, "-o", "json")
+		Expect(wait(report)).To(Equal(exitDone))
+		var list record.RunList
+		Expect(json.Unmarshal(report.Out.Contents(), &list)).To(Succeed())
+		run := list.Items[0]
+		Expect(run.Status).To(Equal(record.StatusInterrupted))
+		for _, usage := range []*record.Usage{run.ControlPlane.Baseline, run.ControlPlane.Rollout, run.ControlPlane.Steady, run.Cluster["kube-apiserver"].Rollout} {
+			Expect(*usage.CPUSeconds).To(BeNumerically(">", 0))
+			Expect(*usage.MemoryBytes.Mean).To(BeNumerically(">", 1<<20))
+		}
+		Expect(*run.Instrument.MemoryBytes).To(BeNumerically(">", 1<<20))
+		Expect(run.Warnings).To(ContainElement(HaveField("Reason", record.ReasonFromSamples)))
 	})
 })
 
@@ -118,6 +144,19 @@ var _ = Describe("nothing is exposed", func() {
 		}
 	})
 })
+
+// samplesInSteady is how many samples there are since steady began.
+func (p place) samplesInSteady() (n int, err error) {
+	run := p.recorded()
+	begin := run.Phase(record.PhaseSteady).Start
+	err = run.Samples(func(s record.Sample) error {
+		if s.Time.After(begin) {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
 
 // argument is what follows a prefix in the arguments of a scaler's child.
 func (p place) argument(name, prefix string) string {
