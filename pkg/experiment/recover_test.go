@@ -48,7 +48,7 @@ func killed(t *testing.T) string {
 	}
 	end := at(8, true)
 	run.Phases = append(run.Phases, record.Phase{Name: record.PhaseRollout, Start: start, End: &end, EndedBy: record.EndedByConverged})
-	run.Phases = append(run.Phases, record.Phase{Name: record.PhaseSteady, Start: at(9, true)})
+	run.Phases = append(run.Phases, record.Phase{Name: record.PhaseSteady, Start: at(9, true).Add(-3 * time.Millisecond)})
 	for i := range 10 {
 		at(10+i, false)
 	}
@@ -99,7 +99,9 @@ func TestRecoverLeavesOthersAsTheyAre(t *testing.T) {
 		"interrupted and ended": func(r *record.Run) { r.Finished = new(time.Now()) },
 		"of an older scaler":    func(r *record.Run) { r.Dir += "/latencies" },
 		"dilated":               func(r *record.Run) { r.Environment.Dilation = &record.Dilation{} },
-		"other edges":           func(r *record.Run) { r.Phases = []record.Phase{{Name: record.PhaseSteady, Start: time.Now()}} },
+		"other edges": func(r *record.Run) {
+			r.Phases = []record.Phase{{Name: record.PhaseSteady, Start: time.Now()}, {Name: record.PhaseSteady, Start: r.Phases[0].Start, End: new(time.Now())}}
+		},
 	} {
 		run := read(t, killed(t))
 		change(&run)

@@ -102,20 +102,29 @@ func (h *History) Names() []string {
 }
 
 // Window is the window of a phase on the clock of the samples: start and end are as
-// the record has them; an end that is zero means the last sample. False means that
-// the samples do not have these edges.
+// the record has them. Of a phase that lasted when the record was written, whose end is
+// zero, the record has the moment shortly before its first edge, and the window ends at
+// the last sample. False means that the samples do not have these edges.
 func (h *History) Window(start, end time.Time) (from, to time.Time, ok bool) {
-	from, ok = h.edges[start.UnixNano()]
-	if !ok {
-		return from, to, false
+	if end.IsZero() {
+		from, ok = h.edgeAfter(start)
+		return from, h.last, ok && from.Before(h.last)
 	}
-	to = h.last
-	if !end.IsZero() {
-		if to, ok = h.edges[end.UnixNano()]; !ok {
-			return from, to, false
+	from, ok = h.edges[start.UnixNano()]
+	to, ended := h.edges[end.UnixNano()]
+	return from, to, ok && ended && from.Before(to)
+}
+
+// edgeAfter is the first edge at a moment of the wall clock or after it.
+func (h *History) edgeAfter(moment time.Time) (time.Time, bool) {
+	var first int64
+	found := false
+	for wall := range h.edges {
+		if wall >= moment.UnixNano() && (!found || wall < first) {
+			first, found = wall, true
 		}
 	}
-	return from, to, from.Before(to)
+	return h.edges[first], found
 }
 
 // Figures are as those of a [Sampler], for a window of this clock.
