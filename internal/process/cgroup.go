@@ -8,11 +8,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroupRoot is where control groups are mounted; see cgroups(7).
@@ -70,6 +73,14 @@ var groups atomic.Int64
 func groupName(child string) string {
 	return fmt.Sprintf("scaler-%d-%d-%s", os.Getpid(), groups.Add(1), child)
 }
+
+// ownGroup is the path of a control group that scaler made: one that groupName names,
+// or one of priorities in it.
+var ownGroup = regexp.MustCompile(`^` + cgroupRoot + `/(?:[^/]+/)*scaler-[0-9]+-[0-9]+-[^/]+(?:/(?:first|own|last))?$`)
+
+// isOwnGroup reports whether a path, which may come from a file, is that of a control
+// group that scaler made.
+func isOwnGroup(dir string) bool { return filepath.Clean(dir) == dir && ownGroup.MatchString(dir) }
 
 // memoryGroup is a control group of one child, with a limit on its memory.
 type memoryGroup struct {
@@ -235,10 +246,11 @@ func removeGroup(dir string) error {
 	const tries, pause = 50, 20 * time.Millisecond
 	var err error
 	for range tries {
-		if err = os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		// Not os.Remove, which also deletes files.
+		if err = unix.Rmdir(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		<-time.After(pause)
 	}
-	return fmt.Errorf("removing a control group: %w", err)
+	return fmt.Errorf("removing the control group %s: %w", dir, err)
 }

@@ -81,7 +81,7 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if err := checkEmpty(dir); err != nil {
 		return nil, fmt.Errorf("opening process group %s: %w", dir, err)
 	}
-	g.owner, err = awaitLock(nil, dir, ownerLock, unix.LOCK_EX, os.O_CREATE, ownerLockTime)
+	g.owner, err = ownFolder(dir)
 	if errors.Is(err, errHeld) {
 		return nil, taken(dir)
 	} else if err != nil {
@@ -92,6 +92,21 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	return g, nil
+}
+
+// ownFolder makes a folder and takes its lock. A cleanup may take a folder for a remnant
+// that has no lock yet.
+func ownFolder(dir string) (l *lock, err error) {
+	for range removeTries {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		l, err = awaitLock(nil, dir, ownerLock, unix.LOCK_EX, os.O_CREATE, ownerLockTime)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return l, err
+		}
+	}
+	return nil, err
 }
 
 // plan notes control groups before they are made, for a cleanup to find.
@@ -141,7 +156,7 @@ func checkEmpty(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != ownerLock && e.Name() != removalLock {
+		if !isRemnant(e.Name()) {
 			return fmt.Errorf("the folder holds %s, which no process group made that still is one: delete or move it", e.Name())
 		}
 	}

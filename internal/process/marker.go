@@ -225,5 +225,23 @@ func readState(dir string) (stateFile, error) {
 	case len(s.ID) != 32:
 		return foreign("its %s has no group id", stateName)
 	}
+	if dir := s.foreignGroup(); dir != "" {
+		return foreign("its %s names %q as a control group, which is none of scaler's", stateName, dir)
+	}
 	return s, nil
+}
+
+// foreignGroup is a control group that is none of scaler's, "" if there is none.
+func (s stateFile) foreignGroup() string {
+	for _, dir := range s.ControlGroups {
+		if !isOwnGroup(dir) {
+			return dir
+		}
+	}
+	for _, c := range s.Children {
+		if c.MemoryGroup != "" && !isOwnGroup(c.MemoryGroup) {
+			return c.MemoryGroup
+		}
+	}
+	return ""
 }

@@ -157,6 +157,73 @@ var _ = Describe("what is not a group's", func() {
 		Expect(state.Dir).NotTo(BeADirectory())
 	})
 
+	DescribeTable("is left alone: a control group in a state file that scaler did not make", func(fields func(dir string) map[string]any) {
+		killOwner(dir, "keep")
+		foreign := filepath.Join(root, "theirs")
+		Expect(os.WriteFile(foreign, nil, 0o600)).To(Succeed())
+		original, err := os.ReadFile(filepath.Join(dir, "processes.json"))
+		Expect(err).NotTo(HaveOccurred())
+		edit(dir, fields(foreign))
+		orphans, err := process.Orphans(root)
+		Expect(orphans).To(BeEmpty())
+		Expect(err).To(MatchError(ContainSubstring("which is none of scaler's; left alone")))
+		Expect(foreign).To(BeAnExistingFile())
+		Expect(os.WriteFile(filepath.Join(dir, "processes.json"), original, 0o600)).To(Succeed())
+		state, err := process.Inspect(dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(state.Remove(context.Background())).To(Succeed())
+	},
+		Entry("a file elsewhere", func(dir string) map[string]any { return map[string]any{"controlGroups": []string{dir}} }),
+		Entry("a child's", func(dir string) map[string]any {
+			return map[string]any{"children": []any{map[string]any{"name": "x", "memoryGroup": dir}}}
+		}),
+		Entry("the root", func(string) map[string]any { return map[string]any{"controlGroups": []string{"/sys/fs/cgroup"}} }),
+		Entry("another program's", func(string) map[string]any {
+			return map[string]any{"controlGroups": []string{"/sys/fs/cgroup/cpu/system.slice"}}
+		}),
+		Entry("a path out of there", func(string) map[string]any {
+			return map[string]any{"controlGroups": []string{"/sys/fs/cgroup/scaler-1-1-run/../../../../tmp/scaler-1-1-run"}}
+		}),
+	)
+
+	It("is what a killed scaler left of a folder, and no more: remnants are removed", func(ctx SpecContext) {
+		runs := filepath.Join(root, "runs")
+		make := func(name string, files ...string) string {
+			GinkgoHelper()
+			dir := filepath.Join(runs, name)
+			Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
+			for _, file := range files {
+				Expect(os.WriteFile(filepath.Join(dir, file), nil, 0o600)).To(Succeed())
+			}
+			return dir
+		}
+		remnants := []string{make("empty"), make("opening", "owner.lock", "processes.json.123"), make("removing", "removal.lock")}
+		others := []string{make("theirs", "owner.lock", "thesis.txt"), make("deeper/still"), runs}
+		held := make("held", "owner.lock")
+		f, err := os.Open(filepath.Join(held, "owner.lock"))
+		Expect(err).NotTo(HaveOccurred())
+		defer f.Close()
+		Expect(unix.Flock(int(f.Fd()), unix.LOCK_EX)).To(Succeed())
+
+		orphans, err := process.Orphans(root)
+		Expect(err).NotTo(HaveOccurred())
+		var dirs []string
+		for _, o := range orphans {
+			dirs = append(dirs, o.Dir)
+			Expect(o.Remove(ctx)).To(Succeed())
+		}
+		Expect(dirs).To(ConsistOf(remnants))
+		for _, dir := range remnants {
+			Expect(dir).NotTo(BeADirectory())
+		}
+		for _, dir := range append(others, held) {
+			Expect(dir).To(BeADirectory())
+		}
+		group, err := process.OpenGroup(make("again", "owner.lock", "processes.json.5"), process.GroupOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(group.Remove(ctx)).To(Succeed())
+	})
+
 	It("is not a folder for a new group if it holds anything", func() {
 		Expect(os.MkdirAll(filepath.Join(dir, "etcd"), 0o755)).To(Succeed())
 		_, err := process.OpenGroup(dir, process.GroupOptions{})

@@ -21,7 +21,8 @@ type State struct {
 	Kept       bool   // its children are meant to outlive the owner
 	Children   []Child
 
-	file stateFile
+	file    stateFile
+	remnant bool // see remnant.go; nothing else is known of it
 }
 
 // Child is one child of a group, in order of start.
@@ -117,6 +118,10 @@ func Orphans(root string) ([]State, error) {
 		s, err := Inspect(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			if d.IsDir() && isRemnantFolder(resolved, path) {
+				orphans = append(orphans, State{Dir: path, remnant: true})
+				return fs.SkipDir
+			}
 			return nil
 		case err != nil:
 			errs = append(errs, err)
@@ -140,6 +145,9 @@ func Orphans(root string) ([]State, error) {
 // owner lives is not changed, with an error, and neither is one whose processes
 // cannot be seen from here.
 func (s State) Remove(ctx context.Context) error {
+	if s.remnant {
+		return removeRemnant(s.Dir)
+	}
 	if _, err := s.now(); errors.Is(err, fs.ErrNotExist) {
 		return nil // another process was faster
 	} else if err != nil {
