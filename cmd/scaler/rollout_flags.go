@@ -46,6 +46,7 @@ type rolloutTexts struct {
 	change     string
 	faults     []string
 	memory     string
+	dilation   string
 }
 
 // addLadderFlags adds those that make several runs.
@@ -75,7 +76,7 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
-	f.Float64Var(&spec.Dilation, "dilate", 1, "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine")
+	f.StringVar(&o.texts.dilation, "dilate", "1", "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine; auto chooses K by a trial rollout without dilation")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
 	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; in the record, values that look like secrets are masked")
 }
@@ -154,6 +155,9 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		}
 	} else if f.Changed("change-duration") {
 		return usagef("parsing --change-duration %s: want it with --change", spec.ChangeDuration)
+	}
+	if spec.Dilation, err = rollout.ParseDilation(o.texts.dilation); err != nil {
+		return usagef("%w", err)
 	}
 	if f.Changed("control-plane-memory") {
 		if spec.ControlPlaneMemory, err = rollout.ParseMemory(o.texts.memory); err != nil {

@@ -35,6 +35,8 @@ func UsageOf(u recorder.Usage) *record.Usage {
 		MemoryBytes: &record.Level{Mean: &u.MemoryMean, Peak: &u.MemoryPeak, End: &u.MemoryEnd},
 		Saturation:  u.Saturation,
 		Restarts:    &u.Restarts,
+
+		WaitedSeconds: u.Waited,
 	}
 	if u.Heap != nil {
 		usage.HeapBytes = &record.Level{Mean: &u.Heap.Mean, End: &u.Heap.End}

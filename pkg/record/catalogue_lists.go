@@ -18,6 +18,7 @@ var UsageFigures = []FigureOf[Usage]{
 	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
 	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower, Since: CollectedTwice}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
 	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.Saturation }},
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
 	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},
 }
 
@@ -233,6 +234,8 @@ var InstrumentFigures = []FigureOf[Instrument]{
 	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.MemoryBytes }},
 	{Figure: Figure{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.BytesPerSidecar }},
 	{Figure: Figure{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return whole(i.OpenFiles) }},
+	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return i.Saturation }},
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return i.WaitedSeconds }},
 }
 
 // explainedFigures are those of Explained.

@@ -40,6 +40,9 @@ type Usage struct {
 	HeapBytes   *Level   `json:"heapBytes,omitempty"`   // live heap: mean, end
 	Saturation  *float64 `json:"saturation,omitempty"`  // at most this share of the phase, 0 to 1, had a runnable thread waiting for a processor
 	Restarts    *int     `json:"restarts,omitempty"`
+	// WaitedSeconds is for how long threads were runnable and waited for a processor, all
+	// threads added.
+	WaitedSeconds *float64 `json:"waitedSeconds,omitempty"`
 }
 
 // Level is a quantity over one phase.
@@ -294,6 +297,8 @@ type Instrument struct {
 	MemoryBytes     *float64 `json:"memoryBytes,omitempty"`     // peak resident
 	BytesPerSidecar *float64 `json:"bytesPerSidecar,omitempty"` // resident above the idle program
 	OpenFiles       *int     `json:"openFiles,omitempty"`       // peak
+	Saturation      *float64 `json:"saturation,omitempty"`      // as Usage.Saturation
+	WaitedSeconds   *float64 `json:"waitedSeconds,omitempty"`   // as Usage.WaitedSeconds
 	Lag             *Latency `json:"lag,omitempty"`             // how late a timer fires
 	CPUs            []int    `json:"cpus,omitempty"`            // processors it kept to, with all but the control plane; none = all
 	// Floor is what the same figures read against a control plane that costs

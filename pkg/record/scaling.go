@@ -19,11 +19,11 @@ const (
 	ScalingRate Scaling = "rate" // something per second, cores among them: multiplied by K
 )
 
-// Scaling is the rule of the figure. Seconds of processor time are work, and not time
-// on a clock. The peak of readiness is a number of pods, counted within one second of
+// Scaling is the rule of the figure. Seconds of processor time, and those that threads
+// waited for a processor, are added over threads, and not time on a clock. The peak of readiness is a number of pods, counted within one second of
 // the machine that is stood for.
 func (f Figure) Scaling() Scaling {
-	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "readyPeakPerSecond" {
+	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "waitedSeconds" || name == "readyPeakPerSecond" {
 		return ScalingNone
 	}
 	switch f.Unit {

@@ -100,6 +100,32 @@ type Dilation struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	Scaled   []string          `json:"scaled,omitempty"`   // what was slowed down, in words
 	Unscaled []string          `json:"unscaled,omitempty"` // what is a matter of time and could not be
+	// Auto says how the factor was chosen; nil where it was given.
+	Auto *DilationChoice `json:"auto,omitempty"`
+}
+
+// DilationChoice says how trials without dilation chose a factor: the largest that one
+// of them asks for.
+type DilationChoice struct {
+	Limit  float64         `json:"limit"` // share of a rollout that a program may wait for processors
+	Trials []DilationTrial `json:"trials"`
+}
+
+// DilationTrial is a rollout without dilation.
+type DilationTrial struct {
+	Pods         int          `json:"pods"`
+	Mode         string       `json:"mode,omitempty"`
+	Seconds      float64      `json:"seconds"` // length of its rollout
+	ControlPlane DilationWait `json:"controlPlane"`
+	Instrument   DilationWait `json:"instrument"` // scaler itself
+}
+
+// DilationWait is how a program waited for processors in a trial, in seconds of all its
+// threads.
+type DilationWait struct {
+	CPUSeconds    float64 `json:"cpuSeconds"`
+	WaitedSeconds float64 `json:"waitedSeconds"`
+	Factor        float64 `json:"factor"` // the least with which it waits no longer than the limit
 }
 
 // ClusterProgram is how a program of the cluster is set.

@@ -127,7 +127,8 @@ func (h *History) edgeAfter(moment time.Time) (time.Time, bool) {
 	return h.edges[first], found
 }
 
-// Figures are as those of a [Sampler], for a window of this clock.
+// Figures are as those of a [Sampler] where time is not slowed down, for a window of
+// this clock.
 func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	var lives []life
 	for _, l := range h.lives[name] {
@@ -139,7 +140,7 @@ func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	if n := len(lives); n > 0 && lives[n-1].ended.IsZero() && to.Equal(h.last) {
 		to = earlier(to, lives[n-1].last().At)
 	}
-	u, err := usageOver(lives, from, to, max(peakWindow, h.interval))
+	u, err := usageSlowed(lives, from, to, max(peakWindow, h.interval), 1)
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}

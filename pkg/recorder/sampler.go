@@ -25,6 +25,7 @@ type Sampler struct {
 	interval time.Duration
 	store    Store     // nil: all readings stay in memory
 	base     time.Time // moment 0 of the samples in store
+	slowdown float64   // by which time is slowed down; 0 = 1
 
 	mu       sync.Mutex
 	pending  []record.ComponentRead // that store does not have yet
@@ -62,6 +63,12 @@ func NewStoredSampler(interval time.Duration, store Store) *Sampler {
 	s.store, s.base = store, time.Now()
 	return s
 }
+
+// SlowDown says that time is slowed down by a factor k, at least 1, so that this machine
+// stands for one with k times the processors. A processor of that machine takes k times
+// as long for what a thread does: a thread that waits here for k-1 times the processor
+// time that it uses is done no later than there. It is called before Watch.
+func (s *Sampler) SlowDown(k float64) { s.slowdown = k }
 
 // Watch adds a life of a component and reads it at once. After a restart the same
 // name is watched again with the new life's source; what the ended one used stays
@@ -162,7 +169,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	u, err := usageOver(lives, from, to, max(peakWindow, s.interval))
+	u, err := usageSlowed(lives, from, to, max(peakWindow, s.interval), max(1, s.slowdown))
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}

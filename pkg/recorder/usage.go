@@ -45,8 +45,13 @@ type Usage struct {
 	// because threads that wait at the same moment are added. A delay counts
 	// where it ends, so a long one may appear an interval late. It does not
 	// see goroutines that wait inside a process for one of too few GOMAXPROCS.
+	// Where time is slowed down by k, what a thread waits up to k-1 times its processor
+	// time is no delay, and is left out: see [Sampler.SlowDown].
 	// Nil where the kernel keeps no run delays.
 	Saturation *float64
+	// Waited is the kernel's run delays, in seconds, over all threads: all of them,
+	// however short. Nil where it keeps none.
+	Waited *float64
 	// Restarts counts the times a process took the place of an earlier one.
 	Restarts int
 	// ThreadsPeak and OpenFilesPeak are the greatest counts read.
@@ -98,17 +103,18 @@ func (l *life) points() []Reading {
 // component after another. Between two readings counters grow evenly and
 // memory changes evenly.
 func usage(lives []life, from, to time.Time) (Usage, error) {
-	return usageOver(lives, from, to, peakWindow)
+	return usageSlowed(lives, from, to, peakWindow, 1)
 }
 
-// usageOver is usage with the peak of cores over another length.
-func usageOver(lives []life, from, to time.Time, peak time.Duration) (Usage, error) {
+// usageSlowed is usage with the peak of cores over another length, where time is
+// slowed down by a factor.
+func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown float64) (Usage, error) {
 	if err := covered(lives, from, to); err != nil {
 		return Usage{}, err
 	}
 	length := to.Sub(from).Seconds()
 	var u Usage
-	var memory, alive, waiting float64
+	var memory, alive, waiting, waited float64
 	var edges []time.Time // where the slope of the processor time may change
 	series := make([][]Reading, len(lives))
 	delays := true
@@ -132,7 +138,8 @@ func usageOver(lives []life, from, to time.Time, peak time.Duration) (Usage, err
 				s := stretch{points[j-1], p}
 				memory += overlap * (s.resident(start) + s.resident(end)) / 2
 				alive += overlap
-				waiting += overlap * s.saturation()
+				waiting += overlap * s.saturation(slowdown)
+				waited += overlap * s.waiting()
 				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
 			}
 		}
@@ -147,7 +154,7 @@ func usageOver(lives []life, from, to time.Time, peak time.Duration) (Usage, err
 		u.MemoryMean = memory / alive
 	}
 	if delays {
-		u.Saturation = new(min(1, waiting/length))
+		u.Saturation, u.Waited = new(min(1, waiting/length)), new(waited)
 	}
 	return u, nil
 }
@@ -203,8 +210,15 @@ func (s stretch) highWater(from, to time.Time) float64 {
 	return 0
 }
 
-func (s stretch) saturation() float64 {
-	share := (s.b.Waited - s.a.Waited).Seconds() / s.b.At.Sub(s.a.At).Seconds()
+// waiting is how many threads waited on average.
+func (s stretch) waiting() float64 {
+	return (s.b.Waited - s.a.Waited).Seconds() / s.b.At.Sub(s.a.At).Seconds()
+}
+
+// saturation is waiting without what is no delay where time is slowed down by a factor.
+func (s stretch) saturation(slowdown float64) float64 {
+	cores := (s.b.CPU - s.a.CPU).Seconds() / s.b.At.Sub(s.a.At).Seconds()
+	share := s.waiting() - (slowdown-1)*cores
 	if share < SaturationNoise {
 		return 0
 	}

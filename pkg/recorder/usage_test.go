@@ -157,3 +157,31 @@ func show(v *float64) any {
 	}
 	return *v
 }
+
+// Where time is slowed down by k, waiting for k-1 times the own processor time is no
+// delay: a thread is done no later than on the machine that is stood for.
+func TestUsageSlowed(t *testing.T) {
+	lives := []life{{started: at(-1), readings: []Reading{
+		look(0, 0, 0, 1, 1), look(1, 0.25, 0.75, 1, 1), look(2, 0.25, 1.25, 1, 1), look(4, 1.25, 4.25, 1, 1),
+	}}}
+	for _, test := range []struct {
+		slowdown, want float64
+	}{
+		// Each second: 0.75, 0.5 and twice more than all of it.
+		{1, (0.75 + 0.5 + 2) / 4},
+		{2, (0.5 + 0.5 + 2*1.0) / 4},
+		// What is left over of one interval is no excuse for the next.
+		{4, (0 + 0.5 + 0) / 4},
+	} {
+		got, err := usageSlowed(lives, at(0), at(4), peakWindow, test.slowdown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(*got.Saturation-test.want) > 1e-9 {
+			t.Errorf("slowed down %g times: saturation %g, want %g", test.slowdown, *got.Saturation, test.want)
+		}
+		if math.Abs(*got.Waited-4.25) > 1e-9 {
+			t.Errorf("slowed down %g times: waited %g, want 4.25", test.slowdown, *got.Waited)
+		}
+	}
+}

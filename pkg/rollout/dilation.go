@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,23 +30,43 @@ func (s Spec) checkDilation() error {
 	if s.Dilation == 0 || s.Dilation == 1 {
 		return nil
 	}
-	if !(s.Dilation > 1 && s.Dilation <= maxDilation) { // not a number is neither
-		return fmt.Errorf("parsing --dilate %v: want from 1 to %d", s.Dilation, maxDilation)
+	value := fmt.Sprint(s.Dilation)
+	if s.Dilation == AutoDilation {
+		value = "auto"
+	} else if !(s.Dilation > 1 && s.Dilation <= maxDilation) { // not a number is neither
+		return dilationError(value)
 	}
 	driver, err := s.Driver()
 	if err != nil {
 		return err
 	}
 	if driver.Dilate == nil {
-		return fmt.Errorf("parsing --dilate %v: want none with --control-plane %s, of which it is not known what is a matter of time", s.Dilation, s.ControlPlane)
+		return fmt.Errorf("parsing --dilate %s: want none with --control-plane %s, of which it is not known what is a matter of time", value, s.ControlPlane)
 	}
 	if s.Workers > 1 {
-		return fmt.Errorf("parsing --dilate %v: want none with --workers %d: the figures of each worker are not scaled yet", s.Dilation, s.Workers)
+		return fmt.Errorf("parsing --dilate %s: want none with --workers %d: the figures of each worker are not scaled yet", value, s.Workers)
 	}
 	if s.RealSidecars > 0 {
-		return fmt.Errorf("parsing --dilate %v: want none with --real-sidecars, whose time cannot be slowed down", s.Dilation)
+		return fmt.Errorf("parsing --dilate %s: want none with --real-sidecars, whose time cannot be slowed down", value)
 	}
 	return nil
+}
+
+func dilationError(value string) error {
+	return fmt.Errorf("parsing --dilate %s: want from 1 to %d, or auto", value, maxDilation)
+}
+
+// ParseDilation parses the value of --dilate: a factor, or auto for one that a trial
+// chooses. Its error names the flag, the value and what is wanted.
+func ParseDilation(text string) (float64, error) {
+	if text == "auto" {
+		return AutoDilation, nil
+	}
+	k, err := strconv.ParseFloat(text, 64)
+	if err != nil || k < 0 {
+		return 0, dilationError(strconv.Quote(text))
+	}
+	return k, nil
 }
 
 // onBench is the spec with all that is a matter of time as it is on this machine.
@@ -80,7 +101,10 @@ func (s Spec) onBench() (Spec, error) {
 // same time, each slower, and garbage collection takes the same share.
 func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
 	if s.dilation() == 1 {
-		return r, nil
+		if s.Choice == nil {
+			return r, nil
+		}
+		return r, &record.Dilation{Factor: 1, Auto: s.Choice}
 	}
 	stood := int(float64(r.Processors()) * s.dilation())
 	d := driver.Dilate(r.Env, stood, s.dilation())
@@ -96,13 +120,14 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 			"scrapes and readings of all programs",
 		}, d.Scaled),
 		Unscaled: d.Unscaled,
+		Auto:     s.Choice,
 	}
 }
 
 // describeDilation puts into the record of a control plane how it would be set on the
 // machine that is stood for, and how it is on this one.
 func (r *run) describeDilation(source *record.ControlPlaneSource) {
-	if r.dilation == nil {
+	if r.spec.dilation() == 1 {
 		return
 	}
 	ran := map[string]string{}

@@ -15,10 +15,12 @@ import (
 func TestCheckDilation(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"": func(s *Spec) { s.Dilation = 2.5 },
-		"parsing --dilate 0.5: want from 1 to 64":                                              func(s *Spec) { s.Dilation = 0.5 },
-		"parsing --dilate -2: want from 1 to 64":                                               func(s *Spec) { s.Dilation = -2 },
-		"parsing --dilate 65: want from 1 to 64":                                               func(s *Spec) { s.Dilation = 65 },
-		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down": func(s *Spec) { s.Dilation, s.RealSidecars = 2, 1 },
+		"parsing --dilate 0.5: want from 1 to 64, or auto":                                                 func(s *Spec) { s.Dilation = 0.5 },
+		"parsing --dilate -2: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = -2 },
+		"parsing --dilate 65: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = 65 },
+		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down":             func(s *Spec) { s.Dilation, s.RealSidecars = 2, 1 },
+		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Dilation, s.RealSidecars = AutoDilation, 1 },
+		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Dilation, s.Workers = AutoDilation, 2 },
 		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
 			s.Dilation, s.ControlPlane = 2, "still"
 			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}

@@ -18,6 +18,7 @@ type symptoms struct {
 	xds           *record.XDS
 	incomplete    int           // sidecars that were reported although they lacked something
 	quiet         time.Duration // for which those had been sent nothing, at least
+	slowdown      float64       // factor by which time is slowed down, and latencies are divided; 0 = 1
 	starts        *fleet.Latencies
 	latencies     *record.Latencies // of those
 }
@@ -32,7 +33,7 @@ func (s symptoms) doubts() []record.Warning {
 		if each.lag == nil {
 			continue
 		}
-		if late := each.lag.Summary().P99; late != nil && *late > experiment.LateInstrument.Seconds() {
+		if late := each.lag.Summary().P99; late != nil && *late > max(1, s.slowdown)*experiment.LateInstrument.Seconds() {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
 		}
 	}

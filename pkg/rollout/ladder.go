@@ -118,10 +118,14 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	specs := l.Runs()
-	if err := checkMachine(ctx, specs, progress); err != nil {
+	versions := new(component.Versions)
+	if err := checkMachine(ctx, l.Runs(), progress); err != nil {
 		return nil, err
 	}
+	if l, err = l.chooseDilation(ctx, versions, progress); err != nil {
+		return nil, err
+	}
+	specs := l.Runs()
 	folder, err := record.Open(l.Spec.Out)
 	if err != nil {
 		return nil, err
@@ -134,7 +138,6 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := folder.Check(names...); err != nil {
 		return nil, err
 	}
-	versions := new(component.Versions)
 	outcome := outcome{of: len(specs)}
 	for i, spec := range specs {
 		if i > 0 {

@@ -75,7 +75,7 @@ func (m measurement) measure(ctx context.Context) error {
 	incomplete, quiet := m.fleet.Readiness.Incomplete()
 	for _, w := range (symptoms{
 		lag: m.observed.lag, probeLag: m.observed.probeLag, changeLag: m.observed.changeLag, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
-		incomplete: incomplete, quiet: quiet, starts: m.observed.latencies, latencies: &m.document.Latencies,
+		incomplete: incomplete, quiet: quiet, slowdown: m.spec.dilation(), starts: m.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)
 	}
@@ -269,6 +269,7 @@ func (m measurement) measureInstrument(ctx context.Context) error {
 			instrument.Cores = &usage.CoresMean
 			instrument.MemoryBytes = &usage.MemoryPeak
 			instrument.OpenFiles = &usage.OpenFilesPeak
+			instrument.Saturation, instrument.WaitedSeconds = usage.Saturation, usage.Waited
 			if err := m.measureWorkers(w); err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type recording struct {
 // ends, its figures are read before the recorder is taken down; see measure.
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
+	r.sampler.SlowDown(r.spec.dilation())
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {

@@ -53,7 +53,7 @@ type bench struct {
 	env       environment.Environment
 	api       experiment.APIServer
 	resources controlplane.Resources
-	dilation  *record.Dilation // nil where time is not slowed down
+	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
 	adapter   *controlplane.ControlPlane
 }
 
