@@ -16,7 +16,7 @@ var figurePath = regexp.MustCompile(`\b(?:arrival|certificates|change|churn|clus
 // grafanaUnits are what a panel can show of a figure by its unit: the figure, or its rate.
 var grafanaUnits = map[record.Unit][]string{
 	record.UnitSeconds: {"s"}, record.UnitBytes: {"bytes", "Bps"}, record.UnitCores: {"suffix: cores"},
-	record.UnitShare: {"percentunit"}, record.UnitCount: {"short", "cps", "percentunit"}, record.UnitPerSecond: {"cps"},
+	record.UnitShare: {"percentunit"}, record.UnitCount: {"short", "cps", "percentunit"}, record.UnitPerSecond: {"cps"}, record.UnitBytesPerSecond: {"Bps"},
 }
 
 // What a panel names of a record is in the catalogue of figures, and has a unit that fits.

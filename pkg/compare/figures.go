@@ -11,12 +11,13 @@ type Unit record.Unit
 
 // The units of figures, all of them base units.
 const (
-	Seconds   = Unit(record.UnitSeconds)
-	Bytes     = Unit(record.UnitBytes)
-	Cores     = Unit(record.UnitCores)
-	PerSecond = Unit(record.UnitPerSecond)
-	Share     = Unit(record.UnitShare) // 0 to 1
-	Count     = Unit(record.UnitCount)
+	Seconds        = Unit(record.UnitSeconds)
+	Bytes          = Unit(record.UnitBytes)
+	Cores          = Unit(record.UnitCores)
+	PerSecond      = Unit(record.UnitPerSecond)
+	BytesPerSecond = Unit(record.UnitBytesPerSecond)
+	Share          = Unit(record.UnitShare) // 0 to 1
+	Count          = Unit(record.UnitCount)
 )
 
 // resolution is how exactly a figure of this unit is known at best, where it is
@@ -25,7 +26,7 @@ func (u Unit) resolution() float64 {
 	switch u {
 	case Seconds:
 		return 1e-6
-	case Bytes:
+	case Bytes, BytesPerSecond:
 		return 1
 	case Cores:
 		return 1e-5

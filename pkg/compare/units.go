@@ -21,6 +21,8 @@ func (u Unit) print(v float64) string {
 		return digits(v*100) + "%"
 	case PerSecond:
 		return digits(v) + "/s"
+	case BytesPerSecond:
+		return Bytes.print(v) + "/s"
 	default:
 		return digits(v)
 	}

@@ -24,6 +24,8 @@ type Window struct {
 	Name       record.PhaseName
 	Begin, End time.Time
 	Streams    int // of simulated sidecars that were open and answered at its end
+	// Responses and Bytes are what simulated sidecars received in it.
+	Responses, Bytes int64
 }
 
 // Options are what a timeline needs. All fields are needed.
@@ -70,6 +72,7 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 		return fmt.Errorf("reading the counters at the start of %s: %w", name, err)
 	}
 	t.begun(index, begin)
+	responses, bytes := t.received()
 	endedBy, bodyErr := body(ctx)
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled):
@@ -82,13 +85,25 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 	if err != nil && bodyErr == nil {
 		bodyErr = fmt.Errorf("reading the counters at the end of %s: %w", name, err)
 	}
-	t.close(index, Window{name, begin, end, streams}, endedBy)
+	w := Window{Name: name, Begin: begin, End: end, Streams: streams}
+	w.Responses, w.Bytes = t.received()
+	w.Responses, w.Bytes = w.Responses-responses, w.Bytes-bytes
+	t.close(index, w, endedBy)
 	t.Show("")
 	t.Say(fmt.Sprintf("%s: %.1f s", name, end.Sub(begin).Seconds()))
 	if err := t.Journal.Save(); err != nil && bodyErr == nil {
 		bodyErr = err
 	}
 	return bodyErr
+}
+
+// received is what simulated sidecars received until now.
+func (t *Timeline) received() (responses, bytes int64) {
+	for _, of := range t.Fleet.Workers.Counts().ByType {
+		responses += of.Responses
+		bytes += of.Bytes
+	}
+	return responses, bytes
 }
 
 // open enters a phase into the record and returns its index there.

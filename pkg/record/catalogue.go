@@ -18,6 +18,9 @@ type Figure struct {
 	Label  string    // for people; what it is of comes before a colon
 	Counts string    // what one observation is
 	Better Better
+	// Definition states what is measured, from where to where, in whole sentences; "" where
+	// docs/reference/definitions.md does.
+	Definition string
 	// NotCompared is set where runs are not compared by it: it is given, one
 	// observation, or contained in others.
 	NotCompared bool
@@ -33,12 +36,13 @@ type Unit string
 
 // The units of figures, all of them base units.
 const (
-	UnitSeconds   Unit = "s"
-	UnitBytes     Unit = "B"
-	UnitCores     Unit = "cores"
-	UnitPerSecond Unit = "/s"
-	UnitShare     Unit = "share" // 0 to 1
-	UnitCount     Unit = "count"
+	UnitSeconds        Unit = "s"
+	UnitBytes          Unit = "B"
+	UnitCores          Unit = "cores"
+	UnitPerSecond      Unit = "/s"
+	UnitBytesPerSecond Unit = "B/s"
+	UnitShare          Unit = "share" // 0 to 1
+	UnitCount          Unit = "count"
 )
 
 // Better states which way a figure gets better.
@@ -275,14 +279,14 @@ func entries[K ~string, V any](m map[K]V) []named[V] {
 }
 
 // phased are the phases of one that has them; see ByPhase.At.
-func phased(by *ByPhase[*Usage]) []named[Usage] {
-	var all []named[Usage]
+func phased[T any](by *ByPhase[*T]) []named[T] {
+	var all []named[T]
 	if by == nil {
 		return nil
 	}
 	for _, phase := range FigurePhases {
 		if u := *by.At(phase); u != nil {
-			all = append(all, named[Usage]{string(phase), u})
+			all = append(all, named[T]{string(phase), u})
 		}
 	}
 	return all

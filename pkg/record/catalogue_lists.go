@@ -166,6 +166,18 @@ var PerSidecarFigures = []FigureOf[XDS]{
 	{Figure: Figure{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Bytes }},
 }
 
+// RateFigures are the figures of Rates.
+var RateFigures = []FigureOf[Rates]{
+	{Figure: Figure{
+		Path: "responsesPerSecond", Unit: UnitPerSecond, Label: "responses/s", Counts: "phase", Better: BetterNeither,
+		Definition: "Responses that all sidecars together received in the phase, over its length. What a worker in another process received may be counted up to a second late.",
+	}, Of: func(r *Rates) *float64 { return r.ResponsesPerSecond }},
+	{Figure: Figure{
+		Path: "bytesPerSecond", Unit: UnitBytesPerSecond, Label: "bytes/s", Counts: "phase", Better: BetterNeither,
+		Definition: "The size of those responses as messages, before compression and without the frames of HTTP/2 and TLS, over the phase's length.",
+	}, Of: func(r *Rates) *float64 { return r.BytesPerSecond }},
+}
+
 // counts are the figures of XDS.
 func counts() []node[XDS] {
 	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
@@ -178,7 +190,8 @@ func counts() []node[XDS] {
 	}
 	return append(append(append(all, leaves(PerSidecarFigures)...), leaves(StreamFigures)...),
 		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(orZero(x.ConfigurationBytes).ByType) }, leaves(held)),
-		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(x.ConfigurationResources) }, leaves(resources)))
+		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(x.ConfigurationResources) }, leaves(resources)),
+		each(place{path: "rates.PHASE", label: "received: "}, "PHASE", func(x *XDS) []named[Rates] { return phased(x.Rates) }, leaves(RateFigures)))
 }
 
 func self(v *float64) *float64 { return v }
@@ -311,7 +324,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 			at(place{path: "latencies"}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
 	)
 	programs := each(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, "PROGRAM", func(r *Run) []named[ByPhase[*Usage]] { return entries(r.Cluster) },
-		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased, usage)})
+		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased[Usage], usage)})
 	return append(all, programs,
 		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
 		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),

@@ -170,7 +170,7 @@ func TestFiguresAreWhole(t *testing.T) {
 		ends := map[string]Unit{"seconds": UnitSeconds, "bytes": UnitBytes, "persecond": UnitPerSecond}
 		last := strings.ToLower(f.Path[strings.LastIndexByte(f.Path, '.')+1:])
 		for suffix, unit := range ends {
-			if strings.HasSuffix(last, suffix) && f.Unit != unit && !(suffix == "seconds" && strings.HasSuffix(last, "persecond")) {
+			if strings.HasSuffix(last, suffix) && f.Unit != unit && f.Unit != UnitBytesPerSecond && !(suffix == "seconds" && strings.HasSuffix(last, "persecond")) {
 				t.Errorf("%s is in %s", f.Path, f.Unit)
 			}
 		}
@@ -242,7 +242,25 @@ TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRem
 	for _, f := range UsageFigures {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Unit, f.Label, f.Counts, f.Better, f.Scaling())
 	}
+	b.WriteString("\n## Definitions\n\nOf the figures that [definitions.md](definitions.md) leaves to this list:\n\n")
+	for _, f := range append(Figures(), definedLists()...) {
+		if path := documentedFigure(f).Path; f.Definition != "" && f.list == "" {
+			fmt.Fprintf(&b, "- `%s`: %s\n", path, f.Definition)
+		}
+	}
 	goldenText(t, filepath.Join("..", "..", "docs", "reference", "figures.md"), b.String())
+}
+
+// definedLists are the figures of the lists, which stand at several places, by their path below.
+func definedLists() []Figure {
+	var all []Figure
+	for _, f := range UsageFigures {
+		all = append(all, f.Figure)
+	}
+	for _, f := range LatencyFigures {
+		all = append(all, f.Figure)
+	}
+	return all
 }
 
 var (

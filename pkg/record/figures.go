@@ -233,6 +233,8 @@ type XDS struct {
 	ConfigurationResources map[string]float64 `json:"configurationResources,omitempty"`
 	// PerSidecar is what a sidecar received in the rollout.
 	PerSidecar *PerSidecar `json:"perSidecar,omitempty"`
+	// Rates are those at which all sidecars together received responses in each phase.
+	Rates *ByPhase[*Rates] `json:"rates,omitempty"`
 }
 
 // PerSidecar is what the simulated sidecars received up to the end of the rollout
@@ -240,6 +242,13 @@ type XDS struct {
 type PerSidecar struct {
 	Responses *float64 `json:"responses,omitempty"`
 	Bytes     *float64 `json:"bytes,omitempty"`
+}
+
+// Rates are how fast responses came in one phase: what was received from the reading of
+// the counters at its start to that at its end, over the time between.
+type Rates struct {
+	ResponsesPerSecond *float64 `json:"responsesPerSecond,omitempty"`
+	BytesPerSecond     *float64 `json:"bytesPerSecond,omitempty"` // of responses as messages
 }
 
 // ConfigurationBytes is the size of the resources that a sidecar holds when

@@ -29,7 +29,7 @@ func (f Figure) Scaling() Scaling {
 	switch f.Unit {
 	case UnitSeconds:
 		return ScalingTime
-	case UnitPerSecond, UnitCores:
+	case UnitPerSecond, UnitBytesPerSecond, UnitCores:
 		return ScalingRate
 	default:
 		return ScalingNone

@@ -144,6 +144,9 @@ func (r *Run) waited(w Warning) (paths []string) {
 	}
 	paths = append(paths, "own."+string(w.Phase))
 	paths = append(paths, timed[w.Phase]...)
+	if r.XDS != nil && r.XDS.Rates != nil && Within(w.About, "controlPlane") {
+		paths = append(paths, "xds.rates."+string(w.Phase))
+	}
 	if w.Phase == PhaseRollout && Within(w.About, "controlPlane") {
 		paths = append(paths, "xds.responses", "xds.bytes", "xds.perSidecar") // pushes that wait merge
 	}

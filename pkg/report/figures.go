@@ -13,6 +13,10 @@ func figureText(unit record.Unit, v *float64) string {
 		return seconds(v)
 	case record.UnitBytes:
 		return bytes(v)
+	case record.UnitBytesPerSecond:
+		if v != nil {
+			return bytes(v) + "/s"
+		}
 	case record.UnitShare:
 		return percent(v)
 	case record.UnitCount:

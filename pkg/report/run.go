@@ -27,7 +27,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -243,6 +243,30 @@ func (r *runReport) xds() table {
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		t.Add(unmarked(name), r.mark("xds.responses."+name, "").on(entry(x.Responses, name, func(n int64) string { return count(&n) })),
 			r.mark("xds.bytes."+name, "").on(entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })))
+	}
+	return t
+}
+
+// received has the rates at which sidecars received responses, by phase.
+func received(r *runReport) table {
+	x := r.run.XDS
+	if x == nil || x.Rates == nil {
+		return table{}
+	}
+	t := table{Head: plain("received")}
+	var all []*record.Rates
+	for _, phase := range record.FigurePhases {
+		if of := *x.Rates.At(phase); of != nil {
+			t.Head = append(t.Head, r.mark("xds.rates."+string(phase), "").on(string(phase)))
+			all = append(all, of)
+		}
+	}
+	for _, f := range record.RateFigures {
+		row := plain(f.Label)
+		for _, of := range all {
+			row = append(row, unmarked(figureText(f.Unit, f.Of(of))))
+		}
+		t.Add(row...)
 	}
 	return t
 }

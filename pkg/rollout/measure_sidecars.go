@@ -21,6 +21,12 @@ func (m measurement) measureSidecars() error {
 	x := experiment.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
 	x.PerSidecar = m.observed.perSidecar
+	x.Rates = &record.ByPhase[*record.Rates]{}
+	for _, w := range m.timeline.Windows() {
+		if slot, seconds := x.Rates.At(w.Name), w.End.Sub(w.Begin).Seconds(); slot != nil && seconds > 0 {
+			*slot = &record.Rates{ResponsesPerSecond: new(float64(w.Responses) / seconds), BytesPerSecond: new(float64(w.Bytes) / seconds)}
+		}
+	}
 	m.document.XDS = x
 	if err := m.countCertificates(); err != nil {
 		return err
