@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/pkg/limits"
 )
 
 // Exit codes, as docs/reference/exit-codes.md states them.
@@ -80,6 +82,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.AddCommand(
 		newRolloutCommand(s),
 		newXDSCommand(s),
+		newLimitsCommand(s),
 		newCalibrateCommand(s),
 		newLatencyCommand(s),
 		endsAtOnce(newReportCommand(s)),
@@ -113,7 +116,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
 		return exitMissed
-	case errors.Is(err, errUndecided):
+	case errors.Is(err, errUndecided) || errors.Is(err, limits.ErrUndecided):
 		return exitUndecided
 	default:
 		return exitFailed

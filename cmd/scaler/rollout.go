@@ -29,7 +29,6 @@ type rolloutOptions struct {
 
 func newRolloutCommand(s streams) *cobra.Command {
 	o := rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultSpec()}}
-	spec := &o.ladder.Spec
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Roll out a mesh against a real control plane and measure what it needs",
@@ -65,6 +64,13 @@ hour on two cores; see 'scaler components list'.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// addFlags adds all flags of a rollout.
+func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
+	spec := &o.ladder.Spec
 	f := cmd.Flags()
 	o.addLadderFlags(f)
 	f.IntVar(&spec.Topology.Services, "services", 0, "number of services (default one for every 10 pods)")
@@ -104,7 +110,6 @@ hour on two cores; see 'scaler components list'.`,
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
-	return cmd
 }
 
 func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {

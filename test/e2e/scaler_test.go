@@ -26,6 +26,7 @@ import (
 // Exit codes, as docs/reference/exit-codes.md states them.
 const (
 	exitDone        = 0
+	exitUndecided   = 4
 	exitFailed      = 1
 	exitInterrupted = 130
 )

@@ -1,0 +1,125 @@
+package compare
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Objective is what a figure of one run must be, as in push.p99<2s.
+type Objective struct {
+	Text   string  // as it was given
+	Figure string  // short name, see Name
+	Path   string  // of the figure in the record
+	Below  bool    // it must be below Value; else above
+	Value  float64 // in base units
+	Unit   Unit    // of the figure
+}
+
+// amountPattern is a number with a unit, or a percentage.
+var amountPattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(%|[A-Za-zµ]*)$`)
+
+// wantObjective is what the errors of ParseObjective ask for.
+const wantObjective = "want FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
+
+// ParseObjective parses the value of --slo: FIGURE<VALUE, or FIGURE>VALUE. FIGURE is
+// named as in ParseBound; one of the changes at a rate may be named without its "change.".
+// VALUE has the units of ParseBound, and a share may be a percentage.
+func ParseObjective(text string) (Objective, error) {
+	fail := func(what string) (Objective, error) {
+		return Objective{}, fmt.Errorf("parsing --slo %q: %s: %s", text, what, wantObjective)
+	}
+	at := strings.IndexAny(text, "<>")
+	if at < 0 {
+		return fail("no > or <")
+	}
+	name, amount := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
+	if !figurePattern.MatchString(name) {
+		return fail(fmt.Sprintf("%q is no figure", name))
+	}
+	figure, path, ok := figureNamed(name)
+	if !ok {
+		return fail(fmt.Sprintf("there is no figure %q: docs/reference/figures.md lists them", name))
+	}
+	parts := amountPattern.FindStringSubmatch(amount)
+	if parts == nil {
+		return fail(fmt.Sprintf("%q is no value", amount))
+	}
+	value, err := strconv.ParseFloat(parts[1], 64)
+	if err != nil || value > 1e18 {
+		return fail(parts[1] + " is too much")
+	}
+	o := Objective{Text: strings.TrimSpace(text), Figure: Name(path), Path: path, Below: text[at] == '<', Value: value, Unit: Unit(figure.Unit)}
+	scale, known := scales[parts[2]]
+	scaled := o.Unit == Seconds || o.Unit == Bytes
+	switch {
+	case known && scale.unit == o.Unit:
+		o.Value *= scale.in
+	case parts[2] == "%" && o.Unit == Share:
+		o.Value /= 100
+	case parts[2] == "" && !scaled:
+	default:
+		return fail("its unit is " + unitsOf(o.Unit))
+	}
+	return o, nil
+}
+
+// figureNamed is the figure with a short name or a path.
+func figureNamed(name string) (f record.Figure, path string, ok bool) {
+	for _, prefix := range append([]string{"", "change."}, shortened...) {
+		for _, suffix := range []string{"", ".mean"} {
+			path := prefix + name + suffix
+			if f, ok := record.FigureAt(path); ok {
+				return f, path, true
+			}
+		}
+	}
+	return record.Figure{}, "", false
+}
+
+// Observed is what a run says of an objective.
+type Observed struct {
+	Value    *float64 // nil where it is lost or not known
+	Met      bool
+	Lost     bool     // it lies among what was lost: it exceeds what could be waited for
+	Withheld bool     // too few changes were made for it
+	Doubts   []string // warnings of the run that reach the figure
+}
+
+// Known reports whether the run decides the objective. What lies among the lost is
+// larger than all that came, and misses an upper bound.
+func (s Observed) Known() bool { return s.Value != nil || s.Lost }
+
+// Of is what a run says of the objective.
+func (o Objective) Of(r *record.Run) Observed {
+	var s Observed
+	for _, v := range r.Values() {
+		if v.Path == o.Path {
+			s.Value, s.Lost, s.Withheld = v.Value, s.Lost || v.Lost, s.Withheld || v.Withheld
+		}
+	}
+	switch {
+	case s.Withheld:
+		s.Value, s.Lost = nil, false // the lost ones among few changes decide nothing
+	case s.Value != nil:
+		s.Met = *s.Value < o.Value
+		if !o.Below {
+			s.Met = *s.Value > o.Value
+		}
+	case s.Lost:
+		s.Met = !o.Below
+	}
+	for _, w := range r.Warnings {
+		if slices.ContainsFunc(r.Reach(w), func(path string) bool { return record.Within(o.Path, path) || record.Within(path, o.Path) }) {
+			s.Doubts = append(s.Doubts, w.Sentence())
+		}
+	}
+	return s
+}
+
+// Print is a value of the figure in a unit that is easy to read.
+func (o Objective) Print(v float64) string { return o.Unit.print(v) }

@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/limits"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("limits", func() {
+	It("are searched by runs with records, and are resumed", func() {
+		where := newPlace()
+		search := func(runs string) (int, limits.Result) {
+			session := where.start("limits", "--control-plane", "reference", "--pods", "10", "--slo", "push.p50<10s", "--out", where.out,
+				"--change", "5/s", "--max", "10/s", "--change-duration", "2s", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--max-runs", runs)
+			code := wait(session)
+			text, err := os.ReadFile(filepath.Join(where.out, limits.FileName))
+			Expect(err).NotTo(HaveOccurred())
+			var r limits.Result
+			Expect(json.Unmarshal(text, &r)).To(Succeed())
+			return code, r
+		}
+		code, r := search("1")
+		Expect(code).To(Equal(exitUndecided))
+		Expect(r.Status).To(Equal(limits.MaxRunsDone))
+		Expect(r.Runs).To(HaveLen(1))
+
+		code, r = search("5")
+		Expect(code).To(Equal(exitDone))
+		Expect(r.Status).To(Equal(limits.MetThroughout))
+		Expect(*r.Bracket.Passes).To(Equal(10.0))
+		Expect(r.Bracket.Fails).To(BeNil())
+		Expect(r.Runs).To(HaveLen(2))
+		for _, one := range r.Runs {
+			Expect(one.Outcome).To(Equal(limits.Met))
+			runs, err := record.Read(filepath.Join(where.out, one.Record))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(runs).To(HaveLen(1))
+			Expect(*runs[0].Change.OfferedPerSecond).To(Equal(one.Value))
+			Expect(runs[0].Value(r.Figure)).To(HaveValue(Equal(*one.Figure)))
+		}
+		where.expectNothingLeft(nil)
+	})
+})
