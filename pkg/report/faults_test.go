@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// disturbedRun had faults and churn, and did not come back from the last fault.
+// disturbedRun had faults, changes at a rate and churn, and did not come back from the last fault.
 func disturbedRun() record.Run {
 	run := fullRun()
 	run.Status = record.StatusUnconverged
@@ -28,6 +28,14 @@ func disturbedRun() record.Run {
 		OfferedPerSecond: new(2.0), AchievedPerSecond: new(1.6), Replaced: new(96), Seconds: new(0.8), Attempts: new(int64(96)), Refusals: new(int64(0)),
 		Latencies: record.Latencies{PodReady: &latency, Certificate: &latency, CompleteConfiguration: &latency},
 	}
+	run.Spec.Change, run.Spec.ChangeSeconds = "5/s:route", 30
+	run.ControlPlane.Change = run.ControlPlane.Rollout
+	run.Change = &record.Change{
+		Kind: "route", OfferedPerSecond: new(5.0), AchievedPerSecond: new(4.2), Changes: new(126), Missed: new(24),
+		Push: &lossy, FromDue: &latency, Last: &lossy, Late: &latency, Write: &latency, Superseded: new(0.25),
+		Intervals:          &record.PushIntervals{Changes: 126, Blocks: 30, P50: &record.QuantileInterval{Low: new(1.4), High: new(1.6)}},
+		ResponsesPerChange: new(90.0), BytesPerChange: new(814809.6),
+	}
 	run.Faults = []record.Fault{
 		{Name: "kill-control-plane", Phase: record.PhaseRollout, At: at, LastedSeconds: new(1.9), Seconds: new(14.2), Reconnected: new(120),
 			Replaced: new(0), Attempts: new(int64(410)), Refusals: new(int64(290)), ControlPlane: &usage, Latencies: record.Latencies{Reconnect: &latency}},
@@ -37,6 +45,7 @@ func disturbedRun() record.Run {
 	run.Warnings = []record.Warning{
 		{About: "faults.2", Text: "reset-streams:20%: the mesh did not converge again within 10m0s"},
 		{About: "faults.0.controlPlane", Text: "restarted 1 times"},
+		{About: "change.achievedPerSecond", Text: "4.2 changes a second were written, of 5.0 offered"},
 		{About: "churn.achievedPerSecond", Text: "1.6 pods a second were replaced, of 2.0 offered"},
 	}
 	return run
