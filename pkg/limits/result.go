@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,12 +143,15 @@ func (r *Result) sentence() string {
 
 // save writes the result into its folder: all of it or nothing.
 func (r *Result) save(dir string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
 		return fmt.Errorf("writing %s: %w", FileName, err)
 	}
 	temporary := filepath.Join(dir, "."+FileName)
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(temporary, text.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", FileName, err)
 	}
 	if err := os.Rename(temporary, filepath.Join(dir, FileName)); err != nil {

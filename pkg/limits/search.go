@@ -2,6 +2,8 @@ package limits
 
 import (
 	"math"
+
+	"scaler.mesh/scaler/pkg/stats"
 )
 
 // Scale is the range of a setting, and how it is searched.
@@ -9,7 +11,7 @@ type Scale struct {
 	Min, Max   float64 // values that are tried at most
 	Start      float64 // the first that is tried
 	Resolution float64 // the bracket's ends may differ by this share, as 0.1
-	Step       float64 // values are multiples of it; 0 = any
+	Step       float64 // values are multiples of it; 0 = they have three digits
 	// Harder says that greater values are harder to meet an objective with, as of a
 	// rate; else smaller ones are, as of a memory limit.
 	Harder bool
@@ -84,6 +86,8 @@ func (s Scale) outward(from float64, up bool) (value float64, done bool) {
 func (s Scale) grid(v float64) float64 {
 	if s.Step > 0 {
 		v = math.Round(v/s.Step) * s.Step
+	} else {
+		v = stats.ThreeDigits(v)
 	}
 	return min(max(v, s.Min), s.Max)
 }

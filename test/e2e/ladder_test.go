@@ -103,6 +103,9 @@ var _ = Describe("a ladder that does not go well", func() {
 			if phase == record.PhaseFault {
 				args = append(args, "--fault", "pause-scaler:100ms@steady", "--fault", "api-server-gone:3s@steady")
 			}
+			if phase == record.PhaseChange {
+				args = append(args, "--change", "5/s:meshwide")
+			}
 			session := ladder(where, args...)
 			second := place{state: where.state, out: filepath.Join(where.out, "reference-permissive-10")}
 			Eventually(session.Err, "2m").Should(gbytes.Say("run 2 of 2"))
@@ -126,6 +129,7 @@ var _ = Describe("a ladder that does not go well", func() {
 		Entry("in rollout", record.PhaseRollout),
 		Entry("in settle", record.PhaseSettle),
 		Entry("in steady", record.PhaseSteady),
+		Entry("in change", record.PhaseChange),
 		Entry("in churn", record.PhaseChurn),
 		Entry("in a fault", record.PhaseFault),
 	)
