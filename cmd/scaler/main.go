@@ -114,7 +114,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled), closedOutput(err):
 		return exitInterrupted
-	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet) || errors.Is(err, errNotVerified):
 		return exitMissed
 	case errors.Is(err, errUndecided) || errors.Is(err, limits.ErrUndecided):
 		return exitUndecided

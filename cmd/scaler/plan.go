@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/verify"
 )
 
 type planOptions struct {
@@ -22,6 +23,9 @@ type planOptions struct {
 	headroom string
 	memory   string
 	output   string
+
+	verify bool
+	spec   rollout.Spec // of the run that verifies: its folders and programs
 }
 
 // knownLimits are the limits of control planes as they come, by name.
@@ -47,13 +51,22 @@ folder of a run, or a folder that contains runs at any depth.
 
 It needs three sizes, some of them repeated, and forecasts up to eight times the
 largest. Otherwise it prints the missing rollout command and refuses, unless
---force is given.`,
+--force is given.
+
+--verify runs the planned mesh on this machine, with a control plane that has the
+recommended processors and memory and no more. The control plane is killed while
+the mesh is at rest, and one change is made that reaches every sidecar. The plan
+passes if the control plane was not killed for its memory, the mesh converged each
+time, and every figure lies within its interval. Otherwise the exit code is 3.`,
 		Example: `  # what 5000 pods need, from runs of up to 800
   scaler rollout --pods 200,400,600,800 --repeats 3 --probes 0 --out results
   scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3
 
   # check the forecast: predict the largest size from the others
-  scaler plan results --validate -o json`,
+  scaler plan results --validate -o json
+
+  # check the plan: run it with what it asks for
+  scaler plan results --pods 1600 --control-plane-cpus 2 --verify`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -70,6 +83,9 @@ largest. Otherwise it prints the missing rollout command and refuses, unless
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
 	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas")
 	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
+	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify (default ./scaler-runs/DATE-TIME)")
+	addComponentFlags(f, &o.spec.Programs)
 	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
@@ -95,14 +111,55 @@ func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if err := capacity.Print(s.out, o.output, plan); err != nil {
-		return err
+	var verifyErr error
+	if o.verify && plan.Request.Met {
+		verifyErr = o.carryOut(s, cmd, plan)
 	}
-	if !plan.Request.Met {
+	if err := capacity.Print(s.out, o.output, plan); err != nil {
+		return errors.Join(verifyErr, err)
+	}
+	switch {
+	case verifyErr != nil:
+		return verifyErr
+	case !plan.Request.Met:
 		return fmt.Errorf("planning for %d pods: %w", plan.Target.Pods, errNotMet)
+	case plan.Verification != nil && !plan.Verification.Passed:
+		return fmt.Errorf("verifying the plan for %d pods: %w", plan.Target.Pods, errNotVerified)
 	}
 	return nil
 }
+
+// carryOut verifies a plan.
+func (o planOptions) carryOut(s streams, cmd *cobra.Command, plan *capacity.Plan) error {
+	spec := rollout.DefaultSpec()
+	spec.Programs = o.spec.Programs
+	var err error
+	if spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
+		return err
+	}
+	if spec.State, err = stateDir(); err != nil {
+		return err
+	}
+	shown := newProgress(s.err)
+	defer shown.close()
+	spec.Programs.Progress = shown.say
+	options := verify.Options{
+		Plan: plan, Like: plan.Like(), Spec: spec, Progress: rollout.Progress{Say: shown.say, Status: shown.status},
+	}
+	if err := options.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	collectOften()
+	err = verify.Run(cmd.Context(), options)
+	shown.close()
+	if v := plan.Verification; v != nil && v.Record != "" {
+		fmt.Fprintln(s.err, "record:", v.Record)
+	}
+	return err
+}
+
+// errNotVerified marks a plan that did not hold when it was carried out: exit code 3.
+var errNotVerified = errors.New("a check did not pass")
 
 // errNotMet marks a plan that no permitted size of control plane carries out: exit
 // code 3.
@@ -136,6 +193,12 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		if given(d.flag) && (d.value < time.Millisecond || d.value > 24*time.Hour) {
 			return usagef("parsing --%s %s: want a duration from 1ms to 24h", d.flag, d.value)
 		}
+	}
+	switch {
+	case o.verify && o.Validate:
+		return usagef("parsing --verify: want it without --validate, which plans for a size that was measured")
+	case !o.verify && given("out"):
+		return usagef("parsing --out: want it with --verify, whose run it is for")
 	}
 	if given("mode") && o.Mode == "" {
 		return usagef(`parsing --mode "": want permissive or strict`)

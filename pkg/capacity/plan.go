@@ -46,7 +46,14 @@ type Plan struct {
 	Binds    string    `json:"binds"`  // the first that is reached
 	Request  Request   `json:"request"`
 	Doubts   []Doubt   `json:"doubts"`
+	// Verification is what came of a run as requested; nil where there was none.
+	Verification *Verification `json:"verification,omitempty"`
+
+	like *record.Run
 }
+
+// Like is the largest of the runs that the plan is made from; all are equal but for size.
+func (p *Plan) Like() *record.Run { return p.like }
 
 // Kind is a Plan's kind, with record.APIVersion.
 const Kind = "Plan"
@@ -138,7 +145,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
 	p := &Plan{
-		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(),
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), like: last,
 		Target: Target{
 			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Knobs: last.Environment.Knobs,
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,

@@ -53,6 +53,7 @@ func (p *Plan) text(request string, markdown bool) string {
 	} else {
 		b.WriteString(request)
 	}
+	b.WriteString(p.Verification.text(markdown))
 	for i, d := range p.Doubts {
 		if i == 0 {
 			b.WriteString("\n")

@@ -1,0 +1,203 @@
+// Package verify carries out a plan: it runs the control plane with the processors and
+// the memory that the plan gives it, kills it while the mesh is at rest, makes a change
+// that reaches every sidecar, and compares what happened with the forecast.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/changes"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/workload"
+)
+
+// Runner does one run and returns its record.
+type Runner func(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error)
+
+// Options are what a verification needs.
+type Options struct {
+	Plan *capacity.Plan // that is carried out; takes what came of it
+	// Like is one of the runs that the plan was made from. The verification differs from
+	// it in size and limits alone, and in what it does after the steady phase.
+	Like *record.Run
+	// Spec has what the record does not state: folders and programs. Other fields are
+	// replaced.
+	Spec rollout.Spec
+	// Processors is how many there are on this machine; 0 = as many as scaler may use.
+	Processors int
+	Run        Runner           // nil = a rollout
+	Progress   rollout.Progress // takes messages and status; the zero value shows nothing
+}
+
+// restart is the fault of a verification.
+const restart = "kill-control-plane@steady"
+
+// spec is the run of a verification. The error states what the plan, or this machine,
+// does not allow.
+func (o Options) spec() (spec rollout.Spec, err error) {
+	p, like := o.Plan, o.Like
+	if p.Request.Replicas > 1 {
+		return spec, fmt.Errorf("verifying a plan of %d replicas: want one with 1 replica; --replicas-max 1 makes one", p.Request.Replicas)
+	}
+	if p.Request.Resources.Limits.Memory == "" {
+		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or --control-plane-memory")
+	}
+	spec = o.Spec
+	s := like.Spec
+	spec.Topology.Pods, spec.Topology.Services, spec.Topology.Namespaces = p.Target.Pods, p.Target.Services, 0
+	spec.Topology.Shape, spec.Topology.FanOut, spec.Topology.Seed = s.Topology, s.FanOut, s.Seed
+	spec.ControlPlane, spec.XDS = p.Target.ControlPlane, s.XDS
+	spec.Mode = s.Mode
+	if s.Mode == "" {
+		spec.Mode, spec.Own = rollout.DefaultSpec().Mode, controlplane.Knobs(like.Environment.Knobs)
+	}
+	spec.Burst = s.Burst
+	if s.Arrival != "" {
+		if spec.Arrival, err = workload.ParseArrival(s.Arrival); err != nil {
+			return spec, err
+		}
+		spec.Burst = rollout.DefaultSpec().Burst
+	}
+	if s.StartDelay != "" {
+		if spec.StartDelay, err = workload.ParseDelay(s.StartDelay); err != nil {
+			return spec, err
+		}
+	}
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	spec.Baseline, spec.Settle, spec.Steady = seconds(s.BaselineSeconds), seconds(s.SettleSeconds), seconds(s.SteadySeconds)
+	spec.Dilation, spec.NoPriority, spec.NoCalibrate = s.Dilation, like.Environment.Priority == nil, true
+	if spec.ControlPlaneCPUs, err = o.processors(); err != nil {
+		return spec, err
+	}
+	if spec.ControlPlaneMemory, err = rollout.ParseMemory(p.Request.Resources.Limits.Memory); err != nil {
+		return spec, err
+	}
+	fault, err := faults.Parse(restart)
+	if err != nil {
+		return spec, err
+	}
+	spec.Faults = []faults.Fault{fault}
+	spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{PerSecond: 1, Kind: changes.MeshWide}, time.Second, 0
+	return spec, spec.Validate()
+}
+
+// Validate states what the plan, or this machine, does not allow. Nothing is started.
+func (o Options) Validate() error {
+	_, err := o.spec()
+	return err
+}
+
+// processors is the plan's limit as the flag of a rollout: 0 where the control plane
+// shares all that there are.
+func (o Options) processors() (int, error) {
+	text := o.Plan.Request.Resources.Limits.CPU
+	limit, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("reading the plan's processors: %w", err)
+	}
+	there := o.Processors
+	if there == 0 {
+		there = len(experiment.Processors())
+	}
+	there = int(float64(there) * max(1, o.Like.Spec.Dilation))
+	switch {
+	case limit > there:
+		return 0, fmt.Errorf("verifying a plan of %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", limit, there, there)
+	case limit == there:
+		return 0, nil
+	}
+	return limit, nil
+}
+
+// Run carries out a plan and puts what came of it into the plan. The error is of
+// a plan that cannot be carried out here, of ctx, or of a run that failed for another
+// reason than its control plane; a plan that does not hold is no error.
+func Run(ctx context.Context, o Options) error {
+	spec, err := o.spec()
+	if err != nil {
+		return err
+	}
+	if o.Run == nil {
+		o.Run = runOne
+	}
+	if o.Progress.Say != nil {
+		o.Progress.Say(fmt.Sprintf("verifying with %s processors and %s of memory: %d pods, then a kill of the control plane and a change that reaches all sidecars; phases of %s, and the rollout",
+			o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
+	}
+	run, err := o.Run(ctx, spec, o.Progress)
+	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
+	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
+		return err
+	}
+	limit, _ := strconv.Atoi(o.Plan.Request.Resources.Limits.CPU) // spec has read it
+	v := &capacity.Verification{Record: run.Dir, Processors: limit, MemoryBytes: spec.ControlPlaneMemory}
+	v.Add(checks(o.Plan, &run, killed)...)
+	o.Plan.Verification = v
+	return nil
+}
+
+// runOne is a rollout.
+func runOne(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error) {
+	ladder := rollout.Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}
+	runs, err := ladder.Run(ctx, progress)
+	if len(runs) == 0 {
+		return record.Run{}, err
+	}
+	return runs[0], err
+}
+
+// checks are what a run shows of a plan.
+func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
+	all := []capacity.Check{
+		shown("not killed for its memory", !killed, "the kernel killed the control plane: it exceeded "+p.Request.Resources.Limits.Memory),
+		shown("converged", run.Pods != nil && run.Pods.Converged != nil && *run.Pods.Converged == run.Pods.Requested, "the mesh did not converge within the time limit"),
+	}
+	for _, f := range p.Figures {
+		all = append(all, capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), f.Low, f.High))
+	}
+	return append(all, restarted(run), changed(run))
+}
+
+// shown is a check of what happened.
+func shown(name string, passed bool, why string) capacity.Check {
+	if passed {
+		return capacity.Check{Name: name, Verdict: capacity.Passed}
+	}
+	return capacity.Check{Name: name, Verdict: capacity.Failed, Why: why}
+}
+
+// restarted is whether the mesh converged again after the control plane was killed.
+func restarted(run *record.Run) capacity.Check {
+	const name = "converged again after a kill"
+	for _, f := range run.Faults {
+		if f.Name+"@"+string(f.Phase) == restart {
+			return shown(name, f.Seconds != nil, "not within the time limit")
+		}
+	}
+	return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
+}
+
+// changed is whether a change reached every sidecar.
+func changed(run *record.Run) capacity.Check {
+	const name = "a change reached every sidecar"
+	c := run.Change
+	if c == nil || c.Push == nil || c.Changes == nil || *c.Changes == 0 {
+		return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
+	}
+	due := int64(*c.Changes) * int64(run.Spec.Pods)
+	switch {
+	case c.Push.Lost > 0:
+		return shown(name, false, fmt.Sprintf("%d of %d sidecars did not receive it within the time limit", c.Push.Lost, due))
+	default:
+		return shown(name, c.Push.Count == due, fmt.Sprintf("%d sidecars received it, of %d", c.Push.Count, due))
+	}
+}
