@@ -70,6 +70,9 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				err = context.Cause(cmd.Context())
 			}
 			if err == nil {
+				err = cluster.CapLogs(group)
+			}
+			if err == nil {
 				err = group.MarkKept()
 			}
 			if err != nil {

@@ -96,6 +96,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
 		newEchoCommand(),
+		newCapLogsCommand(),
 		newWorkerCommand(),
 	)
 	addHelpAndCompletion(root)

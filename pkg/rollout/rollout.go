@@ -197,7 +197,7 @@ func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
 func (r *run) stopGroup(ctx context.Context) error {
 	if r.spec.Keep && r.completed {
 		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.env.API().Kubeconfig, r.clusterName()))
-		return r.group.MarkKept()
+		return errors.Join(cluster.CapLogs(r.group), r.group.MarkKept())
 	}
 	return r.group.Remove(ctx)
 }

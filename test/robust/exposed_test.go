@@ -31,6 +31,9 @@ var _ = Describe("nothing is lost", func() {
 		second := where.start(where.rolloutArgs("--pods", "6")...)
 		Expect(wait(second)).To(Equal(exitFailed))
 		Expect(second.Err).To(gbytes.Say("choose another --out"))
+		other := where.start("latency", "--control-plane", "reference", "--variants", "none", "--out", where.out)
+		Expect(wait(other)).To(Equal(exitFailed))
+		Expect(other.Err).To(gbytes.Say("choose another --out"))
 		signal(first, syscall.SIGINT)
 		Expect(wait(first)).To(Equal(exitInterrupted))
 		before, err := os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))
@@ -176,6 +179,21 @@ func (p place) argument(name, prefix string) string {
 // proc_net_tcp(5) has them.
 func (p place) listening(scaler int) []string {
 	GinkgoHelper()
+	all := listeningSockets()
+	var addresses []string
+	for _, pid := range append(p.processes(), scaler) {
+		for _, inode := range socketsOf(pid) {
+			if address, ok := all[inode]; ok {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	return addresses
+}
+
+// listeningSockets are all of this machine that are listened on: addresses by inode.
+func listeningSockets() map[string]string {
+	GinkgoHelper()
 	const listening = "0A"
 	all := map[string]string{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -186,19 +204,27 @@ func (p place) listening(scaler int) []string {
 		Expect(err).NotTo(HaveOccurred())
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); len(f) > 9 && f[3] == listening {
-				all["socket:["+f[9]+"]"] = f[1]
+				all[f[9]] = f[1]
 			}
 		}
 	}
-	var addresses []string
-	for _, pid := range append(p.processes(), scaler) {
-		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
-		Expect(err).NotTo(HaveOccurred())
-		for _, link := range links {
-			if target, err := os.Readlink(link); err == nil && all[target] != "" {
-				addresses = append(addresses, all[target])
-			}
+	return all
+}
+
+// socketsOf are the inodes of the sockets that a process has open.
+func socketsOf(pid int) []string {
+	GinkgoHelper()
+	links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	var inodes []string
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil {
+			continue // it was closed
+		}
+		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+			inodes = append(inodes, strings.TrimSuffix(inode, "]"))
 		}
 	}
-	return addresses
+	return inodes
 }

@@ -5,6 +5,7 @@ package robust
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -37,6 +38,9 @@ var _ = Describe("what is not scaler's", func() {
 		run := where.start(where.rolloutArgs("--steady", "5s")...)
 		where.reach(run, record.PhaseSteady)
 		before := where.processes()
+		status := where.start("cluster", "status")
+		Expect(wait(status)).To(Equal(exitDone))
+		Expect(status.Out).To(gbytes.Say(`running +process %d`, run.Command.Process.Pid))
 		sessions := make([]*gexec.Session, 3)
 		for i := range sessions {
 			sessions[i] = where.start("cleanup")
@@ -57,6 +61,9 @@ var _ = Describe("what is not scaler's", func() {
 		run.Kill() // SIGKILL; with --keep its children live on
 		wait(run)
 		Expect(where.processes()).NotTo(BeEmpty())
+		status := where.start("cluster", "status")
+		Expect(wait(status)).To(Equal(exitDone))
+		Expect(status.Out).To(gbytes.Say(`running +killed`))
 		sessions := make([]*gexec.Session, 3)
 		for i := range sessions {
 			sessions[i] = where.start("cleanup")
@@ -74,6 +81,24 @@ var _ = Describe("what is not scaler's", func() {
 		status := where.start("cluster", "status")
 		Expect(wait(status)).To(Equal(exitDone))
 		Expect(status.Out).To(gbytes.Say(`running +kept`))
+		Expect(where.child(filepath.Base(scaler))).NotTo(BeZero(), "which shortens the logs")
+
+		By("ending one of its programs")
+		Expect(syscall.Kill(where.child("kwok"), syscall.SIGKILL)).To(Succeed())
+		Eventually(func() string {
+			status := where.start("cluster", "status")
+			Expect(wait(status)).To(Equal(exitDone))
+			return string(status.Out.Contents())
+		}).Should(MatchRegexp(`degraded \(ended: kwok\) +kept`))
+
+		By("ending all of them")
+		for _, pid := range where.processes() {
+			Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+		}
+		Eventually(where.processes).Should(BeEmpty())
+		status = where.start("cluster", "status", "-o", "json")
+		Expect(wait(status)).To(Equal(exitDone))
+		Expect(status.Out).To(gbytes.Say(`"state": "stopped"`))
 		Expect(wait(where.start("cluster", "down", filepath.Base(where.groups()[0])))).To(Equal(exitDone))
 		where.expectNothingLeft()
 	})

@@ -5,7 +5,6 @@ package robust
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,43 +121,7 @@ var _ = Describe("nothing is left", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(runs).To(HaveLen(1))
 	})
-
-	It("8: kill -9 at random times, and cleanup removes everything", func() {
-		for round := range killRounds() {
-			where := newPlace()
-			args := where.rolloutArgs()
-			if round%2 == 1 {
-				args = append(args, "--keep") // its children outlive it
-			}
-			s := where.start(args...)
-			Eventually(where.groups).Should(Not(BeEmpty()))
-			after := time.Duration(rand.Int64N(int64(9 * time.Second)))
-			By(fmt.Sprintf("round %d: after %v", round, after))
-			select {
-			case <-s.Exited:
-			case <-time.After(after):
-			}
-			s.Kill()
-			wait(s)
-			if round%2 == 1 && len(where.groups()) > 0 {
-				wait(where.start("cluster", "down", filepath.Base(where.groups()[0])))
-			}
-			Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
-			where.expectNothingLeft()
-		}
-	})
 })
-
-// killRounds is how many runs are killed: few in continuous integration, and as
-// many as SCALER_ROBUST_KILLS says.
-func killRounds() int {
-	rounds := 4
-	if text := os.Getenv("SCALER_ROBUST_KILLS"); text != "" {
-		_, err := fmt.Sscan(text, &rounds)
-		Expect(err).NotTo(HaveOccurred())
-	}
-	return rounds
-}
 
 // child is the process id of a scaler's child by its name.
 func (p place) child(name string) int {

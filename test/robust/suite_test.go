@@ -36,13 +36,24 @@ func TestRobust(t *testing.T) {
 	RunSpecs(t, "robust", Label("e2e"))
 }
 
+// binaryVariable is the program to test, if it is not to be built.
+const binaryVariable = "SCALER_ROBUST_BINARY"
+
 var _ = BeforeSuite(func() {
+	if scaler = os.Getenv(binaryVariable); scaler != "" {
+		return
+	}
 	var err error
 	scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler", "-trimpath")
 	Expect(err).NotTo(HaveOccurred())
 })
 
-var _ = AfterSuite(gexec.CleanupBuildArtifacts)
+var _ = AfterSuite(func() {
+	if recorded != "" {
+		Expect(os.RemoveAll(filepath.Dir(recorded))).To(Succeed())
+	}
+	gexec.CleanupBuildArtifacts()
+})
 
 // place is where scalers run: their state and what they are to leave.
 type place struct{ state, out string }
@@ -53,6 +64,7 @@ func newPlace() place {
 	dir, err := os.MkdirTemp("", "scaler-robust-")
 	Expect(err).NotTo(HaveOccurred())
 	p := place{state: filepath.Join(dir, "state"), out: filepath.Join(dir, "out")}
+	Expect(os.Mkdir(filepath.Join(dir, "tmp"), 0o755)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		groups, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
 		Expect(err).NotTo(HaveOccurred())
@@ -70,8 +82,16 @@ func newPlace() place {
 func (p place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(scaler, args...)
 	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state)
+	if tmp := filepath.Join(filepath.Dir(p.state), "tmp"); exists(tmp) {
+		cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
 	return cmd
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // start starts it.

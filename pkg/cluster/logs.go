@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+// What the logs of kept clusters are shortened to.
+const (
+	// CapLogsCommand is scaler's hidden command that does so.
+	CapLogsCommand = "cap-logs"
+	// CapLogsComponent is what it is called in a cluster's status.
+	CapLogsComponent = "log-rotation"
+	// LogLimit is how many bytes a log may have, and its rotated part.
+	LogLimit = 16 << 20
+	// LogInterval is the time between two looks at the logs.
+	LogInterval = 10 * time.Second
+)
+
+// CapLogs starts a child of the group that keeps the logs of the others short. It is for
+// a group that is about to be kept: nobody else looks after its logs then.
+func CapLogs(group *process.Group) error {
+	logs := group.Logs()
+	if len(logs) == 0 {
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("limiting the logs of %s: %w", group.Dir(), err)
+	}
+	_, err = group.Start(process.Spec{
+		Name: CapLogsComponent, Path: program, Priority: process.PriorityLast,
+		Args: append([]string{CapLogsCommand, "--limit", strconv.Itoa(LogLimit), "--interval", LogInterval.String(), "--"}, logs...),
+	})
+	if err != nil {
+		return fmt.Errorf("limiting the logs of %s: %w", group.Dir(), err)
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+//go:build e2e
+
+package robust
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// The numbers of rounds and the time are small in continuous integration. For the long
+// campaigns of docs/security.md they are set by these variables.
+const (
+	killsVariable      = "SCALER_ROBUST_KILLS"
+	interruptsVariable = "SCALER_ROBUST_INTERRUPTS"
+	limitVariable      = "SCALER_ROBUST_LIMIT"  // time after which no new round begins, as in 5m
+	reportVariable     = "SCALER_ROBUST_REPORT" // file to which a line per round is added
+	firstVariable      = "SCALER_ROBUST_FIRST"  // number of the first round: which command it begins with
+)
+
+// ended is a command that is ended at a random time.
+type ended struct {
+	name string
+	// args are those of the command in a place.
+	args func(place) []string
+	// within is the time in which it is ended; less where it turned out to be shorter.
+	within time.Duration
+	// starts: it starts processes.
+	starts bool
+}
+
+// endings are all commands of scaler, those that start something several times.
+func endings() []*ended {
+	rollout := func(args ...string) func(place) []string {
+		return func(p place) []string { return p.rolloutArgs(args...) }
+	}
+	on := func(args ...string) func(place) []string {
+		return func(place) []string { return append(args[:len(args):len(args)], recorded) }
+	}
+	const long = 25 * time.Second
+	all := []*ended{
+		{"rollout", rollout("--probes", "2", "--certificate-storm", "--churn", "2/s"), long, true},
+		{"rollout --keep", rollout("--keep"), long, true},
+		{"rollout --fault", rollout("--fault", "kill-control-plane@steady"), long, true},
+		{"rollout, istiod", rollout("--control-plane", "istiod"), long, true},
+		{"cluster up", func(place) []string { return []string{"cluster", "up", "it"} }, 12 * time.Second, true},
+		{"rollout --pods 4,5", rollout("--pods", "4,5", "--steady", "1s"), 2 * long, true},
+		{"rollout --workers 2", rollout("--workers", "2"), long, true},
+		{"rollout --control-plane-memory", rollout("--control-plane-memory", "512Mi", "--no-priority"), long, true},
+		{"rollout --real-sidecars", rollout("--real-sidecars", "2", "--control-plane", "istiod"), long, true},
+		{"latency", func(p place) []string {
+			return []string{"latency", "--control-plane", "reference", "--rps", "50", "--duration", "2s", "--variants", "none,strict", "--out", p.out}
+		}, long, true},
+		{"calibrate", func(place) []string {
+			return []string{"calibrate", "--sidecars", "50", "--hold", "1s", "--changes", "3"}
+		}, 10 * time.Second, true},
+		{"calibrate --fidelity", func(place) []string {
+			return []string{"calibrate", "--fidelity", "--cases", "strict", "--starts", "1", "--changes", "8"}
+		}, long, true},
+		{"dashboards serve", on("dashboards", "serve", "--no-grafana"), 5 * time.Second, true},
+		{"xds", func(place) []string {
+			return []string{"xds", "--address", "127.0.0.1:9", "--clients", "20", "--plaintext", "--duration", "5s"}
+		}, 5 * time.Second, false},
+	}
+	for _, args := range [][]string{
+		{"report", "-o", "html"}, {"compare", recorded}, {"plan", "--pods", "100"}, {"dashboards", "export"}, {"doctor"},
+		{"components", "list"}, {"cleanup"}, {"cluster", "status"},
+	} {
+		name := strings.Join(args, " ")
+		if args[0] == "compare" {
+			name = "compare"
+		}
+		e := &ended{name: name, args: func(place) []string { return args }, within: time.Second}
+		if args[0] == "report" || args[0] == "compare" || args[0] == "plan" {
+			e.args = on(args...)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// recorded is where a complete record is, for commands that read one.
+var recorded string
+
+func needRecord() {
+	GinkgoHelper()
+	if recorded != "" {
+		return
+	}
+	dir, err := os.MkdirTemp("", "scaler-recorded-")
+	Expect(err).NotTo(HaveOccurred())
+	where := place{state: filepath.Join(dir, "state"), out: filepath.Join(dir, "out")}
+	Expect(wait(where.start(where.rolloutArgs()...))).To(Equal(exitDone))
+	recorded = where.out
+}
+
+var _ = Describe("nothing is left at random", func() {
+	BeforeEach(needRecord)
+
+	It("8: when scaler is killed with SIGKILL, and cleanup is called", func() {
+		commands := slices.DeleteFunc(endings(), func(e *ended) bool { return !e.starts })
+		c := newCampaign("kill -9", killsVariable, 5)
+		for round := range c.rounds() {
+			// Only of those that start something can anything be left.
+			command := commands[round%len(commands)]
+			c.end(command, func(s *gexec.Session) string {
+				s.Kill()
+				return "SIGKILL"
+			}, func(where place, _ int) {
+				for _, group := range where.groups() { // of a kept cluster
+					if status := where.start("cluster", "down", filepath.Base(group)); wait(status) != exitDone {
+						GinkgoWriter.Println("no kept cluster:", string(status.Err.Contents()))
+					}
+				}
+				Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
+			})
+		}
+	})
+
+	It("6: when scaler is interrupted", func() {
+		commands := endings()
+		c := newCampaign("interrupt", interruptsVariable, 5)
+		for round := range c.rounds() {
+			c.end(commands[round%len(commands)], interrupt, func(where place, code int) {
+				Expect(code).To(Or(Equal(exitInterrupted), Equal(exitDone)), "0 is a command that had just ended")
+				if code == exitInterrupted {
+					return
+				}
+				for _, group := range where.groups() { // a kept cluster
+					Expect(wait(where.start("cluster", "down", filepath.Base(group)))).To(Equal(exitDone))
+				}
+			})
+		}
+	})
+})
+
+// interrupt sends a signal that ends scaler, or a second one while it stops.
+func interrupt(s *gexec.Session) string {
+	number := []syscall.Signal{syscall.SIGINT, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}[rand.IntN(5)]
+	// An error is that it has ended.
+	_ = syscall.Kill(s.Command.Process.Pid, number)
+	text := number.String()
+	if rand.IntN(4) == 0 {
+		select {
+		case <-s.Exited:
+		case <-time.After(150*time.Millisecond + time.Duration(rand.Int64N(int64(time.Second)))):
+			_ = syscall.Kill(s.Command.Process.Pid, syscall.SIGINT)
+			text += " twice"
+		}
+	}
+	return text
+}
+
+// campaign ends commands at random times and writes down how.
+type campaign struct {
+	name         string
+	first, count int
+	until        time.Time
+	report       string
+}
+
+func newCampaign(name, variable string, count int) *campaign {
+	GinkgoHelper()
+	c := &campaign{name: name, count: count, until: time.Now().Add(24 * time.Hour), report: os.Getenv(reportVariable)}
+	for variable, to := range map[string]*int{variable: &c.count, firstVariable: &c.first} {
+		if text := os.Getenv(variable); text != "" {
+			n, err := strconv.Atoi(text)
+			Expect(err).NotTo(HaveOccurred())
+			*to = n
+		}
+	}
+	if text := os.Getenv(limitVariable); text != "" {
+		limit, err := time.ParseDuration(text)
+		Expect(err).NotTo(HaveOccurred())
+		c.until = time.Now().Add(limit)
+	}
+	return c
+}
+
+// rounds are the numbers of the rounds, as long as there is time.
+func (c *campaign) rounds() func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for n := range c.count {
+			if time.Now().After(c.until) || !yield(c.first+n) {
+				return
+			}
+		}
+	}
+}
+
+// end starts a command in a new place, ends it at a random time with how, clears up with
+// after, which gets the exit code, and expects that nothing is left. A command that ended
+// by itself before is started again, and ended earlier.
+func (c *campaign) end(command *ended, how func(*gexec.Session) string, after func(place, int)) {
+	GinkgoHelper()
+	for {
+		where := newPlace()
+		began := time.Now()
+		s := where.start(command.args(where)...)
+		wanted := time.Duration(rand.Int64N(int64(command.within)))
+		select {
+		case <-s.Exited:
+			command.within = max(time.Since(began)*9/10, 20*time.Millisecond)
+			for _, group := range where.groups() { // a kept cluster
+				Expect(wait(where.start("cluster", "down", filepath.Base(group)))).To(Equal(exitDone))
+			}
+			continue
+		case <-time.After(wanted):
+		}
+		phase := string(where.phase())
+		before := where.traces(s.Command.Process.Pid)
+		signal := how(s)
+		code := wait(s)
+		after(where, code)
+		line := fmt.Sprintf("%s\t%s\tafter %.2f s\tphase %q\t%d processes, %d sockets\t%s\texit %d\n",
+			c.name, command.name, wanted.Seconds(), phase, len(before.processes), len(before.sockets), signal, code)
+		GinkgoWriter.Print(line)
+		where.expectNothingLeft()
+		where.expectGone(before)
+		if code != -1 && c.name == "interrupt" { // what is killed cannot remove its temporary files
+			Expect(os.ReadDir(filepath.Join(filepath.Dir(where.state), "tmp"))).To(BeEmpty(), line)
+		}
+		if c.report != "" {
+			f, err := os.OpenFile(c.report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = f.WriteString(line)
+			Expect(errors.Join(err, f.Close())).To(Succeed())
+		}
+		return
+	}
+}
+
+// traces are what a scaler and its descendants are known by.
+type traces struct {
+	scaler    int               // its process id
+	processes map[int]string    // their start times by process id
+	sockets   map[string]string // addresses that they listen on, by inode
+}
+
+// traces finds all descendants of a scaler, in whatever environment, and their sockets.
+func (p place) traces(scaler int) traces {
+	GinkgoHelper()
+	parents := map[int]int{}
+	starts := map[int]string{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	Expect(err).NotTo(HaveOccurred())
+	for _, path := range stats {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		Expect(err).NotTo(HaveOccurred())
+		parents[pid], starts[pid] = parentAndStart(pid)
+	}
+	found := traces{scaler: scaler, processes: map[int]string{}, sockets: map[string]string{}}
+	listening := listeningSockets()
+	for pid, start := range starts {
+		for ancestor := pid; ancestor > 1; ancestor = parents[ancestor] {
+			if ancestor != scaler {
+				continue
+			}
+			found.processes[pid] = start
+			for _, inode := range socketsOf(pid) {
+				if address, ok := listening[inode]; ok {
+					found.sockets[inode] = address
+				}
+			}
+			break
+		}
+	}
+	return found
+}
+
+// expectGone holds when none of the processes lives and none of the sockets is there.
+func (p place) expectGone(before traces) {
+	GinkgoHelper()
+	for pid, start := range before.processes {
+		Eventually(func() bool { _, now := parentAndStart(pid); return start != "" && now == start }).
+			WithTimeout(5*time.Second).Should(BeFalse(), "process %d is there still", pid)
+	}
+	Expect(controlGroups(before.scaler)).To(BeEmpty())
+	now := listeningSockets()
+	for inode, address := range before.sockets {
+		Expect(now).NotTo(HaveKey(inode), "something listens on %s still", address)
+	}
+}
+
+// parentAndStart are a process's parent and start time, as proc_pid_stat(5) has them; ""
+// where there is none, or only what nobody has waited for.
+func parentAndStart(pid int) (parent int, start string) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, ""
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	parent, _ = strconv.Atoi(fields[1])
+	if fields[0] == "Z" || fields[0] == "X" {
+		return parent, ""
+	}
+	return parent, fields[19]
+}
+
+// controlGroups are those that the scaler with a process id has made.
+func controlGroups(pid int) []string {
+	GinkgoHelper()
+	prefix := fmt.Sprintf("scaler-%d-", pid)
+	var found []string
+	Expect(filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // removed meanwhile, or another user's
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), prefix) {
+			found = append(found, path)
+		}
+		return nil
+	})).To(Succeed())
+	return found
+}
