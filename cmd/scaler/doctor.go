@@ -47,7 +47,11 @@ would fail.`,
 			if out == "" {
 				return usagef(`parsing --out "": want a folder`)
 			}
-			req, err := rollout.Requirements(cmd.Context(), o, drivers.Default(), pods, out)
+			state, err := stateDir()
+			if err != nil {
+				return err
+			}
+			req, err := rollout.Requirements(cmd.Context(), o, drivers.Default(), pods, out, state)
 			if err != nil {
 				return err
 			}

@@ -130,11 +130,14 @@ func stateDir() (string, error) {
 		return filepath.Abs(dir)
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		if !filepath.IsAbs(dir) { // another folder for each command
+			return "", usagef("parsing XDG_STATE_HOME=%q: want an absolute path, or set SCALER_STATE_DIR", dir)
+		}
 		return filepath.Join(dir, "scaler"), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the home folder (set SCALER_STATE_DIR): %w", err)
+		return "", fmt.Errorf("finding the home folder: %w; set HOME or SCALER_STATE_DIR", err)
 	}
 	return filepath.Join(home, ".local", "state", "scaler"), nil
 }

@@ -82,6 +82,7 @@ func Check(ctx context.Context, req Requirements) []Result {
 		checkOutgoingPorts(req.Pods),
 		checkMemory(req.Pods, req.RealSidecars),
 		checkProcessors(),
+		checkInotify(inotifyNeeded),
 	}
 	for _, d := range req.Dirs {
 		results = append(results, checkDir(d))
@@ -121,6 +122,9 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 		r.Status = Failed
 		r.Detail = strings.Join(unusable, "; ")
 		r.Fix = "put working programs there, or leave --bin-dir and SCALER_BIN_DIR unset and scaler builds them"
+		if strings.Contains(r.Detail, "noexec") {
+			r.Fix = "name a folder on another file system by --cache-dir or --bin-dir, or mount that one with exec"
+		}
 	case len(missing) > 0:
 		r.Status = Warning
 		r.Detail = "not built yet: " + strings.Join(missing, ", ")
@@ -143,6 +147,8 @@ func lacking(programs []Program) (unusable, missing []string) {
 			unusable = append(unusable, p.Name+" "+p.Problem)
 		case p.Path == "":
 			missing = append(missing, p.Name)
+		case noexec(p.Path):
+			unusable = append(unusable, p.Name+" cannot be executed: "+p.Path+" is on a file system that is mounted noexec")
 		}
 	}
 	return unusable, missing

@@ -23,7 +23,7 @@ func TestCheckOnThisMachine(t *testing.T) {
 			t.Errorf("%+v: want a detail, and a fix if and only if it is not ok", r)
 		}
 	}
-	want := "open files, ports, outgoing ports, memory, processors, disk of cache, go, programs, real sidecars"
+	want := "open files, ports, outgoing ports, memory, processors, inotify, disk of cache, go, programs, real sidecars"
 	if got := strings.Join(names, ", "); got != want {
 		t.Errorf("checks = %s, want %s", got, want)
 	}
@@ -144,6 +144,8 @@ func TestJudgements(t *testing.T) {
 		"programs, there":  {checkPrograms([]Program{{Name: "a", Path: "/a"}}, false), OK},
 		"to be built":      {checkPrograms([]Program{{Name: "a"}}, true), Warning},
 		"cannot be built":  {checkPrograms([]Program{{Name: "a"}}, false), Failed},
+		"inotify":          {checkInotify(1), OK},
+		"no inotify":       {checkInotify(1 << 20), Failed},
 		"broken":           {checkPrograms([]Program{{Name: "a", Problem: "is broken"}}, true), Failed},
 	} {
 		if tc.got.Status != tc.want || tc.got.Detail == "" || (tc.got.Fix == "") != (tc.want == OK) {

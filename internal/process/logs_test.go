@@ -27,7 +27,9 @@ var _ = Describe("logs of what is kept", func() {
 		capping, stop := context.WithCancel(ctx)
 		done := make(chan error, 1)
 		const limit = 10_000
-		go func() { done <- process.CapLogs(capping, append(group.Logs(), filepath.Join(dir, "not-there")), limit, 10*time.Millisecond) }()
+		go func() {
+			done <- process.CapLogs(capping, append(group.Logs(), filepath.Join(dir, "not-there")), limit, 10*time.Millisecond)
+		}()
 		Eventually(log + ".1").Should(BeAnExistingFile())
 		first, err := os.ReadFile(log + ".1")
 		Expect(err).NotTo(HaveOccurred())

@@ -27,6 +27,9 @@ const (
 	ReasonNotSupported     Reason = "notSupported"     // a figure is absent because Component cannot give it; Detail: why
 	ReasonNotStated        Reason = "notStated"        // what sidecars of Component must receive; they count as complete when all that they asked for was answered
 	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
+	ReasonClockMoved       Reason = "clockMoved"       // the wall clock was set in Phase [movedSeconds: negative = back]
+	ReasonSuspended        Reason = "suspended"        // the machine was in Phase [suspendedSeconds]
+	ReasonPaused           Reason = "paused"           // scaler did not run in Phase, as after SIGSTOP [pausedSeconds]
 	ReasonFromSamples      Reason = "fromSamples"      // the run goes on or was killed: usage was computed when the record was read, and the last phase ends at the last sample
 
 	// Convergence and loss.
@@ -91,6 +94,9 @@ var sentences = map[Reason]string{
 	ReasonNotMeasured:      "it could not be measured: {detail}",
 	ReasonNotSupported:     "absent with {component}: {detail}",
 	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (--expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
+	ReasonClockMoved:       "the wall clock was set by {movedSeconds:duration} in {phase}: time series, and what is computed from them, are of another window; latencies, processor time and memory are not affected",
+	ReasonSuspended:        "the machine was suspended for {suspendedSeconds:duration} in {phase}: time series have a gap; latencies, processor time and memory do not include that time",
+	ReasonPaused:           "scaler did not run for {pausedSeconds:duration} in {phase}: what happened meanwhile was seen that much later, and peaks may be missed",
 	ReasonFromSamples:      "the run goes on, or was killed before it computed figures: these are from samples.jsonl, and the last phase ends at its last sample",
 	ReasonUsageUnknown:     "in {phase} {component} is not measured: {detail}",
 

@@ -16,19 +16,23 @@ const (
 	programsBytes  = 1e9  // the built programs together
 	goCachesBytes  = 14e9 // Go's module and build caches, once all was built from nothing
 	runBytes       = 100e6
-	runBytesPerPod = 50e3 // metrics and logs of a run of some minutes
+	stateBytes     = 300e6 // the cluster's data while it runs
+	runBytesPerPod = 50e3  // metrics and logs of a run of some minutes
 )
 
 // Requirements are what a rollout of so many pods against a control plane,
-// recorded in the folder out, needs of this machine.
-func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out string) (doctor.Requirements, error) {
+// recorded in the folder out, needs of this machine. state is the folder for what runs.
+func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out, state string) (doctor.Requirements, error) {
 	all, err := component.List(ctx, programs)
 	if err != nil {
 		return doctor.Requirements{}, err
 	}
 	req := doctor.Requirements{
 		Pods: pods,
-		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
+		Dirs: []doctor.Dir{
+			{Name: "--out", Path: out, Bytes: recordBytes(pods)},
+			{Name: "state (SCALER_STATE_DIR)", Path: state, Bytes: stateBytes},
+		},
 	}
 	needed := map[string]bool{}
 	for _, name := range experiment.RunPrograms(d) {
@@ -83,7 +87,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	if err != nil {
 		return err
 	}
-	req, err := Requirements(ctx, largest.Programs, driver, largest.Topology.Pods, largest.Out)
+	req, err := Requirements(ctx, largest.Programs, driver, largest.Topology.Pods, largest.Out, largest.State)
 	if err != nil {
 		return err
 	}

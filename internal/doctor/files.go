@@ -1,0 +1,43 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// inotifyNeeded is how many inotify instances the programs of a run have: the API server,
+// the controller-manager and the control plane watch files of theirs. Each has a few
+// watches.
+const inotifyNeeded = 16
+
+// checkInotify takes as many inotify instances as a run needs, with a watch each, and
+// gives them back.
+func checkInotify(instances int) Result {
+	r := Result{Name: "inotify", Status: OK}
+	for n := range instances {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			r.Status = Failed
+			r.Detail = fmt.Sprintf("%d of %d instances can be had: %v", n, instances, err)
+			r.Fix = "end programs that watch many files, or as root: sysctl fs.inotify.max_user_instances=512"
+			return r
+		}
+		defer unix.Close(fd)
+		if _, err := unix.InotifyAddWatch(fd, os.TempDir(), unix.IN_CREATE); err != nil {
+			r.Status = Failed
+			r.Detail = fmt.Sprintf("%d of %d watches can be had: %v", n, instances, err)
+			r.Fix = "end programs that watch many files, or as root: sysctl fs.inotify.max_user_watches=65536"
+			return r
+		}
+	}
+	r.Detail = fmt.Sprintf("%d instances and watches can be had, as many as needed", instances)
+	return r
+}
+
+// noexec reports whether a file is on a file system from which nothing can be executed.
+func noexec(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_NOEXEC != 0
+}

@@ -1,0 +1,37 @@
+package rollout
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+func TestClockDoubts(t *testing.T) {
+	hour := recorder.Disturbance{Moved: time.Hour}
+	for name, c := range map[string]struct {
+		phase record.PhaseName
+		d     recorder.Disturbance
+		want  []string
+	}{
+		"moved in steady":      {record.PhaseSteady, hour, []string{"own.steady", "controlPlane.steady.heapBytes"}},
+		"moved between phases": {"", hour, nil},
+		"moved in settle":      {record.PhaseSettle, hour, nil},
+		"suspended":            {record.PhaseProbe, recorder.Disturbance{Suspended: time.Minute}, []string{"own.probe", "controlPlane.probe.heapBytes"}},
+		"stopped in steady":    {record.PhaseSteady, recorder.Disturbance{Paused: time.Minute}, []string{"controlPlane.steady.cores.peak"}},
+		"stopped in rollout":   {record.PhaseRollout, recorder.Disturbance{Paused: time.Minute}, []string{"controlPlane.rollout.cores.peak", "latencies"}},
+	} {
+		var got []string
+		for _, w := range clockDoubts(c.phase, c.d) {
+			got = append(got, w.About)
+			if record.NewWarning(w).Text == "" {
+				t.Errorf("%s: no sentence", name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: doubts about %v, want %v", name, got, c.want)
+		}
+	}
+}

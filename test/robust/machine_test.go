@@ -1,0 +1,171 @@
+//go:build e2e
+
+package robust
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// mounted starts a script in a mount namespace of its own, in which it may mount; $0 is
+// the place's folder, $SCALER the program, and the arguments are those of the script.
+func (p place) mounted(script string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	if os.Geteuid() != 0 {
+		Skip("only root may mount")
+	}
+	cmd := exec.Command("unshare", append([]string{"--mount", "/bin/bash", "-c", "set -e; " + script, filepath.Dir(p.state)}, args...)...)
+	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER="+scaler)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return session(cmd)
+}
+
+var _ = Describe("what a machine lacks", func() {
+	It("11: a full disk is reported with what to do, by the run and before it by doctor", func() {
+		where := newPlace()
+		const disk = `mkdir -p $0/disk; mount -t tmpfs -o size=1m none $0/disk; `
+		doctor := where.mounted(disk + `exec "$SCALER" doctor --out $0/disk/out`)
+		Expect(wait(doctor)).To(Equal(exitFailed))
+		Expect(doctor.Out).To(gbytes.Say(`disk of --out +failed .*make room`))
+		run := where.mounted(disk+`exec "$SCALER" "$@" --out $0/disk/out`, where.rolloutArgs()...)
+		Expect(wait(run)).To(Equal(exitFailed))
+		Expect(run.Err).To(gbytes.Say("disk of --out.*make room"))
+		where.expectNothingLeft()
+	})
+
+	It("11: a disk that is filled during a run ends it with an error that says so", func() {
+		where := newPlace()
+		run := where.mounted(`mkdir -p $0/disk; mount -t tmpfs -o size=200m none $0/disk; exec "$SCALER" "$@" --out $0/disk/out`,
+			where.rolloutArgs("--baseline", "2m")...)
+		Eventually(run.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say("baseline +[0-9]+s/"))
+		disk := filepath.Join("/proc", strconv.Itoa(run.Command.Process.Pid), "root", filepath.Dir(where.state), "disk")
+		fill, err := os.Create(filepath.Join(disk, "fill"))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = io.Copy(fill, io.LimitReader(zeros{}, 300<<20))
+		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "%v", err)
+		Expect(fill.Close()).To(Succeed())
+		Expect(wait(run)).To(Equal(exitFailed))
+		Expect(run.Err).To(gbytes.Say("no space left on device: free space on that disk, or choose another with --out"))
+		where.expectNothingLeft()
+	})
+
+	It("11: an output folder that is deleted during a run ends it with an error that names it", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--baseline", "5s")...)
+		where.reach(run, record.PhaseBaseline)
+		Expect(os.RemoveAll(where.out)).To(Succeed())
+		Expect(wait(run)).To(Equal(exitFailed))
+		Expect(run.Err).To(gbytes.Say("saving " + where.out))
+		where.expectNothingLeft()
+	})
+
+	It("11: a state folder that cannot be written is an error before anything starts", func() {
+		where := newPlace()
+		const readOnly = `mkdir -p $0/ro; mount --bind $0/ro $0/ro; mount -o remount,ro,bind $0/ro; export SCALER_STATE_DIR=$0/ro; exec "$SCALER" "$@"`
+		for _, args := range [][]string{where.rolloutArgs(), {"doctor"}} {
+			s := where.mounted(readOnly, args...)
+			Expect(wait(s)).To(Equal(exitFailed))
+			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(MatchRegexp(`SCALER_STATE_DIR.* cannot be written: read-only file system`))
+		}
+		Expect(where.out).NotTo(BeADirectory())
+	})
+
+	It("11: programs that may not be executed are an error that says why", func() {
+		where := newPlace()
+		for _, args := range [][]string{where.rolloutArgs(), {"doctor"}} {
+			s := where.mounted(`cache=${SCALER_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/scaler}; mount --bind $cache $cache; mount -o remount,noexec,bind $cache; exec "$SCALER" "$@"`, args...)
+			Expect(wait(s)).To(Equal(exitFailed))
+			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(ContainSubstring("mounted noexec"))
+		}
+		where.expectNothingLeft()
+	})
+
+	It("11: too few open files or inotify instances are an error that says how many are needed", func() {
+		where := newPlace()
+		files := exec.Command("unshare", append([]string{"--user", "prlimit", "--nofile=200:200", scaler}, where.rolloutArgs()...)...)
+		files.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
+		s := session(files)
+		Expect(wait(s)).To(Equal(exitFailed))
+		Expect(s.Err).To(gbytes.Say(`open files: 200 allowed, \d+ needed .*ulimit`))
+		where.expectNothingLeft()
+
+		// The limit of a user namespace is its own.
+		inotify := exec.Command("unshare", append([]string{"--user", "--map-root-user", "/bin/bash", "-c",
+			`echo 3 >/proc/sys/user/max_inotify_instances; exec "$@"`, "bash", scaler}, where.rolloutArgs()...)...)
+		inotify.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
+		s = session(inotify)
+		Expect(wait(s)).To(Equal(exitFailed))
+		Expect(s.Err).To(gbytes.Say(`inotify: 3 of \d+ instances .*sysctl`))
+		where.expectNothingLeft()
+	})
+
+	DescribeTable("11: an environment that does not say where state belongs is an error that names the variable",
+		func(change func([]string) []string, want string) {
+			where := newPlace()
+			for _, args := range [][]string{where.rolloutArgs(), {"cluster", "status"}} {
+				cmd := where.command(args...)
+				cmd.Env = change(without(cmd.Env, "SCALER_STATE_DIR", "XDG_STATE_HOME"))
+				s := session(cmd)
+				Expect(wait(s)).NotTo(Equal(exitDone))
+				Expect(s.Err).To(gbytes.Say(want))
+			}
+			Expect(where.out).NotTo(BeADirectory())
+		},
+		Entry("no HOME", func(env []string) []string { return without(env, "HOME") }, "set HOME or SCALER_STATE_DIR"),
+		Entry("a relative XDG_STATE_HOME", func(env []string) []string { return append(env, "XDG_STATE_HOME=state") }, `XDG_STATE_HOME="state": want an absolute path`),
+	)
+
+	It("11: time that scaler did not run is a warning on the figures of that phase", func() {
+		where := newPlace()
+		run := where.start(where.rolloutArgs("--steady", "15s")...)
+		where.reach(run, record.PhaseSteady)
+		signal(run, syscall.SIGSTOP)
+		time.AfterFunc(6*time.Second, func() { _ = syscall.Kill(run.Command.Process.Pid, syscall.SIGCONT) })
+		Expect(wait(run)).To(Equal(exitDone))
+		var abouts []string
+		for _, w := range where.recorded().Warnings {
+			if w.Reason == record.ReasonPaused {
+				Expect(w.Values["pausedSeconds"]).To(BeNumerically("~", 6, 3))
+				abouts = append(abouts, w.About)
+			}
+		}
+		Expect(abouts).To(ConsistOf("controlPlane.steady.cores.peak"))
+	})
+})
+
+// zeros is what /dev/zero has.
+type zeros struct{}
+
+func (zeros) Read(to []byte) (int, error) {
+	clear(to)
+	return len(to), nil
+}
+
+// without is an environment without some variables.
+func without(env []string, names ...string) []string {
+	var rest []string
+	for _, variable := range env {
+		keep := true
+		for _, name := range names {
+			keep = keep && !strings.HasPrefix(variable, name+"=")
+		}
+		if keep {
+			rest = append(rest, variable)
+		}
+	}
+	return rest
+}
