@@ -39,7 +39,7 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	defer unlock()
 	var missing []program
 	for _, p := range programs {
-		if s.lookup(g, p, tc) == "" {
+		if s.intact(g, p, tc) == "" {
 			missing = append(missing, p)
 		}
 	}
@@ -278,10 +278,13 @@ func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []
 			return 0, fmt.Errorf("writing the built %s: %w", p.name, err)
 		}
 		size += n
+		if err := writeDigest(binary); err != nil {
+			return 0, fmt.Errorf("noting the digest of %s: %w", p.name, err)
+		}
 		if err := os.Link(logPath, filepath.Join(stage, "build.log")); err != nil {
 			return 0, fmt.Errorf("keeping the log of %s: %w", p.name, err)
 		}
-		place := filepath.Join(s.dir, p.name, g.key(p, tc.version))
+		place := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings))
 		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 			return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
 		}

@@ -214,7 +214,7 @@ func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]
 		if !slices.Contains(names, p.name) {
 			continue
 		}
-		if path := s.lookup(g, p, tc); path != "" {
+		if path := s.intact(g, p, tc); path != "" {
 			found[p.name] = path
 		} else {
 			missing = append(missing, p)
@@ -223,17 +223,36 @@ func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]
 	return missing
 }
 
+// intact is lookup of a program that is to be used: what was changed since it was built is
+// not there.
+func (s *store) intact(g *graph, p program, tc toolchain) string {
+	path := s.lookup(g, p, tc)
+	if path == "" {
+		return ""
+	}
+	ok, err := verify(path)
+	switch {
+	case err != nil:
+		s.progress(fmt.Sprintf("%s cannot be verified, and is made anew: %v", path, err))
+	case !ok:
+		s.progress(fmt.Sprintf("%s is not what was built or installed (its SHA-256 differs), and is made anew", path))
+	default:
+		return path
+	}
+	return ""
+}
+
 // lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
 // version does.
 func (s *store) lookup(g *graph, p program, tc toolchain) string {
 	if tc.version != "" || g.wheel != "" {
-		path := filepath.Join(s.dir, p.name, g.key(p, tc.version), p.name)
+		path := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings), p.name)
 		if executable(path) == nil {
 			return path
 		}
 		return ""
 	}
-	candidates, err := filepath.Glob(filepath.Join(s.dir, p.name, g.key(p, "*"), p.name))
+	candidates, err := filepath.Glob(filepath.Join(s.dir, p.name, g.key(p, "*", tc.settings), p.name))
 	if err != nil { // only for a malformed pattern: a cache folder with a bracket in its name
 		return ""
 	}

