@@ -5,20 +5,28 @@ import (
 	"fmt"
 	"slices"
 
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-// watchClocks records what happens to time, as doubts about the figures that depend on it.
-func (r *run) watchClocks(ctx context.Context) error {
+// clockWatch records what happens to time, as doubts about the figures that depend on it.
+type clockWatch struct {
+	phase   func() record.PhaseName // that goes on
+	journal *experiment.Journal
+	say     func(string)
+}
+
+// run compares clocks until ctx ends.
+func (c clockWatch) run(ctx context.Context) error {
 	clocks, err := recorder.NewClocks()
 	if err != nil {
 		return err
 	}
 	return clocks.Watch(ctx, func(d recorder.Disturbance) {
-		for _, w := range clockDoubts(r.currentPhase(), d) {
-			r.journal.Warn(w)
-			r.progress.say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
+		for _, w := range clockDoubts(c.phase(), d) {
+			c.journal.Warn(w)
+			c.say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
 		}
 	})
 }

@@ -58,7 +58,7 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
 	b.run("counting", r.monitor.count)
-	b.run("comparing clocks", r.watchClocks)
+	b.run("comparing clocks", clockWatch{r.currentPhase, r.journal, r.progress.say}.run)
 	if r.progress.Status != nil {
 		b.run("showing progress", r.monitor.showProgress)
 	}
