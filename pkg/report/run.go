@@ -58,6 +58,9 @@ func (r *runReport) facts() []fact {
 	if spec.Dilation > 1 {
 		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
 	}
+	if env.Dilation != nil && env.Dilation.Auto != nil {
+		facts = append(facts, fact{"dilation chosen", unmarked(choiceText(env.Dilation))})
+	}
 	if env.Priority != nil {
 		facts = append(facts, fact{"priority", unmarked(priorityText(env.Priority))})
 	}
@@ -102,6 +105,17 @@ func dilationText(spec record.Spec) string {
 		return ""
 	}
 	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
+}
+
+// choiceText says how trials chose the factor of a dilation.
+func choiceText(d *record.Dilation) string {
+	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", d.Factor, percent(&d.Auto.Limit))}
+	for _, t := range d.Auto.Trials {
+		texts = append(texts, fmt.Sprintf("trial of %s, %s: in %s the control plane waited %s and used %s, scaler %s and %s",
+			output.Many(t.Pods, "pod"), orAbsent(t.Mode), seconds(&t.Seconds),
+			seconds(&t.ControlPlane.WaitedSeconds), seconds(&t.ControlPlane.CPUSeconds), seconds(&t.Instrument.WaitedSeconds), seconds(&t.Instrument.CPUSeconds)))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // priorityText states which programs ran first; "" where all were alike.
