@@ -6,14 +6,47 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// maxFile is more than any list of root certificates has.
+const maxFile = 8 << 20
+
+// Read reads a file that a user names: a regular file of 8 MiB at most. It does not wait
+// for the other end of a FIFO.
+func Read(file string) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, unix.EISDIR
+	case !info.Mode().IsRegular():
+		return nil, errors.New("want a regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	return data, nil
+}
 
 // Token reads the one token in the file of --token-file.
 func Token(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	text, err := Read(file)
 	if err != nil {
 		return "", fmt.Errorf("parsing --token-file %q: %w", file, Cause(err))
 	}
@@ -26,7 +59,7 @@ func Token(file string) (string, error) {
 
 // Roots reads the root certificates in the file of --tls-ca, in PEM.
 func Roots(file string) ([]byte, error) {
-	pem, err := os.ReadFile(file)
+	pem, err := Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("parsing --tls-ca %q: %w", file, Cause(err))
 	}

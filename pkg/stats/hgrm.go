@@ -3,6 +3,8 @@ package stats
 import (
 	"bufio"
 	"bytes"
+	"compress/zlib"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"math"
@@ -119,6 +121,9 @@ func (h *Histogram) readExact(line string) error {
 // precision is taken, so that all histograms of a program can be merged.
 func decodeCounts(line string) (*hdrhistogram.Histogram, error) {
 	encoded := strings.TrimSuffix(strings.TrimPrefix(line, wholePrefix), wholeSuffix)
+	if err := checkInflated(encoded); err != nil {
+		return nil, fmt.Errorf("decoding the line that starts with %q: %w", wholePrefix, err)
+	}
 	counts, err := hdrhistogram.Decode([]byte(encoded))
 	if err != nil {
 		return nil, fmt.Errorf("decoding the line that starts with %q: %w", wholePrefix, err)
@@ -128,4 +133,28 @@ func decodeCounts(line string) (*hdrhistogram.Histogram, error) {
 			counts.LowestTrackableValue(), counts.HighestTrackableValue(), counts.SignificantFigures(), lowest, highest, digits)
 	}
 	return counts, nil
+}
+
+// maxInflated bounds the buckets of a histogram before they are decoded; one of this
+// package with every bucket filled has less than half of it.
+const maxInflated = 4 << 20
+
+// checkInflated refuses buckets that decompress to more than any histogram has: a short
+// file may hold gigabytes of zeros. What is no compressed text is left to the decoder.
+func checkInflated(encoded string) error {
+	const header = 8 // cookie and length
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(data) < header {
+		return nil
+	}
+	z, err := zlib.NewReader(bytes.NewReader(data[header:]))
+	if err != nil {
+		return nil
+	}
+	defer z.Close()
+	n, err := io.Copy(io.Discard, io.LimitReader(z, maxInflated+1))
+	if err == nil && n > maxInflated {
+		return fmt.Errorf("it decompresses to more than %d bytes", maxInflated)
+	}
+	return nil
 }

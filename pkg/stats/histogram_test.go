@@ -2,7 +2,10 @@ package stats_test
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/base64"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -193,6 +196,32 @@ func TestReadHistogramErrors(t *testing.T) {
 				t.Errorf("read as %+v: want an error", h.Summary())
 			}
 		})
+	}
+}
+
+// A file of some hundred kilobytes whose buckets decompress to a gigabyte is refused.
+func TestReadHistogramIsBounded(t *testing.T) {
+	var packed bytes.Buffer
+	packed.Write([]byte{0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0})
+	z := zlib.NewWriter(&packed)
+	for range 1 << 10 {
+		if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := "#[Histogram = " + base64.StdEncoding.EncodeToString(packed.Bytes()) + "]\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := stats.ReadHistogram(strings.NewReader(text))
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "decompresses to more than") {
+		t.Errorf("error %v, want that it decompresses to too much", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("it took %d bytes of memory", took)
 	}
 }
 

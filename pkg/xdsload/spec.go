@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/nodetemplate"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -143,7 +144,7 @@ func (s Spec) nodes() (*nodes, error) {
 		parsed     **template.Template
 	}{{"node-id", s.NodeID, &n.id}, {"node-cluster", s.NodeCluster, &n.cluster}, {"metadata", s.Metadata, &n.metadata}} {
 		var err error
-		if *t.parsed, err = template.New("--" + t.flag).Option("missingkey=error").Parse(t.text); err != nil {
+		if *t.parsed, err = nodetemplate.Parse("--"+t.flag, t.text); err != nil {
 			return nil, fmt.Errorf("parsing --%s %q: %w", t.flag, t.text, err)
 		}
 	}
@@ -158,11 +159,9 @@ func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
 		template *template.Template
 		text     *string
 	}{{n.id, &c.NodeID}, {n.cluster, &c.NodeCluster}, {n.metadata, &metadata}} {
-		var b strings.Builder
-		if err := t.template.Execute(&b, node); err != nil {
+		if *t.text, err = nodetemplate.Execute(t.template, node); err != nil {
 			return c, fmt.Errorf("making the %s of sidecar %d: %w", t.template.Name(), index, err)
 		}
-		*t.text = b.String()
 	}
 	if c.NodeID == "" {
 		return c, errors.New(`parsing --node-id "": want a template, as in client-{{.Index}}`)

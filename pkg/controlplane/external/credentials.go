@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -42,10 +41,10 @@ func readCredentials(r controlplane.Remote) (c credentials, err error) {
 	case (r.TLSCert == "") != (r.TLSKey == ""):
 		return c, fmt.Errorf("parsing --tls-cert %q: want it with --tls-key, and the reverse", r.TLSCert)
 	case r.TLSCert != "":
-		if c.certPEM, err = os.ReadFile(r.TLSCert); err != nil {
+		if c.certPEM, err = credentialfile.Read(r.TLSCert); err != nil {
 			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, credentialfile.Cause(err))
 		}
-		if c.keyPEM, err = os.ReadFile(r.TLSKey); err != nil {
+		if c.keyPEM, err = credentialfile.Read(r.TLSKey); err != nil {
 			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, credentialfile.Cause(err))
 		}
 		if _, err := tls.X509KeyPair(c.certPEM, c.keyPEM); err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/nodetemplate"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -75,7 +75,7 @@ type expectedPort struct {
 
 // ReadExpectations reads a file. Its errors name --expect, the file and the line.
 func ReadExpectations(file string) (*Expectations, error) {
-	text, err := os.ReadFile(file)
+	text, err := credentialfile.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("parsing --expect %q: %w", file, credentialfile.Cause(err))
 	}
@@ -143,7 +143,7 @@ func (r *resource) check() (err error) {
 	if r.Endpoints && (convergence.TypeOf(r.Type) != convergence.EDS || r.Each == "") {
 		return errors.New("endpoints true: want it with type EDS and each, which says whose")
 	}
-	if r.name, err = template.New("name").Option("missingkey=error").Parse(r.Name); err != nil {
+	if r.name, err = nodetemplate.Parse("name", r.Name); err != nil {
 		return fmt.Errorf("name %q: %w", r.Name, err)
 	}
 	if _, err := r.nameOf(expectedPort{Namespace: "namespace", Service: "service", Port: "http", Number: 80}); err != nil {
@@ -153,11 +153,11 @@ func (r *resource) check() (err error) {
 }
 
 func (r *resource) nameOf(p expectedPort) (string, error) {
-	var b strings.Builder
-	if err := r.name.Execute(&b, p); err != nil {
+	name, err := nodetemplate.Execute(r.name, p)
+	if err != nil {
 		return "", fmt.Errorf("name %q: %w", r.Name, err)
 	}
-	return b.String(), nil
+	return name, nil
 }
 
 // linesOf are the lines of entries {i, -1} and of their resources {i, j}.

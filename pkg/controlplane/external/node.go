@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/nodetemplate"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/istioagent"
@@ -43,7 +43,7 @@ func parseNodes(r controlplane.Remote) (n nodes, err error) {
 		{"node-cluster", cmp.Or(r.NodeCluster, DefaultNodeCluster), &n.cluster},
 		{"metadata", cmp.Or(r.Metadata, DefaultMetadata), &n.metadata},
 	} {
-		if *t.parsed, err = template.New("--" + t.flag).Option("missingkey=error").Parse(t.text); err != nil {
+		if *t.parsed, err = nodetemplate.Parse("--"+t.flag, t.text); err != nil {
 			return n, fmt.Errorf("parsing --%s %q: %w", t.flag, t.text, err)
 		}
 	}
@@ -58,11 +58,9 @@ func (n nodes) of(node Node) (id, cluster string, metadata map[string]any, err e
 		template *template.Template
 		into     *string
 	}{{n.id, &id}, {n.cluster, &cluster}, {n.metadata, &text}} {
-		var b strings.Builder
-		if err := t.template.Execute(&b, node); err != nil {
+		if *t.into, err = nodetemplate.Execute(t.template, node); err != nil {
 			return "", "", nil, fmt.Errorf("parsing %s: %w", t.template.Name(), err)
 		}
-		*t.into = b.String()
 	}
 	if err := json.Unmarshal([]byte(text), &metadata); err != nil || metadata == nil {
 		return "", "", nil, fmt.Errorf("parsing --metadata: for pod %s it reads %q: want a JSON object", node.Pod, text)
