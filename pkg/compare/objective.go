@@ -87,7 +87,7 @@ type Observed struct {
 	Met      bool
 	Lost     bool     // it lies among what was lost: it exceeds what could be waited for
 	Withheld bool     // too few changes were made for it
-	Doubts   []string // warnings of the run that reach the figure
+	Doubts   []string // warnings of the run that reach the figure, each with what it is about
 }
 
 // Known reports whether the run decides the objective. What lies among the lost is
@@ -115,7 +115,7 @@ func (o Objective) Of(r *record.Run) Observed {
 	}
 	for _, w := range r.Warnings {
 		if slices.ContainsFunc(r.Reach(w), func(path string) bool { return record.Within(o.Path, path) || record.Within(path, o.Path) }) {
-			s.Doubts = append(s.Doubts, w.Sentence())
+			s.Doubts = append(s.Doubts, w.About+": "+w.Sentence())
 		}
 	}
 	return s
