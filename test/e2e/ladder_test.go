@@ -5,15 +5,12 @@ package e2e
 import (
 	"encoding/json"
 	"path/filepath"
-	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 
-	"scaler.mesh/scaler/pkg/capacity"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -85,31 +82,6 @@ var _ = Describe("a ladder of both modes", Ordered, Serial, func() {
 		Expect(permissive.Environment.Knobs).To(Equal(record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}))
 		Expect(strict.Environment.Knobs).To(Equal(record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}))
 		Expect(*strict.XDS.ConfigurationBytes.Mean).To(BeNumerically("<", *permissive.XDS.ConfigurationBytes.Mean))
-	})
-
-	It("is planned from, and the plan is carried out", func() {
-		out := GinkgoT().TempDir()
-		verified := where.start("plan", where.out, "--mode", "permissive", "--pods", strconv.Itoa(pods), "--force",
-			"--control-plane-cpus", strconv.Itoa(len(experiment.Processors())), "--control-plane-memory", "1Gi", "--verify", "--out", out, "-o", "json")
-		// One run determines no interval, so that the figures remain unknown.
-		Expect(wait(verified)).To(Equal(exitMissed))
-		var plan capacity.Plan
-		Expect(json.Unmarshal(verified.Out.Contents(), &plan)).To(Succeed())
-		Expect(plan.Verification).NotTo(BeNil())
-		Expect(plan.Verification.MemoryBytes).To(BeEquivalentTo(1 << 30))
-		verdicts := map[string]capacity.Verdict{}
-		for _, c := range plan.Verification.Checks {
-			verdicts[c.Name] = c.Verdict
-		}
-		for _, name := range []string{"not killed for its memory", "converged", "converged again after a kill", "a change reached every sidecar"} {
-			Expect(verdicts).To(HaveKeyWithValue(name, capacity.Passed))
-		}
-		Expect(verdicts).To(HaveKeyWithValue("controlPlane.rollout.cpuSeconds", capacity.Unknown))
-		runs, err := record.Read(out)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(runs).To(HaveLen(1))
-		Expect(runs[0].Spec).To(And(HaveField("Burst", "10/2s"), HaveField("Topology", "star"), HaveField("Services", 6), HaveField("StartDelay", "uniform:0s-500ms")))
-		where.expectNothingLeft(nil)
 	})
 
 	It("is not run again into the same folder", func() {

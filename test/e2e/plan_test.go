@@ -1,0 +1,47 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Serial: the control plane is killed if it has too little memory.
+var _ = It("a plan is carried out with what it asks for", Serial, func() {
+	where := newPlace()
+	measured := where.rollout(0, "--pods", "10,20", "--control-plane", "reference", "--burst", "10/2s", "--topology", "star", "--settle", "1s", "--steady", "2s", "--probes", "0")
+	Expect(wait(measured)).To(Equal(exitDone))
+
+	out := GinkgoT().TempDir()
+	verified := where.start("plan", where.out, "--pods", "30", "--force",
+		"--control-plane-cpus", strconv.Itoa(len(experiment.Processors())), "--control-plane-memory", "1Gi", "--verify", "--out", out, "-o", "json")
+	// Two runs determine no intervals, so that figures remain unknown, and the plan is not
+	// confirmed.
+	Expect(wait(verified)).To(Equal(exitMissed))
+	var plan capacity.Plan
+	Expect(json.Unmarshal(verified.Out.Contents(), &plan)).To(Succeed())
+	Expect(plan.Verification).NotTo(BeNil())
+	Expect(plan.Verification.MemoryBytes).To(BeEquivalentTo(1 << 30))
+	Expect(plan.Verification.Passed).To(BeFalse())
+	verdicts := map[string]capacity.Verdict{}
+	for _, c := range plan.Verification.Checks {
+		verdicts[c.Name] = c.Verdict
+	}
+	for _, name := range []string{"not killed for its memory", "converged", "converged again after a kill", "a change reached every sidecar"} {
+		Expect(verdicts).To(HaveKeyWithValue(name, capacity.Passed))
+	}
+	Expect(verdicts).To(HaveKeyWithValue("controlPlane.rollout.cpuSeconds", capacity.Unknown))
+	runs, err := record.Read(out)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(runs).To(HaveLen(1))
+	Expect(runs[0].Spec).To(And(HaveField("Pods", 30), HaveField("Burst", "10/2s"), HaveField("Topology", "star"), HaveField("Faults", []string{"kill-control-plane@steady"})))
+	where.expectNothingLeft(nil)
+})
