@@ -47,7 +47,7 @@ func endings() []*ended {
 		return func(p place) []string { return p.rolloutArgs(args...) }
 	}
 	on := func(args ...string) func(place) []string {
-		return func(place) []string { return append(args[:len(args):len(args)], recorded) }
+		return func(place) []string { return append(slices.Clip(args), recorded) }
 	}
 	const long = 25 * time.Second
 	all := []*ended{
