@@ -246,7 +246,7 @@ func TestAnswerOfRunWithoutSaturation(t *testing.T) {
 	calm.ControlPlane.Rollout.Saturation = new(record.Saturated)
 	calm.Environment.ControlPlane.GOMAXPROCS = 4
 	page := readable(text(t, asHTML, []record.Run{calm}))
-	if strings.Contains(page, "upper bound:") {
+	if strings.Contains(page, "upper bound: processors were saturated") {
 		t.Error("a time is shown as a bound")
 	}
 }
