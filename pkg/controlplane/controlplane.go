@@ -41,8 +41,8 @@ type ControlPlane struct {
 type Server interface {
 	// Describe states which program it is and how it is set.
 	Describe() Description
-	// Metrics states where its own metrics are and what they mean.
-	Metrics() Metrics
+	// Endpoints states where this one is asked about itself.
+	Endpoints() Endpoints
 }
 
 // Mesh is what a mesh's objects and configuration are to a control plane.
@@ -155,16 +155,20 @@ type Description struct {
 	Retries   int               // how often a sidecar tries again to connect to its application before it answers for it
 }
 
-// Metrics are a control plane's own.
+// Endpoints are URLs of one control plane.
+type Endpoints struct {
+	Metrics string // where its own metrics are scraped; "" = it has none
+	// Collect makes the program collect its garbage before it answers; "" = it cannot
+	// be asked to.
+	Collect string
+}
+
+// Metrics are what a control plane's own metrics mean.
 type Metrics struct {
-	URL   string   // where they are scraped; "" = it has none
 	Phase []Metric // evaluated over each phase
 	// Push names those of Phase whose sum is the mean time from when it learns of
-	// a change until it has sent it, in seconds; none = it does not say.
+	// a change until it has sent it, in seconds; none = it does not report it.
 	Push []string
-	// CollectURL makes the program collect its garbage before it answers; "" = it
-	// cannot be asked to.
-	CollectURL string
 	// Counters are PromQL of lifetime counts that scaler counts too. When a mesh
 	// is quiet and the program was not restarted, the two are equal. "" = the
 	// control plane does not count it.

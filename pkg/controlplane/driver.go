@@ -64,6 +64,8 @@ type Driver struct {
 	// fails for a specification that cannot work.
 	NewProxy func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
 
+	// Metrics are its own metrics that records hold; the zero value = none.
+	Metrics Metrics
 	// Panels are its own metrics on the dashboards; nil = none.
 	Panels []Panel
 

@@ -26,7 +26,7 @@ const collections = 2
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
 func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
-	url := r.adapter.Server.Metrics().CollectURL
+	url := r.adapter.Server.Endpoints().Collect
 	if url == "" {
 		return nil, nil
 	}

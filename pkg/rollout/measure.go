@@ -147,7 +147,7 @@ func (m measurement) measureCluster(ctx context.Context, w phases.Window) error 
 func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.End.Sub(w.Begin).Milliseconds())
-	metrics := m.adapter.Server.Metrics()
+	metrics := m.driver.Metrics
 	for _, metric := range metrics.Phase {
 		value, ok, err := m.recorder.Value(ctx, strings.ReplaceAll(metric.Expr, "$window", seconds), w.End)
 		if err != nil {

@@ -102,7 +102,7 @@ func (m measurement) crossCheck(ctx context.Context) error {
 		}
 		return nil
 	}
-	counters := m.adapter.Server.Metrics().Counters
+	counters := m.driver.Metrics.Counters
 	now := time.Now() // counts do not change any more; how many are connected did
 	if m.spec.RealSidecars > 0 {
 		// What real sidecars request, scaler does not count.

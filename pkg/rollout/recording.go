@@ -35,7 +35,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		return nil, err
 	}
 	var targets []recorder.Target
-	if url := r.adapter.Server.Metrics().URL; url != "" {
+	if url := r.adapter.Server.Endpoints().Metrics; url != "" {
 		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
 	}
 	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})

@@ -106,5 +106,5 @@ func (s *server) Describe() controlplane.Description {
 	return controlplane.Description{Name: Name, Settings: settings}
 }
 
-// Metrics is part of controlplane.Server: none are known.
-func (s *server) Metrics() controlplane.Metrics { return controlplane.Metrics{} }
+// Endpoints is part of controlplane.Server: none are known.
+func (s *server) Endpoints() controlplane.Endpoints { return controlplane.Endpoints{} }

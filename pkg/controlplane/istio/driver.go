@@ -21,6 +21,7 @@ func Driver() controlplane.Driver {
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
 		Limits:          Limits,
+		Metrics:         metrics(),
 		Panels:          panels(),
 		Dilate:          dilate,
 		NewProxy:        authority.NewProxy,

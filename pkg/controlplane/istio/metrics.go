@@ -7,14 +7,20 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Metrics states where istiod's metrics are and what they mean.
-func (c *ControlPlane) Metrics() controlplane.Metrics {
+// Endpoints is part of controlplane.Server.
+func (c *ControlPlane) Endpoints() controlplane.Endpoints {
+	return controlplane.Endpoints{
+		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
+		Collect: fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap?gc=1", c.ports.http), // net/http/pprof
+	}
+}
+
+// metrics are what istiod's own metrics mean.
+func metrics() controlplane.Metrics {
 	return controlplane.Metrics{
-		URL:        fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
-		CollectURL: fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap?gc=1", c.ports.http), // net/http/pprof
-		Phase:      phaseMetrics(),
-		Push:       []string{"debounceSeconds", "convergenceSeconds"},
-		Counters:   counters(),
+		Phase:    phaseMetrics(),
+		Push:     []string{"debounceSeconds", "convergenceSeconds"},
+		Counters: counters(),
 	}
 }
 

@@ -17,6 +17,7 @@ func Driver() controlplane.Driver {
 		SidecarPrograms: []string{component.Envoy},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
+		Metrics:         metrics(),
 		Dilate:          dilate,
 		NewProxy:        authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {

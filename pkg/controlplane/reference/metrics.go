@@ -5,16 +5,19 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Metrics states where the reference control plane's metrics are and what they
-// mean.
-func (c *ControlPlane) Metrics() controlplane.Metrics {
+// Endpoints is part of controlplane.Server.
+func (c *ControlPlane) Endpoints() controlplane.Endpoints {
+	return controlplane.Endpoints{Metrics: "http://" + address(c.ports.monitoring) + "/metrics"}
+}
+
+// metrics are what the reference control plane's own metrics mean.
+func metrics() controlplane.Metrics {
 	increase := func(metric string) string { return "sum(increase(" + metric + "[$window]))" }
 	responses := map[convergence.Type]string{}
 	for _, t := range []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS} {
 		responses[t] = `sum(reference_xds_responses_total{type="` + t.String() + `"})`
 	}
 	return controlplane.Metrics{
-		URL: "http://" + address(c.ports.monitoring) + "/metrics",
 		Phase: []controlplane.Metric{
 			{Name: "responses", Expr: increase("reference_xds_responses_total")},
 			{Name: "rejects", Expr: increase("reference_xds_rejects_total")},

@@ -255,7 +255,7 @@ var _ = It("asks for metrics that the server has", func() {
 	text, err := io.ReadAll(answer.Body)
 	Expect(err).NotTo(HaveOccurred())
 
-	m := (&ControlPlane{}).Metrics()
+	m := metrics()
 	exprs := []string{m.Counters.Connected, m.Counters.CertificateRequests, m.Counters.Certificates}
 	for _, p := range m.Phase {
 		exprs = append(exprs, p.Expr)

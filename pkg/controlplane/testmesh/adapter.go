@@ -113,14 +113,18 @@ func (a *adapter) Describe() controlplane.Description {
 	}
 }
 
-// Metrics is part of controlplane.Server.
-func (a *adapter) Metrics() controlplane.Metrics {
+// Endpoints is part of controlplane.Server.
+func (a *adapter) Endpoints() controlplane.Endpoints {
+	return controlplane.Endpoints{Metrics: "http://" + a.monitoring + "/metrics"}
+}
+
+// metrics are what the server's own metrics mean.
+func metrics() controlplane.Metrics {
 	responses := map[convergence.Type]string{}
 	for _, t := range xdsprobe.EnvoyTypesWithSecrets() {
 		responses[t.Name] = fmt.Sprintf("sum(%s{type=%q})", metricResponses, t.Name)
 	}
 	return controlplane.Metrics{
-		URL: "http://" + a.monitoring + "/metrics",
 		Phase: []controlplane.Metric{
 			{Name: "responses", Expr: "sum(increase(" + metricResponses + "[$window]))"},
 			{Name: "rejects", Expr: "sum(increase(" + metricRejects + "[$window]))"},

@@ -56,6 +56,7 @@ func Driver(program string) controlplane.Driver {
 		XDS:                  []string{string(xdsprobe.SotW)},
 		DeliversCertificates: true,
 		NoTokens:             true,
+		Metrics:              metrics(),
 		Types:                subscribed,
 		NewProxy:             newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {

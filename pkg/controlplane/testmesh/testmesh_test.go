@@ -308,7 +308,7 @@ var _ = It("is asked for metrics that the server has", func() {
 	a := startServer(fake.NewClientset())
 	text, err := metricsOf(a)
 	Expect(err).NotTo(HaveOccurred())
-	m := a.Metrics()
+	m := metrics()
 	exprs := []string{m.Counters.Connected, m.Counters.CertificateRequests, m.Counters.Certificates}
 	for _, p := range m.Phase {
 		exprs = append(exprs, p.Expr)
