@@ -15,7 +15,7 @@ func figures() []string {
 		"environment.controlPlane.gomaxprocs", "environment.controlPlane.settings",
 		"environment.knobs.mtls", "environment.knobs.scope", "environment.knobs.authz",
 		"pods.requested", "arrival.achievedPerSecond",
-		"xds.acks", "xds.nacks", "xds.attempts", "xds.refusals", "xds.reconnects", "xds.wastedResponses",
+		"xds.acks", "xds.nacks", "xds.attempts", "xds.refusals", "xds.reconnects", "xds.wastedResponses", "xds.perSidecar.responses", "xds.perSidecar.bytes",
 		"certificates.issued", "certificates.failed", "certificates.attempts", "certificates.perSecond",
 		"own.note", "own.rollout.debounceSeconds", "own.rollout.convergenceSeconds", "own.rollout.pushes", "own.steady.pushes",
 		"instrument.cores", "instrument.memoryBytes", "instrument.bytesPerSidecar", "instrument.openFiles",
@@ -29,7 +29,7 @@ func figures() []string {
 		paths = append(paths, "xds.responses."+kind, "xds.bytes."+kind)
 	}
 	for _, latency := range []string{
-		"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok", "xds.perSidecar.responses", "xds.perSidecar.bytes", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
+		"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
 		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "instrument.lag",
 	} {
 		for _, figure := range []string{"unit", "count", "lost", "min", "mean", "p50", "p90", "p99", "p999", "max"} {
