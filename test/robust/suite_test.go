@@ -5,6 +5,7 @@ package robust
 import (
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,6 +34,11 @@ func TestRobust(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	// A process starts with the signals ignored that its parent ignores, as below nohup,
+	// but not with those that its parent handles.
+	hangups := make(chan os.Signal, 1)
+	ossignal.Notify(hangups, syscall.SIGHUP)
+	defer ossignal.Stop(hangups)
 	RunSpecs(t, "robust", Label("e2e"))
 }
 
