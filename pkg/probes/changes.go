@@ -171,8 +171,13 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Pods.Simulated(p.names(concerned)))
 	defer f.Stop()
 	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
-	if err != nil {
+	if apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err != nil {
+		// It may have been made although the answer did not come in time, as when an
+		// interrupt came before it.
+		return object, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	if err := p.awaitReach(ctx, f); err != nil {
 		return created, err
