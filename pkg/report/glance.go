@@ -14,7 +14,7 @@ import (
 // and one for each run that did not complete.
 func glance(runs []record.Run, d *doubts) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
-	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "pushes per sidecar", "bytes per sidecar", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
+	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
 		g.Head = append(g.Head, cell{Text: head})
 	}
 	groups := settings(runs)
@@ -34,7 +34,7 @@ func glance(runs []record.Run, d *doubts) grid {
 
 // glancePaths are the figures of a row.
 var glancePaths = []string{
-	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "xds.perSidecar", "controlPlane.rollout.memoryBytes.peak",
+	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.memoryBytes.peak",
 	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
 }
 
@@ -59,7 +59,6 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 		size, name, rollout,
 		rolloutUsage(func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
 		rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),
-		rangeText(runs, pushesPerSidecar, number), rangeText(runs, bytesPerSidecar, bytes),
 		rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes),
 		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P50 }),
 		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P99 }),
@@ -148,7 +147,7 @@ func glanceNote(runs []record.Run) string {
 	if _, same := common(runs, axes[0]); !same {
 		plane = "the control plane"
 	}
-	note := "CPU time, cores and memory are of " + plane + " during the rollout, pushes and bytes per sidecar are what a sidecar received in it. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
+	note := "CPU time, cores and memory are of " + plane + " during the rollout. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
 		"Push: the slowest kind of change, from the change to the sidecar. Lost: certificates, configurations and pushes that had not come by the time limit. Limits: what limits figures of the row."
 	return strings.TrimSpace(note)
 }
