@@ -57,7 +57,7 @@ func panelOf(p controlplane.Panel) panel {
 	if p.Limit != "" {
 		queries = append(queries, knownLimit(p.Limit))
 	}
-	return draw(p.Title, p.Unit, about, queries...)
+	return draw(p.Title, unit(p.Unit), about, queries...)
 }
 
 func seriesOf(s controlplane.PanelSeries) query {

@@ -17,7 +17,7 @@ import (
 type panel struct {
 	draw    drawing
 	title   string
-	unit    string // as Grafana calls it
+	what    shown
 	about   string // what the figure means and what makes it doubtful, as docs/reference/definitions.md has it
 	queries []query
 	limit   float64 // a line at a value that means trouble; 0 draws none
@@ -37,9 +37,9 @@ var (
 )
 
 // drawn is the word for panels of one drawing.
-func drawn(draw drawing) func(title, unit, about string, queries ...query) panel {
-	return func(title, unit, about string, queries ...query) panel {
-		return panel{draw: draw, title: title, unit: unit, about: about, queries: queries}
+func drawn(draw drawing) func(title string, what shown, about string, queries ...query) panel {
+	return func(title string, what shown, about string, queries ...query) panel {
+		return panel{draw: draw, title: title, what: what, about: about + what.inRecord(), queries: queries}
 	}
 }
 
@@ -79,7 +79,7 @@ func frame[B canvas[B]](b B, p panel, id, width uint32, ask func(query) *prometh
 	for i, q := range p.queries {
 		targets = append(targets, ask(q).RefId(refID(i)).Datasource(source).EditorMode(prometheus.QueryEditorModeCode))
 	}
-	return b.Id(id).Title(p.title).Description(p.about).Unit(p.unit).Datasource(source).
+	return b.Id(id).Title(p.title).Description(p.about).Unit(p.what.unit).Datasource(source).
 		Height(height).Span(width).Targets(targets)
 }
 
@@ -120,7 +120,7 @@ func graph(p panel, id, width uint32) *timeseries.PanelBuilder {
 		Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeAuto).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).Calcs([]string{"max"}))
-	if p.unit == "short" {
+	if p.what.unit == "short" {
 		b.AxisSoftMax(1) // else an axis of nothing but zeros goes to 100
 	}
 	if p.limit > 0 {

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// shown is what a panel shows: its unit, and which figures of a run's record it shows over time.
+type shown struct {
+	unit    string   // as Grafana calls it
+	figures []figure // none where no record has the like
+}
+
+// figure is a figure of the catalogue, by the path that a reader looks for in a record:
+// that of a distribution or a usage, not of each of its quantiles.
+type figure struct {
+	path string
+	record.Figure
+}
+
+// unit is what no record has.
+func unit(name string) shown { return shown{unit: name} }
+
+// figures are shown in the unit that the catalogue states for them.
+func figures(paths ...string) shown {
+	return shownAs(map[record.Unit]string{
+		record.UnitSeconds: "s", record.UnitBytes: "bytes", record.UnitCores: "suffix: cores", record.UnitShare: "percentunit",
+		record.UnitCount: "short", record.UnitPerSecond: "cps", record.UnitBytesPerSecond: "Bps",
+	}, paths)
+}
+
+// rateOf is what the figures, which count, grow by in a second.
+func rateOf(paths ...string) shown {
+	return shownAs(map[record.Unit]string{record.UnitCount: "cps", record.UnitBytes: "Bps"}, paths)
+}
+
+// shareOf is the part of something else that the figures, which count, are.
+func shareOf(paths ...string) shown {
+	return shownAs(map[record.Unit]string{record.UnitCount: "percentunit"}, paths)
+}
+
+// shownAs has the figures at the paths and Grafana's name of their one unit. A path of no
+// figure, and a unit that cannot be shown so, is a mistake in this package, which writes no dashboard then.
+func shownAs(units map[record.Unit]string, paths []string) shown {
+	var s shown
+	for _, path := range paths {
+		f := figureAt(path)
+		name, ok := units[f.Unit]
+		if !ok || s.unit != "" && s.unit != name {
+			panic(fmt.Sprintf("figure %s is in %q, which the panel cannot show", path, f.Unit))
+		}
+		s.unit, s.figures = name, append(s.figures, f)
+	}
+	return s
+}
+
+// examples are names for the words in capitals of a figure's path.
+var examples = strings.NewReplacer("PHASE", string(record.PhaseRollout), "KIND", string(record.RouteChange), "TYPE", "CDS")
+
+func figureAt(path string) figure {
+	for _, below := range []string{"", ".p50", ".mean"} {
+		if f, ok := record.FigureAt(examples.Replace(path) + below); ok {
+			return figure{path, f}
+		}
+	}
+	panic("no figure has the path " + path)
+}
+
+// inRecord names the figures that a panel shows, for its description; "" without any.
+func (s shown) inRecord() string {
+	if len(s.figures) == 0 {
+		return ""
+	}
+	var paths, observations []string
+	for _, f := range s.figures {
+		paths = append(paths, f.path)
+		if !slices.Contains(observations, f.Counts) {
+			observations = append(observations, f.Counts)
+		}
+	}
+	return fmt.Sprintf(" In the record: %s; one observation: %s.", strings.Join(paths, ", "), strings.Join(observations, ", "))
+}
