@@ -69,6 +69,16 @@ func SlowedStages(slowdown float64) []byte {
 	})
 }
 
+// SetRun gives an object the label of a run, in addition to those that it has.
+func SetRun(o metav1.Object, run string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[RunLabel] = run
+	o.SetLabels(labels)
+}
+
 // Nodes is how many fake nodes a run of so many pods should have, at least 1.
 func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 

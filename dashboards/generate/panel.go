@@ -49,7 +49,7 @@ func (p panel) limited(value float64) panel {
 	return p
 }
 
-// outside is the panel also outside of the chosen phases: of what reports that scaler
+// outside is the panel also outside of the chosen phases: of what shows that scaler
 // itself could not be read, and with it the phase.
 func (p panel) outside() panel {
 	p.always = true

@@ -66,7 +66,7 @@ type Program struct {
 	Path string
 	// Problem states why it cannot be used and cannot be built either; empty when there is none.
 	Problem string
-	// Pip reports that pip installs it: no Go is needed to build it.
+	// Pip is set if pip installs it: no Go is needed to build it.
 	Pip bool
 }
 

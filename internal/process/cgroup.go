@@ -27,7 +27,7 @@ type memoryFiles struct {
 	limit     string // bytes the group may hold
 	swap      string // bytes it may swap out, or hold and swap out; not always there
 	swapValue func(limit int64) string
-	unlimited func(text string) bool // what limit states where there is none
+	unlimited func(text string) bool // whether the text in the file limit means no limit
 	kills     string                 // has a line "oom_kill N"
 }
 

@@ -52,14 +52,14 @@ func aim(s *sample, o Options) (target, error) {
 	}
 	fit, err := stats.LeastSquares(rows, held, confidence)
 	if err != nil {
-		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are laid over pods alone")
+		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are fitted to the number of pods alone")
 		return t, nil
 	}
 	t.configuration = max(0, fit.At([]float64{1, t.pods, float64(t.services)}[:len(rows[0])]))
 	return t, nil
 }
 
-// forecast lays a figure over the runs that have it. The error states why it cannot:
+// forecast fits a figure to the runs that have it. The error states why it cannot:
 // too few of the runs do, unless that is forced.
 func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)

@@ -175,7 +175,7 @@ func row(terms []term, p point) []float64 {
 	return values
 }
 
-// model lays a figure's terms over observations. Configuration that does not grow
+// model fits a figure's terms to observations. Configuration that does not grow
 // is one more pod's, and pairs are separated from it: where it grows, it does with
 // the services and so about as they do. A term that comes out as costing less than
 // nothing is left out, and so is one that is to be shown and whose interval holds

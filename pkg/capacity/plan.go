@@ -52,7 +52,7 @@ type Plan struct {
 	like *record.Run
 }
 
-// Like is the largest of the runs that the plan is made from; all are equal but for size.
+// Like is the largest of the runs that the plan is made from; they differ in size alone.
 func (p *Plan) Like() *record.Run { return p.like }
 
 // Kind is a Plan's kind, with record.APIVersion.

@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
-	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
 const (
@@ -125,7 +124,7 @@ func (p *phase) rest(ctx context.Context, f *convergence.VersionFollowing, limit
 // measure makes the changes and follows them until the last one has arrived.
 func (p *phase) measure(ctx context.Context, section *record.Change) error {
 	p.following = p.Fleet.Tracker().FollowVersions(versions)
-	before := received(p.Fleet.Workers.Counts())
+	responses, bytes := p.Fleet.Workers.Counts().AllResponses()
 	var begin, end time.Time
 	err := p.Timeline.Measure(ctx, record.PhaseChange, p.Length, func(ctx context.Context) (record.EndedBy, error) {
 		begin = time.Now()
@@ -141,20 +140,9 @@ func (p *phase) measure(ctx context.Context, section *record.Change) error {
 	if err != nil {
 		return err
 	}
-	after := received(p.Fleet.Workers.Counts())
+	responsesAfter, bytesAfter := p.Fleet.Workers.Counts().AllResponses()
 	r := p.result(arrivals, begin)
-	return p.save(section, r, end.Sub(begin), end, traffic{after.responses - before.responses, after.bytes - before.bytes})
-}
-
-// traffic is what sidecars received.
-type traffic struct{ responses, bytes int64 }
-
-func received(c xdsprobe.Counts) (t traffic) {
-	for _, of := range c.ByType {
-		t.responses += of.Responses
-		t.bytes += of.Bytes
-	}
-	return t
+	return p.save(section, r, end.Sub(begin), end, responsesAfter-responses, bytesAfter-bytes)
 }
 
 // make makes all changes, each when it is due. Those of one object are made in turn, so
@@ -174,7 +162,7 @@ func (p *phase) make(ctx context.Context, begin time.Time) error {
 	return experiment.WaitUntil(ctx, begin.Add(p.Length))
 }
 
-// changeObject makes the changes of one object: every so manieth of all.
+// changeObject makes the changes of one object: with n objects, every n-th of all.
 func (p *phase) changeObject(ctx context.Context, index int, begin time.Time) error {
 	o := p.all[index]
 	for n := index; p.Load.Due(n) < p.Length; n += len(p.all) {

@@ -76,7 +76,7 @@ func (p *phase) suitable() []int {
 	for i, s := range p.Mesh.Services {
 		switch {
 		case s.Pods < 2:
-		case len(p.Fleet.Tracker().Subscribers(servicePort(s))) > 0:
+		case len(p.Fleet.Tracker().Subscribers(s.ServicePort(s.Ports[0]))) > 0:
 			called = append(called, i)
 		default:
 			others = append(others, i)
@@ -86,11 +86,6 @@ func (p *phase) suitable() []int {
 		called = others
 	}
 	return called[:min(len(called), changedServices)]
-}
-
-// servicePort names the first port of a service, as the tracker does.
-func servicePort(s topology.Service) string {
-	return s.Namespace + "/" + s.Name + ":" + s.Ports[0].Name
 }
 
 // probeKinds are the kinds that the control plane's adapter makes.
@@ -108,33 +103,34 @@ func (p *phase) probeObject(index, service int) object {
 	return object{
 		at: func(version int) *unstructured.Unstructured {
 			made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, version))
-			return p.labelled(made)
+			kwok.SetRun(made, p.Label)
+			return made
 		},
 		concerned: func() []string { return p.Fleet.Pods.Simulated(names) },
 	}
 }
 
 // endpointObject is an EndpointSlice of a service in addition to its own, with one
-// endpoint whose address tells the version. No pod is behind it, no controller changes it
+// endpoint whose address holds the version. No pod is behind it, no controller changes it
 // and, as the address is of a range for benchmarks, no traffic reaches anybody.
 func (p *phase) endpointObject(index int, s topology.Service) object {
-	name := servicePort(s)
+	name := s.ServicePort(s.Ports[0])
 	return object{
 		at: func(version int) *unstructured.Unstructured {
 			addr := address(index, version)
-			return p.labelled(&unstructured.Unstructured{Object: map[string]any{
+			return &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "discovery.k8s.io/v1",
 				"kind":       "EndpointSlice",
 				"metadata": map[string]any{
 					"namespace": s.Namespace, "name": "scaler-change-" + s.Name,
-					"labels": map[string]any{"kubernetes.io/service-name": s.Name, "endpointslice.kubernetes.io/managed-by": "scaler.mesh"},
+					"labels": map[string]any{kwok.RunLabel: p.Label, "kubernetes.io/service-name": s.Name, "endpointslice.kubernetes.io/managed-by": "scaler.mesh"},
 				},
 				"addressType": "IPv4",
 				"endpoints": []any{map[string]any{
 					"addresses": []any{addr.Addr().String()}, "conditions": map[string]any{"ready": true, "serving": true, "terminating": false},
 				}},
 				"ports": []any{map[string]any{"name": s.Ports[0].Name, "port": int64(addr.Port()), "protocol": "TCP"}},
-			}})
+			}}
 		},
 		concerned: func() []string { return p.Fleet.Tracker().Subscribers(name) },
 	}
@@ -156,17 +152,6 @@ func metadataObject(s topology.Service) object {
 		concerned: func() []string { return nil },
 		kept:      true,
 	}
-}
-
-// labelled is an object with the run's label.
-func (p *phase) labelled(o *unstructured.Unstructured) *unstructured.Unstructured {
-	labels := o.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[kwok.RunLabel] = p.Label
-	o.SetLabels(labels)
-	return o
 }
 
 // create makes an object as it is at first. What a try before made is fine.

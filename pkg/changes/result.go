@@ -99,7 +99,7 @@ func (r *result) add(s sample, a convergence.VersionArrivals, limit time.Duratio
 }
 
 // save puts the figures into the record.
-func (p *phase) save(section *record.Change, r *result, length time.Duration, end time.Time, t traffic) error {
+func (p *phase) save(section *record.Change, r *result, length time.Duration, end time.Time, responses, bytes int64) error {
 	made := record.Change{
 		Kind: section.Kind, OfferedPerSecond: section.OfferedPerSecond,
 		AchievedPerSecond: new(float64(r.written) / length.Seconds()),
@@ -128,8 +128,8 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 		}
 	}
 	if r.written > 0 {
-		made.ResponsesPerChange = new(float64(t.responses) / float64(r.written))
-		made.BytesPerChange = new(float64(t.bytes) / float64(r.written))
+		made.ResponsesPerChange = new(float64(responses) / float64(r.written))
+		made.BytesPerChange = new(float64(bytes) / float64(r.written))
 	}
 	made.Withhold()
 	p.Journal.Update(func(*record.Run) { *section = made })

@@ -86,7 +86,7 @@ type PublishedRow struct {
 }
 
 // counterparts are our figures for published ones, by the latter's names. Where a
-// source does not report whether it means the mean or the peak, both are compared.
+// source does not state whether it means the mean or the peak, both are compared.
 var counterparts = map[string][]string{
 	"rolloutCores":    {"controlPlane.rollout.cores.mean", "controlPlane.rollout.cores.peak"},
 	"steadyCores":     {"controlPlane.steady.cores.mean"},

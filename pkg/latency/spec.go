@@ -84,7 +84,7 @@ func DefaultSpec() Spec {
 }
 
 // maxRPS is more than one machine sends.
-// mostRepeats is more than anyone waits for.
+// mostRepeats bounds the duration if --repeats is mistyped.
 const mostRepeats = 100
 
 const maxRPS = 1_000_000

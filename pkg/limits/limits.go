@@ -12,22 +12,10 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
 )
-
-// Runner does one run and returns its record.
-type Runner func(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error)
-
-// runOne is a rollout.
-func runOne(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error) {
-	ladder := rollout.Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}
-	runs, err := ladder.Run(ctx, progress)
-	if len(runs) == 0 {
-		return record.Run{}, err
-	}
-	return runs[0], err
-}
 
 // aroundPhases is what a run usually takes in addition to its phases of fixed length: the
 // start of cluster and control plane, the rollout, and taking everything down.
@@ -46,7 +34,7 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if o.Run == nil {
-		o.Run = runOne
+		o.Run = rollout.RunOne
 	}
 	r, err := resume(o)
 	if err != nil {
@@ -180,11 +168,11 @@ func (o Options) announce(r *Result) {
 	s := o.Scale
 	runs := o.left(r)
 	text := fmt.Sprintf("searching the %s with %s, from %s, between %s and %s, to %g%%: at most %s",
-		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100, many(runs))
+		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100, output.Many(runs, "run"))
 	text += fmt.Sprintf(", the first about %s (phases %s; the rollout may take %s); about %s at most",
 		rounded(o.length(s.Start)+aroundPhases), rounded(o.length(s.Start)), o.Spec.ConvergeTimeout, o.remaining(r, aroundPhases))
 	if len(r.Runs) > 0 {
-		text += fmt.Sprintf("; resumed, %s done before", many(len(r.Runs)))
+		text += fmt.Sprintf("; resumed, %s done before", output.Many(len(r.Runs), "run"))
 	}
 	o.say(text)
 }
@@ -199,13 +187,6 @@ func (o Options) left(r *Result) int {
 func (o Options) remaining(r *Result, around time.Duration) time.Duration {
 	seconds := o.Scale.Worst(r.tries(), o.left(r), func(value float64) float64 { return (o.length(value) + around).Seconds() })
 	return rounded(time.Duration(seconds * float64(time.Second)))
-}
-
-func many(runs int) string {
-	if runs == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", runs)
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
@@ -234,7 +215,7 @@ func (o Options) report(r *Result) {
 		text += ": " + last.Why
 	}
 	took := time.Duration(last.Seconds * float64(time.Second))
-	o.say(fmt.Sprintf("%s; took %s; at most %s more, about %s", text, rounded(took), many(o.left(r)), o.remaining(r, max(0, took-o.length(last.Value)))))
+	o.say(fmt.Sprintf("%s; took %s; at most %s more, about %s", text, rounded(took), output.Many(o.left(r), "run"), o.remaining(r, max(0, took-o.length(last.Value)))))
 }
 
 func (o Options) say(msg string) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ type Options struct {
 
 	// Run does the run of a specification; nil = a rollout. Its error is that of
 	// rollout.Ladder.Run.
-	Run Runner
+	Run rollout.Runner
 }
 
 // complete fills in what follows from Find.
@@ -134,12 +135,7 @@ func isP99(path string) bool {
 }
 
 func within(path string, above ...string) bool {
-	for _, a := range above {
-		if record.Within(path, a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(above, func(a string) bool { return record.Within(path, a) })
 }
 
 // Validate names the first flag whose value cannot be used, the value, and what is
@@ -172,7 +168,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// maxRuns is more than anyone waits for.
+// maxRuns bounds a search: it ends even if --max-runs is mistyped.
 const maxRuns = 100
 
 // measured checks that the runs will have the objective's figure.
@@ -204,7 +200,7 @@ func (o Options) measured() error {
 	return nil
 }
 
-// digest tells searches apart: that of another question is not resumed.
+// digest identifies the question: a search with another digest is not resumed.
 func (o Options) digest() string {
 	s := o.Spec
 	s.Out, s.State, s.Programs, s.Drivers, s.Keep = "", "", component.Options{}, nil, false

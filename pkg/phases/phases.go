@@ -72,7 +72,7 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 		return fmt.Errorf("reading the counters at the start of %s: %w", name, err)
 	}
 	t.begun(index, begin)
-	responses, bytes := t.received()
+	responses, bytes := t.Fleet.Workers.Counts().AllResponses()
 	endedBy, bodyErr := body(ctx)
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled):
@@ -86,7 +86,7 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 		bodyErr = fmt.Errorf("reading the counters at the end of %s: %w", name, err)
 	}
 	w := Window{Name: name, Begin: begin, End: end, Streams: streams}
-	w.Responses, w.Bytes = t.received()
+	w.Responses, w.Bytes = t.Fleet.Workers.Counts().AllResponses()
 	w.Responses, w.Bytes = w.Responses-responses, w.Bytes-bytes
 	t.close(index, w, endedBy)
 	t.Show("")
@@ -95,15 +95,6 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 		bodyErr = err
 	}
 	return bodyErr
-}
-
-// received is what simulated sidecars received until now.
-func (t *Timeline) received() (responses, bytes int64) {
-	for _, of := range t.Fleet.Workers.Counts().ByType {
-		responses += of.Responses
-		bytes += of.Bytes
-	}
-	return responses, bytes
 }
 
 // open enters a phase into the record and returns its index there.

@@ -189,12 +189,7 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
 	p.lastMarker = p.marker()
 	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[kwok.RunLabel] = p.Label
-	object.SetLabels(labels)
+	kwok.SetRun(object, p.Label)
 	return object, concerned
 }
 

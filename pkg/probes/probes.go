@@ -378,10 +378,10 @@ func (p *prober) save() error {
 	return errors.Join(errs...)
 }
 
-// servicePort names the first port of a service, as the tracker does.
+// servicePort names the first port of a service.
 func (p *prober) servicePort(service int) string {
 	s := p.Mesh.Services[service]
-	return s.Namespace + "/" + s.Name + ":" + s.Ports[0].Name
+	return s.ServicePort(s.Ports[0])
 }
 
 // without is ids, less one.

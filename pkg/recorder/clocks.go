@@ -11,7 +11,7 @@ import (
 // ClockInterval is the time between two comparisons of clocks.
 const ClockInterval = time.Second
 
-// Differences of clocks that are not told: clocks are slewed and read one after another.
+// Differences of clocks that cause no warning: clocks are slewed and read one after another.
 const (
 	minClockStep = 500 * time.Millisecond
 	minPause     = 3 * time.Second

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/workload"
 )
 
-// maxDilation is more than anyone waits for.
+// maxDilation bounds the duration if --dilate is mistyped.
 const maxDilation = 64
 
 // dilation is the factor by which time is slowed down, 1 where it is not.

@@ -25,7 +25,7 @@ type Ladder struct {
 	Repeats int      // runs of each size and mode; 0 means 1
 }
 
-// maxRepeats is more than anyone waits for.
+// maxRepeats bounds the duration if --repeats is mistyped.
 const maxRepeats = 100
 
 // givingUp is how many runs in a row may fail before the others are not tried:
@@ -73,6 +73,20 @@ func (l Ladder) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Runner does one run and returns its record; RunOne is one. Tests have others.
+type Runner func(ctx context.Context, spec Spec, progress Progress) (record.Run, error)
+
+// RunOne is a ladder of one run. The error is that of [Ladder.Run]; the record has no folder
+// if the run did not begin.
+func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, error) {
+	ladder := Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}
+	runs, err := ladder.Run(ctx, progress)
+	if len(runs) == 0 {
+		return record.Run{}, err
+	}
+	return runs[0], err
 }
 
 // Runs are the runs in the order in which they are done: all sizes in the order

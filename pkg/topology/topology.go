@@ -51,6 +51,10 @@ type Port struct {
 	Target int // of its pods
 }
 
+// ServicePort names a port of the service whose endpoints are followed:
+// "namespace/name:port", as a convergence.Want has it.
+func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name + ":" + p.Name }
+
 // Build returns the mesh that s describes: services take namespaces in turn
 // (service i is in namespace i modulo their number), and the pods are dealt
 // evenly, the first services taking the remainder. The same Spec always gives

@@ -4,6 +4,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,6 @@ import (
 	"scaler.mesh/scaler/pkg/workload"
 )
 
-// Runner does one run and returns its record.
-type Runner func(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error)
-
 // Options are what a verification needs.
 type Options struct {
 	Plan *capacity.Plan // that is carried out; takes what came of it
@@ -34,7 +32,7 @@ type Options struct {
 	Spec rollout.Spec
 	// Processors is how many there are on this machine; 0 = as many as scaler may use.
 	Processors int
-	Run        Runner           // nil = a rollout
+	Run        rollout.Runner   // nil = a rollout
 	Progress   rollout.Progress // takes messages and status; the zero value shows nothing
 }
 
@@ -104,11 +102,7 @@ func (o Options) processors() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the plan's processors: %w", err)
 	}
-	there := o.Processors
-	if there == 0 {
-		there = len(experiment.Processors())
-	}
-	there = int(float64(there) * max(1, o.Like.Spec.Dilation))
+	there := o.available()
 	switch {
 	case limit > there:
 		return 0, fmt.Errorf("verifying a plan of %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", limit, there, there)
@@ -116,6 +110,13 @@ func (o Options) processors() (int, error) {
 		return 0, nil
 	}
 	return limit, nil
+}
+
+// available is how many processors a control plane can have here: as many as the machine
+// that is stood for, if the runs were dilated.
+func (o Options) available() int {
+	here := cmp.Or(o.Processors, len(experiment.Processors()))
+	return int(float64(here) * max(1, o.Like.Spec.Dilation))
 }
 
 // Run carries out a plan and puts what came of it into the plan. The error is of
@@ -127,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Run == nil {
-		o.Run = runOne
+		o.Run = rollout.RunOne
 	}
 	if o.Progress.Say != nil {
 		o.Progress.Say(fmt.Sprintf("verifying with %s processors and %s of memory: %d pods, then a kill of the control plane and a change that reaches all sidecars; phases of %s, and the rollout",
@@ -138,21 +139,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
 		return err
 	}
-	limit, _ := strconv.Atoi(o.Plan.Request.Resources.Limits.CPU) // spec has read it
-	v := &capacity.Verification{Record: run.Dir, Processors: limit, MemoryBytes: spec.ControlPlaneMemory}
+	v := &capacity.Verification{Record: run.Dir, Processors: cmp.Or(spec.ControlPlaneCPUs, o.available()), MemoryBytes: spec.ControlPlaneMemory}
 	v.Add(checks(o.Plan, &run, killed)...)
 	o.Plan.Verification = v
 	return nil
-}
-
-// runOne is a rollout.
-func runOne(ctx context.Context, spec rollout.Spec, progress rollout.Progress) (record.Run, error) {
-	ladder := rollout.Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}
-	runs, err := ladder.Run(ctx, progress)
-	if len(runs) == 0 {
-		return record.Run{}, err
-	}
-	return runs[0], err
 }
 
 // checks are what a run shows of a plan.
@@ -194,10 +184,8 @@ func changed(run *record.Run) capacity.Check {
 		return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
 	}
 	due := int64(*c.Changes) * int64(run.Spec.Pods)
-	switch {
-	case c.Push.Lost > 0:
+	if c.Push.Lost > 0 {
 		return shown(name, false, fmt.Sprintf("%d of %d sidecars did not receive it within the time limit", c.Push.Lost, due))
-	default:
-		return shown(name, c.Push.Count == due, fmt.Sprintf("%d sidecars received it, of %d", c.Push.Count, due))
 	}
+	return shown(name, c.Push.Count == due, fmt.Sprintf("%d sidecars received it, of %d", c.Push.Count, due))
 }

@@ -16,12 +16,7 @@ func (a *Applier) objects(ctx context.Context) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
 	return a.each(ctx, len(a.Objects), func(ctx context.Context, i int) error {
 		object := a.Objects[i].DeepCopy()
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[kwok.RunLabel] = a.Run
-		object.SetLabels(labels)
+		kwok.SetRun(object, a.Run)
 		kind := object.GroupVersionKind()
 		return create(ctx, kind.Kind, object.GetNamespace()+"/"+object.GetName(), func(ctx context.Context) error {
 			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -44,7 +44,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		for _, port := range s.Ports {
 			cluster := outboundCluster(port.Number, host)
 			endpoints := want(convergence.EDS, cluster)
-			endpoints.Service = s.Namespace + "/" + s.Name + ":" + port.Name
+			endpoints.Service = s.ServicePort(port)
 			wants = append(wants, want(convergence.CDS, cluster), endpoints)
 			hosts[port.Number] = append(hosts[port.Number], host)
 		}

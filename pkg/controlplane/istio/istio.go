@@ -1,7 +1,7 @@
 // Package istio is scaler's adapter for Istio: istiod as a host process,
 // installed from the output of `istioctl manifest generate` and started as the
-// chart would start it, and everything a proxy of that version states to it and
-// must come to hold from it.
+// chart would start it, and everything a proxy of that version sends to it and
+// must receive from it.
 //
 // What scaler does with these answers (connecting, timing, comparing) is left
 // to other packages.

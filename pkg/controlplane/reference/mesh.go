@@ -77,7 +77,7 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		for n, p := range s.Ports {
 			cluster := server.Cluster(s.Namespace, s.Name, p.Name)
 			endpoints := want(convergence.EDS, cluster)
-			endpoints.Service = s.Namespace + "/" + s.Name + ":" + p.Name
+			endpoints.Service = s.ServicePort(p)
 			wants = append(wants, want(convergence.CDS, cluster), endpoints)
 			route.Members = append(route.Members, server.Domains(s.Namespace, s.Name, strconv.Itoa(p.Number), n == 0)...)
 		}

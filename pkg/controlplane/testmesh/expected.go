@@ -52,7 +52,7 @@ func (a *adapter) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service in
 		wants = append(wants, want(convergence.SDS, rootName("outbound", s.Namespace, s.Name)))
 		for _, p := range s.Ports {
 			endpoints := want(convergence.EDS, clusterName(s.Namespace, s.Name, p.Number))
-			endpoints.Service = s.Namespace + "/" + s.Name + ":" + p.Name
+			endpoints.Service = s.ServicePort(p)
 			wants = append(wants, want(convergence.CDS, clusterName(s.Namespace, s.Name, p.Number)), endpoints)
 			outbound.Members = append(outbound.Members, domain(s.Namespace, s.Name, p.Number))
 		}
