@@ -173,7 +173,7 @@ func TestUnknownConfigurationIsNoCurve(t *testing.T) {
 			t.Errorf("processor time grows with %s", part.Term)
 		}
 	}
-	if plan.doubtAbout("xds.configurationBytes.mean", "over pods alone") == "" {
+	if plan.doubtAbout("xds.configurationBytes.mean", "fitted to the number of pods alone") == "" {
 		t.Errorf("doubts %v", plan.Doubts)
 	}
 }
