@@ -2,9 +2,7 @@ package compare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -19,22 +17,6 @@ type Bound struct {
 	Unit    Unit // that Change was given in; "" with Percent and without a unit
 }
 
-// changes that a bound may have: a sign, a number, a unit.
-var changePattern = regexp.MustCompile(`^([+-])([0-9]+(?:\.[0-9]+)?)(%|[A-Za-zµ]*)$`)
-
-// figurePattern is what names of figures look like, faults' included.
-var figurePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[.@:%-]+[A-Za-z0-9]+)*$`)
-
-// scales are the units that a bound may be given in.
-var scales = map[string]struct {
-	unit Unit
-	in   float64
-}{
-	"s": {Seconds, 1}, "ms": {Seconds, 1e-3}, "us": {Seconds, 1e-6}, "µs": {Seconds, 1e-6},
-	"B": {Bytes, 1}, "kB": {Bytes, 1e3}, "MB": {Bytes, 1e6}, "GB": {Bytes, 1e9},
-	"KiB": {Bytes, 1 << 10}, "MiB": {Bytes, 1 << 20}, "GiB": {Bytes, 1 << 30},
-}
-
 // wantBound is what the errors of ParseBound ask for.
 const wantBound = "want FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
 
@@ -47,35 +29,26 @@ func ParseBound(text string) (Bound, error) {
 	fail := func(what string) (Bound, error) {
 		return Bound{}, fmt.Errorf("parsing --fail-on %q: %s: %s", text, what, wantBound)
 	}
-	at := strings.IndexAny(text, "<>")
-	if at < 0 {
-		return fail("no > or <")
+	c, problem := parseExpression(text, "change")
+	if problem != "" {
+		return fail(problem)
 	}
-	figure, change := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
-	if !figurePattern.MatchString(figure) {
-		return fail(fmt.Sprintf("%q is no figure", figure))
+	b := Bound{Text: strings.TrimSpace(text), Figure: Name(c.figure), Below: c.below}
+	switch {
+	case c.sign == "":
+		return fail(fmt.Sprintf("%q is no change", c.amount))
+	case b.Below != (c.sign == "-"):
+		return fail(fmt.Sprintf("%s goes with %s", c.operator(), map[bool]string{true: "-", false: "+"}[b.Below]))
 	}
-	b := Bound{Text: strings.TrimSpace(text), Figure: Name(figure), Below: text[at] == '<'}
-	parts := changePattern.FindStringSubmatch(change)
-	if parts == nil {
-		return fail(fmt.Sprintf("%q is no change", change))
-	}
-	if b.Below != (parts[1] == "-") {
-		return fail(fmt.Sprintf("%c goes with %s", text[at], map[bool]string{true: "-", false: "+"}[b.Below]))
-	}
-	value, err := strconv.ParseFloat(parts[2], 64)
-	if err != nil || value > 1e18 {
-		return fail(parts[2] + " is too much")
-	}
-	switch scale, known := scales[parts[3]]; {
-	case parts[3] == "%":
-		b.Change, b.Percent = value/100, true
+	switch scale, known := scales[c.unit]; {
+	case c.unit == "%":
+		b.Change, b.Percent = c.value/100, true
 	case known:
-		b.Change, b.Unit = value*scale.in, scale.unit
-	case parts[3] == "":
-		b.Change = value
+		b.Change, b.Unit = c.value*scale.in, scale.unit
+	case c.unit == "":
+		b.Change = c.value
 	default:
-		return fail(fmt.Sprintf("%q is no unit", parts[3]))
+		return fail(fmt.Sprintf("%q is no unit", c.unit))
 	}
 	return b, nil
 }

@@ -2,9 +2,7 @@ package compare
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -20,9 +18,6 @@ type Objective struct {
 	Unit   Unit    // of the figure
 }
 
-// amountPattern is a number with a unit, or a percentage.
-var amountPattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(%|[A-Za-zµ]*)$`)
-
 // wantObjective is what the errors of ParseObjective ask for.
 const wantObjective = "want FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
 
@@ -33,35 +28,26 @@ func ParseObjective(text string) (Objective, error) {
 	fail := func(what string) (Objective, error) {
 		return Objective{}, fmt.Errorf("parsing --slo %q: %s: %s", text, what, wantObjective)
 	}
-	at := strings.IndexAny(text, "<>")
-	if at < 0 {
-		return fail("no > or <")
+	c, problem := parseExpression(text, "value")
+	if problem != "" {
+		return fail(problem)
 	}
-	name, amount := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
-	if !figurePattern.MatchString(name) {
-		return fail(fmt.Sprintf("%q is no figure", name))
+	if c.sign != "" {
+		return fail(fmt.Sprintf("%q is no value", c.amount))
 	}
-	figure, path, ok := figureNamed(name)
+	figure, path, ok := figureNamed(c.figure)
 	if !ok {
-		return fail(fmt.Sprintf("there is no figure %q: docs/reference/figures.md lists them", name))
+		return fail(fmt.Sprintf("there is no figure %q: docs/reference/figures.md lists them", c.figure))
 	}
-	parts := amountPattern.FindStringSubmatch(amount)
-	if parts == nil {
-		return fail(fmt.Sprintf("%q is no value", amount))
-	}
-	value, err := strconv.ParseFloat(parts[1], 64)
-	if err != nil || value > 1e18 {
-		return fail(parts[1] + " is too much")
-	}
-	o := Objective{Text: strings.TrimSpace(text), Figure: Name(path), Path: path, Below: text[at] == '<', Value: value, Unit: Unit(figure.Unit)}
-	scale, known := scales[parts[2]]
+	o := Objective{Text: strings.TrimSpace(text), Figure: Name(path), Path: path, Below: c.below, Value: c.value, Unit: Unit(figure.Unit)}
+	scale, known := scales[c.unit]
 	scaled := o.Unit == Seconds || o.Unit == Bytes
 	switch {
 	case known && scale.unit == o.Unit:
 		o.Value *= scale.in
-	case parts[2] == "%" && o.Unit == Share:
+	case c.unit == "%" && o.Unit == Share:
 		o.Value /= 100
-	case parts[2] == "" && !scaled:
+	case c.unit == "" && !scaled:
 	default:
 		return fail("its unit is " + unitsOf(o.Unit))
 	}
