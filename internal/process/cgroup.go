@@ -29,6 +29,12 @@ type memoryFiles struct {
 	swapValue func(limit int64) string
 	unlimited func(text string) bool // whether the text in the file limit means no limit
 	kills     string                 // has a line "oom_kill N"
+
+	usage    string // bytes that are charged to the group
+	inactive string // of memory.stat: file pages not used lately, those of groups below included
+	// Bytes of the buffers of TCP sockets, where usage does not include them, and the file that has
+	// the kernel count them from its first writing on.
+	sockets, countSockets string
 }
 
 var memoryV1 = memoryFiles{
@@ -39,6 +45,8 @@ var memoryV1 = memoryFiles{
 		return err == nil && n >= 1<<62 // the greatest multiple of the page size
 	},
 	kills: "memory.oom_control",
+	usage: "memory.usage_in_bytes", inactive: "total_inactive_file",
+	sockets: "memory.kmem.tcp.usage_in_bytes", countSockets: "memory.kmem.tcp.limit_in_bytes",
 }
 
 var memoryV2 = memoryFiles{
@@ -46,6 +54,7 @@ var memoryV2 = memoryFiles{
 	swap:  "memory.swap.max", swapValue: func(int64) string { return "0" },
 	unlimited: func(text string) bool { return text == "max" },
 	kills:     "memory.events",
+	usage:     "memory.current", inactive: "inactive_file",
 }
 
 // OutOfMemoryError reports that the kernel killed a child for exceeding its memory
@@ -82,7 +91,7 @@ var ownGroup = regexp.MustCompile(`^` + cgroupRoot + `/(?:[^/]+/)*scaler-[0-9]+-
 // group that scaler made.
 func isOwnGroup(dir string) bool { return filepath.Clean(dir) == dir && ownGroup.MatchString(dir) }
 
-// memoryGroup is a control group of one child, with a limit on its memory.
+// memoryGroup is a control group of one child, which counts its memory and may limit it.
 type memoryGroup struct {
 	dir   string
 	files memoryFiles
@@ -100,7 +109,7 @@ func CanLimitMemory() error {
 }
 
 // newMemoryGroup makes a control group that may hold so many bytes and swap
-// none of them.
+// none of them; 0 means no limit.
 //
 // It is made as near to the root as this user may, but below the last group on
 // the way that limits scaler itself, which therefore holds for it too. Below
@@ -186,6 +195,14 @@ func (g *memoryGroup) make(limit int64) error {
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return err
+	}
+	if g.files.countSockets != "" {
+		// Version 1 counts the sockets that are made in a group once a limit was set.
+		// Where it cannot, WorkingSet reports it.
+		_ = g.write(g.files.countSockets, strconv.FormatInt(1<<62, 10))
+	}
+	if limit == 0 {
+		return nil
 	}
 	if err := g.write(g.files.limit, strconv.FormatInt(limit, 10)); err != nil {
 		return errors.Join(err, g.remove())

@@ -48,6 +48,10 @@ type Spec struct {
 	// control group of their own; 0 means no limit. The kernel kills what exceeds
 	// it: see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
 	MemoryLimit int64
+	// CountMemory asks for [Handle.WorkingSet] of the child, which takes a control
+	// group that holds it alone. Where none is permitted the child is started all the
+	// same. A MemoryLimit includes it.
+	CountMemory bool
 }
 
 // Process is a started child.
@@ -55,7 +59,8 @@ type Process struct {
 	spec  Spec
 	grace time.Duration
 	place placement
-	group *memoryGroup // nil without a MemoryLimit
+	group *memoryGroup // nil without a MemoryLimit, and where memory is not counted in a group of its own
+	count memoryCount
 	pid   int
 	start uint64 // of pid, see startTime
 	done  chan struct{}
@@ -178,10 +183,8 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
 	}
 	p := &Process{spec: spec, grace: grace, place: place, done: make(chan struct{})}
-	if spec.MemoryLimit > 0 {
-		if p.group, err = newMemoryGroup(groupName(spec.Name), spec.MemoryLimit); err != nil {
-			return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
-		}
+	if err := p.makeGroup(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
 	}
 	offset, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -228,7 +231,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if p.group != nil {
 		p.leftover = p.group.close()
-		p.outOfMemory = p.group.kills > 0 && killed(cmd.ProcessState)
+		p.outOfMemory = p.spec.MemoryLimit > 0 && p.group.kills > 0 && killed(cmd.ProcessState)
 	}
 	if p.outOfMemory {
 		p.err = &OutOfMemoryError{Name: p.spec.Name, Limit: p.spec.MemoryLimit}
@@ -269,8 +272,10 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 // now, and used next to no processor time.
 func (p *Process) join(pid int) error {
 	if p.group != nil {
-		if err := p.group.add(pid); err != nil {
+		if err := p.group.add(pid); err != nil && p.spec.MemoryLimit > 0 {
 			return fmt.Errorf("limiting its memory: %w", err)
+		} else if err != nil {
+			p.count = memoryCount{err: fmt.Errorf("joining a control group: %w", err)}
 		}
 	}
 	if p.place.dir != "" {

@@ -164,6 +164,8 @@ func (w *weightGroups) makeOne(dir string, level int) error {
 		// Fails where it is enabled already and may not be written: then the file
 		// of the weight is there.
 		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+cpu"), 0)
+		// So that the memory of what is in it is counted, where that is permitted.
+		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

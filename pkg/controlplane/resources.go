@@ -48,7 +48,7 @@ func (p Resources) Processors() int {
 // runs before what measures it, where its group has priorities.
 func (p Resources) Apply(spec process.Spec) process.Spec {
 	spec.CPUs = p.CPUs
-	spec.Priority = process.PriorityFirst
+	spec.Priority, spec.CountMemory = process.PriorityFirst, true
 	if p.Enforced {
 		spec.MemoryLimit = p.MemoryBytes
 	}

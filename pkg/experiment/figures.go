@@ -30,13 +30,16 @@ const LateInstrument = 10 * time.Millisecond
 // UsageOf is a component's usage as the record has it.
 func UsageOf(u recorder.Usage) *record.Usage {
 	usage := &record.Usage{
-		Cores:       &record.Level{Mean: &u.CoresMean, Peak: &u.CoresPeak},
+		Cores:       &record.Level{Mean: &u.CoresMean, Peak: &u.CoresPeak, Peak100ms: u.CoresPeakBrief},
 		CPUSeconds:  &u.CPUSeconds,
 		MemoryBytes: &record.Level{Mean: &u.MemoryMean, Peak: &u.MemoryPeak, End: &u.MemoryEnd},
 		Saturation:  u.Saturation,
 		Restarts:    &u.Restarts,
 
 		WaitedSeconds: u.Waited,
+	}
+	if w := u.WorkingSet; w != nil {
+		usage.WorkingSetBytes = &record.Level{Mean: &w.Mean, Peak: &w.Peak, End: &w.End}
 	}
 	if u.Heap != nil {
 		usage.HeapBytes = &record.Level{Mean: &u.Heap.Mean, End: &u.Heap.End}

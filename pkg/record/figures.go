@@ -37,9 +37,12 @@ type Usage struct {
 	Cores       *Level   `json:"cores,omitempty"`       // mean: CPU seconds over the phase's length; peak: over 1 s
 	CPUSeconds  *float64 `json:"cpuSeconds,omitempty"`  // difference of the counters read at the phase's edges, restarts included
 	MemoryBytes *Level   `json:"memoryBytes,omitempty"` // resident: mean, peak, end
-	HeapBytes   *Level   `json:"heapBytes,omitempty"`   // live heap: mean, end
-	Saturation  *float64 `json:"saturation,omitempty"`  // at most this share of the phase, 0 to 1, had a runnable thread waiting for a processor
-	Restarts    *int     `json:"restarts,omitempty"`
+	// WorkingSetBytes is memory as a control group counts it: mean, peak, end. It is of the
+	// control plane alone, and absent where ControlPlaneSource.WorkingSetUnknown says why.
+	WorkingSetBytes *Level   `json:"workingSetBytes,omitempty"`
+	HeapBytes       *Level   `json:"heapBytes,omitempty"`  // live heap: mean, end
+	Saturation      *float64 `json:"saturation,omitempty"` // at most this share of the phase, 0 to 1, had a runnable thread waiting for a processor
+	Restarts        *int     `json:"restarts,omitempty"`
 	// WaitedSeconds is for how long threads were runnable and waited for a processor, all
 	// threads added.
 	WaitedSeconds *float64 `json:"waitedSeconds,omitempty"`
@@ -50,6 +53,8 @@ type Level struct {
 	Mean *float64 `json:"mean,omitempty"`
 	Peak *float64 `json:"peak,omitempty"`
 	End  *float64 `json:"end,omitempty"`
+	// Peak100ms is of the cores of a control plane: the greatest mean over 100 ms.
+	Peak100ms *float64 `json:"peak100ms,omitempty"`
 	// Collected is of a live heap after two collections that scaler asked for at
 	// once after the phase; absent where a program cannot be asked.
 	Collected *float64 `json:"collected,omitempty"`

@@ -32,13 +32,14 @@ type ComponentRead struct {
 	Started *float64 `json:"started,omitempty"` // seconds, as At, in the first sample of a life
 	Ended   bool     `json:"ended,omitempty"`   // the life ended at At; nothing was read. What was accounted to it follows
 
-	At          float64 `json:"at"`                  // seconds, as Sample.At, at which it was read
-	CPUSeconds  float64 `json:"cpuSeconds"`          // user and system, of all threads
-	Waited      float64 `json:"waited"`              // seconds that threads waited for a processor, added up; -1 = not known
-	MemoryBytes int64   `json:"memoryBytes"`         // resident
-	MemoryPeak  int64   `json:"memoryPeak"`          // bytes: the high-water mark of resident memory
-	Threads     int     `json:"threads,omitempty"`   // at that moment
-	OpenFiles   int     `json:"openFiles,omitempty"` // at that moment
+	At          float64 `json:"at"`                   // seconds, as Sample.At, at which it was read
+	CPUSeconds  float64 `json:"cpuSeconds"`           // user and system, of all threads
+	Waited      float64 `json:"waited"`               // seconds that threads waited for a processor, added up; -1 = not known
+	MemoryBytes int64   `json:"memoryBytes"`          // resident
+	MemoryPeak  int64   `json:"memoryPeak"`           // bytes: the high-water mark of resident memory
+	WorkingSet  int64   `json:"workingSet,omitempty"` // bytes, as a control group counts them; 0 = not known
+	Threads     int     `json:"threads,omitempty"`    // at that moment
+	OpenFiles   int     `json:"openFiles,omitempty"`  // at that moment
 }
 
 // SampleLog is the samples.jsonl of a run that is being written. Its methods may be

@@ -79,7 +79,7 @@ func (h *History) addRead(c record.ComponentRead) error {
 	l := &lives[c.Life]
 	r := Reading{
 		At: h.base.Add(duration(c.At)), CPU: duration(c.CPUSeconds), Waited: duration(c.Waited),
-		Resident: c.MemoryBytes, Peak: c.MemoryPeak, Threads: c.Threads, Files: c.OpenFiles,
+		Resident: c.MemoryBytes, Peak: c.MemoryPeak, WorkingSet: c.WorkingSet, Threads: c.Threads, Files: c.OpenFiles,
 	}
 	if len(l.readings) > 0 && r.At.Before(l.last().At) {
 		return fmt.Errorf("a reading of %.3f s after one of a later time", c.At)

@@ -103,6 +103,7 @@ func (s *processSource) Read() (Reading, error) {
 		return Reading{}, gone(err)
 	}
 	r.Resident, r.Peak = int64(status.VmRSS), int64(status.VmHWM)
+	r.WorkingSet, _ = s.handle.WorkingSet() // Uncounted has the reason
 	if r.Files, err = s.proc.FileDescriptorsLen(); err != nil {
 		return Reading{}, gone(err)
 	}
@@ -110,6 +111,35 @@ func (s *processSource) Read() (Reading, error) {
 		return Reading{}, gone(err)
 	}
 	return r, nil
+}
+
+// Uncounted is why readings of a source have no working set; nil where they have one.
+func Uncounted(src Source) error {
+	s, ok := src.(*processSource)
+	if !ok {
+		return process.ErrNotCounted
+	}
+	_, err := s.handle.WorkingSet()
+	return err
+}
+
+// ReadCPU is part of cpuReader. It is repeated where scaler did not run in the middle of
+// it.
+func (s *processSource) ReadCPU() (time.Time, time.Duration, error) {
+	const tries, most = 3, time.Millisecond
+	var before time.Time
+	var used, passed time.Duration
+	for range tries {
+		var err error
+		before = time.Now()
+		if used, err = processClock(s.handle.PID()); err != nil {
+			return time.Time{}, 0, gone(err)
+		}
+		if passed = time.Since(before); passed < most {
+			break
+		}
+	}
+	return before.Add(passed / 2), used, nil
 }
 
 // readDelays adds what each thread waited since the last reading. It returns

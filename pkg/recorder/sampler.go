@@ -26,6 +26,8 @@ type Sampler struct {
 	store    Store     // nil: all readings stay in memory
 	base     time.Time // moment 0 of the samples in store
 	slowdown float64   // by which time is slowed down; 0 = 1
+	briefly  []string  // names of components that are read more often, for brief
+	brief    brief
 
 	mu       sync.Mutex
 	pending  []record.ComponentRead // that store does not have yet
@@ -53,7 +55,7 @@ func NewSampler(interval time.Duration) *Sampler {
 	if interval == 0 {
 		interval = defaultInterval
 	}
-	return &Sampler{interval: interval, tracks: map[string]*track{}}
+	return &Sampler{interval: interval, tracks: map[string]*track{}, brief: brief{interval: BriefInterval}}
 }
 
 // NewStoredSampler makes a Sampler that writes all readings to store as they are made,
@@ -68,7 +70,10 @@ func NewStoredSampler(interval time.Duration, store Store) *Sampler {
 // stands for one with k times the processors. A processor of that machine takes k times
 // as long for what a thread does: a thread that waits here for k-1 times the processor
 // time that it uses is done no later than there. It is called before Watch.
-func (s *Sampler) SlowDown(k float64) { s.slowdown = k }
+func (s *Sampler) SlowDown(k float64) {
+	s.slowdown = k
+	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
+}
 
 // Watch adds a life of a component and reads it at once. After a restart the same
 // name is watched again with the new life's source; what the ended one used stays
@@ -97,6 +102,9 @@ func (s *Sampler) Watch(name string, src Source) error {
 	t.lives = append(t.lives, life{id: src.ID(), started: started})
 	s.tracks[name] = t
 	s.took(name, t, len(t.lives)-1, first)
+	if slices.Contains(s.briefly, name) {
+		s.brief.watch(name, src)
+	}
 	return s.flush(time.Now(), false)
 }
 
@@ -134,6 +142,7 @@ func (s *Sampler) Edge() (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := time.Now()
+	s.brief.edge(at)
 	err := s.readAll()
 	s.edges = append(s.edges, s.sums(at))
 	return at, errors.Join(err, s.flush(at, true))
@@ -142,6 +151,12 @@ func (s *Sampler) Edge() (time.Time, error) {
 // Run reads every component at the interval until ctx is done, then returns nil.
 // It returns early when a component that lives cannot be read.
 func (s *Sampler) Run(ctx context.Context) error {
+	if len(s.briefly) > 0 {
+		done := make(chan struct{})
+		ctx, cancel := context.WithCancel(ctx)
+		defer func() { cancel(); <-done }()
+		go func() { defer close(done); s.brief.run(ctx) }()
+	}
 	ticker := time.NewTicker(s.interval)
 	defer ticker.Stop()
 	for {
@@ -173,6 +188,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}
+	u.CoresPeakBrief = s.brief.peak(name, from, to)
 	return u, nil
 }
 

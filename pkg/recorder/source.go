@@ -32,6 +32,8 @@ type Reading struct {
 	Waited   time.Duration // time that threads were ready to run and waited for a processor, added up over threads; -1 = not known
 	Resident int64         // bytes
 	Peak     int64         // bytes: the high-water mark of Resident
-	Threads  int
-	Files    int // open files
+	// WorkingSet is memory as a control group counts it, in bytes; 0 = not known.
+	WorkingSet int64
+	Threads    int
+	Files      int // open files
 }

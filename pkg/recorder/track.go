@@ -23,7 +23,7 @@ func (s *Sampler) took(name string, t *track, index int, r Reading) {
 	}
 	sample := record.ComponentRead{
 		Name: name, Life: index, At: s.since(r.At), CPUSeconds: r.CPU.Seconds(), Waited: r.Waited.Seconds(),
-		MemoryBytes: r.Resident, MemoryPeak: r.Peak, Threads: r.Threads, OpenFiles: r.Files,
+		MemoryBytes: r.Resident, MemoryPeak: r.Peak, WorkingSet: r.WorkingSet, Threads: r.Threads, OpenFiles: r.Files,
 	}
 	if r.Waited < 0 {
 		sample.Waited = -1

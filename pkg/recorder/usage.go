@@ -26,6 +26,11 @@ type Usage struct {
 	// where that is longer, in the window, processor time
 	// taken as even between two readings, and at least CoresMean.
 	CoresPeak float64
+	// CoresPeakBrief is the greatest mean over an interval of [BriefInterval], or as much
+	// longer as time is slowed down or scaler ran late, from one edge to another. The
+	// intervals follow each other, so that one that lies across two of them may exceed it.
+	// Nil where the component is not read so often: see [Sampler.WatchBriefly].
+	CoresPeakBrief *float64
 	// MemoryMean is resident memory in bytes, weighted by time, over the time
 	// in which the component ran.
 	MemoryMean float64
@@ -37,6 +42,9 @@ type Usage struct {
 	// MemoryEnd is resident memory in bytes at the window's end, 0 where the
 	// component was not running then.
 	MemoryEnd float64
+	// WorkingSet is the memory of its control group; nil where a reading of the window
+	// has none.
+	WorkingSet *WorkingSet
 	// Saturation is an upper bound of the share of the window in which the
 	// component had a thread ready to run that waited for a processor. Of each
 	// interval between two readings it takes min(1, waited/length), where
@@ -59,6 +67,14 @@ type Usage struct {
 	// Heap is the live heap of a Go program that exposes it, else nil. See
 	// [Recorder.Heap]; the Sampler leaves it nil.
 	Heap *Heap
+}
+
+// WorkingSet is memory as a control group counts it, in bytes: what the kernel charges
+// to the component, sockets included, without file pages that were not used lately.
+type WorkingSet struct {
+	Mean float64 // weighted by time, over the time in which the component ran
+	Peak float64 // the greatest of the readings, and of both ends of the window
+	End  float64 // at the window's end, 0 where the component was not running then
 }
 
 // ErrNotWatched reports that a component has had no process that was watched.
@@ -90,7 +106,7 @@ func (l *life) end() time.Time {
 func (l *life) points() []Reading {
 	points := make([]Reading, 0, len(l.readings)+2)
 	first := l.readings[0]
-	points = append(points, Reading{At: l.started, Resident: first.Resident, Waited: min(0, first.Waited)})
+	points = append(points, Reading{At: l.started, Resident: first.Resident, WorkingSet: first.WorkingSet, Waited: min(0, first.Waited)})
 	points = append(points, l.readings...)
 	if last := l.last(); l.end().After(last.At) {
 		last.At = l.end()
@@ -115,6 +131,8 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 	length := to.Sub(from).Seconds()
 	var u Usage
 	var memory, alive, waiting, waited float64
+	var working WorkingSet
+	counted := true
 	var edges []time.Time // where the slope of the processor time may change
 	series := make([][]Reading, len(lives))
 	delays := true
@@ -138,6 +156,9 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 				s := stretch{points[j-1], p}
 				memory += overlap * (s.resident(start) + s.resident(end)) / 2
 				alive += overlap
+				counted = counted && s.b.WorkingSet > 0
+				working.Mean += overlap * (s.workingSet(start) + s.workingSet(end)) / 2
+				working.Peak = max(working.Peak, s.workingSet(start), s.workingSet(end))
 				waiting += overlap * s.saturation(slowdown)
 				waited += overlap * s.waiting()
 				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
@@ -146,12 +167,17 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 		u.CPUSeconds += cpuAt(points, to) - cpuAt(points, from)
 		if l := lives[i]; !to.Before(points[0].At) && (l.ended.IsZero() || to.Before(l.ended)) {
 			u.MemoryEnd = residentAt(points, to)
+			working.End = workingSetAt(points, to)
 		}
 	}
 	u.CoresMean, u.Ran = u.CPUSeconds/length, alive
 	u.CoresPeak = max(u.CoresMean, peakCores(series, edges, from, to, peak))
 	if alive > 0 {
 		u.MemoryMean = memory / alive
+		if counted {
+			working.Mean /= alive
+			u.WorkingSet = &working
+		}
 	}
 	if delays {
 		u.Saturation, u.Waited = new(min(1, waiting/length)), new(waited)
@@ -199,6 +225,11 @@ func (s stretch) cpu(t time.Time) float64 {
 
 func (s stretch) resident(t time.Time) float64 {
 	return float64(s.a.Resident) + float64(s.b.Resident-s.a.Resident)*s.part(t)
+}
+
+// workingSet is that at t; 0 where it is not known.
+func (s stretch) workingSet(t time.Time) float64 {
+	return float64(s.a.WorkingSet) + float64(s.b.WorkingSet-s.a.WorkingSet)*s.part(t)
 }
 
 // highWater is the kernel's mark where it rose inside the window, else 0: an
@@ -252,6 +283,15 @@ func residentAt(points []Reading, t time.Time) float64 {
 		return float64(last.Resident)
 	}
 	return around(points, t).resident(t)
+}
+
+// workingSetAt is as residentAt.
+func workingSetAt(points []Reading, t time.Time) float64 {
+	last := points[len(points)-1]
+	if !t.Before(last.At) {
+		return float64(last.WorkingSet)
+	}
+	return around(points, t).workingSet(t)
 }
 
 // peakCores is the greatest mean over any window of a length inside [from, to). The

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -48,6 +49,7 @@ func placeIn(list []string, name string) int {
 type usageRow struct {
 	name  string
 	path  string // below the usage
+	rare  bool   // left out where no phase has it: not every program is measured so
 	print func(*record.Usage) string
 }
 
@@ -55,7 +57,8 @@ type usageRow struct {
 var usageRows = func() []usageRow {
 	var rows []usageRow
 	for _, f := range record.UsageFigures {
-		rows = append(rows, usageRow{f.Label, f.Path, func(u *record.Usage) string { return figureText(f.Unit, f.Of(u)) }})
+		rare := f.Path == "cores.peak100ms" || strings.HasPrefix(f.Path, "workingSetBytes.")
+		rows = append(rows, usageRow{f.Label, f.Path, rare, func(u *record.Usage) string { return figureText(f.Unit, f.Of(u)) }})
 	}
 	return rows
 }()

@@ -31,6 +31,9 @@ func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*reco
 		}
 	}
 	for _, row := range usageRows {
+		if row.rare && !slices.ContainsFunc(phases, func(p record.PhaseName) bool { return row.print(usage(figures, p)) != absent }) {
+			continue
+		}
 		cells := plain(row.name)
 		for _, phase := range phases {
 			within := path + "." + string(phase)

@@ -25,6 +25,7 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
+	r.sampler.WatchBriefly(r.controlPlaneName())
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -41,7 +42,11 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
 	sources := map[string]recorder.Source{experiment.InstrumentName: r.workers.instrument()}
 	if r.adapter.Program != nil {
-		sources[r.controlPlaneName()] = r.adapter.Program.Life().Usage()
+		source := r.adapter.Program.Life().Usage()
+		sources[r.controlPlaneName()] = source
+		if err := recorder.Uncounted(source); err != nil {
+			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })
+		}
 	}
 	for _, c := range r.env.Components() {
 		if c.Usage != nil {
