@@ -84,9 +84,9 @@ func TestBriefPeaks(t *testing.T) {
 				}
 				edges := []time.Time{edge(t, s)}
 				run(t, s, func() {
-					time.Sleep(2980 * ms)
+					<-time.After(2980 * ms)
 					edges = append(edges, edge(t, s))
-					time.Sleep(2 * time.Second)
+					<-time.After(2 * time.Second)
 					edges = append(edges, edge(t, s))
 				})
 				for i, want := range []*float64{test.first, test.later} {
