@@ -239,7 +239,8 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 		if err == nil {
 			err = errors.New("it ended by itself, with exit status 0")
 		}
-		p.err = &ExitError{Name: p.spec.Name, Command: cmd.Args, Cause: err, Log: p.spec.Log, LogEnd: logEnd(p.spec.Log, logOffset)}
+		log := logTail(p.spec.Log, logOffset)
+		p.err = &ExitError{Name: p.spec.Name, Command: cmd.Args, Cause: err, Log: p.spec.Log, LogEnd: lastLines(log), LogError: errorLines(log)}
 	}
 	close(p.done)
 }
@@ -303,12 +304,18 @@ type ExitError struct {
 	Cause   error    // as reported by the operating system
 	Log     string   // the whole log's file, "" if there is none
 	LogEnd  string   // its last lines, of this child alone
+	// LogError are the lines of this child's log that hold the error, "" if none does.
+	LogError string
 }
 
-// Error is one line, followed by the end of the log where there is one.
+// Error is one line, followed by the lines of the log that hold the error or, where none does, by
+// its end.
 func (e *ExitError) Error() string {
 	s := fmt.Sprintf("running %s (%s): %v", e.Name, strings.Join(e.Command, " "), e.Cause)
-	if e.LogEnd != "" {
+	switch {
+	case e.LogError != "":
+		s += "; its log " + e.Log + " says:\n" + e.LogError
+	case e.LogEnd != "":
 		s += "; its log " + e.Log + " ends:\n" + e.LogEnd
 	}
 	return s
@@ -327,9 +334,9 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
-// logEnd returns the last lines written since offset.
-func logEnd(path string, offset int64) string {
-	const maxBytes, maxLines = 4096, 12
+// logTail returns what was written since offset, of much the last part.
+func logTail(path string, offset int64) string {
+	const maxBytes = 1 << 20
 	if path == "" {
 		return ""
 	}
@@ -346,7 +353,13 @@ func logEnd(path string, offset int64) string {
 	if err != nil {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return string(text)
+}
+
+// lastLines returns the end of a log.
+func lastLines(text string) string {
+	const maxBytes, maxLines = 4096, 12
+	lines := strings.Split(strings.TrimSpace(text[max(0, len(text)-maxBytes):]), "\n")
 	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
 
