@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Writes pkg/controlplane/istio/manifests: the output of istioctl of the pinned
+# Writes pkg/component/manifests: the output of istioctl of the pinned
 # version, and Envoy's bootstrap template of its module, both unedited. Pass
 # another folder to write there instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:-pkg/controlplane/istio/manifests}
+out=${1:-pkg/component/manifests}
 istioctl=$(go run ./cmd/scaler components path istioctl)
 "$istioctl" manifest generate --set profile=minimal --set hub=docker.io/istio --set tag=1.31.0 >"$out/istio.yaml"
 pin=$(sed -n 's/^require istio.io\/istio \(v[^ ]*\).*/\1/p; s/^\tistio.io\/istio \(v[^ ]*\).*/\1/p' pkg/component/modules/istio.mod)

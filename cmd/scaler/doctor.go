@@ -79,6 +79,7 @@ would fail.`,
 	cmd.Flags().StringVar(&out, "out", "scaler-runs", "folder for the record of the planned run")
 	cmd.Flags().IntVar(&real, "real-sidecars", 0, "number of pods with a real sidecar")
 	addComponentFlags(cmd.Flags(), &o)
+	addIstioFlag(cmd.Flags(), &o)
 	addEnvoyFlag(cmd.Flags(), &o)
 	addListOutputFlag(cmd.Flags(), &output)
 	return cmd

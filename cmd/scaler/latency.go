@@ -75,6 +75,7 @@ every quantile has an interval, and what is added to the variant none is tested.
 	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForHostWorkloads(drivers.All())))
 	addComponentFlags(f, &o.spec.Programs)
+	addIstioFlag(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")

@@ -82,6 +82,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&spec.Own.Scope, "scope", "", "knob, overrides --mode: what each sidecar is configured for, all or declared (the services that its workload calls)")
 	f.StringVar(&spec.Own.Authz, "authz", "", "knob, overrides --mode: authorization policies, none or declared (only declared calls are allowed)")
 	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: "+controlplane.Choices(drivers.All()))
+	f.StringVar(&spec.ProxyVersion, "proxy-version", "", "version of Istio that simulated sidecars report, as in 1.29.1 (default that of the control plane)")
 	f.StringVar(&spec.XDS, "xds", spec.XDS, "xDS variant of the sidecars: delta or sotw, as far as the control plane speaks them")
 	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane without a mesh")
 	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady; no figure is taken")
@@ -97,6 +98,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 	o.addResourceFlags(f)
 	o.addRemoteFlags(f)
 	addComponentFlags(f, &spec.Programs)
+	addIstioFlag(f, &spec.Programs)
 	addEnvoyFlag(f, &spec.Programs)
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{

@@ -67,6 +67,7 @@ var subjects = []condition{
 		return strings.TrimSpace(c.Name + " " + c.Version)
 	}},
 	{"program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
+	{"sidecars' version", func(r *record.Run) string { return r.Environment.ControlPlane.ProxyVersion }},
 	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
 	{"processors", func(r *record.Run) string {

@@ -46,19 +46,9 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	if len(missing) == 0 {
 		return nil
 	}
-	// What an earlier build left that was killed: it held this lock, so it is no longer at work.
-	left, err := filepath.Glob(filepath.Join(s.dir, ".build-"+g.name+"-*"))
+	dir, err := s.buildFolder(g)
 	if err != nil {
-		return fmt.Errorf("looking for what killed builds left: %w", err)
-	}
-	for _, dir := range left {
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("removing what a killed build left: %w", err)
-		}
-	}
-	dir, err := os.MkdirTemp(s.dir, ".build-"+g.name+"-")
-	if err != nil {
-		return hinted(fmt.Errorf("making the build folder: %w", err), "")
+		return err
 	}
 	defer os.RemoveAll(dir)
 
@@ -84,6 +74,29 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 	return nil
 }
 
+// buildFolder makes the folder in which a graph is built, whose lock the caller holds.
+func (s *store) buildFolder(g *graph) (string, error) {
+	// What an earlier build left that was killed: it held this lock, so it is no longer at work.
+	left, err := filepath.Glob(filepath.Join(s.dir, ".build-"+g.name+"-*"))
+	if err != nil {
+		return "", fmt.Errorf("looking for what killed builds left: %w", err)
+	}
+	for _, dir := range left {
+		// Of a graph whose name begins with this one's, another build may be at work.
+		if suffix := strings.TrimPrefix(filepath.Base(dir), ".build-"+g.name+"-"); strings.Trim(suffix, "0123456789") != "" {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return "", fmt.Errorf("removing what a killed build left: %w", err)
+		}
+	}
+	dir, err := os.MkdirTemp(s.dir, ".build-"+g.name+"-")
+	if err != nil {
+		return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
+	}
+	return dir, nil
+}
+
 // announcement states what is going to be built and how long it takes.
 func announcement(g *graph, programs []program, dir string) string {
 	if g.wheel != "" {
@@ -102,7 +115,19 @@ func announcement(g *graph, programs []program, dir string) string {
 
 // compile runs `go build` in dir, binaries to dir/out, and gives the path of its log.
 func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []program, dir string) (string, error) {
-	files := map[string]string{"go.mod": g.mod, "go.sum": g.sum}
+	sum := g.sum
+	if g.sumFrom != "" {
+		module, err := moduleFolder(ctx, g, g.sumFrom, tc, dir)
+		if err != nil {
+			return "", err
+		}
+		rest, err := os.ReadFile(filepath.Join(module, "go.sum"))
+		if err != nil {
+			return "", fmt.Errorf("reading the hashes of what %s requires: %w", g.sumFrom, err)
+		}
+		sum += string(rest)
+	}
+	files := map[string]string{"go.mod": g.mod, "go.sum": sum}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")

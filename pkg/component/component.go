@@ -59,6 +59,9 @@ type Options struct {
 	// Envoy is the path of the envoy to use. Empty means the one in BinDir or, where that is
 	// empty too, the one in PATH, and without one the pinned Python package.
 	Envoy string
+	// Istio is the release of Istio whose programs are used: one of IstioReleases, or a line of
+	// them. Empty means IstioDefault, or with BinDir what is there.
+	Istio string
 	// Progress is called with a sentence about what is going on while something takes long. Nil means
 	// silence.
 	Progress func(msg string)
@@ -76,6 +79,34 @@ type Status struct {
 	// Problem states why the program cannot be used as it is; empty when it can, and also for one
 	// that only has to be built.
 	Problem string `json:"problem,omitempty"`
+}
+
+// Validate states what is wrong with the options for the programs that are to be used, all for
+// none named; nil = nothing. Its error names the flag, the value and what is wanted.
+func (o Options) Validate(programs ...string) error {
+	if o.Istio == "" {
+		return nil
+	}
+	release, err := istioRelease(o.Istio)
+	if err != nil {
+		return err
+	}
+	if o.BinDir != "" {
+		return fmt.Errorf("parsing --istio-version %q: want none with --bin-dir %q, whose programs report their versions", o.Istio, o.BinDir)
+	}
+	ofIstio := names(istioGraphs(release))
+	if len(programs) > 0 && !slices.ContainsFunc(programs, func(name string) bool { return slices.Contains(ofIstio, name) }) {
+		return fmt.Errorf("parsing --istio-version %q: want none where no program of Istio runs", o.Istio)
+	}
+	return nil
+}
+
+// release is the release of Istio that the options mean.
+func (o Options) release() (string, error) {
+	if err := o.Validate(); err != nil {
+		return "", err
+	}
+	return istioRelease(o.Istio)
 }
 
 // Names lists all programs, in the order in which List reports them.
@@ -96,7 +127,7 @@ func Version(name string) string {
 // the first time, and cancelling ctx stops that and leaves nothing running. All errors state what
 // to do.
 func Paths(ctx context.Context, o Options, names ...string) (map[string]string, error) {
-	s, err := open(o, pinned)
+	s, err := open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +137,27 @@ func Paths(ctx context.Context, o Options, names ...string) (map[string]string, 
 			return nil, fmt.Errorf("using the envoy %s: it %s; name another by --envoy", st.Path, st.Problem)
 		}
 		found[Envoy] = st.Path
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Envoy })
+		names = without(names, Envoy)
+	}
+	if slices.Contains(names, IstioManifests) {
+		if found[IstioManifests], err = s.manifestsFor(ctx, o); err != nil {
+			return nil, err
+		}
+		names = without(names, IstioManifests)
 	}
 	others, err := s.paths(ctx, o.BinDir, names)
 	maps.Copy(found, others)
 	return found, err
 }
 
+func without(names []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == one })
+}
+
 // Build builds into the cache those of the named programs (none named: all) which are not there
 // yet. Options.BinDir is not looked at.
 func Build(ctx context.Context, o Options, programs ...string) error {
-	s, err := open(o, pinned)
+	s, err := open(o)
 	if err != nil {
 		return err
 	}
@@ -130,7 +171,7 @@ func Build(ctx context.Context, o Options, programs ...string) error {
 // List reports on every program, and builds nothing. Programs in Options.BinDir are asked for
 // their version, which takes part of a second.
 func List(ctx context.Context, o Options) ([]Status, error) {
-	s, err := open(o, pinned)
+	s, err := open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +189,15 @@ type store struct {
 	progress func(string)
 }
 
-func open(o Options, graphs []graph) (*store, error) {
-	s := &store{graphs: graphs, progress: o.Progress}
+func open(o Options) (*store, error) {
+	release, err := o.release()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{graphs: graphsOf(release), progress: o.Progress}
 	if s.progress == nil {
 		s.progress = func(string) {}
 	}
-	var err error
 	s.dir, err = CacheDir(o)
 	return s, err
 }

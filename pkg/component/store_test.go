@@ -313,6 +313,26 @@ func TestKilledBuildIsCleanedUpByTheNext(t *testing.T) {
 	checkClean(t, s)
 }
 
+// A build removes no folder of a graph whose name begins with its own: that one may be at work.
+func TestBuildsLeaveTheFoldersOfOthers(t *testing.T) {
+	s, _, _ := newStore(t, goodSource)
+	other := &graph{name: s.graphs[0].name + "-1.29.1"}
+	write(t, filepath.Join(s.dir, ".build-"+s.graphs[0].name+"-123", "file"), "")
+	at, err := s.buildFolder(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.buildFolder(&s.graphs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(at); err != nil {
+		t.Errorf("the folder of another build is gone: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, ".build-"+s.graphs[0].name+"-123")); err == nil {
+		t.Error("the folder of a killed build is left")
+	}
+}
+
 func TestHints(t *testing.T) {
 	for reported, want := range map[string]string{
 		"write x: no space left on device":                        "the disk is full",

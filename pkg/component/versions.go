@@ -75,17 +75,12 @@ func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
 // What Go calls a pseudo-version is none.
 var release = regexp.MustCompile(`^v?\d+\.\d+\.\d+([-+][A-Za-z0-9.]+)?$`)
 
-// istioModule is the pinned version of Istio's module, and istioRelease the release
-// that it is: Istio's tags are not Go's, so Go knows it by a pseudo-version alone.
-const (
-	istioModule  = "istio.io/istio@v0.0.0-20260827124520-eed52ebb66ad"
-	istioRelease = "1.31.0"
-)
-
 // releaseOf is the release that a module version is; otherwise, if none is known.
 func releaseOf(module, otherwise string) string {
-	if module == istioModule {
-		return istioRelease
+	for _, release := range istioReleases {
+		if module == istioModulePath+"@"+istioModuleVersion(release) {
+			return release
+		}
 	}
 	return otherwise
 }

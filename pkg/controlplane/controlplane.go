@@ -148,11 +148,13 @@ type Description struct {
 	// Unchecked states what the adapter cannot check of this version, because its
 	// expectations are of others; "" = nothing.
 	Unchecked string
-	Replicas  int               // that serve the mesh
-	MaxProcs  int               // GOMAXPROCS
-	Settings  map[string]string // that differ from its stock ones, or that figures depend on
-	Limits    *record.Limits    // that this version holds itself to, so set; nil = none is known
-	Retries   int               // how often a sidecar tries again to connect to its application before it answers for it
+	// ProxyVersion is the one that simulated sidecars report of themselves; "" = none.
+	ProxyVersion string
+	Replicas     int               // that serve the mesh
+	MaxProcs     int               // GOMAXPROCS
+	Settings     map[string]string // that differ from its stock ones, or that figures depend on
+	Limits       *record.Limits    // that this version holds itself to, so set; nil = none is known
+	Retries      int               // how often a sidecar tries again to connect to its application before it answers for it
 }
 
 // Endpoints are URLs of one control plane.

@@ -52,6 +52,10 @@ type Driver struct {
 	// flag, the value and what is wanted.
 	Check func(Remote) error
 
+	// CheckProxyVersion states what is wrong with a version that simulated sidecars are to
+	// report; nil = they report none.
+	CheckProxyVersion func(version string) error
+
 	// Limits are the bounds that it holds itself to with this environment
 	// (NAME=VALUE), which plans take for records without any; nil = none is known.
 	Limits func(env []string) *record.Limits
@@ -150,6 +154,9 @@ type StartOptions struct {
 	Resources  Resources           // what it is given of this machine; zero = all
 
 	Remote Remote // where it is, if it is External
+
+	// ProxyVersion is the one that simulated sidecars report; "" = that of the control plane.
+	ProxyVersion string
 
 	// RealSidecars reports that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.

@@ -109,6 +109,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
 	r.istiod, err = istio.Start(ctx, istio.Options{
 		Program:    r.programs[component.Istiod],
+		Manifests:  r.programs[component.IstioManifests],
 		Kubeconfig: r.env.API().Kubeconfig,
 		REST:       r.Config,
 		Group:      r.group,

@@ -95,6 +95,9 @@ func (s Spec) Validate() error {
 	if err := s.validateLoad(); err != nil {
 		return err
 	}
+	if err := s.Programs.Validate(); err != nil {
+		return err
+	}
 	if len(s.Variants) == 0 {
 		return fmt.Errorf(`parsing --variants "": want %s`, strings.Join(variants, ", "))
 	}

@@ -136,12 +136,14 @@ type ClusterProgram struct {
 
 // ControlPlaneSource states which control plane was measured and how it was set.
 type ControlPlaneSource struct {
-	Name       string `json:"name,omitempty"`
-	Version    string `json:"version,omitempty"`
-	Program    string `json:"program,omitempty"` // first 12 digits of the SHA-256 of the program that scaler started
-	Replicas   int    `json:"replicas,omitempty"`
-	GOMAXPROCS int    `json:"gomaxprocs,omitempty"`
-	CPUs       []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	Program string `json:"program,omitempty"` // first 12 digits of the SHA-256 of the program that scaler started
+	// ProxyVersion is the one that simulated sidecars report; "" where they report none.
+	ProxyVersion string `json:"proxyVersion,omitempty"`
+	Replicas     int    `json:"replicas,omitempty"`
+	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
+	CPUs         []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`

@@ -80,6 +80,9 @@ func (r *runReport) facts() []fact {
 
 func controlPlaneText(c record.ControlPlaneSource) string {
 	parts := []string{strings.TrimSpace(orAbsent(c.Name) + " " + c.Version)}
+	if c.ProxyVersion != "" {
+		parts = append(parts, "sidecars "+c.ProxyVersion)
+	}
 	if c.Replicas > 0 {
 		parts = append(parts, output.Many(c.Replicas, "replica"))
 	}

@@ -26,6 +26,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		Resources:    r.resources,
 		Remote:       r.spec.remote(),
 		RealSidecars: r.spec.RealSidecars > 0,
+		ProxyVersion: r.spec.ProxyVersion,
 	})
 	if err != nil {
 		return nil, err // what it started is in the run's group

@@ -97,7 +97,7 @@ func (r *run) describeControlPlane() {
 		r.journal.Warn(doubt)
 	}
 	source := record.ControlPlaneSource{
-		Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
+		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
 		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
 		Program: programDigest(r.programs.paths, r.driver),
 	}

@@ -31,6 +31,9 @@ type Spec struct {
 	ControlPlane string             // the name of one of Drivers, or NAME://HOST:PORT of an external one
 	XDS          string             // "delta" or "sotw"
 
+	// ProxyVersion is the one that simulated sidecars report; "" = the control plane's.
+	ProxyVersion string
+
 	// Remote is how sidecars reach an external control plane; its address is that
 	// of ControlPlane.
 	Remote controlplane.Remote
@@ -120,6 +123,12 @@ func (s Spec) Validate() error {
 	if err := s.checkExternal(driver); err != nil {
 		return err
 	}
+	if err := s.Programs.Validate(experiment.RunPrograms(driver)...); err != nil {
+		return err
+	}
+	if err := s.checkProxyVersion(driver); err != nil {
+		return err
+	}
 	for _, choice := range []struct {
 		flag, value string
 		want        []string
@@ -184,6 +193,18 @@ func (s Spec) Validate() error {
 		}
 	}
 	return nil
+}
+
+func (s Spec) checkProxyVersion(d controlplane.Driver) error {
+	switch {
+	case s.ProxyVersion == "":
+		return nil
+	case d.CheckProxyVersion == nil:
+		return fmt.Errorf("parsing --proxy-version %q: want none with --control-plane %s, whose sidecars report no version", s.ProxyVersion, s.ControlPlane)
+	case s.RealSidecars > 0:
+		return fmt.Errorf("parsing --proxy-version %q: want none with --real-sidecars, which report their own", s.ProxyVersion)
+	}
+	return d.CheckProxyVersion(s.ProxyVersion)
 }
 
 // Lifetimes of certificates that can be asked for: shorter ones would be renewed

@@ -16,20 +16,22 @@ func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:            Name,
 		Summary:         "Istio's control plane, with sidecars",
-		Programs:        []string{component.Istiod},
+		Programs:        []string{component.Istiod, component.IstioManifests},
 		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
 		Limits:          Limits,
-		Metrics:         metrics(),
-		Panels:          panels(),
-		Dilate:          dilate,
-		NewProxy:        authority.NewProxy,
+
+		CheckProxyVersion: checkProxyVersion,
+		Metrics:           metrics(),
+		Panels:            panels(),
+		Dilate:            dilate,
+		NewProxy:          authority.NewProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
-				Program: o.Programs[component.Istiod], Kubeconfig: o.Kubeconfig, REST: o.REST,
+				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
-				UpstreamEnvoy: o.RealSidecars,
+				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion,
 			})
 			if err != nil {
 				return nil, err

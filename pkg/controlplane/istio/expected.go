@@ -110,7 +110,7 @@ func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 
 // EndpointHealth is what this version makes of an endpoint's conditions: ok is
 // false for one that it does not send. Not-ready endpoints are sent as
-// unhealthy (PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS is on by default), terminating
+// unhealthy where sendsUnready, terminating
 // ones are not sent (endpointHealthStatus in
 // pilot/pkg/serviceregistry/kube/controller/endpointslice.go and the filter of
 // pilot/pkg/xds/endpoints/endpoint_builder.go).
@@ -118,7 +118,7 @@ func (c configuration) EndpointHealth(ready, _, terminating bool) (health conver
 	switch {
 	case ready:
 		return convergence.Healthy, true
-	case terminating:
+	case terminating || !c.sendsUnready:
 		return 0, false
 	default:
 		return convergence.Unhealthy, true

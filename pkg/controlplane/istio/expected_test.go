@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/topology"
@@ -46,14 +47,18 @@ func TestEndpointHealth(t *testing.T) {
 		{false, false, convergence.Unhealthy, true},
 		{false, true, 0, false},
 	} {
-		if health, ok := (configuration{new(ControlPlane)}).EndpointHealth(c.ready, c.ready, c.terminating); health != c.health || ok != c.ok {
+		if health, ok := (configuration{&ControlPlane{sendsUnready: true}}).EndpointHealth(c.ready, c.ready, c.terminating); health != c.health || ok != c.ok {
 			t.Errorf("EndpointHealth(%t, %t) is %v, %t, want %v, %t", c.ready, c.terminating, health, ok, c.health, c.ok)
 		}
 	}
 }
 
 func TestObjectsAreWhatAHostProcessNeeds(t *testing.T) {
-	c := &ControlPlane{ports: ports{webhook: 15017}}
+	programs, err := component.Paths(t.Context(), component.Options{CacheDir: t.TempDir()}, component.IstioManifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &ControlPlane{opts: Options{Manifests: programs[component.IstioManifests]}, ports: ports{webhook: 15017}}
 	objects, err := (installer{c}).objects()
 	if err != nil {
 		t.Fatal(err)

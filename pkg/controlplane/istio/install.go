@@ -3,10 +3,11 @@ package istio
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
+
+	"scaler.mesh/scaler/pkg/component"
 )
 
 const (
@@ -28,12 +31,6 @@ const (
 	rootConfigMap     = "istio-ca-root-cert"
 	rootKey           = "root-cert.pem"
 )
-
-// manifests is the output of `istioctl manifest generate` of this version,
-// unedited; hack/update-manifests.sh writes it.
-//
-//go:embed manifests/istio.yaml
-var manifests []byte
 
 // leftOut are the kinds of the manifests that are not installed: istiod is a
 // host process here, and a fake one behind its Service would be counted as an
@@ -46,6 +43,10 @@ type installer struct{ *ControlPlane }
 // objects are the manifests' objects that are installed, in their order, with
 // the webhooks pointed at the host's istiod.
 func (c installer) objects() ([]*unstructured.Unstructured, error) {
+	manifests, err := os.ReadFile(filepath.Join(c.opts.Manifests, component.IstioManifestsFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
 	var all []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 1<<16)
 	for {

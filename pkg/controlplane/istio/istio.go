@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -50,6 +51,7 @@ const (
 // Options state where and how istiod runs.
 type Options struct {
 	Program    string         // istiod's binary
+	Manifests  string         // the folder component.IstioManifests of its version
 	Kubeconfig string         // file istiod reads
 	REST       *rest.Config   // the same cluster, for scaler's own requests
 	Group      *process.Group // the children that istiod joins
@@ -67,6 +69,9 @@ type Options struct {
 	// none of Istio's own filters. False leaves the chart's settings.
 	UpstreamEnvoy bool
 
+	// ProxyVersion is the one that simulated sidecars report; "" = istiod's.
+	ProxyVersion string
+
 	// ConnectionAge is that at which istiod closes a proxy's connection, as its
 	// flag takes it; "" leaves the chart's 30m.
 	ConnectionAge string
@@ -75,13 +80,16 @@ type Options struct {
 // ControlPlane is a running istiod.
 type ControlPlane struct {
 	// fixed after Start
-	opts    Options
-	report  component.Report // of istiod; a proxy's agent of its mesh is of the same version
-	client  kubernetes.Interface
-	dynamic dynamic.Interface
-	ports   ports
-	root    []byte
-	others  []otherService // services that are no part of the mesh
+	opts   Options
+	report component.Report // of istiod
+	// sendsUnready reports that endpoints that are not ready are sent, too.
+	sendsUnready bool
+	bootstrap    []byte // Envoy's bootstrap template, for real sidecars; nil = there are none
+	client       kubernetes.Interface
+	dynamic      dynamic.Interface
+	ports        ports
+	root         []byte
+	others       []otherService // services that are no part of the mesh
 
 	mu      sync.Mutex
 	process *process.Process
@@ -103,6 +111,12 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2], free[3], free[4]}}
 	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {
 		return nil, err
+	}
+	c.sendsUnready = sendsUnready(c.report.Version, c.environment())
+	if opts.UpstreamEnvoy {
+		if c.bootstrap, err = os.ReadFile(filepath.Join(opts.Manifests, component.IstioBootstrapFile)); err != nil {
+			return nil, fmt.Errorf("reading the bootstrap template of real sidecars: %w", err)
+		}
 	}
 	if c.client, err = kubernetes.NewForConfig(opts.REST); err != nil {
 		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
@@ -160,7 +174,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		limits = Limits(resources.Env)
 	}
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), Replicas: 1, MaxProcs: resources.Processors(),
+		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), ProxyVersion: c.proxyVersion(), Replicas: 1, MaxProcs: resources.Processors(),
 		Settings: resources.Settings(settings), Limits: limits,
 		Retries: inboundRetries,
 	}

@@ -74,7 +74,7 @@ func TestObjects(t *testing.T) {
 
 // What is wanted and held is counted from the call graph alone.
 func TestShapes(t *testing.T) {
-	c := &ControlPlane{report: component.Report{Version: line + ".0"}, others: []otherService{
+	c := &ControlPlane{report: component.Report{Version: component.IstioDefault}, others: []otherService{
 		{host: "kubernetes.default.svc.cluster.local", address: "10.0.0.1", ports: []otherPort{{443, opaque}}},
 		{host: "gateway.istio-system.svc.cluster.local", address: "10.0.0.2", ports: []otherPort{{80, routed}, {15021, sniffed}}},
 	}}

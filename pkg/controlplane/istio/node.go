@@ -45,7 +45,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		return proxy.Spec{}, err
 	}
 	env := environmentOf(pod, container)
-	metadata, err := nodeMetadata(c.report.Text, pod, container, env)
+	metadata, err := nodeMetadata(c.proxyVersion(), pod, container, env)
 	if err != nil {
 		return proxy.Spec{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
 	}

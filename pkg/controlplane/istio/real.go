@@ -2,7 +2,6 @@ package istio
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,13 +15,6 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
 )
-
-// bootstrapTemplate is tools/packaging/common/envoy_bootstrap.json of this
-// version, unedited; hack/update-manifests.sh writes it. In a pod it is part of
-// the proxy's image.
-//
-//go:embed manifests/envoy_bootstrap.json
-var bootstrapTemplate []byte
 
 // Files of an agent, below its working folder as they are below / in a pod.
 const (
@@ -138,7 +130,7 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env map[string
 		TokenFile: tokenFile,
 		Sidecar:   identity,
 	}
-	files[rootFile], files[templateFile] = c.root, bootstrapTemplate
+	files[rootFile], files[templateFile] = c.root, c.bootstrap
 	for _, name := range sortedKeys(env) {
 		proxy.Env = append(proxy.Env, name+"="+env[name])
 	}

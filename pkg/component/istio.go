@@ -1,0 +1,142 @@
+package component
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// istioFiles are the module files of the releases of Istio but the pinned one. Such a .sum has
+// only what go.sum of Istio's module lacks: its own hash and those of replacements. The rest is
+// taken from that go.sum, which the module's hash covers.
+//
+//go:embed modules/istio-*
+var istioFiles embed.FS
+
+// istioModulePath is that of Istio's module, whose tags are not Go's: each release is known by
+// a pseudo-version.
+const istioModulePath = "istio.io/istio"
+
+// IstioDefault is the release of Istio that is used when none is asked for.
+const IstioDefault = "1.31.0"
+
+// istioReleases are the releases of Istio that can be built, of each line the one first that is
+// used for the line. A name with a date is not a release but the state of a branch on that day.
+var istioReleases = []string{IstioDefault, "1.31-20260423", "1.30-20260826", "1.29.1", "1.28.3", "1.27.0"}
+
+// IstioReleases are the values of Options.Istio, newest line first.
+func IstioReleases() []string { return slices.Clone(istioReleases) }
+
+// IstioLine is the line that a version of Istio belongs to, as in 1.29; "" for what is no version.
+func IstioLine(version string) string { return istioLine.FindString(strings.TrimPrefix(version, "v")) }
+
+var istioLine = regexp.MustCompile(`^\d+\.\d+`)
+
+// istioRelease is the release that a value of Options.Istio means: itself, or for a line alone
+// the one that is used for it. Its error names the flag, the value and what is wanted.
+func istioRelease(value string) (string, error) {
+	value = cmp.Or(value, IstioDefault)
+	if slices.Contains(istioReleases, value) {
+		return value, nil
+	}
+	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
+		return release, nil
+	}
+	return "", fmt.Errorf("parsing --istio-version %q: want one of %s, or a line of these, as in %s",
+		value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
+}
+
+// istioReleaseOf is the release that is used for the line of a version.
+func istioReleaseOf(version string) (string, bool) {
+	i := slices.IndexFunc(istioReleases, func(release string) bool {
+		return IstioLine(version) != "" && IstioLine(release) == IstioLine(version)
+	})
+	if i < 0 {
+		return "", false
+	}
+	return istioReleases[i], true
+}
+
+// istioModFiles are the module files of a release.
+func istioModFiles(release string) (mod, sum string) {
+	if release == IstioDefault {
+		return istioMod, istioSum
+	}
+	var files [2]string
+	for i, suffix := range []string{".mod", ".sum"} {
+		text, err := istioFiles.ReadFile("modules/istio-" + release + suffix)
+		if err != nil {
+			return "", "" // a test reads those of every release
+		}
+		files[i] = string(text)
+	}
+	return files[0], files[1]
+}
+
+// istioModuleVersion is the version of Istio's module that a release is.
+func istioModuleVersion(release string) string {
+	mod, _ := istioModFiles(release)
+	return moduleVersion(mod, istioModulePath)
+}
+
+// moduleVersion is the version at which a module file requires a module; "" if it does not.
+func moduleVersion(mod, module string) string {
+	for line := range strings.Lines(mod) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "require" && fields[1] == module {
+			return fields[2]
+		}
+	}
+	return ""
+}
+
+// istioGraphs are the module graphs of a release: of istiod and istioctl, and of the agent.
+func istioGraphs(release string) []graph {
+	version := release
+	name, agent, title := "istio-"+release, "istio-agent-"+release, " "+release
+	if release == IstioDefault {
+		version, name, agent, title = istioVersion, "istio", "istio-agent", ""
+	}
+	mod, sum := istioModFiles(release)
+	commit := istioModuleVersion(release)
+	commit = commit[strings.LastIndex(commit, "-")+1:]
+	// As common/scripts/report_build_info.sh of istio.io/istio sets them; unstamped its programs
+	// say "unknown".
+	stamps := []string{
+		"istio.io/istio/pkg/version.buildVersion=" + version,
+		"istio.io/istio/pkg/version.buildGitRevision=" + commit,
+		"istio.io/istio/pkg/version.buildTag=" + version,
+		"istio.io/istio/pkg/version.buildStatus=Clean",
+	}
+	completes := istioModulePath
+	if release == IstioDefault {
+		completes = ""
+	}
+	return []graph{
+		{
+			name: name, title: "Istio" + title, mod: mod, sum: sum, sumFrom: completes, minutes: 4, stamps: stamps,
+			// STANDARD_TAGS in Makefile.core.mk of istio.io/istio, as its releases are built. They
+			// matter here: vtprotobuf is the faster of two ways to marshal configuration.
+			tags: "vtprotobuf,disable_pgv",
+			programs: []program{
+				{Istiod, version, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}},
+				{Istioctl, version, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
+			},
+		},
+		{
+			name: agent, title: "Istio's agent" + title, mod: mod, sum: sum, sumFrom: completes, minutes: 1, stamps: stamps,
+			// AGENT_TAGS of the same file.
+			tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
+			programs: []program{
+				{PilotAgent, version, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}},
+			},
+		},
+	}
+}
+
+// graphsOf are all graphs, with Istio of a release.
+func graphsOf(release string) []graph {
+	return slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
+}

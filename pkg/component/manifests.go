@@ -1,0 +1,215 @@
+package component
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// IstioManifests is not a program but a folder, which Paths knows too: what istioctl installs of
+// a release of Istio, and Envoy's bootstrap template of that release.
+const IstioManifests = "istio-manifests"
+
+// Files of the folder IstioManifests.
+const (
+	IstioManifestsFile = "istio.yaml"           // the output of `istioctl manifest generate`, unedited
+	IstioBootstrapFile = "envoy_bootstrap.json" // tools/packaging/common/envoy_bootstrap.json of Istio's module, unedited
+)
+
+// manifests is that folder of the default release; hack/update-manifests.sh writes it. With it no
+// Go toolchain is needed where all programs are ready.
+//
+//go:embed manifests
+var manifests embed.FS
+
+// renderArgs are those of istioctl. The registry and the tag are only in objects that are not
+// installed: no container is started.
+func renderArgs(module, release string) []string {
+	return []string{
+		"manifest", "generate", "--manifests", filepath.Join(module, "manifests"),
+		"--set", "profile=minimal", "--set", "hub=docker.io/istio", "--set", "tag=" + release,
+	}
+}
+
+// istioManifests gives the folder IstioManifests of a release, having made it in the cache.
+func (s *store) istioManifests(ctx context.Context, release string) (string, error) {
+	mod, sum := istioModFiles(release)
+	h := sha256.New()
+	for _, part := range append(renderArgs("", release), mod, sum, Version(Istioctl)) {
+		fmt.Fprintf(h, "%d:%s\n", len(part), part)
+	}
+	place := filepath.Join(s.dir, IstioManifests, release+"-"+hex.EncodeToString(h.Sum(nil))[:12])
+	if manifestsIntact(place) {
+		return place, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+		return "", hinted(fmt.Errorf("making the cache folder: %w", err), "")
+	}
+	g := &graph{name: IstioManifests, title: "the manifests of Istio " + release, mod: mod, sum: sum}
+	unlock, err := s.lock(ctx, g)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if manifestsIntact(place) {
+		return place, nil // another scaler made it meanwhile
+	}
+	dir, err := s.buildFolder(g)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	files, err := s.manifestFiles(ctx, g, release, dir)
+	if err != nil {
+		return "", fmt.Errorf("making %s: %w", g.title, err)
+	}
+	ready := filepath.Join(dir, "ready")
+	if err := os.Mkdir(ready, 0o755); err != nil {
+		return "", hinted(err, "")
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(ready, name), text, 0o644); err != nil {
+			return "", hinted(err, "")
+		}
+	}
+	return place, errors.Join(writeDigest(filepath.Join(ready, IstioManifestsFile)), os.RemoveAll(place), os.Rename(ready, place))
+}
+
+// manifestsIntact reports whether the folder is there and its manifests are what was rendered.
+func manifestsIntact(dir string) bool {
+	file := filepath.Join(dir, IstioManifestsFile)
+	if _, err := os.Stat(file); err != nil {
+		return false
+	}
+	ok, err := verify(file)
+	return ok && err == nil
+}
+
+// manifestFiles are the files of a release, rendered by the pinned istioctl in dir.
+func (s *store) manifestFiles(ctx context.Context, g *graph, release, dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if release == IstioDefault {
+		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile} {
+			text, err := manifests.ReadFile(path.Join("manifests", name))
+			if err != nil {
+				return nil, err
+			}
+			files[name] = text
+		}
+		return files, nil
+	}
+	own := store{graphs: pinned, dir: s.dir, progress: s.progress}
+	programs, err := own.paths(ctx, "", []string{Istioctl})
+	if err != nil {
+		return nil, err
+	}
+	tc, err := probeToolchain(ctx, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	module, err := moduleFolder(ctx, g, istioModulePath, tc, dir)
+	if err != nil {
+		return nil, err
+	}
+	cmd := groupCommand(ctx, programs[Istioctl], renderArgs(module, release)...)
+	cmd.Env = []string{"HOME=" + dir, "PATH=/usr/bin:/bin"} // no setting of the user's
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	rendered, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("running %s: %w: %s", commandLine(cmd.Args), err, lastLines(log.String(), 3))
+	}
+	files[IstioManifestsFile] = rendered
+	files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile))
+	return files, err
+}
+
+// moduleFolder downloads a module of the graph, if need be, and gives its folder. What is not of
+// the hash that the graph has for it is refused. dir is a folder for the graph's files.
+func moduleFolder(ctx context.Context, g *graph, module string, tc toolchain, dir string) (string, error) {
+	version := moduleVersion(g.mod, module)
+	hash := ""
+	for line := range strings.Lines(g.sum) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == module && fields[1] == version {
+			hash = fields[2]
+		}
+	}
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "go.mod"), []byte(g.mod), 0o644),
+		os.WriteFile(filepath.Join(dir, "go.sum"), []byte(g.sum), 0o644),
+	); err != nil {
+		return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")
+	}
+	cmd := groupCommand(ctx, tc.path, "mod", "download", "-json", module+"@"+version)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "GO111MODULE=on", "GOWORK=off", strings.TrimSpace("GOFLAGS=-mod=readonly "+tc.flags))
+	out, err := cmd.Output()
+	var got struct{ Dir, Sum, Error string }
+	if parseErr := json.Unmarshal(out, &got); parseErr == nil && got.Error != "" {
+		err = errors.New(got.Error)
+	} else if err == nil {
+		err = parseErr
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
+	}
+	if err == nil && (hash == "" || got.Sum != hash) {
+		err = fmt.Errorf("its hash is %s, want %s", got.Sum, hash)
+	}
+	if err != nil {
+		return "", hinted(fmt.Errorf("downloading %s@%s: %w", module, version, err), "")
+	}
+	return got.Dir, nil
+}
+
+// manifestsFor gives the folder IstioManifests that fits the istiod of the options.
+func (s *store) manifestsFor(ctx context.Context, o Options) (string, error) {
+	if o.BinDir != "" {
+		return s.manifestsOf(ctx, o.BinDir)
+	}
+	release, err := o.release()
+	if err != nil {
+		return "", err
+	}
+	return s.istioManifests(ctx, release)
+}
+
+// manifestsOf gives the folder IstioManifests for the istiod of a folder of ready programs: that
+// of the folder itself or, without one, the one of its version's line.
+func (s *store) manifestsOf(ctx context.Context, binDir string) (string, error) {
+	own, err := filepath.Abs(filepath.Join(binDir, IstioManifests))
+	if err != nil {
+		return "", fmt.Errorf("finding the folder %q: %w", binDir, err)
+	}
+	if _, err := os.Stat(filepath.Join(own, IstioManifestsFile)); err == nil {
+		return own, nil
+	}
+	programs, err := s.pathsIn(ctx, binDir, []string{Istiod})
+	if err != nil {
+		return "", err
+	}
+	report, err := new(Versions).Of(ctx, Istiod, programs[Istiod])
+	if err != nil {
+		return "", err
+	}
+	release, err := istioRelease(report.Version)
+	if err != nil {
+		var known bool
+		if release, known = istioReleaseOf(report.Version); !known {
+			return "", fmt.Errorf("using --bin-dir %q: its istiod is of version %q, and scaler has the manifests of %s: put those of its version there, as %s and %s (`istioctl manifest generate --set profile=minimal` and tools/packaging/common/%s of that version's source)",
+				binDir, report.Version, strings.Join(istioReleases, ", "),
+				filepath.Join(IstioManifests, IstioManifestsFile), filepath.Join(IstioManifests, IstioBootstrapFile), IstioBootstrapFile)
+		}
+	}
+	return s.istioManifests(ctx, release)
+}
