@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/pkg/compare"
 	"scaler.mesh/scaler/pkg/output"
@@ -60,9 +61,7 @@ wrongly reported as kept in at most one of 20.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
-	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures with this `NAME` or below it, repeatable: with fewer tests, chosen in advance, smaller differences can be established")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is exceeded or could not be tested, 4 if undecided")
-	f.StringVar(&o.junit, "junit", "", "write the outcome of the bounds to `FILE`, as JUnit XML")
+	o.addGateFlags(f)
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
@@ -70,6 +69,13 @@ wrongly reported as kept in at most one of 20.`,
 		_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
+}
+
+// addGateFlags adds the flags of a comparison that is a gate.
+func (o *compareOptions) addGateFlags(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures with this `NAME` or below it, repeatable: with fewer tests, chosen in advance, smaller differences can be established")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is exceeded or could not be tested, 4 if undecided")
+	f.StringVar(&o.junit, "junit", "", "write the outcome of the bounds to `FILE`, as JUnit XML")
 }
 
 // errBound marks a comparison in which a bound was missed or could not be tested:
@@ -86,37 +92,52 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 	if cmd.Flags().Changed("published") {
 		return o.comparePublished(s, args)
 	}
-	options := compare.Options{Force: o.force, Figures: o.figures}
-	for _, text := range o.failOn {
-		bound, err := compare.ParseBound(text)
-		if err != nil {
-			return usagef("%w", err)
-		}
-		options.Bounds = append(options.Bounds, bound)
-	}
-	if cmd.Flags().Changed("junit") && (o.junit == "" || len(o.failOn) == 0) {
-		return usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
+	options, err := o.options(cmd.Flags())
+	if err != nil {
+		return err
 	}
 	if len(args) != 2 {
 		return usagef("want two folders with runs, A and B, as in 'scaler compare before after'")
 	}
 	options.A, options.B = args[0], args[1]
-	a, err := readRecords(args[0])
+	return o.compare(s, options, o.output)
+}
+
+// options parses what the comparison's flags hold as text.
+func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
+	options := compare.Options{Force: o.force, Figures: o.figures}
+	for _, text := range o.failOn {
+		bound, err := compare.ParseBound(text)
+		if err != nil {
+			return options, usagef("%w", err)
+		}
+		options.Bounds = append(options.Bounds, bound)
+	}
+	if f.Changed("junit") && (o.junit == "" || len(o.failOn) == 0) {
+		return options, usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
+	}
+	return options, nil
+}
+
+// compare compares the runs of the folders A and B of the options, prints the result and
+// judges it.
+func (o *compareOptions) compare(s streams, options compare.Options, format string) error {
+	a, err := readRecords(options.A)
 	if err != nil {
 		return err
 	}
-	b, err := readRecords(args[1])
+	b, err := readRecords(options.B)
 	if err != nil {
 		return err
 	}
 	result, err := compare.Compare(a, b, options)
 	switch {
 	case errors.Is(err, compare.ErrNotComparable) && !o.force:
-		return usagef("comparing %s with %s: %w; --force compares what there is", args[0], args[1], err)
+		return usagef("comparing %s with %s: %w; --force compares what there is", options.A, options.B, err)
 	case err != nil:
-		return usagef("comparing %s with %s: %w", args[0], args[1], err)
+		return usagef("comparing %s with %s: %w", options.A, options.B, err)
 	}
-	if err := compare.Print(s.out, o.output, result); err != nil {
+	if err := compare.Print(s.out, format, result); err != nil {
 		return err
 	}
 	if o.junit != "" {

@@ -81,6 +81,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRolloutCommand(s),
+		newBenchCommand(s),
 		newXDSCommand(s),
 		newLimitsCommand(s),
 		newCalibrateCommand(s),

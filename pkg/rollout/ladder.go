@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -23,6 +24,9 @@ type Ladder struct {
 	Pods    []int    // sizes, each once
 	Modes   []string // names of the control plane's modes, each once
 	Repeats int      // runs of each size and mode; 0 means 1
+	// Versions are the versions of the control plane's programs that take turns, each once, whose
+	// records go to a folder each below Spec.Out; nil = that of Spec.Programs.
+	Versions []string
 }
 
 // maxRepeats bounds the duration if --repeats is mistyped.
@@ -59,6 +63,14 @@ func (l Ladder) Validate() error {
 	}
 	if l.Repeats < 0 || l.Repeats > maxRepeats {
 		return fmt.Errorf("parsing --repeats %d: want 1 to %d", l.Repeats, maxRepeats)
+	}
+	for i, version := range l.Versions {
+		if slices.Contains(l.Versions[:i], version) {
+			return fmt.Errorf("parsing --versions %q: want each version once", strings.Join(l.Versions, ","))
+		}
+		if l.Spec.Programs.Istio != "" {
+			return fmt.Errorf("parsing --istio-version %q: want none with --versions", l.Spec.Programs.Istio)
+		}
 	}
 	runs := l.Runs()
 	if len(runs) > 1 && l.Spec.Keep {
@@ -105,7 +117,7 @@ func (l Ladder) Runs() []Spec {
 				if l.Repeats > 1 {
 					run.Repeat = repeat + 1
 				}
-				round = append(round, run)
+				round = append(round, l.ofVersions(run)...)
 			}
 		}
 		if repeat%2 == 1 {
@@ -114,6 +126,65 @@ func (l Ladder) Runs() []Spec {
 		runs = append(runs, round...)
 	}
 	return runs
+}
+
+// ofVersions are a run, and the same of the other versions next to it.
+func (l Ladder) ofVersions(run Spec) []Spec {
+	if l.Versions == nil {
+		return []Spec{run}
+	}
+	var all []Spec
+	for _, version := range l.Versions {
+		run.Programs.Istio, run.Out = version, filepath.Join(l.Spec.Out, version)
+		all = append(all, run)
+	}
+	return all
+}
+
+// prepareVersions builds what the versions need, so that no run waits for a build, or is
+// measured while the machine is warm from one.
+func (l Ladder) prepareVersions(ctx context.Context, progress Progress) error {
+	driver, err := l.Spec.Driver()
+	if err != nil {
+		return err
+	}
+	for _, version := range l.Versions {
+		options := l.Spec.Programs
+		options.Istio, options.Progress = version, progress.say
+		if _, err := component.Paths(ctx, options, experiment.RunPrograms(driver)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openFolders opens the output folders of the runs, none of which has a run of its name.
+func openFolders(specs []Spec) (folders map[string]*record.Folder, err error) {
+	folders = map[string]*record.Folder{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeFolders(folders))
+		}
+	}()
+	for _, spec := range specs {
+		if folders[spec.Out] == nil {
+			if folders[spec.Out], err = record.Open(spec.Out); err != nil {
+				delete(folders, spec.Out)
+				return folders, err
+			}
+		}
+		if err := folders[spec.Out].Check(spec.Name()); err != nil {
+			return folders, err
+		}
+	}
+	return folders, nil
+}
+
+func closeFolders(folders map[string]*record.Folder) (err error) {
+	for _, folder := range folders {
+		err = errors.Join(err, folder.Close())
+	}
+	return err
 }
 
 // Run does the runs, one after the other, and returns the records of all that
@@ -139,28 +210,24 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if l, err = l.chooseDilation(ctx, versions, progress); err != nil {
 		return nil, err
 	}
+	if err := l.prepareVersions(ctx, progress); err != nil {
+		return nil, err
+	}
 	specs := l.Runs()
-	folder, err := record.Open(l.Spec.Out)
+	folders, err := openFolders(specs)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, folder.Close()) }()
-	var names []string
-	for _, spec := range specs {
-		names = append(names, spec.Name())
-	}
-	if err := folder.Check(names...); err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, closeFolders(folders)) }()
 	outcome := outcome{of: len(specs)}
 	for i, spec := range specs {
 		if i > 0 {
 			debug.FreeOSMemory() // the instrument's own memory begins anew, too
 		}
 		if len(specs) > 1 {
-			progress.say(fmt.Sprintf("run %d of %d: %s", i+1, len(specs), spec.Name()))
+			progress.say(strings.TrimSpace(fmt.Sprintf("run %d of %d: %s %s", i+1, len(specs), spec.Name(), spec.Programs.Istio)))
 		}
-		run, err := execute(ctx, spec, folder, versions, progress)
+		run, err := execute(ctx, spec, folders[spec.Out], versions, progress)
 		if run.Dir != "" {
 			runs = append(runs, run)
 		}
