@@ -5,6 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Go's build cache then serves checkouts in other folders, too, and shares what scaler and its
+# components have in common.
+export GOFLAGS="${GOFLAGS:-} -trimpath"
+
 log=$(mktemp)
 finish() {
 	status=$?
