@@ -23,11 +23,13 @@ finish() {
 }
 trap finish EXIT
 
-# step runs a command under a headline, and keeps its output for the count.
+# step runs a command under a headline, states how long it took, and keeps its output for the count.
 step() {
+	local began=$SECONDS
 	current=$*
 	echo "== $current"
 	"$@" 2>&1 | tee -a "$log"
+	echo "== took $((SECONDS - began)) s"
 }
 
 # Where goroutines share data.
