@@ -171,7 +171,10 @@ func (c *Cluster) prepare(opts Options) (err error) {
 	if l.pki, err = makePKI(l.pkiDir()); err != nil {
 		return err
 	}
-	if err := writeKubeconfig(l.kubeconfig(), opts.name(), l.server(), l.pki); err != nil {
+	if err := writeKubeconfig(l.kubeconfig(), opts.name(), l.server(), l.pki.CA, l.pki.AdminCert, l.pki.AdminKey); err != nil {
+		return err
+	}
+	if err := writeKubeconfig(l.clientKubeconfig(), opts.name(), l.server(), l.pki.CA, l.pki.ClientCert, l.pki.ClientKey); err != nil {
 		return err
 	}
 	if err := os.WriteFile(l.kwokConfig(), opts.KwokConfig, 0o644); err != nil {
@@ -193,18 +196,26 @@ type part struct {
 	args          []arg
 	metricsURL    string
 	ready         string // URL that answers 200 when it is
+	// environment are variables in addition to PATH and HOME, and objects those of the API
+	// that it works with.
+	environment []arg
+	objects     []object
 }
 
 // components are all parts of a cluster, in the order in which they are started.
 func (l layout) components(programs Programs) []part {
 	kwok := "http://" + address(l.ports.kwok)
-	return []part{
-		{Etcd, programs.Etcd, l.etcdArgs(), httpsMetrics(l.ports.etcd), "https://" + address(l.ports.etcd) + "/readyz"},
-		{APIServer, programs.APIServer, l.apiServerArgs(), httpsMetrics(l.ports.apiServer), l.server() + "/readyz"},
-		{ControllerManager, programs.ControllerManager, l.controllerManagerArgs(), httpsMetrics(l.ports.controllerManager), "https://" + address(l.ports.controllerManager) + "/healthz"},
-		{Scheduler, programs.Scheduler, l.schedulerArgs(), httpsMetrics(l.ports.scheduler), "https://" + address(l.ports.scheduler) + "/readyz"},
-		{Kwok, programs.Kwok, l.kwokArgs(), kwok + "/metrics", kwok + "/healthz"},
+	parts := []part{
+		{name: Etcd, program: programs.Etcd, args: l.etcdArgs(), metricsURL: httpsMetrics(l.ports.etcd), ready: "https://" + address(l.ports.etcd) + "/readyz"},
+		{name: APIServer, program: programs.APIServer, args: l.apiServerArgs(), metricsURL: httpsMetrics(l.ports.apiServer), ready: l.server() + "/readyz", objects: objects},
+		{name: ControllerManager, program: programs.ControllerManager, args: l.controllerManagerArgs(), metricsURL: httpsMetrics(l.ports.controllerManager), ready: "https://" + address(l.ports.controllerManager) + "/healthz"},
+		{name: Scheduler, program: programs.Scheduler, args: l.schedulerArgs(), metricsURL: httpsMetrics(l.ports.scheduler), ready: "https://" + address(l.ports.scheduler) + "/readyz"},
+		{name: Kwok, program: programs.Kwok, args: l.kwokArgs(), metricsURL: kwok + "/metrics", ready: kwok + "/healthz"},
 	}
+	for i := range parts {
+		parts[i].environment = seldomCollected
+	}
+	return parts
 }
 
 // start starts the components, each wave when the one before it is ready: etcd,
@@ -234,6 +245,9 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 			if err := process.WaitReady(ctx, child, answers(client, wave[i].ready)); err != nil {
 				return err
 			}
+			if err := makeObjects(ctx, l.kubeconfig(), child, wave[i].objects); err != nil {
+				return err
+			}
 		}
 		processes = append(processes, started...)
 	}
@@ -252,7 +266,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 // that ended.
 func (c *Cluster) launch(p part) (*process.Process, error) {
 	child, err := c.group.Start(process.Spec{
-		Name: p.name, Path: p.program, Args: commandLine(p.args), Dir: c.layout.dir, Log: c.layout.log(p.name),
+		Name: p.name, Path: p.program, Args: commandLine(p.args), Env: environment(p.environment), Dir: c.layout.dir, Log: c.layout.log(p.name),
 		Priority: process.PriorityLast,
 	})
 	if err != nil {

@@ -99,7 +99,7 @@ func TestKubeconfigNeedsNoOtherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := kubeconfigIn(dir)
-	if err := writeKubeconfig(path, "one", "https://127.0.0.1:1", files); err != nil {
+	if err := writeKubeconfig(path, "one", "https://127.0.0.1:1", files.CA, files.AdminCert, files.AdminKey); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "pki")); err != nil {

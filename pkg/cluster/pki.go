@@ -21,7 +21,8 @@ import (
 type pki struct {
 	CA, CAKey                 string
 	ServerCert, ServerKey     string // all servers of the cluster
-	AdminCert, AdminKey       string // every client of the cluster: system:masters
+	AdminCert, AdminKey       string // every other client of the cluster: system:masters
+	ClientCert, ClientKey     string // controller-manager and scheduler: clientsGroup
 	ServiceAccountKey         string // private; signs tokens
 	ServiceAccountVerifierKey string // its public half
 }
@@ -32,6 +33,7 @@ func pkiIn(dir string) pki {
 		CA: at("ca.crt"), CAKey: at("ca.key"),
 		ServerCert: at("server.crt"), ServerKey: at("server.key"),
 		AdminCert: at("admin.crt"), AdminKey: at("admin.key"),
+		ClientCert: at("client.crt"), ClientKey: at("client.key"),
 		ServiceAccountKey: at("service-account.key"), ServiceAccountVerifierKey: at("service-account.pub"),
 	}
 }
@@ -84,14 +86,19 @@ func (files pki) write() error {
 		return err
 	}
 
-	admin := template(3, pkix.Name{CommonName: "scaler", Organization: []string{"system:masters"}}, x509.KeyUsageDigitalSignature)
-	admin.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	adminKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	if err := writeCertificate(files.AdminCert, files.AdminKey, admin, adminKey, ca, caKey); err != nil {
-		return err
+	for serial, client := range []struct{ name, group, certificate, key string }{
+		{"scaler", "system:masters", files.AdminCert, files.AdminKey},
+		{"scaler-client", clientsGroup, files.ClientCert, files.ClientKey},
+	} {
+		cert := template(int64(3+serial), pkix.Name{CommonName: client.name, Organization: []string{client.group}}, x509.KeyUsageDigitalSignature)
+		cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return err
+		}
+		if err := writeCertificate(client.certificate, client.key, cert, key, ca, caKey); err != nil {
+			return err
+		}
 	}
 
 	// RSA as kubeadm's: what signing and verifying tokens costs is part of what

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -35,6 +36,15 @@ func wire(name string, value any) arg { return arg{name: name, value: fmt.Sprint
 func differs(name string, value any, stock, reason, effect string) arg {
 	text := fmt.Sprint(value)
 	return arg{name, text, &Setting{Name: name, Value: text, Stock: stock, Reason: reason, Effect: effect}}
+}
+
+// environment is what a program is started with: these variables, PATH and HOME.
+func environment(args []arg) []string {
+	all := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for _, a := range args {
+		all = append(all, a.name+"="+a.value)
+	}
+	return all
 }
 
 // commandLine is what a program is started with.
@@ -84,12 +94,17 @@ var kwokOptions = map[string]Setting{
 func Settings(kwokConfig []byte) ([]Setting, error) {
 	var all []Setting
 	for _, c := range (layout{}).components(Programs{}) {
-		for _, a := range c.args {
+		for _, a := range append(slices.Clone(c.args), c.environment...) {
 			if a.setting != nil {
 				s := *a.setting
 				s.Component = c.name
 				all = append(all, s)
 			}
+		}
+		for _, o := range c.objects {
+			s := o.setting
+			s.Component = c.name
+			all = append(all, s)
 		}
 	}
 	options, err := kwokSettings(kwokConfig)

@@ -187,8 +187,12 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			Expect(p.Status.HostIP).To(HavePrefix("10.1."))
 			Expect(p.Status.ContainerStatuses).To(HaveLen(2))
 			Expect(p.Status.ContainerStatuses[1].Ready).To(BeFalse())
+			Expect(p.ManagedFields).To(BeEmpty(), "nobody reads them, and the policy of the cluster removes them")
 		}
 		Expect(nodes).To(HaveLen(kwok.Nodes(deployments * replicas)))
+		events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(events.Items).To(BeEmpty(), "controllers and scheduler may not make any")
 	})
 
 	It("makes a pod ready, promptly, when its sidecar says so", func(ctx SpecContext) {
