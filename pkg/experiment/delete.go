@@ -10,9 +10,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// deleteTimeout bounds the deletion of a run's objects at its end: what is left
-// then goes with the cluster.
-const deleteTimeout = 20 * time.Second
+// DeletionTime bounds the deletion of a run's objects at its end: what is left
+// then goes with the cluster. It is the Reserve of a step that is undone by a Deletion.
+const DeletionTime = 20 * time.Second
 
 // Deletion deletes the objects of a run at its end: after the last figure was read,
 // while control plane and cluster still run.
@@ -32,7 +32,7 @@ func (d Deletion) Undo(ctx context.Context) error {
 	if d.Kept != nil && d.Kept() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, deleteTimeout, fmt.Errorf("not done after %v", deleteTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, DeletionTime, fmt.Errorf("not done after %v", DeletionTime))
 	defer cancel()
 	begin := time.Now()
 	deleted, err := d.Env.Delete(ctx, d.Run)

@@ -27,7 +27,7 @@ const TeardownTime = 60 * time.Second
 const AnalysisTime = 10 * time.Minute
 
 // interruptedAnalysis is the part of TeardownTime that analysis may take after an
-// interrupt.
+// interrupt, if so much of it is not reserved for undoing.
 const interruptedAnalysis = TeardownTime / 2
 
 // ErrAnalysisTime is the cause of a context of Step.Conclude when its time has passed.
@@ -62,6 +62,9 @@ type Step struct {
 	// undone and this one has not, whatever way the experiment ends, with a time limit
 	// of its own.
 	Conclude func(context.Context) error
+	// Reserve is the part of TeardownTime that is kept for the undo, whatever is done
+	// before it; 0 = it has what is left then. The sum of all is below TeardownTime.
+	Reserve time.Duration
 }
 
 // RunSteps does the steps in order until one fails or ctx ends, then undoes in
@@ -71,23 +74,25 @@ type Step struct {
 func RunSteps(ctx context.Context, steps []Step) (err error) {
 	var done []undone
 	defer func() {
-		left := TeardownTime
+		left := TeardownTime // that is not reserved
+		for _, u := range done {
+			left -= u.Reserve
+		}
 		for _, u := range slices.Backward(done) {
-			if u.conclude != nil {
-				took, concludeErr := conclude(ctx, u.conclude)
+			if u.Conclude != nil {
+				took, concludeErr := conclude(ctx, u.Conclude, max(0, min(interruptedAnalysis, left)))
 				left -= took
 				err = errors.Join(err, concludeErr)
 			}
-			if u.undo == nil {
-				continue
-			}
 			begin := time.Now()
-			down, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), left)
-			if undoErr := u.undo(down); undoErr != nil {
-				err = errors.Join(err, &TeardownError{u.name, undoErr})
+			if u.undo != nil {
+				down, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), u.Reserve+max(0, left))
+				if undoErr := u.undo(down); undoErr != nil {
+					err = errors.Join(err, &TeardownError{u.Name, undoErr})
+				}
+				cancel()
 			}
-			cancel()
-			left -= time.Since(begin)
+			left += u.Reserve - time.Since(begin)
 		}
 	}()
 	for _, s := range steps {
@@ -95,11 +100,10 @@ func RunSteps(ctx context.Context, steps []Step) (err error) {
 			return context.Cause(ctx)
 		}
 		undo, err := s.Do(ctx)
-		u := undone{s.Name, undo, s.Conclude}
 		if err != nil {
-			u.conclude = nil
+			s.Conclude = nil
 		}
-		done = append(done, u)
+		done = append(done, undone{s, undo})
 		if err != nil {
 			// What a step reports after an interrupt is the interrupt's doing.
 			if ctx.Err() != nil {
@@ -111,17 +115,16 @@ func RunSteps(ctx context.Context, steps []Step) (err error) {
 	return nil
 }
 
-// undone is what is to be done for a step when the experiment ends.
+// undone is a step that was done, and how it is taken back.
 type undone struct {
-	name     string
-	undo     Undo
-	conclude func(context.Context) error
+	Step
+	undo Undo
 }
 
-// conclude calls f with the time limit of the analysis, which becomes short when the
-// user interrupts. It returns how much of the time for taking down was used: what
-// passed since the interrupt.
-func conclude(ctx context.Context, f func(context.Context) error) (took time.Duration, err error) {
+// conclude calls f with the time limit of the analysis, which becomes that for an
+// interrupted one when the user interrupts. It returns how much of the time for taking
+// down was used: what passed since the interrupt.
+func conclude(ctx context.Context, f func(context.Context) error, interrupted time.Duration) (took time.Duration, err error) {
 	limited, cancel := context.WithTimeoutCause(interrupt.Uncancelled(ctx), AnalysisTime, ErrAnalysisTime)
 	defer cancel()
 	limited, hurry := context.WithCancelCause(limited)
@@ -145,7 +148,7 @@ func conclude(ctx context.Context, f func(context.Context) error) (took time.Dur
 			}
 			since = time.Now()
 		}
-		timer := time.NewTimer(interruptedAnalysis)
+		timer := time.NewTimer(interrupted)
 		defer timer.Stop()
 		select {
 		case <-ended:

@@ -141,3 +141,47 @@ func TestTheAnalysisHasATimeLimit(t *testing.T) {
 		})
 	}
 }
+
+// What is reserved for an undo it has, whatever those before it and the analysis take;
+// what it leaves is for the next.
+func TestUndosHaveWhatIsReservedForThem(t *testing.T) {
+	const reserve = 20 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		had := map[string]time.Duration{}
+		stubborn := func(name string) func(context.Context) (Undo, error) {
+			return func(context.Context) (Undo, error) {
+				return func(ctx context.Context) error {
+					deadline, _ := ctx.Deadline()
+					had[name] = time.Until(deadline)
+					if name == "quick" {
+						return nil
+					}
+					<-ctx.Done()
+					return nil
+				}, nil
+			}
+		}
+		err := RunSteps(ctx, []Step{
+			{Name: "last", Do: stubborn("last")},
+			{Name: "quick", Do: stubborn("quick"), Reserve: reserve},
+			{Name: "reserved", Do: stubborn("reserved"), Reserve: reserve},
+			{Name: "analysed", Do: stubborn("analysed"), Conclude: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}},
+			{Name: "first", Do: stubborn("first")},
+			{Name: "interrupted", Do: func(context.Context) (Undo, error) { cancel(); return nil, nil }},
+		})
+		if !errors.Is(err, ErrAnalysisTime) {
+			t.Errorf("error is %v", err)
+		}
+		want := map[string]time.Duration{"first": TeardownTime - 2*reserve, "analysed": 0, "reserved": reserve, "quick": reserve, "last": reserve}
+		for name, want := range want {
+			if had[name] != want {
+				t.Errorf("%s had %v, want %v", name, had[name], want)
+			}
+		}
+	})
+}

@@ -88,7 +88,7 @@ func Run(ctx context.Context, spec Spec, log func(string)) (record.Fidelity, err
 		{Name: "starting istiod", Do: r.startIstiod},
 		{Name: "deleting the comparison's objects", Do: func(context.Context) (experiment.Undo, error) {
 			return experiment.Deletion{Env: r.env, Run: runName, Say: r.log}.Undo, nil
-		}},
+		}, Reserve: experiment.DeletionTime},
 		{Name: "listening between sidecars and istiod", Do: r.listen},
 		{Name: "making the mesh", Do: r.makeMesh},
 	}

@@ -87,6 +87,9 @@ type observed struct {
 	storm      *record.CertificateStorm
 }
 
+// stopTime is reserved for stopping the programs of a run.
+const stopTime = 10 * time.Second
+
 // execute does one run, whose record goes into folder: a cluster and a control plane
 // of its own are started, the mesh is rolled out and measured, the record is written,
 // and everything is stopped again. The record that it returns is also in its folder;
@@ -126,13 +129,13 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	c := course{r}
 	err = experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "reserving processors", Do: r.reserveProcessors},
-		{Name: "opening the process group", Do: r.openGroup},
+		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},
 		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
 			kept := func() bool { return r.spec.Keep && r.completed }
 			return experiment.Deletion{Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say}.Undo, nil
-		}},
+		}, Reserve: experiment.DeletionTime},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
 		{Name: "watching", Do: r.startWatching},

@@ -66,6 +66,7 @@ var _ = Describe("probes", func() {
 		Expect(syscall.Kill(recorder, syscall.SIGCONT)).To(Succeed())
 		Expect(wait(session)).To(Equal(exitInterrupted))
 		where.expectNothingLeft(nil)
+		Expect(string(where.event("objectsDeleted"))).NotTo(ContainSubstring(`"error"`), "its time is its own")
 	})
 })
 
