@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestRefusals(t *testing.T) {
 		{"no repeats", w.runs(nil, 1, 200, 400, 800), Options{Pods: 1600}, "every size was run once, so their spread is not known: " + advice, true},
 		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --pods 800,1600,2400,3200 --mode strict", true},
 		{"smaller than what was run", four, Options{Pods: 20}, "parsing --pods 20: want 200 or more, the smallest size run", true},
-		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed: run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
+		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
@@ -57,6 +58,38 @@ func TestRefusals(t *testing.T) {
 		if _, err := Make(c.runs, c.o); (err == nil) != c.forced {
 			t.Errorf("%s, forced: %v", c.name, err)
 		}
+	}
+}
+
+// The partial figures of a run that was killed or interrupted are in no forecast, even
+// where they look like those of a complete one.
+func TestPartialRunsAreInNoForecast(t *testing.T) {
+	w := strict()
+	runs := w.runs(nil, 2, 200, 400, 600, 800)
+	want, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, interrupted := w.run(800, nil), w.run(800, nil)
+	for _, r := range []*record.Run{&killed, &interrupted} {
+		r.Status = record.StatusInterrupted
+		r.ControlPlane.Rollout.CPUSeconds = new(1.0)
+	}
+	interrupted.Finished = new(time.Now())
+	got, err := Make(append(runs, killed, interrupted), Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, w := got.figure(t, rolloutCPU), want.figure(t, rolloutCPU); !reflect.DeepEqual(g, w) {
+		t.Errorf("with a killed run %+v, without %+v", g, w)
+	}
+	for _, why := range []string{"left out 1 run of 10: killed or still under way", "left out 1 run of 10: interrupted"} {
+		if got.doubtAbout("runs", why) == "" {
+			t.Errorf("no doubt %q in %v", why, got.Doubts)
+		}
+	}
+	if _, err := Make([]record.Run{killed}, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), "(1 killed or still under way, so that its figures are partial)") {
+		t.Errorf("of a killed run alone: %v", err)
 	}
 }
 

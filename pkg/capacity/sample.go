@@ -32,7 +32,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		r := &runs[i]
 		switch {
 		case r.Status != record.StatusCompleted:
-			left[string(r.Status)]++
+			left[incomplete(r)]++
 		case r.Spec.Pods < 1:
 			left["of no pods"]++
 		case disturbed(r):
@@ -45,7 +45,11 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	mode := o.Mode
 	switch {
 	case len(s.runs) == 0:
-		return s, fmt.Errorf("planning from %s: none of them completed undisturbed: %s", output.Many(len(runs), "run"), advice(nil, o))
+		var why []string
+		for _, reason := range slices.Sorted(maps.Keys(left)) {
+			why = append(why, fmt.Sprintf("%d %s", left[reason], reason))
+		}
+		return s, fmt.Errorf("planning from %s: none of them completed undisturbed (%s): %s", output.Many(len(runs), "run"), strings.Join(why, "; "), advice(nil, o))
 	case mode != "" && !modes[mode]:
 		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, output.Plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
 	case mode == "" && modes["permissive"]:
@@ -69,6 +73,20 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		s.doubt("runs", "taken as alike, though they differ in %s", difference)
 	}
 	return s, nil
+}
+
+// incomplete is why a run that did not complete is in no forecast. What `scaler report`
+// recovers of a killed run is of phases without an end and without what came of its
+// sidecars: it looks like a measurement of that size, and is less.
+func incomplete(r *record.Run) string {
+	switch {
+	case r.Status == record.StatusInterrupted && r.Finished == nil:
+		return "killed or still under way, so that its figures are partial"
+	case r.Status == record.StatusInterrupted:
+		return "interrupted, so that its figures are partial"
+	default:
+		return string(r.Status)
+	}
 }
 
 func (s *sample) doubt(about, format string, args ...any) {
