@@ -28,7 +28,8 @@ runs at any depth. All of them are shown together, each under its name and mode.
 
 A copy of the runs is served; the runs do not change. By default both programs
 listen on this machine only. They need no password and end with this command
-(Ctrl-C), which leaves nothing behind.`,
+(Ctrl-C), which leaves nothing behind. Serving has no other end, so the exit code is
+0 then.`,
 		Example: `  scaler dashboards serve scaler-runs/20261121-095442-598`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -123,7 +123,7 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 
 // Serve shows runs in a Prometheus, and in a Grafana where there is one. It
 // calls ready once, when everything can be looked at; that ctx ends after that
-// is no error. Nothing of it remains.
+// is no error, as there is no other end. Nothing of it remains.
 func Serve(ctx context.Context, spec Spec, log func(string), ready func(Serving) error) error {
 	s := &server{spec: spec, log: log}
 	return experiment.RunSteps(ctx, []experiment.Step{
