@@ -18,6 +18,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // The numbers of rounds and the time are small in continuous integration. For the long
@@ -39,6 +41,9 @@ type ended struct {
 	within time.Duration
 	// starts: it starts processes.
 	starts bool
+	// phases are those of its record that it is also ended in: three of four rounds aim at
+	// a moment of one of them, as starting a cluster is most of a short run.
+	phases []record.PhaseName
 }
 
 // endings are all commands of scaler, those that start something several times.
@@ -50,30 +55,32 @@ func endings() []*ended {
 		return func(place) []string { return append(slices.Clip(args), recorded) }
 	}
 	const long = 25 * time.Second
+	each := []record.PhaseName{record.PhaseBaseline, record.PhaseRollout, record.PhaseSettle, record.PhaseSteady}
+	disturbed := []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseStorm, record.PhaseChurn}
 	all := []*ended{
-		{"rollout", rollout("--probes", "2", "--certificate-storm", "--churn", "2/s"), long, true},
-		{"rollout --keep", rollout("--keep"), long, true},
-		{"rollout --fault", rollout("--fault", "kill-control-plane@steady"), long, true},
-		{"rollout, istiod", rollout("--control-plane", "istiod"), long, true},
-		{"cluster up", func(place) []string { return []string{"cluster", "up", "it"} }, 12 * time.Second, true},
-		{"rollout --pods 4,5", rollout("--pods", "4,5", "--steady", "1s"), 2 * long, true},
-		{"rollout --workers 2", rollout("--workers", "2"), long, true},
-		{"rollout --control-plane-memory", rollout("--control-plane-memory", "512Mi", "--no-priority"), long, true},
-		{"rollout --real-sidecars", rollout("--real-sidecars", "2", "--control-plane", "istiod"), long, true},
+		{"rollout", rollout("--probes", "2", "--certificate-storm", "--churn", "2/s"), long, true, disturbed},
+		{"rollout --keep", rollout("--keep"), long, true, each},
+		{"rollout --fault", rollout("--fault", "kill-control-plane@steady", "--fault", "rolling-restart@steady"), long, true, []record.PhaseName{record.PhaseFault}},
+		{"rollout, istiod", rollout("--control-plane", "istiod", "--probes", "2"), long, true, append(slices.Clip(each), record.PhaseProbe)},
+		{"cluster up", func(place) []string { return []string{"cluster", "up", "it"} }, 12 * time.Second, true, nil},
+		{"rollout --pods 4,5", rollout("--pods", "4,5", "--steady", "1s"), 2 * long, true, each},
+		{"rollout --workers 2", rollout("--workers", "2", "--probes", "2"), long, true, append(slices.Clip(each), record.PhaseProbe)},
+		{"rollout --control-plane-memory", rollout("--control-plane-memory", "512Mi", "--no-priority"), long, true, each},
+		{"rollout --real-sidecars", rollout("--real-sidecars", "2", "--control-plane", "istiod"), long, true, each},
 		{"latency", func(p place) []string {
 			return []string{"latency", "--control-plane", "reference", "--rps", "50", "--duration", "2s", "--variants", "none,strict", "--out", p.out}
-		}, long, true},
+		}, long, true, nil},
 		{"calibrate", func(place) []string {
 			return []string{"calibrate", "--sidecars", "50", "--hold", "1s", "--changes", "3"}
-		}, 10 * time.Second, true},
+		}, 10 * time.Second, true, nil},
 		{"calibrate --fidelity", func(place) []string {
 			return []string{"calibrate", "--fidelity", "--cases", "strict", "--starts", "1", "--changes", "8"}
-		}, long, true},
-		{"dashboards serve", on("dashboards", "serve", "--no-grafana"), 5 * time.Second, true},
-		{"dashboards export", func(p place) []string { return []string{"dashboards", "export", p.out} }, time.Second, false},
+		}, long, true, nil},
+		{"dashboards serve", on("dashboards", "serve", "--no-grafana"), 5 * time.Second, true, nil},
+		{"dashboards export", func(p place) []string { return []string{"dashboards", "export", p.out} }, time.Second, false, nil},
 		{"xds", func(place) []string {
 			return []string{"xds", "--address", "127.0.0.1:9", "--clients", "20", "--plaintext", "--duration", "5s"}
-		}, 5 * time.Second, false},
+		}, 5 * time.Second, false, nil},
 	}
 	for _, args := range [][]string{
 		{"report", "-o", "html"}, {"compare", recorded}, {"plan", "--pods", "100"}, {"doctor"},
@@ -202,15 +209,20 @@ func (c *campaign) rounds() func(func(int) bool) {
 }
 
 // end starts a command in a new place, ends it at a random time with how, clears up with
-// after, which gets the exit code, and expects that nothing is left. A command that ended
+// clearUp, which gets the exit code, and expects that nothing is left. A command that ended
 // by itself before is started again, and ended earlier.
-func (c *campaign) end(command *ended, how func(*gexec.Session) string, after func(place, int)) {
+func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp func(place, int)) {
 	GinkgoHelper()
 	for {
 		where := newPlace()
 		began := time.Now()
 		s := where.start(command.args(where)...)
 		wanted := time.Duration(rand.Int64N(int64(command.within)))
+		if len(command.phases) > 0 && rand.IntN(4) > 0 {
+			aimed := command.phases[rand.IntN(len(command.phases))]
+			Eventually(func() bool { return where.phase() == aimed || s.ExitCode() != -1 }).WithTimeout(3 * time.Minute).Should(BeTrue())
+			wanted = time.Duration(rand.Int64N(int64(time.Second)))
+		}
 		select {
 		case <-s.Exited:
 			command.within = max(time.Since(began)*9/10, 20*time.Millisecond)
@@ -220,6 +232,7 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, after fu
 			continue
 		case <-time.After(wanted):
 		}
+		after := time.Since(began)
 		phase := string(where.phase())
 		before := where.traces(s.Command.Process.Pid)
 		signal := how(s)
@@ -228,9 +241,9 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, after fu
 			command.within = max(command.within*9/10, time.Millisecond) // it had just ended by itself
 			continue
 		}
-		after(where, code)
+		clearUp(where, code)
 		line := fmt.Sprintf("%s\t%s\tafter %.2f s\tphase %q\t%d processes, %d sockets\t%s\texit %d\n",
-			c.name, command.name, wanted.Seconds(), phase, len(before.processes), len(before.sockets), signal, code)
+			c.name, command.name, after.Seconds(), phase, len(before.processes), len(before.sockets), signal, code)
 		GinkgoWriter.Print(line)
 		where.expectNothingLeft()
 		where.expectGone(before)
