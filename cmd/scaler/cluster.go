@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/rollout"
 )
 
 // defaultCluster is the name of the cluster that cluster up starts.
@@ -47,6 +48,9 @@ func newClusterUpCommand(s streams) *cobra.Command {
 				return err
 			}
 			programs.Progress = progress(s)
+			if err := rollout.CheckForCluster(cmd.Context(), programs, root, programs.Progress); err != nil {
+				return err
+			}
 			paths, err := component.Paths(cmd.Context(), programs, experiment.ClusterComponents()...)
 			if err != nil {
 				return err

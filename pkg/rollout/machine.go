@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/component"
@@ -23,24 +24,24 @@ const (
 // Requirements are what a rollout of so many pods against a control plane,
 // recorded in the folder out, needs of this machine. state is the folder for what runs.
 func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out, state string) (doctor.Requirements, error) {
-	all, err := component.List(ctx, programs)
-	if err != nil {
-		return doctor.Requirements{}, err
-	}
 	req := doctor.Requirements{
 		Pods: pods,
-		Dirs: []doctor.Dir{
-			{Name: "--out", Path: out, Bytes: recordBytes(pods)},
-			{Name: "state (SCALER_STATE_DIR)", Path: state, Bytes: stateBytes},
-		},
+		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
 	}
-	needed := map[string]bool{}
-	for _, name := range experiment.RunPrograms(d) {
-		needed[name] = true
+	return req, requirePrograms(ctx, &req, programs, experiment.RunPrograms(d), state)
+}
+
+// requirePrograms adds what starting programs needs: where they are, what building
+// those needs that are not there, and room for their data.
+func requirePrograms(ctx context.Context, req *doctor.Requirements, programs component.Options, names []string, state string) error {
+	all, err := component.List(ctx, programs)
+	if err != nil {
+		return err
 	}
+	req.Dirs = append(req.Dirs, doctor.Dir{Name: "state (SCALER_STATE_DIR)", Path: state, Bytes: stateBytes})
 	toBuild := 0
 	for _, p := range all {
-		if !needed[p.Name] {
+		if !slices.Contains(names, p.Name) {
 			continue
 		}
 		req.Programs = append(req.Programs, doctor.Program{Name: p.Name, Path: p.Path, Problem: p.Problem})
@@ -51,14 +52,25 @@ func Requirements(ctx context.Context, programs component.Options, d controlplan
 	if toBuild > 0 {
 		cache, err := component.CacheDir(programs)
 		if err != nil {
-			return doctor.Requirements{}, err
+			return err
 		}
 		share, of := uint64(toBuild), uint64(len(req.Programs))
 		req.Dirs = append(req.Dirs,
 			doctor.Dir{Name: "program cache", Path: cache, Bytes: programsBytes * share / of},
 			doctor.Dir{Name: "Go's caches", Path: goCache(), Bytes: goCachesBytes * share / of})
 	}
-	return req, nil
+	return nil
+}
+
+// CheckForCluster fails when this machine lacks what an embedded cluster without pods
+// needs, naming the fix, and raises the limit of open files where that is allowed. say
+// takes what is only doubtful. state is the folder for what runs.
+func CheckForCluster(ctx context.Context, programs component.Options, state string, say func(string)) error {
+	var req doctor.Requirements
+	if err := requirePrograms(ctx, &req, programs, experiment.ClusterComponents(), state); err != nil {
+		return err
+	}
+	return check(ctx, req, say)
 }
 
 // goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
@@ -97,10 +109,15 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 			return err
 		}
 	}
+	return check(ctx, req, progress.say)
+}
+
+// check fails when this machine lacks what is required. What is only doubtful is said.
+func check(ctx context.Context, req doctor.Requirements, say func(string)) error {
 	results := doctor.Check(ctx, req)
 	for _, result := range results {
 		if result.Status == doctor.Warning {
-			progress.say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
+			say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
 		}
 	}
 	return doctor.Error(results)

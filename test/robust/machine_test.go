@@ -76,7 +76,7 @@ var _ = Describe("what a machine lacks", func() {
 	It("11: a state folder that cannot be written is an error before anything starts", func() {
 		where := newPlace()
 		const readOnly = `mkdir -p $0/ro; mount --bind $0/ro $0/ro; mount -o remount,ro,bind $0/ro; export SCALER_STATE_DIR=$0/ro; exec "$SCALER" "$@"`
-		for _, args := range [][]string{where.rolloutArgs(), {"doctor"}} {
+		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}, {"doctor"}} {
 			s := where.mounted(readOnly, args...)
 			Expect(wait(s)).To(Equal(exitFailed))
 			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(MatchRegexp(`SCALER_STATE_DIR.* cannot be written: read-only file system`))
@@ -86,7 +86,7 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: programs that may not be executed are an error that says why", func() {
 		where := newPlace()
-		for _, args := range [][]string{where.rolloutArgs(), {"doctor"}} {
+		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}, {"doctor"}} {
 			s := where.mounted(`cache=${SCALER_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/scaler}; mount --bind $cache $cache; mount -o remount,noexec,bind $cache; exec "$SCALER" "$@"`, args...)
 			Expect(wait(s)).To(Equal(exitFailed))
 			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(ContainSubstring("mounted noexec"))
@@ -96,21 +96,22 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: too few open files or inotify instances are an error that says how many are needed", func() {
 		where := newPlace()
-		files := exec.Command("unshare", append([]string{"--user", "prlimit", "--nofile=200:200", scaler}, where.rolloutArgs()...)...)
-		files.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
-		s := session(files)
-		Expect(wait(s)).To(Equal(exitFailed))
-		Expect(s.Err).To(gbytes.Say(`open files: 200 allowed, \d+ needed .*ulimit`))
-		where.expectNothingLeft()
+		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}} {
+			files := exec.Command("unshare", append([]string{"--user", "prlimit", "--nofile=200:200", scaler}, args...)...)
+			files.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
+			s := session(files)
+			Expect(wait(s)).To(Equal(exitFailed))
+			Expect(s.Err).To(gbytes.Say(`open files: 200 allowed, \d+ needed .*ulimit`))
 
-		// The limit of a user namespace is its own.
-		inotify := exec.Command("unshare", append([]string{"--user", "--map-root-user", "/bin/bash", "-c",
-			`echo 3 >/proc/sys/user/max_inotify_instances; exec "$@"`, "bash", scaler}, where.rolloutArgs()...)...)
-		inotify.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
-		s = session(inotify)
-		Expect(wait(s)).To(Equal(exitFailed))
-		Expect(s.Err).To(gbytes.Say(`inotify: 3 of \d+ instances .*sysctl`))
-		where.expectNothingLeft()
+			// The limit of a user namespace is its own.
+			inotify := exec.Command("unshare", append([]string{"--user", "--map-root-user", "/bin/bash", "-c",
+				`echo 3 >/proc/sys/user/max_inotify_instances; exec "$@"`, "bash", scaler}, args...)...)
+			inotify.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
+			s = session(inotify)
+			Expect(wait(s)).To(Equal(exitFailed))
+			Expect(s.Err).To(gbytes.Say(`inotify: 3 of \d+ instances .*sysctl`))
+			where.expectNothingLeft()
+		}
 	})
 
 	DescribeTable("11: an environment that does not say where state belongs is an error that names the variable",
