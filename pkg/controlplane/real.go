@@ -74,7 +74,6 @@ type ProxyPlace struct {
 // ProxyPorts are ports of this host that nobody uses: no two proxies share one.
 type ProxyPorts struct {
 	Admin   int // Envoy's admin interface, on 127.0.0.1
-	Status  int // the agent's
 	Metrics int // Envoy's own metrics
 	Ready   int // Envoy's readiness
 }

@@ -92,7 +92,7 @@ func (r RealSidecars) ForHost(ctx context.Context, w controlplane.HostWorkload, 
 func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*sidecar.Options),
 	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (proxy.Token, error),
 ) (*sidecar.Sidecar, error) {
-	ports, err := process.FreePorts(4)
+	ports, err := process.FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 	real, err := proxyAt(controlplane.ProxyPlace{
 		Envoy:       sidecar.EnvoyIn(dir),
 		Discovery:   r.Discovery,
-		Ports:       controlplane.ProxyPorts{Admin: ports[0], Status: ports[1], Metrics: ports[2], Ready: ports[3]},
+		Ports:       controlplane.ProxyPorts{Admin: ports[0], Metrics: ports[1], Ready: ports[2]},
 		Concurrency: r.Concurrency, CertificateLifetime: r.Lifetime,
 	})
 	if err != nil {

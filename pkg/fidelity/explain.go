@@ -13,8 +13,12 @@ var explanations = []struct {
 }{
 	{regexp.MustCompile(`^node metadata (NAME|INSTANCE_IPS)$`), "they are two pods"},
 	{
-		regexp.MustCompile(`^node metadata (ENVOY_(PROMETHEUS|STATUS)_PORT|PROXY_CONFIG\.(statusPort|proxyAdminPort))$`),
+		regexp.MustCompile(`^node metadata (ENVOY_(PROMETHEUS|STATUS)_PORT|PROXY_CONFIG\.proxyAdminPort)$`),
 		"the real one shares its host's ports with others, so it has ports of its own",
+	},
+	{
+		regexp.MustCompile(`^node metadata (ANNOTATIONS\.status\.sidecar\.istio\.io/port|PROXY_CONFIG\.statusPort)$`),
+		"the real one has no status port, which would be open to the network",
 	},
 	{
 		regexp.MustCompile(`^node metadata (PILOT_SAN|PROXY_CONFIG\.(discoveryAddress|binaryPath|configPath|concurrency|terminationDrainDuration))$`),

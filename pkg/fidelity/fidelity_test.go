@@ -259,8 +259,8 @@ func TestCompareRequests(t *testing.T) {
 // What is not known must not be explained.
 func TestExplain(t *testing.T) {
 	for about, known := range map[string]bool{
-		"node metadata NAME": true, "node metadata PROXY_CONFIG.statusPort": true,
-		"node metadata NAMESPACE": false, "node metadata PROXY_CONFIG.image": false, "start requests": false, "resource held by one alone": false,
+		"node metadata NAME": true, "node metadata PROXY_CONFIG.statusPort": true, "node metadata ANNOTATIONS.status.sidecar.istio.io/port": true,
+		"node metadata NAMESPACE": false, "node metadata ANNOTATIONS.sidecar.istio.io/status": false, "node metadata PROXY_CONFIG.image": false, "start requests": false, "resource held by one alone": false,
 	} {
 		if got := explain(record.Difference{About: about}); (got != "") != known {
 			t.Errorf("%s is explained by %q", about, got)

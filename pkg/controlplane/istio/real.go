@@ -29,6 +29,17 @@ const (
 // drainTime is how long a stopping agent waits; the default is 5 s.
 const drainTime = "0.5s"
 
+// statusPortAnnotation is where an agent answers the kubelet, metrics and health, on all
+// addresses of its pod: of this machine, here. Nobody asks it; 0 is none.
+const statusPortAnnotation = "status.sidecar.istio.io/port"
+
+// localBootstrap is a template with the listeners for metrics and readiness on loopback.
+// In a pod they are on all addresses, which here are the machine's.
+func localBootstrap(template []byte) []byte {
+	text := strings.ReplaceAll(string(template), `"address": "{{ .wildcard }}"`, `"address": "{{ .localhost }}"`)
+	return []byte(strings.ReplaceAll(text, `"address": "{{ .additional_wildcard }}"`, `"address": "{{ .additional_localhost }}"`))
+}
+
 // realProxies configures real proxies of the mesh.
 type realProxies struct{ *ControlPlane }
 
@@ -45,11 +56,7 @@ func (c realProxies) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (cont
 	}
 	env := environmentOf(pod, container)
 	// The agent makes these of the injected container's arguments and files.
-	files := map[string][]byte{
-		labelsFile:    downward(pod.Labels),
-		annotationsAt: downward(pod.Annotations),
-	}
-	return c.agent(identity, pod.Namespace, env, files, at)
+	return c.agent(identity, pod.Namespace, env, pod.Annotations, map[string][]byte{labelsFile: downward(pod.Labels)}, at)
 }
 
 // HostProxy is the agent of a workload of this host. It intercepts nothing: its
@@ -78,11 +85,12 @@ func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.Prox
 		NodeID:   fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", w.Address, w.Name, w.Namespace, w.Namespace, trustDomain),
 		Identity: fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, w.Namespace, w.Account),
 	}
-	return c.agent(identity, w.Namespace, env, map[string][]byte{}, at)
+	return c.agent(identity, w.Namespace, env, nil, map[string][]byte{}, at)
 }
 
-// agent is pilot-agent for a proxy.
-func (c realProxies) agent(identity proxy.Spec, namespace string, env map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+// agent is pilot-agent for a proxy, with these annotations of its pod and without a
+// status port.
+func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotations map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	// The agent's certificate client verifies the name that it dials.
 	discovery := net.JoinHostPort(customHost, strconv.Itoa(c.ports.secure))
 	if at.Discovery != "" {
@@ -99,7 +107,6 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env map[string
 		"binaryPath":               at.Envoy,
 		"configPath":               configFolder,
 		"proxyAdminPort":           at.Ports.Admin,
-		"statusPort":               at.Ports.Status,
 		"terminationDrainDuration": drainTime,
 	})
 	if at.Concurrency > 0 {
@@ -130,7 +137,13 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env map[string
 		TokenFile: tokenFile,
 		Sidecar:   identity,
 	}
-	files[rootFile], files[templateFile] = c.root, c.bootstrap
+	annotations = maps.Clone(annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[statusPortAnnotation] = "0"
+	files[annotationsAt] = downward(annotations)
+	files[rootFile], files[templateFile] = c.root, localBootstrap(c.bootstrap)
 	for _, name := range sortedKeys(env) {
 		proxy.Env = append(proxy.Env, name+"="+env[name])
 	}

@@ -2,11 +2,15 @@ package istio
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // agentVariable is a variable of the agent of a workload at a place; "" where it is
@@ -43,5 +47,32 @@ func TestHostProxyHasTheWorkersAskedFor(t *testing.T) {
 		if got := config["concurrency"]; config == nil || got != want {
 			t.Errorf("asked for %d, PROXY_CONFIG %v has a concurrency of %v: want %v", workers, config, got, want)
 		}
+	}
+}
+
+// What listens on all addresses of a pod would listen on those of this machine.
+func TestAgentsListenOnLoopback(t *testing.T) {
+	template, err := os.ReadFile(filepath.Join("..", "..", "component", "manifests", component.IstioBootstrapFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(template), "wildcard") {
+		t.Fatal("the template has no listeners any more: is localBootstrap needed?")
+	}
+	for line := range strings.Lines(string(localBootstrap(template))) {
+		if strings.Contains(line, "address") && strings.Contains(line, "wildcard") {
+			t.Errorf("a listener of the bootstrap has %s", strings.TrimSpace(line))
+		}
+	}
+	pod := map[string]string{"a": "b"}
+	proxy, err := (realProxies{&ControlPlane{}}).agent(proxy.Spec{}, "one", map[string]string{}, pod, map[string][]byte{}, controlplane.ProxyPlace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(proxy.Files[annotationsAt]), "a=\"b\"\nstatus.sidecar.istio.io/port=\"0\"\n"; got != want {
+		t.Errorf("annotations are %q, want %q", got, want)
+	}
+	if len(pod) != 1 {
+		t.Errorf("the pod's own annotations have become %v", pod)
 	}
 }

@@ -40,7 +40,7 @@ func outboundListener(route string) *listenerv3.Listener {
 func inboundListener(settings Settings, s Service, callers []string) *listenerv3.Listener {
 	l := &listenerv3.Listener{
 		Name:             InboundListener,
-		Address:          socketAddress("0.0.0.0", inboundPort),
+		Address:          socketAddress("127.0.0.1", inboundPort), // nothing is sent to it from elsewhere, as there is no network
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		ListenerFilters: []*listenerv3.ListenerFilter{
 			listenerFilter("envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}),
