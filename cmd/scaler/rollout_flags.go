@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -78,7 +80,7 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
 	f.StringVar(&o.texts.dilation, "dilate", "1", "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine; auto chooses K by a trial rollout without dilation")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
-	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; in the record, values that look like secrets are masked")
+	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; NAME alone has the value that it has here, which others on this machine then do not see; in the record, values that look like secrets are masked")
 }
 
 // addRemoteFlags adds those of a control plane that is there already.
@@ -94,6 +96,18 @@ func (o *rolloutOptions) addRemoteFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.NodeCluster, "node-cluster", "", "with xds://: `TEMPLATE` of its node.cluster (default as Istio's)")
 	f.StringVar(&r.Metadata, "metadata", "", "with xds://: `TEMPLATE` of its node.metadata, a JSON object (default as Istio's)")
 	f.StringVar(&r.Expect, "expect", "", "with xds://: `FILE` that states what each sidecar must receive (default that all that it asks for is answered; then pushes are not measured)")
+}
+
+// withValues gives variables that are named without a value that of scaler's own
+// environment. Those that are not set stay as they are, and are refused.
+func withValues(env []string) []string {
+	env = slices.Clone(env)
+	for i, name := range env {
+		if value, set := os.LookupEnv(name); set {
+			env[i] = name + "=" + value
+		}
+	}
+	return env
 }
 
 // modeChoices are the values of --mode with a control plane.
@@ -159,6 +173,7 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	if spec.Dilation, err = rollout.ParseDilation(o.texts.dilation); err != nil {
 		return usagef("%w", err)
 	}
+	spec.ControlPlaneEnv = withValues(spec.ControlPlaneEnv)
 	if f.Changed("control-plane-memory") {
 		if spec.ControlPlaneMemory, err = rollout.ParseMemory(o.texts.memory); err != nil {
 			return usagef("%w", err)

@@ -42,9 +42,9 @@ func checkEnv(env []string) error {
 		name, _, ok := strings.Cut(kv, "=")
 		switch {
 		case !ok || !variable.MatchString(name):
-			return fmt.Errorf("parsing --control-plane-env %q: want NAME=VALUE", kv)
+			return fmt.Errorf("parsing --control-plane-env %q: want NAME=VALUE, or the NAME of a variable that is set here", kv)
 		case strings.ContainsRune(kv, 0):
-			return fmt.Errorf("parsing --control-plane-env %q: want a value without zero bytes", kv)
+			return fmt.Errorf("parsing --control-plane-env %s: want a value without zero bytes", name) // it may be a secret
 		case name == "GOMAXPROCS":
 			return fmt.Errorf("parsing --control-plane-env %q: want --control-plane-cpus instead, which is recorded too", kv)
 		}
