@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/limits"
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // Exit codes, as docs/reference/exit-codes.md states them.
@@ -51,9 +52,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case err == nil:
 	case exitCode(err) == exitInterrupted:
-		fmt.Fprintln(stderr, "scaler:", interruption(err))
-	default:
-		fmt.Fprintln(stderr, "scaler:", err)
+		fmt.Fprintln(stderr, "scaler:", output.Text(interruption(err)))
+	default: // it may have the name of a folder in a record from elsewhere
+		fmt.Fprintln(stderr, "scaler:", output.Text(err.Error()))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 )
@@ -71,7 +72,7 @@ func (o reportOptions) run(s streams, dirs []string) error {
 			return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, forms, latencies[0].Dir)
 		}
 		for _, l := range latencies {
-			fmt.Fprintf(s.err, "left out: %s is of scaler latency, which prints as one of %s\n", l.Dir, forms)
+			fmt.Fprintf(s.err, "left out: %s is of scaler latency, which prints as one of %s\n", output.Plain(l.Dir), forms)
 		}
 		latencies = nil
 	}

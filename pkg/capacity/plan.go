@@ -1,10 +1,12 @@
 package capacity
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -134,7 +136,15 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.plan(t, left, o)
+	p, err := s.plan(t, left, o)
+	if err != nil {
+		return nil, err
+	}
+	// Records from elsewhere may have figures whose sums are too large for a number.
+	if _, err := json.Marshal(p); err != nil {
+		return nil, fmt.Errorf("planning from %s: their figures are beyond all that can be measured: %w", output.Many(len(s.runs), "run"), err)
+	}
+	return p, nil
 }
 
 // vague is the share of a forecast beyond which its interval calls for more runs.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -166,7 +167,7 @@ var errOther = errors.New("it holds another search: want an empty folder, or the
 // resume is the result in a folder, of the same question; a new one where there is none.
 func resume(o Options) (*Result, error) {
 	fresh := newResult(o)
-	text, err := os.ReadFile(filepath.Join(o.Spec.Out, FileName))
+	text, err := credentialfile.Read(filepath.Join(o.Spec.Out, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	}

@@ -18,6 +18,17 @@ func Plain(s string) string {
 	}, s)
 }
 
+// Text is s without what a terminal would obey or hide: as Plain, but with its line
+// ends and tabs.
+func Text(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "~", `\~`)
 

@@ -47,21 +47,33 @@ func TestFilesOfARecordFromElsewhere(t *testing.T) {
 			return os.WriteFile(path, []byte(strings.Repeat("{}\n", maxLines+1)), 0o644)
 		}},
 		{"a number that is none", "line 2", func(_ *testing.T, path string) error {
-			return os.WriteFile(path, []byte("{}\n{\"attempts\": 1e999}\n"), 0o644)
+			return os.WriteFile(path, []byte("{}\n{\"kind\": \"objectsDeleted\", \"attempts\": 1e999, \"at\": 1e999, \"fields\": {\"seconds\": 1e999}}\n"), 0o644)
+		}},
+		{"a text for a number", "line 3", func(_ *testing.T, path string) error {
+			return os.WriteFile(path, []byte("{}\n{}\n{\"kind\": \"objectsDeleted\", \"attempts\": \"x\", \"at\": \"NaN\", \"fields\": {\"seconds\": \"NaN\"}}\n"), 0o644)
+		}},
+		{"deep JSON", "depth", func(_ *testing.T, path string) error {
+			return os.WriteFile(path, []byte("{}\n"+`{"kind": "objectsDeleted", "x": `+strings.Repeat(`{"a":`, 200_000)+"\n"), 0o644)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := hostile(t, harmless)
-			if err := test.put(t, filepath.Join(dir, timelineFile)); err != nil {
-				t.Fatal(err)
-			}
-			runs, err := Read(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = runs[0].Timeline()
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), timelineFile) {
-				t.Errorf("error %v, want %q and the file", err, test.want)
+			for file, read := range map[string]func(*Run) error{
+				timelineFile: func(r *Run) error { _, err := r.Timeline(); return err },
+				samplesFile:  func(r *Run) error { return r.Samples(func(Sample) error { return nil }) },
+				eventsFile:   func(r *Run) error { _, err := eventsOf[ObjectsDeleted](r); return err },
+			} {
+				dir := hostile(t, harmless)
+				if err := test.put(t, filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+				runs, err := Read(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = read(&runs[0])
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), file) {
+					t.Errorf("error %v, want %q and the file", err, test.want)
+				}
 			}
 		})
 	}

@@ -11,6 +11,10 @@ import (
 // maxSeconds bounds times of samples, which may come from elsewhere: 30 years.
 const maxSeconds = 1e9
 
+// maxReadings bounds what is read of a record, which may come from elsewhere: those of
+// eight programs in five days. A run's own are not bounded.
+const maxReadings = 4 << 20
+
 // History is what components used, from the samples of a run.
 type History struct {
 	base     time.Time // moment 0 of the samples
@@ -18,20 +22,23 @@ type History struct {
 	lives    map[string][]life
 	edges    map[int64]time.Time // by wall clock (UnixNano): the same on the monotonic clock
 	last     time.Time
+	count    int // readings
+	most     int // of them; 0 = any number
 }
 
 // ReadHistory reads the samples of a run; each hands them on in order. interval is the
 // time between two readings; 0 means 1 s.
 func ReadHistory(each func(take func(record.Sample) error) error, interval time.Duration) (*History, error) {
-	return readHistory(each, interval, time.Time{})
+	return readHistory(each, interval, time.Time{}, maxReadings)
 }
 
-// readHistory is ReadHistory with moment 0 of the samples; zero means by their wall clock.
-func readHistory(each func(take func(record.Sample) error) error, interval time.Duration, base time.Time) (*History, error) {
+// readHistory is ReadHistory with moment 0 of the samples, zero means by their wall clock,
+// and with the most readings; 0 means any number.
+func readHistory(each func(take func(record.Sample) error) error, interval time.Duration, base time.Time, most int) (*History, error) {
 	if interval == 0 {
 		interval = defaultInterval
 	}
-	h := &History{base: base, interval: interval, lives: map[string][]life{}, edges: map[int64]time.Time{}}
+	h := &History{base: base, interval: interval, lives: map[string][]life{}, edges: map[int64]time.Time{}, most: most}
 	if err := each(h.add); err != nil {
 		return nil, err
 	}
@@ -60,6 +67,9 @@ func (h *History) add(s record.Sample) error {
 }
 
 func (h *History) addRead(c record.ComponentRead) error {
+	if h.count++; h.most > 0 && h.count > h.most {
+		return fmt.Errorf("more than %d readings", h.most)
+	}
 	for _, v := range []float64{c.At, c.CPUSeconds, c.Waited} {
 		if err := checkSeconds(v); err != nil {
 			return err

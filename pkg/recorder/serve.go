@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/internal/process"
 )
@@ -22,6 +25,9 @@ const (
 	// Prometheus's 5 minutes would draw every run that long beyond its end; it
 	// is more than the scrapes that a busy program may miss.
 	lookback = "10s"
+	// maxTSDB bounds the bytes of a run's time series: hours of a run of thousands of pods
+	// have a few hundred million.
+	maxTSDB = 16 << 30
 	// forever is a retention that keeps runs of any age.
 	forever = "100y"
 )
@@ -58,7 +64,7 @@ type Served struct {
 // be asked. On error Prometheus may have been started: it is in the group.
 func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 	data := filepath.Join(opts.Dir, "data")
-	if err := gather(data, opts.TSDBs); err != nil {
+	if err := gather(ctx, data, opts.TSDBs); err != nil {
 		return nil, fmt.Errorf("copying time series: %w", err)
 	}
 	if opts.Address == "" {
@@ -114,6 +120,9 @@ func (s *Served) Err() error { return s.proc.Err() }
 // alone.
 func CheckTSDBs(dirs []string) error {
 	for _, dir := range dirs {
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("reading %s: it is a symbolic link", dir)
+		}
 		entries, err := os.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 			return fmt.Errorf("reading %s: %w: the run ended before anything was recorded", dir, ErrNoSeries)
@@ -135,8 +144,9 @@ func sealed(entries []fs.DirEntry) bool {
 }
 
 // gather copies TSDBs into one. Blocks have names of their own in all the world
-// (ULIDs), and series of different runs different labels.
-func gather(to string, tsdbs []string) error {
+// (ULIDs), and series of different runs different labels. A TSDB may come from
+// elsewhere: it has regular files only, which have a limit together.
+func gather(ctx context.Context, to string, tsdbs []string) error {
 	if err := CheckTSDBs(tsdbs); err != nil {
 		return err
 	}
@@ -148,12 +158,13 @@ func gather(to string, tsdbs []string) error {
 		if err != nil {
 			return err
 		}
+		c := copying{ctx: ctx, left: maxTSDB}
 		for _, e := range entries {
 			// Not what belongs to a process, a configuration with its targets first.
 			if !e.IsDir() {
 				continue
 			}
-			if err := copyDir(filepath.Join(to, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			if err := c.folder(filepath.Join(to, e.Name()), filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -161,11 +172,58 @@ func gather(to string, tsdbs []string) error {
 	return nil
 }
 
-// copyDir copies a folder; one that is there already is the same run's, which
-// was named twice.
-func copyDir(to, from string) error {
+// copying copies folders of a TSDB.
+type copying struct {
+	ctx  context.Context
+	left int64 // bytes that it may still have
+}
+
+// folder copies one; one that is there already is the same run's, which was named twice.
+func (c *copying) folder(to, from string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
-	return os.CopyFS(to, os.DirFS(from))
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, below)
+		switch {
+		case c.ctx.Err() != nil:
+			return context.Cause(c.ctx)
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !entry.Type().IsRegular():
+			return fmt.Errorf("%s: it is no regular file", path)
+		}
+		return c.file(target, path)
+	})
+}
+
+func (c *copying) file(to, from string) (err error) {
+	in, err := os.OpenFile(from, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if c.left -= info.Size(); c.left < 0 {
+		return fmt.Errorf("%s: with it, the time series have more than %d bytes", from, int64(maxTSDB))
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, in, info.Size())
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%s: it has become shorter", from)
+	}
+	return errors.Join(err, out.Close())
 }

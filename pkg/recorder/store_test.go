@@ -176,6 +176,33 @@ func TestReadHistoryRefuses(t *testing.T) {
 	}
 }
 
+// Records come from elsewhere; a run's own samples have no limit.
+func TestReadHistoryIsBounded(t *testing.T) {
+	zero := 0.0
+	many := func(take func(record.Sample) error) error {
+		s := record.Sample{Components: []record.ComponentRead{{Name: "x", Started: &zero}}}
+		for len(s.Components) < 1000 {
+			s.Components = append(s.Components, record.ComponentRead{Name: "x"})
+		}
+		if err := take(s); err != nil {
+			return err
+		}
+		s.Components = s.Components[1:]
+		for range maxReadings / 999 {
+			if err := take(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := ReadHistory(many, 0); err == nil || !strings.Contains(err.Error(), "more than 4194304 readings") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := readHistory(many, 0, time.Time{}, 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // What Live costs does not grow with the length of a run.
 func BenchmarkLive(b *testing.B) {
 	for _, length := range []int{100, 100_000} {

@@ -73,7 +73,7 @@ func (s *Sampler) lives(name string) ([]life, error) {
 		return nil, nil
 	}
 	if !s.known(name, t.lives) {
-		history, err := readHistory(s.store.Each, s.interval, s.base)
+		history, err := readHistory(s.store.Each, s.interval, s.base, 0)
 		if err != nil {
 			return nil, fmt.Errorf("reading the samples of %s: %w", name, err)
 		}

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -116,6 +118,43 @@ func TestCheck(t *testing.T) {
 		err := Driver().Check(tc.remote)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// Whatever a file holds, it is read in little time and memory, to something that can be
+// used, or to an error.
+func FuzzParseExpectations(f *testing.F) {
+	f.Add([]byte("sidecars:\n- of: '*/*'\n  resources:\n  - {type: EDS, name: '{{.Service}}', each: calls, endpoints: true}\n"))
+	f.Add([]byte("sidecars: " + strings.Repeat("[", 100_000)))
+	f.Add([]byte("sidecars: &a [*a]\n"))
+	bomb := "a0: &a0 [x]\n"
+	for i := range 40 {
+		bomb += fmt.Sprintf("a%d: &a%d [*a%d, *a%d]\n", i+1, i+1, i, i)
+	}
+	f.Add([]byte(bomb + "sidecars: *a40\n"))
+	f.Add([]byte("sidecars:\n- of: '['\n  resources:\n  - {type: CDS, name: '{{range .}}'}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		e, err := parseExpectations(text)
+		if err != nil {
+			return
+		}
+		for service := range mesh.Services {
+			e.Wants(mesh, service)
+		}
+	})
+}
+
+func TestExpectationsFromElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	fifo, huge, text := filepath.Join(dir, "fifo"), filepath.Join(dir, "huge"), filepath.Join(dir, "text")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40),
+		os.WriteFile(text, []byte("sidecars:\n- of: '*/*'\n  resources:\n  - {type: XDS, name: x}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{fifo: "regular file", "/dev/zero": "regular file", huge: "more than", text: "line 4"} {
+		if _, err := ReadExpectations(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
 }
