@@ -29,6 +29,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/credential"
+	"scaler.mesh/scaler/test/exposure"
 )
 
 // guard is a server that admits sidecars with a certificate of an authority and with
@@ -120,7 +121,7 @@ func freeAddress() string {
 // every sidecar, serves a rollout on the cluster. What each sidecar must receive comes
 // from a file, the endpoints from the cluster.
 var _ = It("rolls out against an ADS server behind mutual TLS and a token", Label("e2e"), Serial, func(ctx SpecContext) {
-	const pods, name, token = 20, "ads.example", "a-token"
+	const pods, name, token = 20, "ads.example", "token-0123456789abcdef"
 	dir := GinkgoT().TempDir()
 	write := func(name string, b []byte) string {
 		path := filepath.Join(dir, name)
@@ -175,4 +176,10 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	Expect(added.Lost).To(BeZero())
 	Expect(run.ControlPlane).To(BeNil(), "scaler did not start it")
 	Expect(run.Certificates).To(BeNil())
+
+	secrets := exposure.Secrets{}
+	Expect(secrets.AddFolder(filepath.Dir(spec.Remote.TLSKey))).Error().NotTo(HaveOccurred())
+	Expect(secrets).NotTo(BeEmpty(), "the key of the sidecars")
+	secrets[token] = "the token"
+	Expect(secrets.InFolder(spec.Out)).To(BeEmpty())
 }, SpecTimeout(10*time.Minute))

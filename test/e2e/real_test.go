@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/exposure"
 )
 
 // envoy is one that scaler would find, installed if need be.
@@ -29,8 +32,35 @@ func envoy(ctx SpecContext) string {
 var _ = Describe("a rollout with real sidecars", func() {
 	It("converges by what their Envoys hold, as was predicted", func(ctx SpecContext) {
 		where := newPlace()
-		session := where.rollout(12, "--services", "3", "--mode", "strict", "--real-sidecars", "2", "--envoy", envoy(ctx))
+		secrets := exposure.Secrets{"hunter2hunter2": "the value of --control-plane-env"}
+		cmd := where.command("rollout", "--pods", "12", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "8s", "--probes", "1",
+			"--converge-timeout", "90s", "--services", "3", "--mode", "strict", "--real-sidecars", "2", "--envoy", envoy(ctx), "--control-plane-env", "API_TOKEN")
+		cmd.Env = append(cmd.Env, "API_TOKEN=hunter2hunter2")
+		session := where.session(cmd)
+
+		By("looking at what it shows to others while it runs")
+		where.reach(session, record.PhaseSteady)
+		sockets, exposed, err := exposure.OfRun(session.Command.Process.Pid, where.state, "../../docs/security.md", secrets)
+		Expect(err).NotTo(HaveOccurred())
+		GinkgoWriter.Println(sockets)
+		Expect(exposed).To(BeEmpty())
+		for _, program := range []string{"etcd", "kube-apiserver", "istiod", "pilot-agent", "envoy", "prometheus", "scaler"} {
+			Expect(sockets).To(ContainElement(HaveField("Program", program)), "no socket of it was seen")
+		}
+		Expect(len(secrets)).To(BeNumerically(">", 10), "its keys and tokens were not found")
+		for _, port := range []string{"15001", "15006"} { // open to the network, as in a pod
+			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+			_, err := client.Get("http://127.0.0.1:" + port)
+			Expect(err).To(Or(MatchError(io.EOF), MatchError(syscall.ECONNRESET)), "something answers at "+port)
+		}
+
 		Expect(wait(session)).To(Equal(exitDone))
+		html := where.start("report", where.out, "-o", "html")
+		Expect(wait(html)).To(Equal(exitDone))
+		for _, s := range []*gexec.Session{session, html} {
+			Expect(secrets.In(append(s.Out.Contents(), s.Err.Contents()...))).To(BeEmpty())
+		}
+		Expect(secrets.InFolder(where.out)).To(BeEmpty())
 		run := printed(session)
 		Expect(*run.Pods.Converged).To(Equal(12))
 		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_METADATA_EXCHANGE", "false"))

@@ -53,13 +53,23 @@ func newPlace() place {
 	return p
 }
 
-// start starts `scaler ARGS...` in this place.
-func (p place) start(args ...string) *gexec.Session {
-	GinkgoHelper()
+// command is `scaler ARGS...` in this place.
+func (p place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(scaler, args...)
 	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
-	GinkgoWriter.Println("$ scaler", strings.Join(args, " "))
+	return cmd
+}
+
+// start starts it.
+func (p place) start(args ...string) *gexec.Session {
+	GinkgoHelper()
+	return p.session(p.command(args...))
+}
+
+func (p place) session(cmd *exec.Cmd) *gexec.Session {
+	GinkgoHelper()
+	GinkgoWriter.Println("$ scaler", strings.Join(cmd.Args[1:], " "))
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait() })

@@ -3,7 +3,6 @@
 package robust
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/exposure"
 )
 
 var _ = Describe("nothing is lost", func() {
@@ -73,60 +73,43 @@ var _ = Describe("what was measured", func() {
 var _ = Describe("nothing is exposed", func() {
 	It("13, 14: sockets listen on loopback, etcd wants a certificate, keys are the user's alone, secrets are in no record", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs("--baseline", "1m", "--control-plane-env", "API_TOKEN=hunter2hunter2")...)
-		where.reach(run, record.PhaseBaseline)
+		secrets := exposure.Secrets{"hunter2hunter2": "the value of --control-plane-env"}
+		cmd := where.command(where.rolloutArgs("--steady", "1m", "--workers", "2", "--probes", "1", "--control-plane-env", "API_TOKEN")...)
+		cmd.Env = append(cmd.Env, "API_TOKEN=hunter2hunter2")
+		run := session(cmd)
+		where.reach(run, record.PhaseSteady)
 
-		By("listing all sockets that it and its programs listen on")
-		sockets := where.listening(run.Command.Process.Pid)
-		Expect(sockets).NotTo(BeEmpty())
-		for _, address := range sockets {
-			Expect(address).To(HavePrefix("0100007F:"), "127.0.0.1, as proc_net_tcp(5) has it")
+		By("looking at all sockets that it and its programs listen on, their arguments and its folder")
+		sockets, exposed, err := exposure.OfRun(run.Command.Process.Pid, where.state, "../../docs/security.md", secrets)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(exposed).To(BeEmpty())
+		Expect(len(sockets)).To(BeNumerically(">", 10))
+		for _, s := range sockets {
+			Expect(s.Address).To(HavePrefix("127.0.0.1:"))
 		}
+		Expect(len(secrets)).To(BeNumerically(">", 10), "its keys were not found")
 
 		By("asking etcd without a certificate")
 		etcd := where.argument("etcd", "--listen-client-urls=")
 		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the client's certificate is what is missing
 		}}
-		_, err := client.Get(etcd + "/version")
+		_, err = client.Get(etcd + "/version")
 		Expect(err).To(MatchError(ContainSubstring("certificate required")))
 		_, err = client.Get(strings.Replace(etcd, "https:", "http:", 1) + "/version")
 		Expect(err).To(HaveOccurred())
 
-		By("looking at the modes of the state folder")
-		Expect(where.groups()).To(HaveLen(1))
-		Expect(filepath.WalkDir(where.groups()[0], func(path string, entry fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // etcd's, meanwhile
-			}
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte("PRIVATE KEY-----")) {
-				info, err := entry.Info()
-				Expect(err).NotTo(HaveOccurred())
-				Expect(info.Mode().Perm()).To(Equal(fs.FileMode(0o600)), path)
-			}
-			return nil
-		})).To(Succeed())
-		info, err := os.Stat(where.groups()[0])
-		Expect(err).NotTo(HaveOccurred())
-		Expect(info.Mode().Perm()).To(Equal(fs.FileMode(0o700)))
-
 		signal(run, syscall.SIGINT)
 		Expect(wait(run)).To(Equal(exitInterrupted))
 		Expect(where.recorded().Environment.ControlPlane.Settings).To(HaveKeyWithValue("API_TOKEN", "(masked)"))
-		Expect(filepath.WalkDir(where.out, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			Expect(err).NotTo(HaveOccurred())
-			for _, secret := range []string{"hunter2hunter2", "PRIVATE KEY-----"} {
-				Expect(bytes.Contains(data, []byte(secret))).To(BeFalse(), "%s has %q", path, secret)
-			}
-			return nil
-		})).To(Succeed())
+		Expect(secrets.InFolder(where.out)).To(BeEmpty())
+		printed := append(run.Out.Contents(), run.Err.Contents()...)
+		for _, format := range []string{"table", "json", "html", "csv"} {
+			report := where.start("report", where.out, "-o", format)
+			Expect(wait(report)).To(Equal(exitDone))
+			printed = append(printed, report.Out.Contents()...)
+		}
+		Expect(secrets.In(printed)).To(BeEmpty())
 	})
 
 	It("15: records from elsewhere neither hang nor fill the memory", func() {
@@ -173,22 +156,6 @@ func (p place) argument(name, prefix string) string {
 	}
 	Fail(name + " has no " + prefix)
 	return ""
-}
-
-// listening are the addresses that a scaler and its children listen on, as
-// proc_net_tcp(5) has them.
-func (p place) listening(scaler int) []string {
-	GinkgoHelper()
-	all := listeningSockets()
-	var addresses []string
-	for _, pid := range append(p.processes(), scaler) {
-		for _, inode := range socketsOf(pid) {
-			if address, ok := all[inode]; ok {
-				addresses = append(addresses, address)
-			}
-		}
-	}
-	return addresses
 }
 
 // listeningSockets are all of this machine that are listened on: addresses by inode.
