@@ -67,13 +67,14 @@ type Finding struct {
 func (f Finding) String() string { return f.Where + " has " + f.What }
 
 // AddFolder adds the private keys and tokens in the files below a folder, and returns
-// those files that others than the owner may read, or that lie in a folder that others
-// may enter, from the folder itself down.
+// those files that others than the owner may read, and the folder itself if others may
+// enter it.
 func (s Secrets) AddFolder(dir string) (exposed []Finding, err error) {
-	private := false // some folder on the way is the owner's alone
-	if info, err := os.Stat(dir); err != nil {
+	info, err := os.Stat(dir)
+	if err != nil {
 		return nil, err
-	} else if private = info.Mode().Perm() == 0o700; !private {
+	}
+	if info.Mode().Perm() != 0o700 {
 		exposed = append(exposed, Finding{dir, fmt.Sprintf("mode %o instead of 700", info.Mode().Perm())})
 	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Folders of records from elsewhere may have any names: no command prints what a
+// terminal would obey.
+func TestNamesOfFoldersFromElsewhere(t *testing.T) {
+	const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\r\u202e"
+	good, damaged := t.TempDir(), t.TempDir()
+	for _, side := range []string{"a", "b"} { // the same run twice: they are distinguished by their folders
+		w, err := record.Create(filepath.Join(good, side+escapes), "istiod-strict-5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Save(&record.Run{Status: record.StatusCompleted, Spec: record.Spec{Pods: 5, Mode: "strict"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(damaged, escapes)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"report", good}, {"report", good, "-o", "json"}, {"report", good, "-o", "yaml"}, {"report", good, "-o", "markdown"}, {"report", good, "-o", "html"}, {"report", good, "-o", "csv"},
+		{"compare", good, good, "--force"}, {"plan", good, "--pods", "10", "--force"}, {"dashboards", "serve", good},
+		{"report", damaged}, {"compare", damaged, damaged}, {"plan", damaged, "--pods", "10"}, {"dashboards", "serve", damaged},
+	} {
+		var out, stderr bytes.Buffer
+		_ = run(t.Context(), args, io.MultiReader(), &out, &stderr) // whatever comes of it
+		for _, text := range []string{out.String(), stderr.String()} {
+			for _, r := range text {
+				if r != '\n' && r != '\t' && (unicode.IsControl(r) || r == '\u202e') {
+					t.Errorf("scaler %v prints %U: %q", args, r, text[:min(len(text), 400)])
+					break
+				}
+			}
+		}
+	}
+}
