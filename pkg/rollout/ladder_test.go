@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,38 @@ func TestParseSizes(t *testing.T) {
 		got, err := ParseSizes(in)
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("ParseSizes(%q) = %v, %v, want %v", in, got, err, want)
+		}
+	}
+}
+
+// Versions take turns, each with a folder of its own, and every other time in reverse.
+func TestLadderOfVersions(t *testing.T) {
+	l := Ladder{Spec: DefaultSpec(), Pods: []int{20, 40}, Modes: []string{"strict"}, Repeats: 2, Versions: []string{"1.29.1", "1.31.0"}}
+	l.Spec.Out = "out"
+	if err := l.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, run := range l.Runs() {
+		if run.Programs.Istio != filepath.Base(run.Out) {
+			t.Errorf("%s of %s is recorded in %s", run.Name(), run.Programs.Istio, run.Out)
+		}
+		got = append(got, run.Out+"/"+run.Name())
+	}
+	want := "out/1.29.1/istiod-strict-20 out/1.31.0/istiod-strict-20 out/1.29.1/istiod-strict-40 out/1.31.0/istiod-strict-40 " +
+		"out/1.31.0/istiod-strict-40-r2 out/1.29.1/istiod-strict-40-r2 out/1.31.0/istiod-strict-20-r2 out/1.29.1/istiod-strict-20-r2"
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("runs %s, want %s", text, want)
+	}
+	for flag, change := range map[string]func(*Ladder){
+		"--versions":      func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
+		"--istio-version": func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
+		"--keep":          func(l *Ladder) { l.Pods, l.Repeats, l.Spec.Keep = []int{20}, 1, true },
+	} {
+		wrong := l
+		change(&wrong)
+		if err := wrong.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("error %v, want one of %s", err, flag)
 		}
 	}
 }
