@@ -37,8 +37,8 @@ those that did.`,
 		Example: `  # two versions, five runs each
   scaler bench --versions 1.29.1,1.31.0 --pods 200 --repeats 5
 
-  # the cost of changes of metadata, as a gate
-  scaler bench --versions 1.29.1,1.31.0 --change 2/s:metadata --fail-on 'change.cores>+20%'`,
+  # the cost of changes that concern no sidecar, as a gate
+  scaler bench --versions 1.29.1,1.31.0 --change 2/s:route-metadata --fail-on 'change.cores>+50%'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}

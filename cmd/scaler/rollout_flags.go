@@ -68,7 +68,7 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")
 	f.DurationVar(&spec.CertificateLifetime, "certificate-lifetime", 0, "certificate lifetime that sidecars request; they renew after half of it (default 24h)")
 	f.StringVar(&o.texts.churn, "churn", "", "replace pods at this rate, as in 2/s, in a phase as long as steady; with --change, in its phase")
-	f.StringVar(&o.texts.change, "change", "", "make changes at `RATE[:KIND]`, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are endpoint (default), route, policy, metadata and meshwide")
+	f.StringVar(&o.texts.change, "change", "", "make changes at `RATE[:KIND]`, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are endpoint (default), route, policy, metadata, route-metadata and meshwide")
 	f.DurationVar(&spec.ChangeDuration, "change-duration", spec.ChangeDuration, "length of the phase of --change")
 	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
 }

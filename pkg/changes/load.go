@@ -23,10 +23,17 @@ const (
 	Policy   Kind = "policy"   // who may call a service: concerns its own sidecars
 	Metadata Kind = "metadata" // an annotation of a Service: no sidecar needs to receive anything
 	MeshWide Kind = "meshwide" // an object of the whole mesh: concerns every sidecar
+	// RouteMetadata is an annotation of the object that Route changes, which stays as it is
+	// otherwise: no sidecar needs to receive anything.
+	RouteMetadata Kind = "route-metadata"
 )
 
 // Kinds are all kinds, in the order in which they are shown.
-var Kinds = []Kind{Endpoint, Route, Policy, Metadata, MeshWide}
+var Kinds = []Kind{Endpoint, Route, Policy, Metadata, RouteMetadata, MeshWide}
+
+// ConcernsNobody reports whether no sidecar needs to receive a change of the kind: what is sent
+// all the same is its cost.
+func (k Kind) ConcernsNobody() bool { return k == Metadata || k == RouteMetadata }
 
 // Bounds of a rate, and of the changes of a phase.
 const (
@@ -56,7 +63,7 @@ func Parse(s string) (Load, error) {
 	case !(rate >= minRate && rate <= maxRate): // not a number is neither
 		return Load{}, fmt.Errorf("parsing --change %q: want from %v/s to %d/s", s, minRate, maxRate)
 	case !slices.Contains(Kinds, Kind(kind)):
-		return Load{}, fmt.Errorf("parsing --change %q: want one of the kinds endpoint, route, policy, metadata or meshwide", s)
+		return Load{}, fmt.Errorf("parsing --change %q: want one of the kinds endpoint, route, policy, metadata, route-metadata or meshwide", s)
 	}
 	return Load{rate, Kind(kind)}, nil
 }

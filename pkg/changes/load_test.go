@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 		"0.5/s:route":     {0.5, Route},
 		"1e2/s:policy":    {100, Policy},
 		"0.01/s:meshwide": {0.01, MeshWide},
-		"1000/s:metadata": {1000, Metadata},
+		"1000/s:metadata": {1000, Metadata}, "2/s:route-metadata": {2, RouteMetadata},
 	} {
 		got, err := Parse(in)
 		if err != nil || got != want {

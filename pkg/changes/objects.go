@@ -49,7 +49,7 @@ func (p *phase) objects() ([]object, string) {
 		for _, service := range services {
 			all = append(all, metadataObject(p.Mesh.Services[service]))
 		}
-	case Route, Policy, MeshWide:
+	case Route, RouteMetadata, Policy, MeshWide:
 		if p.Adapter.Probes == nil {
 			return nil, "no change of it carries a marker that can be followed"
 		}
@@ -59,6 +59,10 @@ func (p *phase) objects() ([]object, string) {
 		for i, service := range services {
 			if made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(i, 0)); made == nil {
 				return nil, fmt.Sprintf("it has no change of the kind %s", p.Load.Kind)
+			}
+			if p.Load.Kind == RouteMetadata {
+				all = append(all, p.annotatedObject(i, service))
+				continue
 			}
 			all = append(all, p.probeObject(i, service))
 		}
@@ -90,7 +94,7 @@ func (p *phase) suitable() []int {
 
 // probeKinds are the kinds that the control plane's adapter makes.
 var probeKinds = map[Kind]controlplane.ProbeKind{
-	Route: controlplane.RouteProbe, Policy: controlplane.PolicyProbe, MeshWide: controlplane.MeshProbe,
+	Route: controlplane.RouteProbe, RouteMetadata: controlplane.RouteProbe, Policy: controlplane.PolicyProbe, MeshWide: controlplane.MeshProbe,
 }
 
 // probeObject is an object of the adapter, whose versions are markers.
@@ -107,6 +111,20 @@ func (p *phase) probeObject(index, service int) object {
 			return made
 		},
 		concerned: func() []string { return p.Fleet.Pods.Simulated(names) },
+	}
+}
+
+// annotatedObject is an object of the adapter of which an annotation has the version, and nothing
+// else changes.
+func (p *phase) annotatedObject(index, service int) object {
+	of := p.probeObject(index, service)
+	return object{
+		at: func(version int) *unstructured.Unstructured {
+			made := of.at(0)
+			made.SetAnnotations(map[string]string{annotation: strconv.Itoa(version)})
+			return made
+		},
+		concerned: func() []string { return nil },
 	}
 }
 

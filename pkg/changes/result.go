@@ -164,7 +164,7 @@ func doubts(c record.Change, load Load, r *result) []record.Warning {
 			"lost": float64(c.Push.Lost), "all": float64(c.Push.Count + c.Push.Lost),
 		}})
 	}
-	if unconcerned := r.written - r.concerned; load.Kind != Metadata && unconcerned > 0 {
+	if unconcerned := r.written - r.concerned; !load.Kind.ConcernsNobody() && unconcerned > 0 {
 		all = append(all, record.Warning{About: "change.push", Reason: record.ReasonUnconcerned, Values: map[string]float64{"changes": float64(unconcerned)}})
 	}
 	return all

@@ -71,11 +71,12 @@ func TestDoubts(t *testing.T) {
 		r        result
 		want     []record.Reason
 	}{
-		"all is well":   {Route, 9.6, result{written: 10, concerned: 10}, nil},
-		"slow":          {Route, 9.4, result{written: 10, concerned: 10}, []record.Reason{record.ReasonSlowChange}},
-		"lost":          {Route, 10, result{written: 10, concerned: 10, lost: 3}, []record.Reason{record.ReasonLost}},
-		"unconcerned":   {Route, 10, result{written: 10, concerned: 9}, []record.Reason{record.ReasonUnconcerned}},
-		"metadata only": {Metadata, 10, result{written: 10}, nil},
+		"all is well":              {Route, 9.6, result{written: 10, concerned: 10}, nil},
+		"slow":                     {Route, 9.4, result{written: 10, concerned: 10}, []record.Reason{record.ReasonSlowChange}},
+		"lost":                     {Route, 10, result{written: 10, concerned: 10, lost: 3}, []record.Reason{record.ReasonLost}},
+		"unconcerned":              {Route, 10, result{written: 10, concerned: 9}, []record.Reason{record.ReasonUnconcerned}},
+		"metadata only":            {Metadata, 10, result{written: 10}, nil},
+		"metadata of a route only": {RouteMetadata, 10, result{written: 10}, nil},
 	} {
 		section := record.Change{AchievedPerSecond: &c.achieved, Push: &record.Latency{Lost: int64(c.r.lost)}}
 		var got []record.Reason

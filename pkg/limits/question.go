@@ -180,7 +180,7 @@ func (o Options) measured() error {
 		if spec.Change.PerSecond == 0 {
 			return wrong("--change RATE[:KIND] with it: it is a figure of changes at a rate")
 		}
-		if spec.Change.Kind == changes.Metadata && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
+		if spec.Change.Kind.ConcernsNobody() && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
 			return wrong("changes of another kind than metadata, which no sidecar needs to receive")
 		}
 		if n := spec.Change.Count(spec.ChangeDuration); o.needsP99() && n < record.ChangesForP99 {

@@ -4,7 +4,7 @@ package record
 // for the changes before: it is an open loop. Every change is a new version of an
 // object, and a sidecar has a change once it has that version or a later one.
 type Change struct {
-	Kind              string   `json:"kind"` // endpoint, route, policy, metadata or meshwide
+	Kind              string   `json:"kind"` // endpoint, route, policy, metadata, route-metadata or meshwide
 	OfferedPerSecond  *float64 `json:"offeredPerSecond,omitempty"`
 	AchievedPerSecond *float64 `json:"achievedPerSecond,omitempty"` // changes written in the phase, over its length
 	Changes           *int     `json:"changes,omitempty"`           // that were written
