@@ -94,7 +94,11 @@ func (p *phase) prepare(ctx context.Context) error {
 	f := p.Fleet.Tracker().FollowVersions(versions)
 	defer f.Stop()
 	for i, o := range p.all {
-		f.Expect(convergence.Version{Object: i}, o.concerned())
+		receivers := o.concerned
+		if o.creation != nil {
+			receivers = o.creation // their push is over before the phase begins
+		}
+		f.Expect(convergence.Version{Object: i}, receivers())
 		if err := p.create(ctx, o); err != nil {
 			return err
 		}

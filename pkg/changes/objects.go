@@ -32,6 +32,7 @@ const annotation = "scaler.mesh/change"
 type object struct {
 	at        func(version int) *unstructured.Unstructured // as it is at a version
 	concerned func() []string                              // ids of sidecars
+	creation  func() []string                              // ids of sidecars that its creation concerns; nil = as concerned
 	kept      bool                                         // it is part of the mesh, and neither created nor deleted
 }
 
@@ -125,6 +126,7 @@ func (p *phase) annotatedObject(index, service int) object {
 			return made
 		},
 		concerned: func() []string { return nil },
+		creation:  of.concerned,
 	}
 }
 
