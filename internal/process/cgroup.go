@@ -101,7 +101,7 @@ type memoryGroup struct {
 // CanLimitMemory states why children cannot be given a memory limit, nil if they
 // can.
 func CanLimitMemory() error {
-	g, err := newMemoryGroup(groupName("try"), 1<<30)
+	g, err := newMemoryGroup(groupName("try"), 1<<30, func(string) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func CanLimitMemory() error {
 }
 
 // newMemoryGroup makes a control group that may hold so many bytes and swap
-// none of them; 0 means no limit.
+// none of them; 0 means no limit. planned receives its folder before it is made.
 //
 // It is made as near to the root as this user may, but below the last group on
 // the way that limits scaler itself, which therefore holds for it too. Below
 // scaler's own group it cannot be in version 2, where a group has either
 // processes or groups, and in either version the creator of that group may want to
 // remove it as it was.
-func newMemoryGroup(name string, limit int64) (*memoryGroup, error) {
+func newMemoryGroup(name string, limit int64, planned func(dir string) error) (*memoryGroup, error) {
 	parents, files, err := memoryParents()
 	if err != nil {
 		return nil, fmt.Errorf("making a control group with a memory limit: %w", err)
@@ -124,6 +124,9 @@ func newMemoryGroup(name string, limit int64) (*memoryGroup, error) {
 	var errs []error
 	for _, parent := range parents {
 		g := &memoryGroup{dir: filepath.Join(parent, name), files: files}
+		if err := planned(g.dir); err != nil {
+			return nil, fmt.Errorf("making a control group: %w", err)
+		}
 		if err := g.make(limit); err != nil {
 			errs = append(errs, err)
 			continue

@@ -202,7 +202,11 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 		place = i
 	}
 	marker := []string{markerName + "=" + g.state.ID, folderName + "=" + g.dir}
-	p, err := start(spec, marker, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority))
+	weights := g.state.ControlGroups
+	p, err := start(spec, marker, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority), func(dir string) error {
+		return g.plan(append(slices.Clip(weights), dir))
+	})
+	g.state.ControlGroups = weights // the child's state has its group from now on
 	if err != nil {
 		return nil, err
 	}

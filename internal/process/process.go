@@ -164,8 +164,9 @@ func (p *Process) signal(s unix.Signal) error {
 }
 
 // start forks the child and returns when it runs. mortal asks the kernel to
-// kill it when scaler ends; marker is added to its environment.
-func start(spec Spec, marker []string, mortal bool, grace time.Duration, place placement) (*Process, error) {
+// kill it when scaler ends; marker is added to its environment. planned receives the
+// folder of a control group of its own before that is made.
+func start(spec Spec, marker []string, mortal bool, grace time.Duration, place placement, planned func(dir string) error) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
@@ -183,7 +184,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
 	}
 	p := &Process{spec: spec, grace: grace, place: place, done: make(chan struct{})}
-	if err := p.makeGroup(); err != nil {
+	if err := p.makeGroup(planned); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
 	}
 	offset, err := log.Seek(0, io.SeekEnd)

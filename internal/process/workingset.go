@@ -19,8 +19,8 @@ type memoryCount struct {
 
 // makeGroup makes the control group of the child's memory, where it is to have one. In
 // version 2 a process is in one group, so that a child that is in one for its priority
-// is counted there.
-func (p *Process) makeGroup() (err error) {
+// is counted there. planned receives the group's folder before it is made.
+func (p *Process) makeGroup(planned func(dir string) error) (err error) {
 	if p.spec.MemoryLimit == 0 && !p.spec.CountMemory {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (p *Process) makeGroup() (err error) {
 		p.count = memoryCount{dir: p.place.dir, files: &files}
 		return nil
 	}
-	p.group, err = newMemoryGroup(groupName(p.spec.Name), p.spec.MemoryLimit)
+	p.group, err = newMemoryGroup(groupName(p.spec.Name), p.spec.MemoryLimit, planned)
 	switch {
 	case err == nil:
 		p.count = memoryCount{dir: p.group.dir, files: &p.group.files}

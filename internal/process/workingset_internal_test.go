@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,5 +54,45 @@ func TestWorkingSetFiles(t *testing.T) {
 				t.Errorf("got %d, %v, want %d", got, err, test.want)
 			}
 		})
+	}
+}
+
+// A control group is noted before it is made: a scaler that is killed in between leaves
+// none that no cleanup knows.
+func TestMemoryGroupIsPlanned(t *testing.T) {
+	if err := CanLimitMemory(); err != nil {
+		t.Skip("memory cannot be limited here: ", err)
+	}
+	exists := func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err == nil
+	}
+	planned := ""
+	g, err := newMemoryGroup(groupName("planned"), 0, func(dir string) error {
+		planned = dir
+		if exists(dir) {
+			t.Errorf("%s was made before it was noted", dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if g.dir != planned {
+		t.Errorf("made %s, noted %q", g.dir, planned)
+	}
+
+	full := errors.New("disk full")
+	_, err = newMemoryGroup(groupName("unplanned"), 0, func(dir string) error {
+		planned = dir
+		return full
+	})
+	if !errors.Is(err, full) || exists(planned) {
+		t.Errorf("%v, and %s exists: %v; want neither without a note", err, planned, exists(planned))
 	}
 }
