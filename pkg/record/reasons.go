@@ -44,6 +44,7 @@ const (
 	ReasonSlowChurn         Reason = "slowChurn"         // pods were replaced more slowly than asked [achievedPerSecond, offeredPerSecond]
 	ReasonWatchesMissing    Reason = "watchesMissing"    // clients of the API server did not come back [kinds, afterSeconds]
 	ReasonWatchesUnknown    Reason = "watchesUnknown"    // whether they did is not known; Detail: why
+	ReasonWatchesClosed     Reason = "watchesClosed"     // by Component, the API server, as their clients did not read fast enough [watches]
 
 	// What the control plane did.
 	ReasonRefused             Reason = "refused"             // attempts to connect [refused, attempts]
@@ -111,6 +112,7 @@ var sentences = map[Reason]string{
 	ReasonSlowChurn:         "{achievedPerSecond:.1f} pods a second were replaced, of {offeredPerSecond:.1f} offered: the others were not ready when their turn came",
 	ReasonWatchesMissing:    "{afterSeconds:duration} after, {kinds} kinds of object were watched by fewer clients than before: what comes next is measured without them",
 	ReasonWatchesUnknown:    "it is not known whether all clients of the API server watch again: {detail}",
+	ReasonWatchesClosed:     "the API server closed watches of clients that did not read fast enough ({watches}): what changed then they saw after watching again",
 
 	ReasonRefused:             "the control plane refused {refused} of {attempts} attempts to connect, as its connection limiter does; waiting for it is part of the latency",
 	ReasonFailedAttempts:      "{failed} of {attempts} attempts found no server, were turned away or lost their stream",

@@ -115,7 +115,8 @@ func Within(path, above string) bool {
 // that phase may take less on a machine of its own, and that each program that waited
 // too may have wanted more cores: that is one warning, about the program that is
 // measured, and reaches them all. Scrapes that were missed leave holes in a program's
-// own metrics, and in its live heap, which is made of them.
+// own metrics, and in its live heap, which is made of them. A client whose watch was closed
+// sees changes later, which is part of all that was timed.
 func (r *Run) Reach(w Warning) []string {
 	paths := []string{w.About}
 	switch w.Reason {
@@ -128,6 +129,8 @@ func (r *Run) Reach(w Warning) []string {
 			program = "controlPlane"
 		}
 		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
+	case ReasonWatchesClosed:
+		return append(paths, timed[w.Phase]...)
 	case ReasonSaturated, ReasonAtLimit:
 		return append(paths, r.waited(w)...)
 	}

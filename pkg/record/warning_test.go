@@ -68,6 +68,18 @@ func TestReachOfScrapeGap(t *testing.T) {
 	}
 }
 
+func TestReachOfClosedWatches(t *testing.T) {
+	reach := new(Run).Reach(Warning{About: "cluster.kube-apiserver.probe", Reason: ReasonWatchesClosed, Component: "kube-apiserver", Phase: PhaseProbe})
+	for path, want := range map[string]bool{
+		"latencies.push.route.p50": true, "latencies.propagation.route.last.p50": true, "cluster.kube-apiserver.probe.cpuSeconds": true,
+		"latencies.podReady.p50": false, "controlPlane.probe.cores.mean": false,
+	} {
+		if got := slices.ContainsFunc(reach, func(about string) bool { return Within(path, about) }); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestAtLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		gomaxprocs, replicas int

@@ -98,6 +98,9 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if err := m.measureOwn(ctx, w); err != nil {
 		return err
 	}
+	if err := m.checkWatches(ctx, w); err != nil {
+		return err
+	}
 	return m.checkScrapes(ctx, w)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
@@ -19,6 +20,32 @@ const watchesTimeout = 3 * time.Minute
 // watched is the expression for how many clients watch each kind of object, by the
 // API server's own count: its job, how old a count may be, and where to look.
 const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[%s]%s))`
+
+// closedWatches is the expression for how many watches the API server has closed because
+// their clients did not read fast enough (forgetWatcher in its storage/cacher): those
+// that wait for more events than it keeps for a watch, which are 10 for most.
+const closedWatches = `sum(apiserver_terminated_watchers_total{job=%q})`
+
+// checkWatches warns of watches that the API server closed in a phase. Without the
+// metric it has closed none.
+func (m measurement) checkWatches(ctx context.Context, w phases.Window) error {
+	expr := fmt.Sprintf(closedWatches, environment.APIServer)
+	before, _, err := m.recorder.Value(ctx, expr, w.Begin)
+	if err != nil {
+		return err
+	}
+	after, _, err := m.recorder.Value(ctx, expr, w.End)
+	if err != nil {
+		return err
+	}
+	if after > before { // an API server that was started again counts from 0
+		m.journal.Warn(record.Warning{
+			About: "cluster." + environment.APIServer + "." + string(w.Name), Reason: record.ReasonWatchesClosed,
+			Component: environment.APIServer, Phase: w.Name, Values: map[string]float64{"watches": after - before},
+		})
+	}
+	return nil
+}
 
 // apiClients are the clients of the API server, by the API server's own metrics.
 type apiClients struct {
