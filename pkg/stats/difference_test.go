@@ -192,6 +192,9 @@ func TestFalseAlarms(t *testing.T) {
 // How large a true difference has to be to be detected, among 300 figures, as a run
 // has them, of which 10 differ and which vary by 5 % from run to run.
 func TestPower(t *testing.T) {
+	if testing.Short() { // as under the race detector, which is many times slower and has nothing to find here
+		t.Skip("without -short")
+	}
 	const trials, figures, moved = 100, 300, 10
 	for _, tt := range []struct {
 		n      int
