@@ -2,7 +2,11 @@
 
 package e2e
 
-import "strings"
+import (
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
 
 // figures are the paths of all figures that a completed rollout without probes
 // has, in its record.
@@ -38,7 +42,7 @@ func figures() []string {
 	}
 	for _, program := range programs() {
 		for _, phase := range measured {
-			paths = append(paths, program+"."+phase+".saturation", program+"."+phase+".restarts")
+			paths = append(paths, program+"."+string(phase)+".saturation", program+"."+string(phase)+".restarts")
 		}
 	}
 	return append(paths, positive()...)
@@ -56,17 +60,22 @@ func positive() []string {
 	}
 	for _, program := range programs() {
 		for _, phase := range measured {
-			for _, figure := range []string{"cores.mean", "cores.peak", "memoryBytes.mean", "memoryBytes.peak", "memoryBytes.end", "heapBytes.mean", "heapBytes.end"} {
-				paths = append(paths, program+"."+phase+"."+figure)
+			for _, figure := range []string{"cpuSeconds", "cores.mean", "cores.peak", "memoryBytes.mean", "memoryBytes.peak", "memoryBytes.end"} {
+				paths = append(paths, program+"."+string(phase)+"."+figure)
 			}
-			paths = append(paths, program+"."+phase+".cpuSeconds")
+			// Before its first collection a program has no live heap: what a
+			// program of the cluster allocates before the baseline may not be
+			// enough for one.
+			if phase != record.PhaseBaseline || program == "controlPlane" {
+				paths = append(paths, program+"."+string(phase)+".heapBytes.mean", program+"."+string(phase)+".heapBytes.end")
+			}
 		}
 	}
 	return paths
 }
 
 // measured are the phases of such a run that have figures.
-var measured = []string{"baseline", "rollout", "steady"}
+var measured = []record.PhaseName{record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady}
 
 // programs are the paths of what is measured of each program.
 func programs() []string {
