@@ -28,7 +28,8 @@ import (
 // that it does not have; whoever needs it checks, and states what is not supported.
 type ControlPlane struct {
 	Server        Server        // never nil
-	Program       Program       // nil: it does not run here
+	Program       Program       // nil: it does not run here, or as Replicas
+	Replicas      Replicas      // nil: it was not started as several
 	Mesh          Mesh          // never nil
 	Proxies       Proxies       // never nil
 	Credentials   Credentials   // nil: it has no real sidecars

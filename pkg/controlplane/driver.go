@@ -37,6 +37,9 @@ type Driver struct {
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool
 
+	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
+	Replicas bool
+
 	// External reports that it is there already, at an address that --control-plane
 	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
 	// this machine and no objects, and cannot be ended.
@@ -152,6 +155,10 @@ type StartOptions struct {
 	LogDir     string              // takes its logs
 	Progress   func(string)        // nil = silent
 	Resources  Resources           // what it is given of this machine; zero = all
+
+	// Replicas is how many processes share the work, reached as through a Service: the
+	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.
+	Replicas int
 
 	Remote Remote // where it is, if it is External
 

@@ -16,6 +16,31 @@ type Program interface {
 	Restart(ctx context.Context) error
 }
 
+// Replicas are the programs of a control plane that has several of the same kind. Who
+// connects to it is sent to one of them, as a Service does.
+type Replicas interface {
+	// All are those that were made, in their order. Those that have ended are among them.
+	All() []Replica
+	// Add makes one more and returns when it is ready. Nobody is sent to it yet.
+	Add(ctx context.Context) (Replica, error)
+	// Service is the address that simulated proxies are given, which stands for the
+	// replicas that serve.
+	Service() string
+	// Serve states which replicas the API server and real proxies are sent to from now on,
+	// each connection to one of them, at random.
+	Serve(replicas []Replica)
+	// Close ends what sends them there.
+	Close() error
+}
+
+// Replica is one of several programs of a control plane.
+type Replica interface {
+	Program
+	Name() string         // of its process, and of its metrics
+	Address() string      // host:port that proxies connect to
+	Endpoints() Endpoints // where this one is asked about itself
+}
+
 // Life is one life of a program, from its start to its end.
 type Life interface {
 	// Usage returns a new source that reads what the program uses in this life. It

@@ -20,6 +20,7 @@ func Driver() controlplane.Driver {
 		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
+		Replicas:        true,
 		Limits:          Limits,
 
 		CheckProxyVersion: checkProxyVersion,
@@ -31,7 +32,7 @@ func Driver() controlplane.Driver {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
-				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion,
+				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas,
 			})
 			if err != nil {
 				return nil, err
@@ -43,8 +44,12 @@ func Driver() controlplane.Driver {
 
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
-	return &controlplane.ControlPlane{
-		Server: c, Program: c, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c},
+	parts := &controlplane.ControlPlane{
+		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c},
 		RealProxies: realProxies{c}, HostWorkloads: realProxies{c},
 	}
+	if c.replicas != nil {
+		parts.Program, parts.Replicas = nil, c.replicas
+	}
+	return parts
 }

@@ -78,7 +78,7 @@ func (c installer) objects() ([]*unstructured.Unstructured, error) {
 func (c installer) pointWebhooks(obj *unstructured.Unstructured, path string) {
 	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	for _, w := range webhooks {
-		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://" + customHost + ":" + strconv.Itoa(c.ports.webhook) + path}
+		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://" + customHost + ":" + strconv.Itoa(c.reached.webhook) + path}
 	}
 	_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 }

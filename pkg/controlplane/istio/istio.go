@@ -12,21 +12,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
@@ -65,6 +59,14 @@ type Options struct {
 	// from the processor limit, too.
 	Resources controlplane.Resources
 
+	// Name is that of its process, pod and log, where other istiods run in its cluster; ""
+	// = Name, of one that is the only one of its cluster.
+	Name string
+
+	// Replicas is how many istiods share the work, reached as through a Service; 0 = one,
+	// which is reached directly.
+	Replicas int
+
 	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
 	// none of Istio's own filters. False leaves the chart's settings.
 	UpstreamEnvoy bool
@@ -87,15 +89,18 @@ type ControlPlane struct {
 	bootstrap    []byte // Envoy's bootstrap template, for real sidecars; nil = there are none
 	client       kubernetes.Interface
 	dynamic      dynamic.Interface
-	ports        ports
 	root         []byte
 	others       []otherService // services that are no part of the mesh
-
-	mu      sync.Mutex
-	process *process.Process
+	first        *instance      // the istiod that was started first
+	reached      reached
+	replicas     *replicas // nil: there is one istiod
 }
 
-type ports struct{ plain, secure, http, webhook, monitoring int }
+// reached is where proxies and the API server reach a control plane.
+type reached struct {
+	address         string // host:port that simulated proxies connect to
+	secure, webhook int    // ports on loopback, for real proxies and the API server
+}
 
 // Start installs Istio into the cluster, starts istiod and returns once it is
 // ready, its webhooks are served, and its root certificate is known.
@@ -104,15 +109,12 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		opts.Progress = func(string) {}
 	}
 	opts.ConnectionAge = cmp.Or(opts.ConnectionAge, connectionAge)
-	free, err := process.FreePorts(5)
-	if err != nil {
-		return nil, fmt.Errorf("finding ports for istiod: %w", err)
-	}
-	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2], free[3], free[4]}}
+	c := &ControlPlane{opts: opts}
+	var err error
 	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {
 		return nil, err
 	}
-	c.sendsUnready = sendsUnready(c.report.Version, c.environment())
+	c.sendsUnready = sendsUnready(c.report.Version, c.environment(Name))
 	if opts.UpstreamEnvoy {
 		if c.bootstrap, err = os.ReadFile(filepath.Join(opts.Manifests, component.IstioBootstrapFile)); err != nil {
 			return nil, fmt.Errorf("reading the bootstrap template of real sidecars: %w", err)
@@ -124,33 +126,57 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if c.dynamic, err = dynamic.NewForConfig(opts.REST); err != nil {
 		return nil, fmt.Errorf("making a client for istiod's cluster: %w", err)
 	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
 	i := installer{c}
 	opts.Progress("installing Istio " + c.report.Version)
 	if err := i.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Istio: %w", err)
 	}
 	opts.Progress("starting istiod")
-	if err := c.run(ctx); err != nil {
-		return nil, err
-	}
-	if err := i.awaitInstalled(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err), c.Life().Stop(interrupt.Uncancelled(ctx)))
-	}
-	if err := i.findOtherServices(ctx); err != nil {
-		return nil, errors.Join(err, c.Life().Stop(interrupt.Uncancelled(ctx)))
+	if err := c.start(ctx, i); err != nil {
+		return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
 	}
 	return c, nil
 }
 
-// Restart starts istiod again after it ended, on the same addresses, as a
-// Deployment would.
-func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
+// prepare makes the istiods, and decides where they are reached. None runs yet.
+func (c *ControlPlane) prepare() (err error) {
+	if c.opts.Replicas > 0 {
+		c.replicas, err = c.newReplicas(c.opts.Replicas)
+		return err
+	}
+	if c.first, err = c.newInstance(cmp.Or(c.opts.Name, Name), c.opts.Name == ""); err != nil {
+		return err
+	}
+	c.reached = reached{c.first.Address(), c.first.ports.secure, c.first.ports.webhook}
+	return nil
+}
 
-// Life is that of the istiod that runs now, or ran last.
-func (c *ControlPlane) Life() controlplane.Life {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return controlplane.LifeOf(c.process)
+// start starts the istiods, and returns when the first has put itself in charge of what
+// they all share: webhooks, and the root certificate.
+func (c *ControlPlane) start(ctx context.Context, i installer) error {
+	if err := c.first.run(ctx); err != nil {
+		return err
+	}
+	if err := i.awaitInstalled(ctx); err != nil {
+		return fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err)
+	}
+	if c.replicas != nil {
+		if err := c.replicas.startOthers(ctx); err != nil {
+			return err
+		}
+	}
+	return i.findOtherServices(ctx)
+}
+
+// stop ends the istiods that run.
+func (c *ControlPlane) stop(ctx context.Context) error {
+	if c.replicas != nil {
+		return c.replicas.stop(ctx)
+	}
+	return c.first.stop(ctx)
 }
 
 // Describe states which istiod runs and how: the settings that its figures depend
@@ -174,16 +200,16 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		limits = Limits(resources.Env)
 	}
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), ProxyVersion: c.proxyVersion(), Replicas: 1, MaxProcs: resources.Processors(),
+		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), ProxyVersion: c.proxyVersion(), Replicas: max(1, c.opts.Replicas), MaxProcs: resources.Processors(),
 		Settings: resources.Settings(settings), Limits: limits,
 		Retries: inboundRetries,
 	}
 }
 
-// environment is what the chart gives istiod, and what a host process needs
+// environment is what the chart gives the istiod of a pod, and what a host process needs
 // in addition: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
 // to istiod's serving certificate.
-func (c *ControlPlane) environment() []string {
+func (c *ControlPlane) environment(pod string) []string {
 	var upstream []string
 	if c.opts.UpstreamEnvoy {
 		upstream = upstreamEnvironment
@@ -191,7 +217,7 @@ func (c *ControlPlane) environment() []string {
 	return c.opts.Resources.Environment(append([]string{
 		"REVISION=" + revision,
 		"PILOT_CERT_PROVIDER=istiod",
-		"POD_NAME=istiod",
+		"POD_NAME=" + pod,
 		"POD_NAMESPACE=" + namespace,
 		"SERVICE_ACCOUNT=istiod",
 		"CLUSTER_ID=" + clusterID,
@@ -204,45 +230,6 @@ func (c *ControlPlane) environment() []string {
 		"HOME=" + c.opts.LogDir,
 		"PATH=/usr/bin:/bin",
 	}, upstream...)...)
-}
-
-func (c *ControlPlane) run(ctx context.Context) error {
-	address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	p, err := c.opts.Group.Start(c.opts.Resources.Apply(process.Spec{
-		Name: Name,
-		Path: c.opts.Program,
-		Args: append([]string{"discovery",
-			"--kubeconfig", c.opts.Kubeconfig,
-			"--domain", trustDomain,
-			"--grpcAddr", address(c.ports.plain),
-			"--secureGRPCAddr", address(c.ports.secure),
-			"--httpAddr", address(c.ports.http),
-			"--httpsAddr", address(c.ports.webhook),
-			"--monitoringAddr", address(c.ports.monitoring),
-			"--keepaliveMaxServerConnectionAge", c.opts.ConnectionAge,
-			"--log_output_level=default:info",
-		}, c.opts.Resources.Args...),
-		Env: c.environment(),
-		Dir: c.opts.LogDir,
-		Log: filepath.Join(c.opts.LogDir, "istiod.log"),
-	}))
-	if err != nil {
-		return fmt.Errorf("starting istiod: %w", err)
-	}
-	c.mu.Lock()
-	c.process = p
-	c.mu.Unlock()
-	ready, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	err = process.WaitReady(ready, p, func(ctx context.Context) error {
-		_, err := httpget.Get(ctx, client, "http://"+address(c.ports.http)+"/ready")
-		return err
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for istiod: %w", err), p.Stop(interrupt.Uncancelled(ctx)))
-	}
-	return nil
 }
 
 func sortedKeys[V any](m map[string]V) []string {

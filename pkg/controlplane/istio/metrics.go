@@ -1,19 +1,12 @@
 package istio
 
 import (
-	"fmt"
-
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // Endpoints is part of controlplane.Server.
-func (c *ControlPlane) Endpoints() controlplane.Endpoints {
-	return controlplane.Endpoints{
-		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", c.ports.monitoring),
-		Collect: fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap?gc=1", c.ports.http), // net/http/pprof
-	}
-}
+func (c *ControlPlane) Endpoints() controlplane.Endpoints { return c.first.Endpoints() }
 
 // metrics are what istiod's own metrics mean.
 func metrics() controlplane.Metrics {

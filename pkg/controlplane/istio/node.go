@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +49,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	}
 	return proxy.Spec{
 		ID:          id,
-		Address:     c.secureAddress(),
+		Address:     c.reached.address,
 		ServerName:  serverName,
 		RootPEM:     c.root,
 		NodeID:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
@@ -64,11 +62,6 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		Token:       authority.TokenRequest(pod, tokenAudience),
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
-}
-
-// secureAddress is host:port of the service that proxies connect to.
-func (c *ControlPlane) secureAddress() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.ports.secure))
 }
 
 // nodeMetadata is node.metadata of the first request.

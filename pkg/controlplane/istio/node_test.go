@@ -37,7 +37,7 @@ func injectedPod() *corev1.Pod {
 }
 
 func TestSidecar(t *testing.T) {
-	c := &ControlPlane{report: component.Report{Version: "1.31.0", Text: "1.31-abc"}, ports: ports{secure: 15012}, root: []byte("root")}
+	c := &ControlPlane{report: component.Report{Version: "1.31.0", Text: "1.31-abc"}, reached: reached{address: "127.0.0.1:15012", secure: 15012}, root: []byte("root")}
 	got, err := c.Spec(injectedPod())
 	if err != nil {
 		t.Fatal(err)

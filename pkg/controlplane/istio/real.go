@@ -92,7 +92,7 @@ func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.Prox
 // status port.
 func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotations map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	// The agent's certificate client verifies the name that it dials.
-	discovery := net.JoinHostPort(customHost, strconv.Itoa(c.ports.secure))
+	discovery := net.JoinHostPort(customHost, strconv.Itoa(c.reached.secure))
 	if at.Discovery != "" {
 		discovery = at.Discovery
 	}

@@ -17,7 +17,7 @@ import (
 // not set.
 func agentVariable(t *testing.T, name string, at controlplane.ProxyPlace) string {
 	t.Helper()
-	c := &ControlPlane{ports: ports{secure: 15012}, root: []byte("root")}
+	c := &ControlPlane{reached: reached{address: "127.0.0.1:15012", secure: 15012}, root: []byte("root")}
 	proxy, err := (realProxies{c}).HostProxy(controlplane.HostWorkload{Namespace: "one", Name: "a", Account: "a", Address: "127.0.1.1"}, at)
 	if err != nil {
 		t.Fatal(err)

@@ -61,5 +61,5 @@ func (c *ControlPlane) ServingCertificate(ctx context.Context) (tls.Certificate,
 // Serving is where istiod serves proxies, the name its certificate carries, and
 // the roots that is verified against.
 func (c *ControlPlane) Serving() (address, name string, rootPEM []byte) {
-	return c.secureAddress(), serverName, c.root
+	return c.reached.address, serverName, c.root
 }

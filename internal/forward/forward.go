@@ -1,0 +1,130 @@
+// Package forward passes TCP connections on, each to one of several endpoints, as a
+// Service of Kubernetes does. It stands in for kube-proxy where the client cannot choose
+// by itself, and few bytes are passed.
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Forwarder listens on a port of loopback.
+type Forwarder struct {
+	listener net.Listener
+	serving  sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	endpoints []string
+	open      map[net.Conn]bool
+}
+
+// Listen makes a forwarder without endpoints: it closes connections at once.
+func Listen() (*Forwarder, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for connections to pass on: %w", err)
+	}
+	f := &Forwarder{listener: listener, open: map[net.Conn]bool{}}
+	f.serving.Go(f.accept)
+	return f, nil
+}
+
+// Port is that on which it listens.
+func (f *Forwarder) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
+
+// To states where new connections are passed on to: each to one of these addresses,
+// chosen uniformly at random. Connections that are there stay as they are.
+func (f *Forwarder) To(endpoints []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.endpoints = slices.Clone(endpoints)
+}
+
+// Close ends all connections and returns when nothing of it runs. It may be called again.
+func (f *Forwarder) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	err := f.listener.Close()
+	for c := range f.open {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	f.serving.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (f *Forwarder) accept() {
+	for {
+		client, err := f.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no file descriptors are left, for now
+			<-time.After(10 * time.Millisecond)
+			continue
+		}
+		f.serving.Go(func() { f.pass(client) })
+	}
+}
+
+// choose is where a connection goes; "" = nowhere.
+func (f *Forwarder) choose() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.endpoints) == 0 {
+		return ""
+	}
+	return f.endpoints[rand.IntN(len(f.endpoints))]
+}
+
+// keep takes a connection that Close is to end; false after Close.
+func (f *Forwarder) keep(c net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.open[c] = true
+	}
+	return !f.closed
+}
+
+func (f *Forwarder) drop(c net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, c)
+	_ = c.Close()
+}
+
+// pass passes one connection on until either end closes it.
+func (f *Forwarder) pass(client net.Conn) {
+	defer f.drop(client)
+	to := f.choose()
+	if to == "" || !f.keep(client) {
+		return
+	}
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return // the client sees its connection end, as a reset
+	}
+	defer f.drop(server)
+	if !f.keep(server) {
+		return
+	}
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{server, client}, {client, server}} {
+		both.Go(func() {
+			_, _ = io.Copy(way[0], way[1]) // its end is the connection's
+			_ = way[0].(*net.TCPConn).CloseWrite()
+		})
+	}
+	both.Wait()
+}

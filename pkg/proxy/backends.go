@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
+
+// Backends are the endpoints of Services that proxies connect to, as kube-proxy has
+// them: each connection goes to one of the endpoints that a Service has at that moment,
+// uniformly at random and whatever it has already (mode random of iptables' statistic
+// match, with which kube-proxy chooses; see probability in its pkg/proxy/iptables).
+// Established connections stay where they are. Methods may be called by several
+// goroutines. A nil Backends knows no Service.
+type Backends struct {
+	random func(n int) int // 0 to n-1
+
+	mu        sync.RWMutex
+	endpoints map[string][]string // host:port of each, by that of the Service
+}
+
+// NewBackends knows no Service yet. random chooses a number from 0 to n-1, from several
+// goroutines; nil = math/rand/v2.
+func NewBackends(random func(n int) int) *Backends {
+	if random == nil {
+		random = rand.IntN
+	}
+	return &Backends{random: random, endpoints: map[string][]string{}}
+}
+
+// Set states the endpoints of a Service from now on. Without one, connections to it are
+// refused.
+func (b *Backends) Set(service string, endpoints []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.endpoints[service] = slices.Clone(endpoints)
+}
+
+// Choose is where a connection to an address goes: for a Service one of its endpoints,
+// else the address.
+func (b *Backends) Choose(address string) (string, error) {
+	if b == nil {
+		return address, nil
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	endpoints, ok := b.endpoints[address]
+	switch {
+	case !ok:
+		return address, nil
+	case len(endpoints) == 0:
+		return "", fmt.Errorf("connecting to %s: the service has no endpoints", address)
+	}
+	return endpoints[b.random(len(endpoints))], nil
+}
