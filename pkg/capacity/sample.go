@@ -162,6 +162,7 @@ var axes = []struct {
 		return strconv.FormatBool(r.Certificates != nil && r.Certificates.Storm != nil)
 	}},
 	{"change", func(r *record.Run) string { return cmp.Or(r.Spec.Change, "none") }},
+	{"cycle", func(r *record.Run) string { return strconv.FormatFloat(r.Spec.CycleSeconds, 'g', -1, 64) }},
 	{"churn", func(r *record.Run) string { return cmp.Or(r.Spec.Churn, "none") }},
 	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
 }

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // State is a state of the mesh that a control plane is sized for, with what it needs in
 // it; nil where the runs did not measure it.
 type State struct {
-	Name        string  `json:"name"`                  // steady, rollout, probe, change, churn or restart
+	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn or restart
 	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak
 	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
 }
@@ -28,24 +29,27 @@ const (
 	stateRollout = "rollout"
 	stateProbe   = "probe"
 	stateChange  = "change"
+	stateCycle   = "cycle" // connections are closed at their age, in a shortened cycle
 	stateChurn   = "churn"
 	stateRestart = "restart" // all sidecars reconnect after the control plane was killed
 )
 
 // stateSource is where the figures of a state are in a record.
 type stateSource struct {
-	name string
-	path string // of a usage
-	ask  string // the flag that makes runs have it
+	name  string
+	path  string // of a usage
+	cores string // of what it uses, where that is not in the usage
+	ask   string // the flag that makes runs have it
 }
 
 // stateSources are the states but the rollout, whose figures a plan has anyway.
 var stateSources = []stateSource{
-	{stateSteady, "controlPlane.steady", "--steady 60s"},
-	{stateProbe, "controlPlane.probe", "--probes 20"},
-	{stateChange, "controlPlane.change", "--change 1/s"},
-	{stateChurn, "controlPlane.churn", "--churn 1/s"},
-	{stateRestart, "faults.kill-control-plane@steady.controlPlane", "--fault kill-control-plane@steady"},
+	{name: stateSteady, path: "controlPlane.steady", ask: "--steady 60s"},
+	{name: stateProbe, path: "controlPlane.probe", ask: "--probes 20"},
+	{name: stateChange, path: "controlPlane.change", ask: "--change 1/s"},
+	{name: stateCycle, path: "controlPlane.cycle", cores: "cycle.cores", ask: "--cycle 60s"},
+	{name: stateChurn, path: "controlPlane.churn", ask: "--churn 1/s"},
+	{name: stateRestart, path: "faults.kill-control-plane@steady.controlPlane", ask: "--fault kill-control-plane@steady"},
 }
 
 // states forecasts what each state needs that the runs were in. What none was in is
@@ -55,7 +59,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 	var missing, flags []string
 	for _, source := range stateSources {
 		memory := figure{name: source.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, base: emptyMemory}
-		cores := figure{name: source.path + ".cores.mean", terms: memoryTerms, shown: &configured}
+		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: memoryTerms, shown: &configured}
 		last := s.runs[len(s.runs)-1]
 		if memory.of(last) == nil && cores.of(last) == nil {
 			missing, flags = append(missing, source.name), append(flags, source.ask)
@@ -81,7 +85,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 			estimates[one.figure.name] = made.estimate
 			*one.into = bounds(estimates, one.figure.name)
 		}
-		if share := last.Value(source.path + ".saturation"); share != nil && *share > record.Saturated && source.name != stateSteady {
+		if share := last.Value(source.path + ".saturation"); share != nil && *share > record.Saturated && source.name != stateSteady && source.cores == "" {
 			s.doubt(source.path+".cores", "saturated in the largest run: where there are more processors it uses more cores, for a shorter time")
 		}
 		all = append(all, state)

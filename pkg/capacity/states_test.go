@@ -36,7 +36,7 @@ func TestStates(t *testing.T) {
 	if got, want := plan.Request.Resources.Limits.Memory, mebibytes(emptyResident+5e6*1600); got != want {
 		t.Errorf("limits.memory is %s, want %s", got, want)
 	}
-	if plan.doubtAbout("states", "change, churn: run with --change 1/s --churn 1/s") == "" {
+	if plan.doubtAbout("states", "change, cycle, churn: run with --change 1/s --cycle 60s --churn 1/s") == "" {
 		t.Errorf("doubts %v: want churn as not measured", plan.Doubts)
 	}
 }

@@ -46,6 +46,7 @@ var conditions = []condition{
 	{"settle", func(r *record.Run) string { return secondsText(r.Spec.SettleSeconds) }},
 	{"steady", func(r *record.Run) string { return secondsText(r.Spec.SteadySeconds) }},
 	{"probes", func(r *record.Run) string { return strconv.Itoa(r.Spec.Probes) }},
+	{"cycle", func(r *record.Run) string { return secondsText(r.Spec.CycleSeconds) }},
 	{"change duration", func(r *record.Run) string { return secondsText(r.Spec.ChangeSeconds) }},
 
 	{"CPUs", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},

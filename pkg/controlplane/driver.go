@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -59,6 +60,9 @@ type Driver struct {
 	// report; nil = they report none.
 	CheckProxyVersion func(version string) error
 
+	// ConnectionAge is that at which it closes a sidecar's connection, so that the sidecar
+	// reconnects; 0 = it does not, or that is not known.
+	ConnectionAge time.Duration
 	// Limits are the bounds that it holds itself to with this environment
 	// (NAME=VALUE), which plans take for records without any; nil = none is known.
 	Limits func(env []string) *record.Limits

@@ -123,12 +123,7 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	s := f.Pods
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var connected []string
-	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
-		if p := s.byID[id]; !p.gone && p.connection.answered {
-			connected = append(connected, id)
-		}
-	}
+	connected := answered(s)
 	if len(connected) == 0 {
 		return errors.New("no sidecar is connected")
 	}
@@ -142,6 +137,41 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	}
 	act(worker.Reset, chosen)
 	return nil
+}
+
+// answered are the pods whose sidecars are connected and were answered, sorted. The
+// caller holds Pods.mu.
+func answered(s *Pods) []string {
+	var connected []string
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		if p := s.byID[id]; !p.gone && p.connection.answered {
+			connected = append(connected, id)
+		}
+	}
+	return connected
+}
+
+// Connected are the ids of the pods of a fleet whose simulated sidecars are connected and were
+// answered, sorted. What a real sidecar does is up to it.
+func Connected(f *Fleet) []string {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	return slices.DeleteFunc(answered(f.Pods), func(id string) bool { return f.Pods.byID[id].worker == nil })
+}
+
+// Act does something with the simulated sidecar of a pod; nothing where there is none
+// any more. After worker.Reset the sidecar is awaited as one that lost its stream.
+func Act(f *Fleet, action worker.Action, id string) {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	p := f.Pods.byID[id]
+	if p == nil || p.gone || p.worker == nil {
+		return
+	}
+	if action == worker.Reset {
+		f.Pods.lost(p, time.Now())
+	}
+	act(action, []*pod{p})
 }
 
 // explained is how many sidecars are named that lack something.

@@ -294,7 +294,7 @@ func phased[T any](by *ByPhase[*T]) []named[T] {
 
 // FigurePhases are the phases that have figures, in order of time. The baseline is one of
 // them: a control plane that needs more while it has nothing to do is another one.
-var FigurePhases = []PhaseName{PhaseBaseline, PhaseRollout, PhaseSteady, PhaseProbe, PhaseChange, PhaseStorm, PhaseChurn}
+var FigurePhases = []PhaseName{PhaseBaseline, PhaseRollout, PhaseSteady, PhaseProbe, PhaseChange, PhaseCycle, PhaseStorm, PhaseChurn}
 
 // whole is a count as a figure's value.
 func whole[N int | int64](n *N) *float64 {

@@ -321,6 +321,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		}),
 		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{latencies(PhaseRollout)}),
 		at(place{path: "change", label: "change: ", phase: PhaseChange}, func(r *Run) *Change { return r.Change }, changeFigures()),
+		at(place{path: "cycle", label: "cycle: ", phase: PhaseCycle}, func(r *Run) *Cycle { return r.Cycle }, cycleFigures()),
 		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
 			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
 		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),

@@ -92,7 +92,7 @@ func numbersOf(path string, v any, into map[string]float64) {
 
 // noFigures are the numbers of a record that are none of its figures: what was asked,
 // what is of one sidecar, what stands elsewhere, and parts of types that no run fills.
-var noFigures = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^(schema|spec|environment|warnings|own)(\.|$)|^instrument\.(cpus|floor|workers)\.|^sidecars\.real\.(count|each)|\.clamped$|^certificates\.storm\.(sidecars|issued|attempts)$|^certificates\.storm\.boundBy\.|predictedByType`)
+var noFigures = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^(schema|spec|environment|warnings|own)(\.|$)|^instrument\.(cpus|floor|workers)\.|^sidecars\.real\.(count|each)|\.clamped$|^cycle\.(sidecars|ageSeconds|renewalSeconds|renewals)$|^certificates\.storm\.(sidecars|issued|attempts)$|^certificates\.storm\.boundBy\.|predictedByType`)
 
 // Every number of a record is a figure of the catalogue, read from where its path says.
 func TestEveryNumberIsInTheCatalogue(t *testing.T) {
@@ -131,7 +131,7 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 // pattern is a figure's path with what its words stand for.
 func pattern(path string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(path)
-	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+"} {
+	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|cycle|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+"} {
 		quoted = strings.ReplaceAll(quoted, word, stands)
 	}
 	return regexp.MustCompile("^" + quoted + "$")

@@ -73,6 +73,7 @@ type Run struct {
 	Certificates *Certificates              `json:"certificates,omitempty"`
 	Own          *Own                       `json:"own,omitempty"`
 	Change       *Change                    `json:"change,omitempty"`
+	Cycle        *Cycle                     `json:"cycle,omitempty"`
 	Churn        *Churn                     `json:"churn,omitempty"`
 	Faults       []Fault                    `json:"faults,omitempty"` // in order of time
 	Instrument   *Instrument                `json:"instrument,omitempty"`
@@ -107,6 +108,7 @@ const (
 	PhaseSteady   PhaseName = "steady"   // nothing is touched
 	PhaseProbe    PhaseName = "probe"    // changes are made and followed
 	PhaseChange   PhaseName = "change"   // changes are made at a rate
+	PhaseCycle    PhaseName = "cycle"    // every sidecar reconnects once, as at the age of its connection
 	PhaseStorm    PhaseName = "storm"    // all sidecars ask for a certificate anew
 	PhaseChurn    PhaseName = "churn"    // pods are replaced at a rate
 	PhaseFault    PhaseName = "fault"    // something is broken on purpose; one phase for each fault
@@ -151,6 +153,7 @@ type ByPhase[T any] struct {
 	Steady   T `json:"steady,omitempty"`
 	Probe    T `json:"probe,omitempty"`
 	Change   T `json:"change,omitempty"`
+	Cycle    T `json:"cycle,omitempty"`
 	Storm    T `json:"storm,omitempty"`
 	Churn    T `json:"churn,omitempty"`
 }
@@ -169,6 +172,8 @@ func (b *ByPhase[T]) At(phase PhaseName) *T {
 		return &b.Probe
 	case PhaseChange:
 		return &b.Change
+	case PhaseCycle:
+		return &b.Cycle
 	case PhaseStorm:
 		return &b.Storm
 	case PhaseChurn:

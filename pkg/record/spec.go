@@ -35,8 +35,9 @@ type Spec struct {
 	// 5/s:endpoint, for ChangeSeconds; "" = none.
 	Change        string   `json:"change,omitempty"`
 	ChangeSeconds float64  `json:"changeSeconds,omitempty"`
-	Churn         string   `json:"churn,omitempty"`  // pods replaced a second, as in 2/s; "" = none
-	Faults        []string `json:"faults,omitempty"` // NAME@PHASE
+	CycleSeconds  float64  `json:"cycleSeconds,omitempty"` // within which every sidecar reconnected once, as at the age of its connection; 0 = not done
+	Churn         string   `json:"churn,omitempty"`        // pods replaced a second, as in 2/s; "" = none
+	Faults        []string `json:"faults,omitempty"`       // NAME@PHASE
 	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
 	// whether all sidecars were made to ask for a certificate anew in the end; see
 	// Run.RealSidecars and Run.CertificateStorm for what records without them say.

@@ -46,7 +46,7 @@ func NewWarning(w Warning) Warning {
 func phaseOf(path string) PhaseName {
 	for name := range strings.SplitSeq(path, ".") {
 		switch phase := PhaseName(name); phase {
-		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseChange, PhaseStorm, PhaseChurn:
+		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseChange, PhaseCycle, PhaseStorm, PhaseChurn:
 			return phase
 		}
 	}
@@ -184,6 +184,7 @@ var timed = map[PhaseName][]string{
 		"change.push", "change.fromDue", "change.first", "change.last", "change.late", "change.write",
 		"change.intervals", "change.backlogSeconds", "change.achievedPerSecond",
 	},
+	PhaseCycle: {"cycle.reconnect"},
 	PhaseStorm: {"certificates.storm.latency", "certificates.storm.seconds", "certificates.storm.perSecond"},
 	PhaseChurn: {"churn.seconds", "churn.latencies", "churn.achievedPerSecond"},
 }

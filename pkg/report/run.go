@@ -27,7 +27,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)

@@ -13,7 +13,7 @@ import (
 var phasesShown = []struct {
 	name   record.PhaseName
 	always bool
-}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseChange, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
+}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseChange, false}, {record.PhaseCycle, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
 
 // usage is what a phase used; of one that was not measured it has nothing.
 func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {

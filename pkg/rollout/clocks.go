@@ -32,7 +32,7 @@ func (c clockWatch) run(ctx context.Context) error {
 }
 
 // observing are the phases in which scaler takes the times of what it sees.
-var observing = []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseStorm, record.PhaseChurn, record.PhaseChange}
+var observing = []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn, record.PhaseChange}
 
 // clockDoubts are about exactly the figures of a phase that are affected: time series
 // are on the wall clock, all else is on the monotonic one, which stands still while the

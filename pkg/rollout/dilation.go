@@ -85,7 +85,7 @@ func (s Spec) onBench() (Spec, error) {
 		s.Burst = burst.String()
 	}
 	for _, d := range []*time.Duration{
-		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration,
+		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration, &s.Cycle,
 		&s.StartDelay.Min, &s.StartDelay.Max, &s.StartDelay.Mean,
 	} {
 		*d = s.slowed(*d)

@@ -38,6 +38,7 @@ func newRecord(spec Spec) record.Run {
 			Churn:                  spec.Churn.String(),
 			Change:                 spec.Change.String(),
 			ChangeSeconds:          changeSeconds(spec),
+			CycleSeconds:           spec.Cycle.Seconds(),
 			Faults:                 texts(spec.Faults),
 			RealSidecars:           spec.RealSidecars,
 			CertificateStorm:       spec.CertificateStorm,

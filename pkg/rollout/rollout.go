@@ -146,6 +146,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "collecting garbage", Do: c.collectGarbage},
 		{Name: "probe", Do: c.probe},
 		{Name: "changes", Do: c.change},
+		{Name: "cycle", Do: c.cycle},
 		{Name: "certificate storm", Do: c.certificateStorm},
 		{Name: "churn", Do: c.churn},
 		{Name: "faults", Do: c.faultsInSteady},

@@ -59,6 +59,8 @@ type Spec struct {
 	Change         changes.Load  // changes made a second, after probe; zero = none
 	ChangeDuration time.Duration // for which they are made
 
+	Cycle time.Duration // within which every sidecar reconnects once, as at the age of its connection; 0 = not done
+
 	Faults []faults.Fault // broken on purpose, each in its phase, in this order
 
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
@@ -165,6 +167,9 @@ func (s Spec) Validate() error {
 		if err := s.Change.Validate(s.ChangeDuration); err != nil {
 			return err
 		}
+	}
+	if err := s.checkCycle(driver); err != nil {
+		return err
 	}
 	if err := s.checkCertificates(driver); err != nil {
 		return err

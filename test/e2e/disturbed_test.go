@@ -53,7 +53,7 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		session := where.rollout(pods, "--churn", "2/s",
+		session := where.rollout(pods, "--cycle", "10s", "--churn", "2/s",
 			"--fault", "kill-control-plane@steady", "--fault", "restart-control-plane@steady",
 			"--fault", "reset-streams:20%@steady", "--fault", "pause-scaler:2s@steady", "--fault", "rolling-restart@steady")
 		Expect(wait(session)).To(Equal(exitDone))
@@ -103,8 +103,20 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(run.Churn.Seconds).NotTo(BeNil())
 	})
 
+	It("has every sidecar reconnect once in a cycle, and states the cores that this takes", func() {
+		c := run.Cycle
+		Expect(c.Sidecars).To(Equal(pods))
+		Expect(*c.Returned).To(Equal(pods))
+		Expect(c.Reconnect.Count).To(BeEquivalentTo(pods))
+		Expect(c.Reconnect.Lost).To(BeZero())
+		Expect([]any{c.AgeSeconds, c.RenewalSeconds, c.Renewals}).To(HaveExactElements(30*60.0, 12*3600.0, 1)) // 20 x 30 min / 12 h
+		Expect(*c.CPUSeconds).To(BeNumerically(">", 0))
+		steady := *run.ControlPlane.Steady.Cores.Mean
+		Expect(*c.Cores).To(And(BeNumerically(">", steady), BeNumerically("<", *run.ControlPlane.Cycle.Cores.Mean)))
+	})
+
 	It("leaves the run's own figures alone", func() {
-		Expect(endings(run)).To(HavePrefix("baseline duration, rollout converged, settle duration, steady duration, churn duration, fault converged, fault"))
+		Expect(endings(run)).To(HavePrefix("baseline duration, rollout converged, settle duration, steady duration, cycle converged, churn duration, fault converged, fault"))
 		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
 		Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
 		Expect(run.Latencies.Connect.Count).To(BeEquivalentTo(pods))

@@ -57,9 +57,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 	for _, name := range sortedKeys(set) {
 		d.Env = append(d.Env, name+"="+set[name])
 	}
-	if age, err := time.ParseDuration(connectionAge); err == nil {
-		d.Args = append(d.Args, "--keepaliveMaxServerConnectionAge", (time.Duration(float64(age) * k)).String())
-	}
+	d.Args = append(d.Args, "--keepaliveMaxServerConnectionAge", (time.Duration(float64(connectionAge) * k)).String())
 	return d
 }
 

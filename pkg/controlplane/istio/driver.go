@@ -22,6 +22,7 @@ func Driver() controlplane.Driver {
 		HostWorkloads:   true,
 		Replicas:        true,
 		Limits:          Limits,
+		ConnectionAge:   connectionAge,
 
 		CheckProxyVersion: checkProxyVersion,
 		Metrics:           metrics(),

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -36,7 +37,7 @@ const (
 	serverName  = "istiod." + namespace + ".svc"
 
 	// connectionAge is the chart's --keepaliveMaxServerConnectionAge.
-	connectionAge = "30m"
+	connectionAge = 30 * time.Minute
 
 	// customHost is the name that the API server calls istiod's webhooks by.
 	customHost = "localhost"
@@ -75,7 +76,7 @@ type Options struct {
 	ProxyVersion string
 
 	// ConnectionAge is that at which istiod closes a proxy's connection, as its
-	// flag takes it; "" leaves the chart's 30m.
+	// flag takes it; "" leaves the chart's, connectionAge.
 	ConnectionAge string
 }
 
@@ -108,7 +109,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
-	opts.ConnectionAge = cmp.Or(opts.ConnectionAge, connectionAge)
+	opts.ConnectionAge = cmp.Or(opts.ConnectionAge, connectionAge.String())
 	c := &ControlPlane{opts: opts}
 	var err error
 	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {

@@ -1,0 +1,49 @@
+package record
+
+// Cycle is the phase in which what a steady mesh does over the age of a connection is
+// done within a shorter time: every simulated sidecar reconnects once, as after the
+// control plane has closed its connection for its age, and as many renew their
+// certificate as would within that age.
+type Cycle struct {
+	Sidecars       int     `json:"sidecars"`       // simulated, connected when it began
+	AgeSeconds     float64 `json:"ageSeconds"`     // at which the control plane closes a connection
+	RenewalSeconds float64 `json:"renewalSeconds"` // after which a sidecar renews its certificate; 0 = never
+	Renewals       int     `json:"renewals"`       // certificates that were to be renewed in it
+	Returned       *int    `json:"returned,omitempty"`
+
+	// Cores are the mean cores of the control plane in a steady state in which each
+	// connection is closed at its age and each certificate renewed when that is due. See
+	// SetCores.
+	Cores *float64 `json:"cores,omitempty"`
+	// CPUSeconds are what one cycle costs the control plane: the phase's processor time
+	// without what steady uses in the same time.
+	CPUSeconds *float64 `json:"cpuSeconds,omitempty"`
+	// Reconnect is, of each sidecar, from the loss of its stream until it has all that
+	// it requests on a new one.
+	Reconnect *Latency `json:"reconnect,omitempty"`
+}
+
+// SetCores computes CPUSeconds and Cores from what the phases used: in steady nothing
+// reconnects, so that the rest of the phase's processor time is the cost of one cycle. In
+// a mesh that cost is spread over the age of a connection, on top of steady's cores. age
+// is that age in seconds on the clock of the run, AgeSeconds times its dilation. Without
+// one of the figures nothing is known.
+func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, age float64) {
+	if steady == nil || cycle == nil || steady.Cores == nil || steady.Cores.Mean == nil || cycle.CPUSeconds == nil || seconds == nil {
+		return
+	}
+	c.CPUSeconds = new(*cycle.CPUSeconds - *steady.Cores.Mean**seconds)
+	c.Cores = new(*steady.Cores.Mean + *c.CPUSeconds/age)
+}
+
+// cycleFigures are all figures of Cycle.
+func cycleFigures() []node[Cycle] {
+	return append(leaves([]FigureOf[Cycle]{
+		{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores with reconnects", Counts: "phase", Better: BetterLower,
+			Definition: "mean cores of the control plane in a steady state in which each connection is closed at its age and each certificate is renewed when due: steady's mean, plus what the phase `cycle` used beyond it over the age of a connection"}, Of: func(c *Cycle) *float64 { return c.Cores }},
+		{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time of a cycle", Counts: "phase", Better: BetterLower,
+			Definition: "processor time of the control plane in the phase `cycle`, without what steady uses in the same time: one reconnect of every sidecar, and the certificates renewed"}, Of: func(c *Cycle) *float64 { return c.CPUSeconds }},
+		{Figure: Figure{Path: "returned", Unit: UnitCount, Label: "came back", Counts: "sidecar", Better: BetterNeither, NotCompared: true,
+			Definition: "sidecars that had all that they request on a new stream"}, Of: func(c *Cycle) *float64 { return whole(c.Returned) }},
+	}), distribution(place{path: "reconnect", label: "reconnect, ", counts: "sidecar"}, func(c *Cycle) *Latency { return c.Reconnect }))
+}

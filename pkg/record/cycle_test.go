@@ -1,0 +1,24 @@
+package record
+
+import "testing"
+
+func TestCoresOfACycle(t *testing.T) {
+	usage := func(cores, seconds float64) *Usage {
+		return &Usage{CPUSeconds: &seconds, Cores: &Level{Mean: &cores}}
+	}
+	// 60 s at 0.125 cores are 7.5 s; the other 9 s, over 30 minutes, are 0.005 cores.
+	c := Cycle{Sidecars: 300, AgeSeconds: 1800}
+	c.SetCores(usage(0.125, 1), usage(0.275, 16.5), new(60.0), c.AgeSeconds)
+	if *c.CPUSeconds != 9 || *c.Cores != 0.13 {
+		t.Errorf("%g s and %g cores, want 9 and 0.13", *c.CPUSeconds, *c.Cores)
+	}
+	for name, c := range map[string]struct{ steady, cycle *Usage }{
+		"no steady": {nil, usage(1, 1)}, "no cycle": {usage(1, 1), nil}, "nothing measured": {&Usage{}, &Usage{}},
+	} {
+		var got Cycle
+		got.SetCores(c.steady, c.cycle, new(60.0), 1800)
+		if got.Cores != nil || got.CPUSeconds != nil {
+			t.Errorf("%s: %v cores, want none", name, *got.Cores)
+		}
+	}
+}
