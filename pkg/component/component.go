@@ -62,6 +62,9 @@ type Options struct {
 	// Istio is the release of Istio whose programs are used: one of IstioReleases, or a line of
 	// them. Empty means IstioDefault, or with BinDir what is there.
 	Istio string
+	// IstioRevision is the revision of Istio that the folder IstioManifests installs, with a
+	// webhook for the tag "default"; no dots. Empty means an installation without revisions.
+	IstioRevision string
 	// Progress is called with a sentence about what is going on while something takes long. Nil means
 	// silence.
 	Progress func(msg string)

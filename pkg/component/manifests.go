@@ -34,18 +34,23 @@ var manifests embed.FS
 
 // renderArgs are those of istioctl. The registry and the tag are only in objects that are not
 // installed: no container is started.
-func renderArgs(module, release string) []string {
-	return []string{
+func renderArgs(module, release, revision string) []string {
+	args := []string{
 		"manifest", "generate", "--manifests", filepath.Join(module, "manifests"),
 		"--set", "profile=minimal", "--set", "hub=docker.io/istio", "--set", "tag=" + release,
 	}
+	if revision != "" {
+		args = append(args, "--set", "revision="+revision, "--set", "values.revisionTags[0]=default")
+	}
+	return args
 }
 
-// istioManifests gives the folder IstioManifests of a release, having made it in the cache.
-func (s *store) istioManifests(ctx context.Context, release string) (string, error) {
+// istioManifests gives the folder IstioManifests of a release, and of a revision of it unless
+// that is "", having made it in the cache.
+func (s *store) istioManifests(ctx context.Context, release, revision string) (string, error) {
 	mod, sum := istioModFiles(release)
 	h := sha256.New()
-	for _, part := range append(renderArgs("", release), mod, sum, Version(Istioctl)) {
+	for _, part := range append(renderArgs("", release, revision), mod, sum, Version(Istioctl)) {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
 	}
 	place := filepath.Join(s.dir, IstioManifests, release+"-"+hex.EncodeToString(h.Sum(nil))[:12])
@@ -69,7 +74,7 @@ func (s *store) istioManifests(ctx context.Context, release string) (string, err
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	files, err := s.manifestFiles(ctx, g, release, dir)
+	files, err := s.manifestFiles(ctx, g, release, revision, dir)
 	if err != nil {
 		return "", fmt.Errorf("making %s: %w", g.title, err)
 	}
@@ -96,9 +101,9 @@ func manifestsIntact(dir string) bool {
 }
 
 // manifestFiles are the files of a release, rendered by the pinned istioctl in dir.
-func (s *store) manifestFiles(ctx context.Context, g *graph, release, dir string) (map[string][]byte, error) {
+func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	if release == IstioDefault {
+	if release == IstioDefault && revision == "" {
 		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile} {
 			text, err := manifests.ReadFile(path.Join("manifests", name))
 			if err != nil {
@@ -121,7 +126,7 @@ func (s *store) manifestFiles(ctx context.Context, g *graph, release, dir string
 	if err != nil {
 		return nil, err
 	}
-	cmd := groupCommand(ctx, programs[Istioctl], renderArgs(module, release)...)
+	cmd := groupCommand(ctx, programs[Istioctl], renderArgs(module, release, revision)...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=/usr/bin:/bin"} // no setting of the user's
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -181,7 +186,7 @@ func (s *store) manifestsFor(ctx context.Context, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.istioManifests(ctx, release)
+	return s.istioManifests(ctx, release, o.IstioRevision)
 }
 
 // manifestsOf gives the folder IstioManifests for the istiod of a folder of ready programs: that
@@ -211,5 +216,5 @@ func (s *store) manifestsOf(ctx context.Context, binDir string) (string, error) 
 				filepath.Join(IstioManifests, IstioManifestsFile), filepath.Join(IstioManifests, IstioBootstrapFile), IstioBootstrapFile)
 		}
 	}
-	return s.istioManifests(ctx, release)
+	return s.istioManifests(ctx, release, "")
 }

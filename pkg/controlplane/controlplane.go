@@ -36,6 +36,20 @@ type ControlPlane struct {
 	Probes        Probes        // nil: no change of it can be followed by a marker
 	RealProxies   RealProxies   // nil: it has no real sidecars
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
+	Revision      Revision      // nil: it is the only one of its mesh
+}
+
+// Revision is one of several versions of a control plane that serve a mesh at the same
+// time, each its own pods.
+type Revision interface {
+	// PodLabels make a pod its own.
+	PodLabels() map[string]string
+	// Serves reports whether a pod is its own.
+	Serves(pod *corev1.Pod) bool
+	// Promote makes it the one that pods belong to which name none.
+	Promote(ctx context.Context) error
+	// Remove deletes its objects, once its program has ended.
+	Remove(ctx context.Context) error
 }
 
 // Server is what serves the mesh.

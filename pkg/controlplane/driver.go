@@ -40,6 +40,9 @@ type Driver struct {
 
 	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
 	Replicas bool
+	// Revisions reports that several versions of it can serve one mesh at the same time,
+	// each its own pods. Then it starts with StartOptions.Revision.
+	Revisions bool
 
 	// External reports that it is there already, at an address that --control-plane
 	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
@@ -163,6 +166,13 @@ type StartOptions struct {
 	// Replicas is how many processes share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.
 	Replicas int
+	// Name is that of its process, in metrics and of its log, where another one runs in its
+	// cluster; "" = the driver's.
+	Name string
+	// Revision is the name by which its pods know it, where several versions serve one mesh; ""
+	// = it is the only one. Its Programs are of that revision. Needs Driver.Revisions.
+	Revision string
+	Next     bool // another revision serves the mesh already
 
 	Remote Remote // where it is, if it is External
 

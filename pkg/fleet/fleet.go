@@ -60,10 +60,10 @@ type Fleet struct {
 	Pods      *Pods
 	Endpoints *Endpoints
 	Readiness *Readiness
-	Renewals  *stats.Histogram // latencies of certificates that replaced one that grew old
-	tracker   *convergence.Tracker
-	scopes    map[string]*convergence.Scope // by service name
-	real      *realSidecars                 // nil = none
+	Renewals  *stats.Histogram     // latencies of certificates that replaced one that grew old
+	tracker   *convergence.Tracker // of the first revision
+	revisions revisions
+	real      *realSidecars // nil = none
 	Workers   Workers
 	changed   chan struct{} // holds a notice when something changed that convergence depends on
 
@@ -82,18 +82,17 @@ func New(o Options) (*Fleet, error) {
 		Options:  o,
 		Pods:     newPods(o.Latencies),
 		Renewals: stats.NewHistogram(),
-		tracker:  convergence.New(),
-		scopes:   map[string]*convergence.Scope{},
 		changed:  make(chan struct{}, 1),
 	}
 	f.Readiness = newReadiness(f)
 	f.Pods.returned = f.notify
+	f.revisions.listed = map[string]listing{}
 	seen := observer{f}
-	f.tracker.OnComplete = seen.complete
-	f.tracker.Delivered = seen.delivered
+	first := newRevision(f, o.Adapter)
+	f.tracker = first.tracker
+	f.revisions.all.Store(&[]*revision{first})
 	f.real = newRealSidecars(f)
-	for i, s := range o.Mesh.Services {
-		f.scopes[s.Name] = f.tracker.Scope(o.Adapter.Mesh.Wants(o.Mesh, o.Knobs, i))
+	for _, s := range o.Mesh.Services {
 		f.wanted.Add(int64(s.Pods))
 		f.healthy.Add(int64(s.Pods * len(s.Ports)))
 	}
@@ -171,20 +170,23 @@ func (f *Fleet) end(p *pod, at time.Time) {
 
 // OnEndpoints takes the endpoints of one service as the API server lists them now.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
+	f.revisions.mu.Lock()
 	for port, listed := range ev.Ports {
-		endpoints := convergence.Endpoints{}
-		for _, e := range listed {
-			health, ok := f.Adapter.Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating)
-			if ok {
-				endpoints[e.Addr] = health
-			}
-		}
 		name := ev.Service + ":" + port
-		for _, t := range f.trackers() {
-			t.SetEndpoints(name, endpoints, ev.Seen)
+		f.revisions.listed[name] = listing{listed, ev.Seen}
+		for i, r := range f.revisions.list() {
+			endpoints := r.endpoints(listed)
+			r.tracker.SetEndpoints(name, endpoints, ev.Seen)
+			if i > 0 {
+				continue
+			}
+			if f.real != nil {
+				f.real.tracker.SetEndpoints(name, endpoints, ev.Seen)
+			}
+			f.Endpoints.set(name, endpoints, ev.Seen)
 		}
-		f.Endpoints.set(name, endpoints, ev.Seen)
 	}
+	f.revisions.mu.Unlock()
 	f.notify()
 }
 
@@ -208,16 +210,20 @@ func (f *Fleet) Close(ctx context.Context) error {
 	return f.Workers.close(ctx)
 }
 
-// Tracker compares what the simulated sidecars hold with what is expected. What is
-// read from a real Envoy now and then is no time of a push, and is not in it.
+// Tracker compares what the simulated sidecars of the first revision hold with what is
+// expected. What is read from a real Envoy now and then is no time of a push, and is not in it.
 func (f *Fleet) Tracker() *convergence.Tracker { return f.tracker }
 
 // trackers are those of all sidecars, simulated and real.
 func (f *Fleet) trackers() []*convergence.Tracker {
-	if f.real == nil {
-		return []*convergence.Tracker{f.tracker}
+	var all []*convergence.Tracker
+	for _, r := range f.revisions.list() {
+		all = append(all, r.tracker)
 	}
-	return []*convergence.Tracker{f.tracker, f.real.tracker}
+	if f.real != nil {
+		all = append(all, f.real.tracker)
+	}
+	return all
 }
 
 // observe adds one latency to the record and to scaler's own metrics. A negative one,

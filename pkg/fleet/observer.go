@@ -27,10 +27,9 @@ func (f observer) TokenFetched(id string, e proxy.TokenFetched) {
 
 // StreamOpened is part of proxy.Observer.
 func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
-	f.tracker.FirstRequest(id, e.Requested)
 	var in *Latencies
 	var again bool
-	f.Pods.update(id, func(p *pod) {
+	p, _ := f.Pods.update(id, func(p *pod) {
 		p.connection.streams++
 		t := &p.times
 		again = !t.Answered.IsZero()
@@ -45,6 +44,7 @@ func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
 			t.served = e.Connected
 		}
 	})
+	p.track(func(t *convergence.Tracker) { t.FirstRequest(id, e.Requested) })
 	if again {
 		f.Metrics.Reconnect()
 	}
@@ -76,7 +76,13 @@ func (f observer) Updated(id string, e proxy.Update) {
 	if e.Complete {
 		e.Set = append(e.Set, convergence.Resource{Key: convergence.AskedFor()})
 	}
-	f.tracker.Update(id, e.Update)
+	if p.revision == nil {
+		return
+	}
+	if received := p.revision.received.Load(); received != nil {
+		received.Responses.Add(1)
+	}
+	p.revision.tracker.Update(id, e.Update)
 }
 
 // complete takes from a tracker that a sidecar has its complete set.
@@ -150,7 +156,7 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 	if !unasked {
 		f.certificateTook(p, e, renewed && storm == nil, !renewed)
 	}
-	f.tracker.Certified(id, e.Verified)
+	p.track(func(t *convergence.Tracker) { t.Certified(id, e.Verified) })
 	f.Readiness.check(id)
 }
 
@@ -170,12 +176,9 @@ func (f observer) certificateTook(p *pod, e proxy.Certificate, renewal, first bo
 	}
 }
 
-// delivered takes from the tracker that endpoint changes reached a sidecar.
-func (f observer) delivered(kind convergence.Kind, n int, after time.Duration) {
-	if !f.bursting.Load() {
-		return
-	}
-	for range n {
-		f.Latencies.RolloutPush[kind].Record(after)
+// track reports to the tracker of a simulated sidecar that was started.
+func (p *pod) track(report func(*convergence.Tracker)) {
+	if p.revision != nil {
+		report(p.revision.tracker)
 	}
 }

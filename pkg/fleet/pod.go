@@ -23,6 +23,7 @@ type pod struct {
 	stop       context.CancelFunc // of its proxy; nil until it was started
 	worker     worker.Worker      // that runs it; nil where it is a real one, or was not started
 	real       *realPod           // nil where it is a simulated one
+	revision   *revision          // of the control plane that serves a simulated one; nil until it was started
 	bare       bool               // its sidecar asks for no certificate
 	times      startup
 	addr       netip.Addr

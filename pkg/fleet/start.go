@@ -13,15 +13,16 @@ import (
 
 // start starts the simulated sidecar of a pod. The caller holds Pods.mu.
 func (f *Fleet) start(p *pod, object *corev1.Pod) {
-	spec, err := f.Adapter.Proxies.Spec(object)
+	p.revision = f.revisions.of(object)
+	spec, err := p.revision.adapter.Proxies.Spec(object)
 	if err != nil {
 		f.Fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
 		return
 	}
 	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime, Slowdown: f.Slowdown}.Apply(&spec)
-	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
+	p.revision.tracker.Add(p.id, p.revision.scopes[object.Labels[kwok.ServiceLabel]])
 	if p.bare = f.Driver.NoCertificates; p.bare {
-		f.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none
+		p.revision.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none
 	}
 	w := f.Workers[p.order%len(f.Workers)]
 	p.worker, p.stop = w, func() { w.Do(worker.Stop, p.id) }

@@ -31,6 +31,7 @@ type Applier struct {
 	Run             string               // value of the run label on everything made
 	Mesh            topology.Mesh
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
+	PodLabels       map[string]string // and to see a pod as its own; nil = none
 
 	// Objects are what the mesh's knobs become, made once the namespaces and
 	// services are there. Applied through Dynamic, which may be nil if there are none.
@@ -158,6 +159,12 @@ func (a *Applier) labels(s topology.Service) map[string]string {
 	return map[string]string{"app": s.Name, kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}
 }
 
+func (a *Applier) podLabels(s topology.Service) map[string]string {
+	labels := a.labels(s)
+	maps.Copy(labels, a.PodLabels)
+	return labels
+}
+
 func (a *Applier) service(s topology.Service) *corev1.Service {
 	service := &corev1.Service{ObjectMeta: a.meta(s, s.Name)}
 	service.Spec.Selector = map[string]string{"app": s.Name}
@@ -181,7 +188,7 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.Name}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: a.labels(s)},
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: s.Account,
 					Containers:         []corev1.Container{app},

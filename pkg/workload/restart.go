@@ -19,18 +19,27 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 // `kubectl rollout restart` would. Deployments that were not created yet are
 // left out.
 func (a *Applier) Restart(ctx context.Context, at time.Time) error {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)},
-	}}}})
-	if err != nil {
-		return fmt.Errorf("restarting deployments: %w", err)
-	}
 	a.mu.Lock()
 	services := make([]int, 0, len(a.scaled))
 	for service := range a.scaled {
 		services = append(services, service)
 	}
 	a.mu.Unlock()
+	return a.Move(ctx, services, nil, at)
+}
+
+// Move has the Deployments of services, by their indices, replace their pods by ones with
+// these labels in addition to those that they have, in a rolling update. Deployments that were
+// not created yet are left out.
+func (a *Applier) Move(ctx context.Context, services []int, podLabels map[string]string, at time.Time) error {
+	metadata := map[string]any{"annotations": map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)}}
+	if len(podLabels) > 0 {
+		metadata["labels"] = podLabels
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": metadata}}})
+	if err != nil {
+		return fmt.Errorf("restarting deployments: %w", err)
+	}
 	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[services[i]]
 		return Persist(ctx, func(ctx context.Context, _ int) error {

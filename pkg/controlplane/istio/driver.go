@@ -21,6 +21,7 @@ func Driver() controlplane.Driver {
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
 		Replicas:        true,
+		Revisions:       true,
 		Limits:          Limits,
 		ConnectionAge:   connectionAge,
 
@@ -34,6 +35,7 @@ func Driver() controlplane.Driver {
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas,
+				Name: o.Name, Revision: o.Revision, Next: o.Next,
 			})
 			if err != nil {
 				return nil, err
@@ -47,7 +49,7 @@ func Driver() controlplane.Driver {
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
 		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c},
-		RealProxies: realProxies{c}, HostWorkloads: realProxies{c},
+		RealProxies: realProxies{c}, HostWorkloads: realProxies{c}, Revision: c.revisions(),
 	}
 	if c.replicas != nil {
 		parts.Program, parts.Replicas = nil, c.replicas

@@ -11,8 +11,12 @@ import (
 // configuration is what the objects and the configuration of a mesh are to istiod.
 type configuration struct{ *ControlPlane }
 
-// NamespaceLabels are what a namespace needs for its pods to be injected.
+// NamespaceLabels are what a namespace needs for its pods to be injected: none where pods name
+// their revision, which counts only in a namespace that does not.
 func (c configuration) NamespaceLabels() map[string]string {
+	if c.opts.Revision != "" {
+		return nil
+	}
 	return map[string]string{"istio-injection": "enabled"}
 }
 

@@ -20,16 +20,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/retry"
 
 	"scaler.mesh/scaler/pkg/component"
 )
 
 const (
-	mutatingWebhook   = "istio-sidecar-injector"
-	validatingWebhook = "istio-validator-istio-system"
-	rootConfigMap     = "istio-ca-root-cert"
-	rootKey           = "root-cert.pem"
+	rootConfigMap = "istio-ca-root-cert"
+	rootKey       = "root-cert.pem"
 )
 
 // leftOut are the kinds of the manifests that are not installed: istiod is a
@@ -57,6 +57,9 @@ func (c installer) objects() ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("reading the manifests: %w", err)
 		}
 		if len(obj.Object) == 0 || leftOut[obj.GetKind()] {
+			continue
+		}
+		if obj.GetLabels()[tagLabel] != "" && !c.tagged() {
 			continue
 		}
 		switch obj.GetKind() {
@@ -92,7 +95,7 @@ func (c installer) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
+	mapper := c.mapper()
 	for _, obj := range objects {
 		if err := c.create(ctx, mapper, obj); err != nil {
 			return fmt.Errorf("creating %s %s: %w", obj.GetKind(), obj.GetName(), err)
@@ -101,16 +104,37 @@ func (c installer) install(ctx context.Context) error {
 	return c.awaitDefinitions(ctx, objects)
 }
 
+func (c installer) mapper() meta.RESTMapper {
+	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
+}
+
 func (c installer) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return err
 	}
-	if _, err = c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+	client := c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace())
+	if _, err = client.Create(ctx, obj, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if !c.opts.Next || obj.GetKind() != "CustomResourceDefinition" {
 		return nil
 	}
-	return err
+	return replace(ctx, client, obj)
+}
+
+// replace puts an object in the place of one that is there.
+func replace(ctx context.Context, client dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		there, err := client.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		obj.SetResourceVersion(there.GetResourceVersion())
+		_, err = client.Update(ctx, obj, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -146,7 +170,7 @@ func (c installer) awaitDefinitions(ctx context.Context, objects []*unstructured
 // the webhooks and its root certificate into the default namespace.
 func (c installer) awaitInstalled(ctx context.Context) error {
 	return poll(ctx, func(ctx context.Context) (bool, error) {
-		mutating, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, mutatingWebhook, metav1.GetOptions{})
+		mutating, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, c.mutatingWebhook(), metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -155,7 +179,7 @@ func (c installer) awaitInstalled(ctx context.Context) error {
 				return false, nil
 			}
 		}
-		validating, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, validatingWebhook, metav1.GetOptions{})
+		validating, err := c.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, c.validatingWebhook(), metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/dynamic"
@@ -33,8 +34,7 @@ const (
 	namespace   = "istio-system"
 	clusterID   = "Kubernetes"
 	trustDomain = "cluster.local"
-	revision    = "default"
-	serverName  = "istiod." + namespace + ".svc"
+	serverName  = "istiod." + namespace + ".svc" // of an installation without revisions
 
 	// connectionAge is the chart's --keepaliveMaxServerConnectionAge.
 	connectionAge = 30 * time.Minute
@@ -50,7 +50,11 @@ type Options struct {
 	Kubeconfig string         // file istiod reads
 	REST       *rest.Config   // the same cluster, for scaler's own requests
 	Group      *process.Group // the children that istiod joins
-	LogDir     string         // istiod.log is written there
+	LogDir     string         // the log of its name is written there
+	// Revision is the one that Manifests install; "" = there are no revisions. Its pods are
+	// those whose label says so, and its tag "default" is left out with Next.
+	Revision string
+	Next     bool // another revision serves the mesh already, which keeps the tag
 
 	// Versions knows what programs report; nil = istiod is asked.
 	Versions *component.Versions
@@ -95,6 +99,8 @@ type ControlPlane struct {
 	first        *instance      // the istiod that was started first
 	reached      reached
 	replicas     *replicas // nil: there is one istiod
+
+	promoted atomic.Bool // the tag "default" was moved to this revision
 }
 
 // reached is where proxies and the API server reach a control plane.
@@ -201,7 +207,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		limits = Limits(resources.Env)
 	}
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Unchecked: unchecked(c.report.Version), ProxyVersion: c.proxyVersion(), Replicas: max(1, c.opts.Replicas), MaxProcs: resources.Processors(),
+		Name: cmp.Or(c.opts.Name, Name), Version: c.report.Version, Unchecked: unchecked(c.report.Version), ProxyVersion: c.proxyVersion(), Replicas: max(1, c.opts.Replicas), MaxProcs: resources.Processors(),
 		Settings: resources.Settings(settings), Limits: limits,
 		Retries: inboundRetries,
 	}
@@ -216,18 +222,18 @@ func (c *ControlPlane) environment(pod string) []string {
 		upstream = upstreamEnvironment
 	}
 	return c.opts.Resources.Environment(append([]string{
-		"REVISION=" + revision,
+		"REVISION=" + cmp.Or(c.opts.Revision, "default"),
 		"PILOT_CERT_PROVIDER=istiod",
 		"POD_NAME=" + pod,
 		"POD_NAMESPACE=" + namespace,
-		"SERVICE_ACCOUNT=istiod",
+		"SERVICE_ACCOUNT=" + c.named("istiod"),
 		"CLUSTER_ID=" + clusterID,
 		"CA_TRUSTED_NODE_ACCOUNTS=istio-system/ztunnel",
 		"PILOT_TRACE_SAMPLING=1",
 		"PILOT_ENABLE_ANALYSIS=false",
 		"ISTIOD_CUSTOM_HOST=" + customHost,
-		"INJECTION_WEBHOOK_CONFIG_NAME=" + mutatingWebhook,
-		"VALIDATION_WEBHOOK_CONFIG_NAME=" + validatingWebhook,
+		"INJECTION_WEBHOOK_CONFIG_NAME=" + c.mutatingWebhook(),
+		"VALIDATION_WEBHOOK_CONFIG_NAME=" + c.validatingWebhook(),
 		"HOME=" + c.opts.LogDir,
 		"PATH=/usr/bin:/bin",
 	}, upstream...)...)

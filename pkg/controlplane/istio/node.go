@@ -43,14 +43,14 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		return proxy.Spec{}, err
 	}
 	env := environmentOf(pod, container)
-	metadata, err := nodeMetadata(c.proxyVersion(), pod, container, env)
+	metadata, err := nodeMetadata(c.proxyVersion(), c.serverName(), pod, container, env)
 	if err != nil {
 		return proxy.Spec{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
 	}
 	return proxy.Spec{
 		ID:          id,
 		Address:     c.reached.address,
-		ServerName:  serverName,
+		ServerName:  c.serverName(),
 		RootPEM:     c.root,
 		NodeID:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
 		NodeCluster: pod.Labels["app"] + "." + pod.Namespace,
@@ -65,7 +65,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 }
 
 // nodeMetadata is node.metadata of the first request.
-func nodeMetadata(version string, pod *corev1.Pod, container *corev1.Container, env map[string]string) (map[string]any, error) {
+func nodeMetadata(version, serverName string, pod *corev1.Pod, container *corev1.Container, env map[string]string) (map[string]any, error) {
 	metadata := map[string]any{}
 	for _, name := range sortedKeys(env) {
 		value := env[name]

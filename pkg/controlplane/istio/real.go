@@ -120,7 +120,7 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 	maps.Copy(env, map[string]string{
 		"PROXY_CONFIG":          string(text),
 		"CA_ADDR":               discovery,
-		"ISTIOD_SAN":            serverName,
+		"ISTIOD_SAN":            c.serverName(),
 		"ENVOY_PROMETHEUS_PORT": strconv.Itoa(at.Ports.Metrics),
 		"ENVOY_STATUS_PORT":     strconv.Itoa(at.Ports.Ready),
 		// What it stands in a pod for are other programs' probes, on fixed ports.

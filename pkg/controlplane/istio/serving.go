@@ -43,8 +43,8 @@ func (c *ControlPlane) ServingCertificate(ctx context.Context) (tls.Certificate,
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      pkix.Name{CommonName: serverName},
-		DNSNames:     []string{serverName, customHost},
+		Subject:      pkix.Name{CommonName: c.serverName()},
+		DNSNames:     []string{c.serverName(), customHost},
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore:    time.Now().Add(-time.Minute),
 		NotAfter:     time.Now().Add(24 * time.Hour),
@@ -61,5 +61,5 @@ func (c *ControlPlane) ServingCertificate(ctx context.Context) (tls.Certificate,
 // Serving is where istiod serves proxies, the name its certificate carries, and
 // the roots that is verified against.
 func (c *ControlPlane) Serving() (address, name string, rootPEM []byte) {
-	return c.reached.address, serverName, c.root
+	return c.reached.address, c.serverName(), c.root
 }

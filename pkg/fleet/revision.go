@@ -1,0 +1,136 @@
+package fleet
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// revision is a control plane with the simulated sidecars that it serves, which are
+// expected to hold what a control plane of its version sends.
+type revision struct {
+	// fixed after newRevision
+	fleet   *Fleet
+	adapter *controlplane.ControlPlane
+	tracker *convergence.Tracker
+	scopes  map[string]*convergence.Scope // by service name
+
+	received atomic.Pointer[Received] // nil = nobody wants to know
+}
+
+// revisions are those of a fleet. There is one unless others joined.
+type revisions struct {
+	all atomic.Pointer[[]*revision] // replaced as a whole
+
+	mu     sync.Mutex // held while endpoints are taken: one that joins misses none
+	listed map[string]listing
+}
+
+// listing is what the API server lists of a service port.
+type listing struct {
+	endpoints []observe.Endpoint
+	seen      time.Time
+}
+
+// Received is what the sidecars of one revision of the control plane received since a moment.
+type Received struct {
+	Responses atomic.Int64
+	// Endpoints are changes of endpoints, by kind: as Latencies.RolloutPush.
+	Endpoints [3]*stats.Histogram
+}
+
+// Kind is the distribution of a kind of change of endpoints.
+func (r *Received) Kind(kind record.ChangeKind) *stats.Histogram {
+	for i, name := range changeKinds {
+		if name == kind {
+			return r.Endpoints[i]
+		}
+	}
+	return nil
+}
+
+func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
+	r := &revision{fleet: f, adapter: adapter, tracker: convergence.New(), scopes: map[string]*convergence.Scope{}}
+	r.tracker.OnComplete = observer{f}.complete
+	r.tracker.Delivered = r.delivered
+	for i, s := range f.Mesh.Services {
+		r.scopes[s.Name] = r.tracker.Scope(adapter.Mesh.Wants(f.Mesh, f.Knobs, i))
+	}
+	return r
+}
+
+// Join adds another revision of the control plane: pods that are its own are served by it.
+func (f *Fleet) Join(adapter *controlplane.ControlPlane) {
+	f.revisions.mu.Lock()
+	defer f.revisions.mu.Unlock()
+	r := newRevision(f, adapter)
+	for name, l := range f.revisions.listed {
+		r.tracker.SetEndpoints(name, r.endpoints(l.endpoints), l.seen)
+	}
+	all := append([]*revision{}, f.revisions.list()...)
+	all = append(all, r)
+	f.revisions.all.Store(&all)
+}
+
+// Receive counts anew what the sidecars of each revision receive, in the order in which the
+// revisions joined. The last call counts.
+func (f *Fleet) Receive() []*Received {
+	var all []*Received
+	for _, r := range f.revisions.list() {
+		received := &Received{}
+		for i := range received.Endpoints {
+			received.Endpoints[i] = stats.NewHistogram()
+		}
+		r.received.Store(received)
+		all = append(all, received)
+	}
+	return all
+}
+
+func (s *revisions) list() []*revision { return *s.all.Load() }
+
+// of is the revision that serves a pod.
+func (s *revisions) of(pod *corev1.Pod) *revision {
+	all := s.list()
+	for _, r := range all {
+		if own := r.adapter.Revision; own != nil && own.Serves(pod) {
+			return r
+		}
+	}
+	return all[0]
+}
+
+// endpoints are what the revision makes of those that the API server lists.
+func (r *revision) endpoints(listed []observe.Endpoint) convergence.Endpoints {
+	endpoints := convergence.Endpoints{}
+	for _, e := range listed {
+		if health, ok := r.adapter.Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating); ok {
+			endpoints[e.Addr] = health
+		}
+	}
+	return endpoints
+}
+
+// delivered takes from the tracker that endpoint changes reached a sidecar.
+func (r *revision) delivered(kind convergence.Kind, n int, after time.Duration) {
+	into := []*stats.Histogram{}
+	if r.fleet.bursting.Load() {
+		into = append(into, r.fleet.Latencies.RolloutPush[kind])
+	}
+	if received := r.received.Load(); received != nil {
+		into = append(into, received.Endpoints[kind])
+	}
+	for _, h := range into {
+		for range n {
+			h.Record(after)
+		}
+	}
+}
