@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"pkg/experiment", "pkg/worker"},      // what experiments share: steps, progress, facts about the machine; and what runs proxies
 	{"pkg/fleet"},                         // pods and their sidecars
 	{"pkg/phases"},                        // the measured windows of a run
-	{"pkg/changes", "pkg/faults", "pkg/probes"},
+	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"pkg/limits", "pkg/verify"}, // what does runs of an experiment to decide something
 	{"cmd", "test", "hack", "dashboards/generate"},

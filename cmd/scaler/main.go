@@ -83,6 +83,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.AddCommand(
 		newRolloutCommand(s),
 		newBenchCommand(s),
+		newUpgradeCommand(s),
 		newXDSCommand(s),
 		newLimitsCommand(s),
 		newCalibrateCommand(s),

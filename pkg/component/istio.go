@@ -49,6 +49,15 @@ func istioRelease(value string) (string, error) {
 		value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
 }
 
+// CheckIstio checks a release of Istio that a flag names, as IstioReleases has them or a line of
+// these. Its error names the flag, the value and what is wanted.
+func CheckIstio(flag, value string) error {
+	if _, err := istioRelease(value); err != nil || value == "" {
+		return fmt.Errorf("parsing --%s %q: want one of %s, or a line of these, as in %s", flag, value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
+	}
+	return nil
+}
+
 // istioReleaseOf is the release that is used for the line of a version.
 func istioReleaseOf(version string) (string, bool) {
 	i := slices.IndexFunc(istioReleases, func(release string) bool {

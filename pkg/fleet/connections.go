@@ -13,7 +13,6 @@ type Background struct {
 	pods     int // created in place of others
 	real     int // of those, the ones with a real sidecar: its start is in no figure
 	returned int // sidecars that came back
-	renewed  int // pods of an activity before this one must have been replaced for the mesh to have converged
 }
 
 // Begin begins another background activity.
@@ -22,7 +21,7 @@ func (s *Pods) Begin() *Background {
 	defer s.mu.Unlock()
 	l := NewLatencies()
 	l.NoCertificates, l.NoTokens = s.latencies.NoCertificates, s.latencies.NoTokens
-	s.background = &Background{Latencies: l, number: s.background.number + 1, renewed: s.background.renewed}
+	s.background = &Background{Latencies: l, number: s.background.number + 1}
 	return s.background
 }
 
@@ -43,15 +42,24 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	return b.pods, b.returned
 }
 
-// Renew has convergence wait until every pod that is there now was replaced.
-func (s *Pods) Renew() {
+// Renew has convergence wait until every pod of these services that is there now was
+// replaced; none named means all services.
+func (s *Pods) Renew(services ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.background.renewed = s.background.number
+	if len(services) == 0 {
+		clear(s.renewed)
+		s.allRenewed = s.background.number
+	}
+	for _, service := range services {
+		s.renewed[service] = s.background.number
+	}
 }
 
 // current reports whether a pod need not be replaced. The caller holds mu.
-func (s *Pods) current(p *pod) bool { return p.background >= s.background.renewed }
+func (s *Pods) current(p *pod) bool {
+	return p.background >= max(s.allRenewed, s.renewed[p.service])
+}
 
 // later are where a sidecar's second connection, and its way back to one, are
 // recorded: in the run's own before any background activity. The caller holds mu.

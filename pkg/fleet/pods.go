@@ -30,6 +30,8 @@ type Pods struct {
 	gone       []*pod             // pods that ended, in order; they are dropped later
 	away       int                // sidecars that lost their stream and are not back
 	background *Background        // what goes on now besides the run's own figures
+	renewed    map[string]int     // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
+	allRenewed int                // likewise of all services
 	answered   time.Time          // the last response of the control plane
 	progressed time.Time          // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
@@ -55,6 +57,7 @@ func newPods(rollout *Latencies) *Pods {
 		byID:       map[string]*pod{},
 		owners:     map[string][]batch{},
 		seen:       map[string]int{},
+		renewed:    map[string]int{},
 		background: &Background{Latencies: NewLatencies()},
 	}
 }

@@ -43,18 +43,16 @@ type listing struct {
 // Received is what the sidecars of one revision of the control plane received since a moment.
 type Received struct {
 	Responses atomic.Int64
-	// Endpoints are changes of endpoints, by kind: as Latencies.RolloutPush.
-	Endpoints [3]*stats.Histogram
+	endpoints [3]*stats.Histogram // by convergence.Kind
 }
 
-// Kind is the distribution of a kind of change of endpoints.
-func (r *Received) Kind(kind record.ChangeKind) *stats.Histogram {
-	for i, name := range changeKinds {
-		if name == kind {
-			return r.Endpoints[i]
-		}
+// Endpoints are the changes of endpoints that reached sidecars, as Latencies.RolloutPush.
+func (r *Received) Endpoints() map[record.ChangeKind]*stats.Histogram {
+	all := map[record.ChangeKind]*stats.Histogram{}
+	for i, h := range r.endpoints {
+		all[changeKinds[i]] = h
 	}
-	return nil
+	return all
 }
 
 func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
@@ -86,8 +84,8 @@ func (f *Fleet) Receive() []*Received {
 	var all []*Received
 	for _, r := range f.revisions.list() {
 		received := &Received{}
-		for i := range received.Endpoints {
-			received.Endpoints[i] = stats.NewHistogram()
+		for i := range received.endpoints {
+			received.endpoints[i] = stats.NewHistogram()
 		}
 		r.received.Store(received)
 		all = append(all, received)
@@ -126,7 +124,7 @@ func (r *revision) delivered(kind convergence.Kind, n int, after time.Duration) 
 		into = append(into, r.fleet.Latencies.RolloutPush[kind])
 	}
 	if received := r.received.Load(); received != nil {
-		into = append(into, received.Endpoints[kind])
+		into = append(into, received.endpoints[kind])
 	}
 	for _, h := range into {
 		for range n {

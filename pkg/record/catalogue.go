@@ -11,7 +11,7 @@ import (
 // A new figure is added to its list there, and to the types of a record.
 type Figure struct {
 	// Path is where it is in the JSON, as in latencies.podReady.p99. Words in capitals
-	// stand for names: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT.
+	// stand for names: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT, STAGE (of an upgrade).
 	Path   string
 	Unit   Unit
 	Phase  PhaseName // that it is of; "" for the phase in Path, or the whole run
@@ -116,7 +116,7 @@ func stands(word, name string) bool {
 		return slices.Contains(FigurePhases, PhaseName(name))
 	case "KIND":
 		return slices.Contains(ChangeKinds, ChangeKind(name))
-	case "PROGRAM", "TYPE", "FAULT":
+	case "PROGRAM", "TYPE", "FAULT", "STAGE":
 		return true
 	}
 	return word == name

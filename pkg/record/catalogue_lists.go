@@ -245,6 +245,29 @@ var FaultFigures = []FigureOf[Fault]{
 	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(f *Fault) *float64 { return whole(f.Refusals) }},
 }
 
+// UpgradeRoomFigures are those of an UpgradeRoom.
+var UpgradeRoomFigures = []FigureOf[UpgradeRoom]{
+	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores more than before", Counts: "run", Better: BetterLower, Definition: "What both control planes used together in their greatest second of all stages, less the mean of the old one in steady."}, Of: func(r *UpgradeRoom) *float64 { return r.Cores }},
+	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory more than before", Counts: "run", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of all stages, less the peak of the old one in steady."}, Of: func(r *UpgradeRoom) *float64 { return r.MemoryBytes }},
+	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods more than before", Counts: "run", Better: BetterLower, Definition: "The most pods that were there at once in all stages, less those of the mesh: what the rolling updates create before they delete."}, Of: func(r *UpgradeRoom) *float64 { return whole(r.Pods) }},
+}
+
+// UpgradeStageFigures are those of an UpgradeStage that are neither latencies nor of one
+// control plane.
+var UpgradeStageFigures = []FigureOf[UpgradeStage]{
+	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads that the stage moves to the other control plane."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Pods) }},
+	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither, Definition: "Pods created in the stage in place of others."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Replaced) }},
+	{Figure: Figure{Path: "peakCores", Unit: UnitCores, Label: "both control planes, cores, peak", Counts: "second", Better: BetterLower, Definition: "Cores of both control planes together in the second of the stage in which they used the most."}, Of: func(s *UpgradeStage) *float64 { return s.PeakCores }},
+	{Figure: Figure{Path: "peakMemoryBytes", Unit: UnitBytes, Label: "both control planes, memory, peak", Counts: "second", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of the stage."}, Of: func(s *UpgradeStage) *float64 { return s.PeakMemoryBytes }},
+	{Figure: Figure{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second."}, Of: func(s *UpgradeStage) *float64 { return whole(s.PeakPods) }},
+}
+
+// UpgradeSideFigures are those of an UpgradeSide that are neither pushes nor usage.
+var UpgradeSideFigures = []FigureOf[UpgradeSide]{
+	{Figure: Figure{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the sidecars received in the stage that are connected to this control plane."}, Of: func(s *UpgradeSide) *float64 { return whole(s.Responses) }},
+	{Figure: Figure{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."}, Of: func(s *UpgradeSide) *float64 { return s.Stale }},
+}
+
 // InstrumentFigures are those of an Instrument, but for its lag.
 var InstrumentFigures = []FigureOf[Instrument]{
 	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.Cores }},
@@ -328,6 +351,17 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 			at(place{path: "controlPlane", label: "control plane, ", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
 			at(place{path: "latencies"}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
 	)
+	side := func(name, label string, of func(*UpgradeStage) *UpgradeSide) node[UpgradeStage] {
+		return at(place{path: name, label: label}, of, append(leaves(UpgradeSideFigures),
+			at(place{path: "controlPlane", list: usageList}, func(s *UpgradeSide) *Usage { return s.ControlPlane }, usage),
+			distributions("", pushesOf)))
+	}
+	all = append(all,
+		at(place{path: "upgrade.room", label: "upgrade: "}, func(r *Run) *UpgradeRoom { return orZero(r.Upgrade).Room }, leaves(UpgradeRoomFigures)),
+		each(place{path: "upgrade.stages.STAGE", label: "STAGE: "}, "STAGE", stages, append(leaves(UpgradeStageFigures),
+			side("from", "old control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.From }),
+			side("to", "new control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.To }),
+			at(place{path: "latencies"}, func(s *UpgradeStage) *Latencies { return &s.Latencies }, []node[Latencies]{latencies("")}))))
 	programs := each(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, "PROGRAM", func(r *Run) []named[ByPhase[*Usage]] { return entries(r.Cluster) },
 		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased[Usage], usage)})
 	return append(all, programs,

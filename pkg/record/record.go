@@ -76,6 +76,7 @@ type Run struct {
 	Cycle        *Cycle                     `json:"cycle,omitempty"`
 	Churn        *Churn                     `json:"churn,omitempty"`
 	Faults       []Fault                    `json:"faults,omitempty"` // in order of time
+	Upgrade      *Upgrade                   `json:"upgrade,omitempty"`
 	Instrument   *Instrument                `json:"instrument,omitempty"`
 	Warnings     []Warning                  `json:"warnings,omitempty"`
 

@@ -38,6 +38,9 @@ type Spec struct {
 	CycleSeconds  float64  `json:"cycleSeconds,omitempty"` // within which every sidecar reconnected once, as at the age of its connection; 0 = not done
 	Churn         string   `json:"churn,omitempty"`        // pods replaced a second, as in 2/s; "" = none
 	Faults        []string `json:"faults,omitempty"`       // NAME@PHASE
+	// Upgrade is the upgrade that followed the steady phase, as in canary 10%,50%,100% to
+	// 1.31.0; "" = none.
+	Upgrade string `json:"upgrade,omitempty"`
 	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
 	// whether all sidecars were made to ask for a certificate anew in the end; see
 	// Run.RealSidecars and Run.CertificateStorm for what records without them say.

@@ -142,6 +142,10 @@ func (r *Run) waited(w Warning) (paths []string) {
 	if fault, ok := strings.CutSuffix(w.About, ".controlPlane"); ok && Within(fault, "faults") {
 		return []string{fault + ".seconds", fault + ".latencies"}
 	}
+	if side, ok := strings.CutSuffix(w.About, ".controlPlane"); ok && Within(side, "upgrade.stages") {
+		stage := side[:strings.LastIndexByte(side, '.')]
+		return []string{stage + ".peakCores", stage + ".latencies", side + ".push", side + ".stale", "upgrade.room.cores"}
+	}
 	if !Within(w.About, "controlPlane") && !Within(w.About, "cluster") {
 		return nil
 	}

@@ -32,6 +32,9 @@ func answers(runs []record.Run, d *doubts) [][]marked {
 			texts = append(texts, answer(groups[i:i+1], names[i:i+1], sizes[i], d))
 		}
 	}
+	if sentences := upgraded(runs, d); sentences != nil {
+		texts = append(texts, sentences)
+	}
 	if n := len(groups) - settingsInAnswer; n > 0 {
 		texts = append(texts, plain(fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))))
 	}

@@ -27,7 +27,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -71,6 +71,9 @@ func (r *runReport) facts() []fact {
 		if bound := c.Storm.BoundSentence(); bound != "" {
 			facts = append(facts, fact{"certificate storm bound by", unmarked(bound)})
 		}
+	}
+	if text := r.run.UpgradeSentence(); text != "" {
+		facts = append(facts, fact{"upgrade", r.mark("upgrade.room", "").on(text)})
 	}
 	if r.run.Reason != "" {
 		facts = append(facts, fact{"reason", unmarked(r.run.Reason)})

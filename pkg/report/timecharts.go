@@ -29,7 +29,10 @@ func (r *runCharts) timeLines() []template.HTML {
 	if len(moments) > 0 {
 		absent = "" // as far as it could be read
 	}
-	control := orAbsent(r.run.Environment.ControlPlane.Name)
+	named := []string{orAbsent(r.run.Environment.ControlPlane.Name), "kube-apiserver", "scaler"}
+	if u := r.run.Upgrade; u != nil && u.To.Program != "" {
+		named = slices.Insert(named, 1, u.To.Program)
+	}
 	types := []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}
 	var pushes []timeLine
 	for i, kind := range types {
@@ -49,8 +52,8 @@ func (r *runCharts) timeLines() []template.HTML {
 		lines            []timeLine
 		figures          []string // paths of what is doubted as the lines are
 	}{
-		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(control, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
-		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(control, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
+		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(named, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
+		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(named, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
 		{"pods", "Pods over time", "", tally, axisNumber, []timeLine{
 			count("created", 0, func(m *record.Moment) int { return m.Created }), count("seen ready", 1, func(m *record.Moment) int { return m.Ready }),
 		}, []string{"pods.created", "pods.ready"}},
@@ -112,10 +115,8 @@ func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 
 	}
 }
 
-// loads are lines of the control plane, the API server, scaler, and all others
-// together.
-func loads(control string, of func(record.Load) float64) []timeLine {
-	named := []string{control, "kube-apiserver", "scaler"}
+// loads are lines of programs by name, and of all others together.
+func loads(named []string, of func(record.Load) float64) []timeLine {
 	var lines []timeLine
 	for i, name := range named {
 		lines = append(lines, timeLine{name, chart.Style{Hue: i, Dash: i}, func(m, _ *record.Moment) float64 {

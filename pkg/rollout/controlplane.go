@@ -14,6 +14,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		r.journal.Warn(*doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
+	revision, _ := r.spec.revisions()
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
@@ -27,6 +28,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		Remote:       r.spec.remote(),
 		RealSidecars: r.spec.RealSidecars > 0,
 		ProxyVersion: r.spec.ProxyVersion,
+		Revision:     revision,
 	})
 	if err != nil {
 		return nil, err // what it started is in the run's group

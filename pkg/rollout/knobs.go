@@ -54,7 +54,11 @@ func (s Spec) preset() string {
 // from -r2 on.
 func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
-	name := driver.Name + "-" + s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
+	name := driver.Name + "-"
+	if s.Upgrade != nil {
+		name += "upgrade-"
+	}
+	name += s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
 	if s.Repeat > 1 {
 		name += "-r" + strconv.Itoa(s.Repeat)
 	}

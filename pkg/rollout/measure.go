@@ -53,8 +53,10 @@ func (m measurement) measure(ctx context.Context) error {
 	if last := m.fleet.Pods.LastResponse(); last.After(since) {
 		since = last // what was changed was taken back after its phase
 	}
-	if err := m.recorder.Scraped(ctx, since); err != nil {
-		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
+	if m.upgrading == nil { // else what is read of the time series ended long before
+		if err := m.recorder.Scraped(ctx, since); err != nil {
+			m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
+		}
 	}
 	if m.adapter.Program != nil {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
@@ -67,7 +69,7 @@ func (m measurement) measure(ctx context.Context) error {
 			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
 		}
 	}
-	for _, do := range []func(context.Context) error{m.measureCycle, m.measureFaults, m.measureReal, m.crossCheck, m.measureInstrument} {
+	for _, do := range []func(context.Context) error{m.measureCycle, m.measureFaults, m.measureUpgrade, m.measureReal, m.crossCheck, m.measureInstrument} {
 		if err := do(ctx); err != nil {
 			return err
 		}

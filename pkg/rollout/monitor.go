@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"scaler.mesh/scaler/pkg/environment"
@@ -24,6 +25,8 @@ type monitor struct {
 	timeline *phases.Timeline
 	writer   *record.Writer
 	show     func(Status)
+
+	others atomic.Pointer[[]string] // other control planes; nil = there is none
 }
 
 // showProgress shows the run's status each second.
@@ -98,6 +101,9 @@ func (m *monitor) moment(s fleet.Counts) record.Moment {
 	names := []string{m.name, experiment.InstrumentName}
 	for _, program := range m.programs() {
 		names = append(names, program.Name)
+	}
+	if others := m.others.Load(); others != nil {
+		names = append(names, *others...)
 	}
 	for _, name := range names {
 		if cores, memory, ok := m.sampler.Live(name); ok {

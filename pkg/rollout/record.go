@@ -42,6 +42,7 @@ func newRecord(spec Spec) record.Run {
 			Faults:                 texts(spec.Faults),
 			RealSidecars:           spec.RealSidecars,
 			CertificateStorm:       spec.CertificateStorm,
+			Upgrade:                spec.Upgrade.String(),
 			Probes:                 spec.Probes,
 			Dilation:               recordedDilation(spec),
 		},

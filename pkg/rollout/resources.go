@@ -37,16 +37,19 @@ func ParseMemory(s string) (int64, error) {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // checkEnv checks the values of --control-plane-env.
-func checkEnv(env []string) error {
+func checkEnv(env []string) error { return checkEnvOf("control-plane-env", env) }
+
+// checkEnvOf is checkEnv of another flag.
+func checkEnvOf(flag string, env []string) error {
 	for _, kv := range env {
 		name, _, ok := strings.Cut(kv, "=")
 		switch {
 		case !ok || !variable.MatchString(name):
-			return fmt.Errorf("parsing --control-plane-env %q: want NAME=VALUE, or the NAME of a variable that is set here", kv)
+			return fmt.Errorf("parsing --%s %q: want NAME=VALUE, or the NAME of a variable that is set here", flag, kv)
 		case strings.ContainsRune(kv, 0):
-			return fmt.Errorf("parsing --control-plane-env %s: want a value without zero bytes", name) // it may be a secret
+			return fmt.Errorf("parsing --%s %s: want a value without zero bytes", flag, name) // it may be a secret
 		case name == "GOMAXPROCS":
-			return fmt.Errorf("parsing --control-plane-env %q: want --control-plane-cpus instead, which is recorded too", kv)
+			return fmt.Errorf("parsing --%s %q: want --control-plane-cpus instead, which is recorded too", flag, kv)
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/upgrade"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -65,13 +66,16 @@ type parts struct {
 	supervisor *supervisor
 	injector   *faults.Injector
 	applier    *workload.Applier
+	watching   *background      // what runs from baseline to the end
+	upgrading  *upgrade.Upgrade // nil where there is none
 }
 
 // programs are what a run needs and does not start.
 type programs struct {
 	versions *component.Versions // as the programs report them
 	paths    map[string]string
-	envoy    component.Status // of the real sidecars; zero where there are none
+	next     map[string]string // of the control plane that an upgrade leads to; nil where there is none
+	envoy    component.Status  // of the real sidecars; zero where there are none
 	keys     *experiment.KeyPool
 }
 
@@ -145,6 +149,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "steady", Do: c.steady},
 		{Name: "collecting garbage", Do: c.collectGarbage},
 		{Name: "probe", Do: c.probe},
+		{Name: "upgrade", Do: c.upgrade},
 		{Name: "changes", Do: c.change},
 		{Name: "cycle", Do: c.cycle},
 		{Name: "certificate storm", Do: c.certificateStorm},
@@ -158,7 +163,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 // prepare gets ready what a run needs and does not start: nothing of it is the
 // run's own, so a failure leaves no record.
 func (r *run) prepare(ctx context.Context) (err error) {
-	options := r.spec.Programs
+	options := r.spec.ownPrograms()
 	options.Progress = r.progress.say
 	names := experiment.RunPrograms(r.driver)
 	if r.spec.RealSidecars > 0 {
@@ -170,6 +175,13 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.programs.paths, err = component.Paths(ctx, options, names...)
 	if err != nil {
 		return err
+	}
+	if r.spec.Upgrade != nil {
+		next := r.spec.nextPrograms()
+		next.Progress = options.Progress
+		if r.programs.next, err = component.Paths(ctx, next, r.driver.Programs...); err != nil {
+			return err
+		}
 	}
 	kubernetes, kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
 	if err != nil {

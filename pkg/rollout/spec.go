@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/upgrade"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -62,6 +63,8 @@ type Spec struct {
 	Cycle time.Duration // within which every sidecar reconnects once, as at the age of its connection; 0 = not done
 
 	Faults []faults.Fault // broken on purpose, each in its phase, in this order
+
+	Upgrade *upgrade.Plan // the upgrade after the steady phase; nil = none
 
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
@@ -129,6 +132,9 @@ func (s Spec) Validate() error {
 		return err
 	}
 	if err := s.checkProxyVersion(driver); err != nil {
+		return err
+	}
+	if err := s.checkUpgrade(driver); err != nil {
 		return err
 	}
 	for _, choice := range []struct {

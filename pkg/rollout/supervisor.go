@@ -27,6 +27,7 @@ type supervisor struct {
 
 	restarted atomic.Bool   // it was, at least once
 	expected  atomic.Bool   // its next end is a fault's doing
+	retired   atomic.Bool   // its next end is for good
 	back      chan struct{} // takes a notice when it serves again after a fault
 }
 
@@ -43,6 +44,9 @@ func (s *supervisor) run(ctx context.Context) error {
 		case <-life.Done():
 		}
 		s.sampler.Ended(s.name, life.Usage())
+		if s.retired.Load() {
+			return nil
+		}
 		expected := s.expected.Swap(false)
 		switch {
 		case controlplane.IsOutOfMemory(life.Err()):

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/fleet"
@@ -42,6 +43,7 @@ func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 // cluster, and showing progress. Taking it back ends every sidecar.
 func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	b := newBackground(ctx, r.fail)
+	r.watching = b
 	b.run("reporting sidecars to their pods", r.fleet.Readiness.Run)
 	b.run("reporting sidecars that lack something", r.fleet.Readiness.RunTimeouts)
 	b.run("watching pods and endpoints", func(ctx context.Context) error {
@@ -101,11 +103,19 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	})
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh,
-		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(),
-		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
+		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter),
+		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled,
 	}
 	return nil
+}
+
+// podLabels make pods those of a control plane that is one of several revisions.
+func podLabels(of *controlplane.ControlPlane) map[string]string {
+	if of.Revision == nil {
+		return nil
+	}
+	return of.Revision.PodLabels()
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

@@ -27,7 +27,9 @@ func (c *ControlPlane) named(name string) string {
 
 func (c *ControlPlane) mutatingWebhook() string { return c.named("istio-sidecar-injector") }
 
-func (c *ControlPlane) validatingWebhook() string { return c.named("istio-validator") + "-" + namespace }
+func (c *ControlPlane) validatingWebhook() string {
+	return c.named("istio-validator") + "-" + namespace
+}
 
 // serverName is the name of the Service that the revision's proxies connect to, which
 // istiod's serving certificate has.

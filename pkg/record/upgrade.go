@@ -1,0 +1,163 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Upgrade is the move of a mesh from one version of its control plane to another, after
+// the steady phase. Its stages are phases of the run, whose names begin with
+// UpgradePrefix.
+type Upgrade struct {
+	From UpgradeVersion `json:"from"`
+	To   UpgradeVersion `json:"to"`
+	// Stages are by name: start, wave-1 and so on, rollback, remove and after, or of an
+	// upgrade in place replace and restart, as far as they ended.
+	Stages map[string]*UpgradeStage `json:"stages,omitempty"`
+	Room   *UpgradeRoom             `json:"room,omitempty"`
+}
+
+// UpgradeVersion is one of the two control planes of an upgrade.
+type UpgradeVersion struct {
+	Program  string `json:"program"`            // its name in samples and the time line
+	Version  string `json:"version"`            // as the program reports
+	Revision string `json:"revision,omitempty"` // by which pods know it; "" = there are none
+}
+
+// UpgradeStage is a part of an upgrade.
+type UpgradeStage struct {
+	Pods     *int         `json:"pods,omitempty"`     // of the workloads that are moved in it
+	Replaced *int         `json:"replaced,omitempty"` // pods created in place of others
+	From     *UpgradeSide `json:"from,omitempty"`     // the old control plane; absent where it did not run
+	To       *UpgradeSide `json:"to,omitempty"`       // the new one
+	// PeakCores and PeakMemoryBytes are those of both together, at one moment.
+	PeakCores       *float64  `json:"peakCores,omitempty"`
+	PeakMemoryBytes *float64  `json:"peakMemoryBytes,omitempty"`
+	PeakPods        *int      `json:"peakPods,omitempty"` // the most pods that were there at once
+	Latencies       Latencies `json:"latencies,omitzero"` // of the pods created meanwhile
+}
+
+// UpgradeSide is one control plane in a stage, and the sidecars that are connected to it.
+type UpgradeSide struct {
+	ControlPlane *Usage                  `json:"controlPlane,omitempty"`
+	Responses    *int64                  `json:"responses,omitempty"` // that its sidecars received
+	Push         map[ChangeKind]*Latency `json:"push,omitempty"`      // endpoint change seen to a sidecar's having it
+	// Stale is the mean number of stale endpoints at a moment, over all its sidecars: the time
+	// for which sidecars held endpoints that were gone, added up, over the stage's length.
+	Stale *float64 `json:"stale,omitempty"`
+}
+
+// UpgradeRoom is what both control planes needed together at the peak of an upgrade, less
+// what the old one needed in the steady phase before it.
+type UpgradeRoom struct {
+	Cores       *float64 `json:"cores,omitempty"`
+	CoresStage  string   `json:"coresStage,omitempty"` // the stage of the peak
+	MemoryBytes *float64 `json:"memoryBytes,omitempty"`
+	MemoryStage string   `json:"memoryStage,omitempty"`
+	Pods        *int     `json:"pods,omitempty"` // pods there at once beyond those of the mesh
+}
+
+// UpgradePrefix begins the names of the phases that are stages of an upgrade.
+const UpgradePrefix = "upgrade-"
+
+// UpgradePhase is the phase of a stage.
+func UpgradePhase(stage string) PhaseName { return PhaseName(UpgradePrefix + stage) }
+
+// UpgradeStages are the names of a run's stages, in the order of time.
+func (r *Run) UpgradeStages() []string {
+	var all []string
+	for _, p := range r.Phases {
+		name, ok := strings.CutPrefix(string(p.Name), UpgradePrefix)
+		if ok && r.Upgrade != nil && r.Upgrade.Stages[name] != nil && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// FindRoom sets the room of an upgrade from its stages and the steady phase. It sets
+// nothing where one of these was not measured.
+func (r *Run) FindRoom() {
+	if r.Upgrade == nil || r.ControlPlane == nil || r.ControlPlane.Steady == nil {
+		return
+	}
+	before := r.ControlPlane.Steady
+	room := &UpgradeRoom{}
+	greatest := func(before *float64, of func(*UpgradeStage) *float64) (more *float64, at string) {
+		if before == nil {
+			return nil, ""
+		}
+		for _, name := range r.UpgradeStages() {
+			if peak := of(r.Upgrade.Stages[name]); peak != nil && (more == nil || *peak-*before > *more) {
+				more, at = new(max(0, *peak-*before)), name
+			}
+		}
+		return more, at
+	}
+	room.Cores, room.CoresStage = greatest(orZero(before.Cores).Mean, func(s *UpgradeStage) *float64 { return s.PeakCores })
+	room.MemoryBytes, room.MemoryStage = greatest(orZero(before.MemoryBytes).Peak, func(s *UpgradeStage) *float64 { return s.PeakMemoryBytes })
+	for _, s := range r.Upgrade.Stages {
+		if s.PeakPods != nil && (room.Pods == nil || *s.PeakPods-r.Spec.Pods > *room.Pods) {
+			room.Pods = new(max(0, *s.PeakPods-r.Spec.Pods))
+		}
+	}
+	if room.Cores != nil && room.MemoryBytes != nil {
+		r.Upgrade.Room = room
+	}
+}
+
+// UpgradeSentence is what a cluster must have free during the upgrade; "" where that is not
+// known.
+func (r *Run) UpgradeSentence() string {
+	u := r.Upgrade
+	if u == nil || u.Room == nil {
+		return ""
+	}
+	room := u.Room
+	at := fmt.Sprintf("at its peak in %s", stageText(room.CoresStage))
+	if room.MemoryStage != room.CoresStage {
+		at = fmt.Sprintf("cores in %s, memory in %s", stageText(room.CoresStage), stageText(room.MemoryStage))
+	}
+	text := fmt.Sprintf("During the upgrade from %s to %s the cluster needs %s cores and %s more than before for control planes, %s",
+		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 2, 64), inBytes(*room.MemoryBytes), at)
+	if room.Pods != nil && *room.Pods > 0 {
+		text += fmt.Sprintf(", and room for %d more pods", *room.Pods)
+	}
+	return text + "."
+}
+
+// inBytes is a number of bytes for people.
+func inBytes(b float64) string {
+	if b < 1e9 {
+		return fmt.Sprintf("%.0f MB", b/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", b/1e9)
+}
+
+// stageText is the name of a stage in a sentence.
+func stageText(stage string) string {
+	if n, ok := strings.CutPrefix(stage, "wave-"); ok {
+		return "wave " + n
+	}
+	return "the stage " + stage
+}
+
+// stages are those of a run's upgrade by name, in the order of time.
+func stages(r *Run) []named[UpgradeStage] {
+	var all []named[UpgradeStage]
+	for _, name := range r.UpgradeStages() {
+		all = append(all, named[UpgradeStage]{name, r.Upgrade.Stages[name]})
+	}
+	return all
+}
+
+// pushesOf are the pushes of a side, in the order of ChangeKinds.
+func pushesOf(s *UpgradeSide) []Distribution {
+	var all []Distribution
+	for _, kind := range ChangeKinds {
+		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Latency: s.Push[kind]})
+	}
+	return all
+}

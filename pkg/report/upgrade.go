@@ -1,0 +1,71 @@
+package report
+
+import (
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// upgradeStages has a row for each stage of an upgrade: what both control planes needed
+// together, and how the pods that were created meanwhile started.
+func upgradeStages(r *runReport) table {
+	t := table{Head: plain("upgrade", "length", "pods moved", "replaced", "both: cores, peak", "memory, peak", "pods, peak",
+		"certificate p50", "p99", "complete p50", "p99", "lost"), Left: 1}
+	for _, name := range r.run.UpgradeStages() {
+		s := r.run.Upgrade.Stages[name]
+		path := "upgrade.stages." + name
+		certificate, complete := orEmpty(s.Latencies.Certificate), orEmpty(s.Latencies.CompleteConfiguration)
+		lost := certificate.Lost + complete.Lost
+		row := []marked{
+			r.mark(path, "").on(name), unmarked(seconds(orEmpty(r.run.Phase(record.UpgradePhase(name))).Seconds)),
+			unmarked(count(s.Pods)), unmarked(count(s.Replaced)),
+			r.mark(path+".peakCores", path).on(number(s.PeakCores)), r.mark(path+".peakMemoryBytes", path).on(bytes(s.PeakMemoryBytes)),
+			unmarked(count(s.PeakPods)),
+		}
+		if s.Pods == nil {
+			row = append(row, plain(absent, absent, absent, absent, absent)...)
+		} else {
+			row = append(row, r.mark(path+".latencies.certificate", path).on(quantile(certificate, certificate.P50)), unmarked(quantile(certificate, certificate.P99)),
+				r.mark(path+".latencies.completeConfiguration", path).on(quantile(complete, complete.P50)), unmarked(quantile(complete, complete.P99)), unmarked(count(&lost)))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// upgradeSides has a row for each control plane in each stage of an upgrade.
+func upgradeSides(r *runReport) table {
+	t := table{Head: plain("stage", "control plane", "cores, mean", "peak", "CPU time", "memory, peak", "end", "responses",
+		"endpoint added p50", "p99", "stale, mean", "stale p50", "p99", "max"), Left: 2}
+	for _, name := range r.run.UpgradeStages() {
+		s := r.run.Upgrade.Stages[name]
+		for _, of := range []struct {
+			path    string
+			version record.UpgradeVersion
+			side    *record.UpgradeSide
+		}{{"from", r.run.Upgrade.From, s.From}, {"to", r.run.Upgrade.To, s.To}} {
+			if of.side == nil {
+				continue
+			}
+			path := "upgrade.stages." + name + "." + of.path
+			usage, added, removed := orEmpty(of.side.ControlPlane), of.side.Push[record.EndpointAdd], of.side.Push[record.EndpointRemove]
+			cores, memory := orEmpty(usage.Cores), orEmpty(usage.MemoryBytes)
+			t.Add(unmarked(name), r.mark(path+".controlPlane", "").on(of.version.Version),
+				unmarked(number(cores.Mean)), unmarked(number(cores.Peak)), unmarked(seconds(usage.CPUSeconds)),
+				unmarked(bytes(memory.Peak)), unmarked(bytes(memory.End)), unmarked(count(of.side.Responses)),
+				r.mark(path+".push", path).on(quantile(added, orEmpty(added).P50)), unmarked(quantile(added, orEmpty(added).P99)),
+				r.mark(path+".stale", path).on(number(of.side.Stale)),
+				unmarked(quantile(removed, orEmpty(removed).P50)), unmarked(quantile(removed, orEmpty(removed).P99)), unmarked(quantile(removed, orEmpty(removed).Max)))
+		}
+	}
+	return t
+}
+
+// upgraded states what the upgrades of runs need.
+func upgraded(runs []record.Run, d *doubts) []marked {
+	var all []marked
+	for i := range runs {
+		if text := runs[i].UpgradeSentence(); text != "" {
+			all = append(all, d.mark(&runs[i], "upgrade.room", "").on(text))
+		}
+	}
+	return all
+}

@@ -1,0 +1,144 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/upgrade"
+)
+
+// checkUpgrade checks an upgrade with the rest of the spec.
+func (s Spec) checkUpgrade(d controlplane.Driver) error {
+	if s.Upgrade == nil {
+		return nil
+	}
+	if !d.Revisions {
+		return fmt.Errorf("parsing --control-plane %q: want one that has revisions for an upgrade", s.ControlPlane)
+	}
+	if err := s.Upgrade.Validate(topology.Build(s.Topology)); err != nil {
+		return err
+	}
+	for _, version := range []struct{ flag, value string }{{"from", s.Upgrade.From}, {"to", s.Upgrade.To}} {
+		if err := component.CheckIstio(version.flag, version.value); err != nil {
+			return err
+		}
+	}
+	return checkEnvOf("to-env", s.Upgrade.ToEnv)
+}
+
+// revisions are the names of the two control planes of an upgrade; "" where there is none.
+func (s Spec) revisions() (from, to string) {
+	if s.Upgrade == nil {
+		return "", ""
+	}
+	return s.Upgrade.Revisions()
+}
+
+// ownPrograms are the options by which the programs of the first control plane are found.
+func (s Spec) ownPrograms() component.Options {
+	o := s.Programs
+	if s.Upgrade != nil {
+		o.Istio = s.Upgrade.From
+		o.IstioRevision, _ = s.revisions()
+	}
+	return o
+}
+
+// nextPrograms are those of the control plane that an upgrade leads to.
+func (s Spec) nextPrograms() component.Options {
+	o := s.Programs
+	o.Istio = s.Upgrade.To
+	_, o.IstioRevision = s.revisions()
+	return o
+}
+
+// upgrade moves the mesh to the new version of the control plane, if that was asked for.
+func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
+	if r.spec.Upgrade == nil {
+		return nil, nil
+	}
+	plan := *r.spec.Upgrade
+	plan.Pause = r.spec.slowed(plan.Pause)
+	plan.Rate /= r.spec.dilation()
+	next := &successor{run: r.run}
+	r.upgrading = upgrade.New(upgrade.Options{
+		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: r.spec.ConvergeTimeout,
+		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Stop: next.stop},
+		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
+	})
+	err := r.upgrading.Run(ctx)
+	return nil, errors.Join(err, r.journal.Save())
+}
+
+// successor is the control plane that an upgrade leads to, while it runs next to the first.
+type successor struct {
+	*run
+	supervisor *supervisor
+}
+
+// start starts it, and supervises it from then on.
+func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
+	resources := s.resources
+	resources.Env = append(append([]string(nil), resources.Env...), s.spec.Upgrade.ToEnv...)
+	_, revision := s.spec.revisions()
+	adapter, err := s.driver.Start(ctx, controlplane.StartOptions{
+		Programs:     s.programs.next,
+		Versions:     s.programs.versions,
+		Scaler:       experiment.Version(),
+		Kubeconfig:   s.env.API().Kubeconfig,
+		REST:         s.api.Config,
+		Group:        s.group,
+		LogDir:       s.journal.Writer().LogDir(),
+		Progress:     s.progress.Say,
+		Resources:    resources,
+		ProxyVersion: s.spec.ProxyVersion,
+		Name:         s.driver.Name + "-" + revision, Revision: revision, Next: true,
+	})
+	if err != nil {
+		return nil, err // what it started is in the run's group
+	}
+	name := adapter.Server.Describe().Name
+	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
+		return nil, err
+	}
+	s.supervisor = &supervisor{
+		name: name, program: adapter.Program, memoryBytes: s.resources.MemoryBytes,
+		sampler: s.sampler, journal: s.journal, timeline: s.timeline, say: s.progress.say,
+		standing: func() string { return s.monitor.status().String() }, back: make(chan struct{}, 1),
+	}
+	s.watching.run("supervising the new control plane", s.supervisor.run)
+	s.monitor.others.Store(&[]string{name})
+	return adapter, nil
+}
+
+// stop ends the program of the new control plane, or of the old one, for good.
+func (s *successor) stop(ctx context.Context, next bool) error {
+	of := s.run.supervisor
+	if next {
+		of = s.supervisor
+	}
+	of.retired.Store(true)
+	return of.program.Life().Stop(ctx)
+}
+
+// measureUpgrade computes the figures of an upgrade.
+func (m measurement) measureUpgrade(context.Context) error {
+	if m.upgrading == nil {
+		return nil
+	}
+	return m.upgrading.Measure(m.document, m.sampler, func(about, program string, phase record.PhaseName, used recorder.Usage) {
+		if used.Saturation != nil && *used.Saturation > record.Saturated {
+			m.journal.Warn(record.Warning{
+				About: about, Reason: record.ReasonSaturated, Component: program,
+				Phase: phase, Values: map[string]float64{"share": *used.Saturation},
+			})
+		}
+	})
+}

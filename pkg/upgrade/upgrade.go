@@ -1,0 +1,224 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// The stages that are no waves, in their order.
+const (
+	stageStart    = "start"    // the new control plane is installed and started
+	stageRollback = "rollback" // all that was moved is moved back
+	stageRemove   = "remove"   // the control plane without sidecars is removed
+	stageAfter    = "after"    // what is left is not touched
+)
+
+// podInterval is how often pods are counted for their peak.
+const podInterval = time.Second
+
+// Actions are what an upgrade has done for it.
+type Actions struct {
+	// Start installs and starts the new control plane, and returns when it serves.
+	Start func(ctx context.Context) (*controlplane.ControlPlane, error)
+	// Move has the Deployments of workloads, by their indices, replace their pods by ones with
+	// these labels in addition.
+	Move func(ctx context.Context, workloads []int, podLabels map[string]string, at time.Time) error
+	// Stop ends the program of the old control plane or of the new one.
+	Stop func(ctx context.Context, next bool) error
+}
+
+// Options are what an upgrade needs. All fields are needed.
+type Options struct {
+	Plan     Plan
+	Actions  Actions
+	Old      *controlplane.ControlPlane // that serves the mesh
+	Mesh     topology.Mesh
+	Timeout  time.Duration // for the mesh to converge in a stage
+	Journal  *experiment.Journal
+	Fleet    *fleet.Fleet
+	Timeline *phases.Timeline
+	Say      func(msg string) // shows progress
+}
+
+// Upgrade is an upgrade that goes on, or is done.
+type Upgrade struct {
+	Options // fixed after New
+	next    *controlplane.ControlPlane
+	stages  []*Stage
+}
+
+// Stage is a stage that has ended.
+type Stage struct {
+	Name       string
+	Begin, End time.Time
+	Old, Next  *fleet.Received // of each control plane's sidecars; nil where there was none
+	Background *fleet.Background
+	pods       int // that are moved
+	replaced   int
+	peakPods   int
+}
+
+// New returns an upgrade that has not begun.
+func New(o Options) *Upgrade { return &Upgrade{Options: o} }
+
+// Run does the upgrade. Its error is ErrUnconverged when a wave did not converge within the
+// time limit; what was moved stays so.
+func (u *Upgrade) Run(ctx context.Context) error {
+	from, to := u.Plan.Revisions()
+	old := u.Old.Server.Describe()
+	u.Journal.Update(func(r *record.Run) {
+		r.Upgrade = &record.Upgrade{
+			From: record.UpgradeVersion{Program: old.Name, Version: old.Version, Revision: from},
+			To:   record.UpgradeVersion{Version: u.Plan.To, Revision: to},
+		}
+	})
+	if err := u.stage(ctx, stageStart, nil, u.start); err != nil {
+		return err
+	}
+	waves := Waves(u.Mesh, u.Plan.Waves)
+	for i, wave := range waves {
+		if err := u.move(ctx, fmt.Sprintf("wave-%d", i+1), wave, u.next); err != nil {
+			return err
+		}
+		if i+1 == u.Plan.RollbackAt {
+			if err := u.move(ctx, stageRollback, concat(waves[:i+1]), u.Old); err != nil {
+				return err
+			}
+			return u.conclude(ctx, u.next)
+		}
+	}
+	return u.conclude(ctx, u.Old)
+}
+
+// start starts the new control plane, and gives it time to come to rest.
+func (u *Upgrade) start(ctx context.Context) error {
+	next, err := u.Actions.Start(ctx)
+	if err != nil {
+		return err
+	}
+	u.next = next
+	u.Fleet.Join(next)
+	d := next.Server.Describe()
+	u.Journal.Update(func(r *record.Run) { r.Upgrade.To.Program, r.Upgrade.To.Version = d.Name, d.Version })
+	return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+}
+
+// move moves workloads to a control plane and waits until the mesh has converged.
+func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *controlplane.ControlPlane) error {
+	if err := u.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
+		return err
+	}
+	u.Say(fmt.Sprintf("%s: %d pods of %d workloads to %s", name, pods(u.Mesh, workloads), len(workloads), to.Server.Describe().Version))
+	return u.stage(ctx, name, workloads, func(ctx context.Context) error {
+		var services []string
+		for _, i := range workloads {
+			services = append(services, u.Mesh.Services[i].Name)
+		}
+		u.Fleet.Pods.Renew(services...)
+		begin := time.Now()
+		for i, at := range due(u.Mesh, workloads, u.Plan.Rate) {
+			if err := experiment.WaitUntil(ctx, begin.Add(at)); err != nil {
+				return err
+			}
+			if err := u.Actions.Move(ctx, workloads[i:i+1], to.Revision.PodLabels(), time.Now()); err != nil {
+				return err
+			}
+		}
+		return u.Fleet.AwaitConverged(ctx)
+	})
+}
+
+// conclude removes the control plane that has no sidecars any more, and measures what is left.
+func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane) error {
+	err := u.stage(ctx, stageRemove, nil, func(ctx context.Context) error {
+		if empty == u.Old {
+			if err := u.next.Revision.Promote(ctx); err != nil {
+				return err
+			}
+		}
+		if err := u.Actions.Stop(ctx, empty == u.next); err != nil {
+			return err
+		}
+		if err := empty.Revision.Remove(ctx); err != nil {
+			return err
+		}
+		return u.Fleet.AwaitQuiet(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return u.stage(ctx, stageAfter, nil, func(ctx context.Context) error {
+		return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+	})
+}
+
+// stage does one stage in a phase of its own.
+func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, experiment.ErrUnconverged)
+	defer cancel()
+	s := &Stage{Name: name, pods: pods(u.Mesh, workloads)}
+	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
+		s.Background = u.Fleet.Pods.Begin()
+		received := u.Fleet.Receive()
+		err := u.countPods(limited, s, do)
+		if name == stageStart && u.next != nil {
+			received = append(received, nil) // it joined meanwhile, without sidecars
+		}
+		s.Old = received[0]
+		if len(received) > 1 {
+			s.Next = received[1]
+		}
+		endedBy, err := u.Timeline.EndedBy(ctx, limited, err)
+		if endedBy == record.EndedByConverged && workloads == nil {
+			endedBy = record.EndedByDuration
+		}
+		return endedBy, err
+	})
+	windows := u.Timeline.Windows()
+	if len(windows) == 0 || windows[len(windows)-1].Name != record.UpgradePhase(name) {
+		return err // it was not even begun
+	}
+	w := windows[len(windows)-1]
+	s.Begin, s.End = w.Begin, w.End
+	s.replaced, _ = u.Fleet.Pods.End(s.Background)
+	u.stages = append(u.stages, s)
+	if errors.Is(err, experiment.ErrUnconverged) {
+		u.Journal.Warn(record.Warning{About: "upgrade.stages." + name, Reason: record.ReasonNotConvergedAgain, Component: name, Values: map[string]float64{"limitSeconds": u.Timeout.Seconds()}})
+	}
+	return err
+}
+
+// countPods does a stage and counts the pods that are there meanwhile.
+func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Context) error) error {
+	var done atomic.Bool
+	counting, stop := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error {
+		tick := time.NewTicker(podInterval)
+		defer tick.Stop()
+		for !done.Load() {
+			s.peakPods = max(s.peakPods, u.Fleet.Count().Created)
+			select {
+			case <-tick.C:
+			case <-counting.Done():
+				return nil
+			}
+		}
+		return nil
+	})
+	err := do(ctx)
+	stop()
+	return errors.Join(err, group.Wait())
+}
