@@ -23,27 +23,18 @@ func (f *Fleet) AwaitConverged(ctx context.Context) error {
 		if f.converged() {
 			return nil
 		}
-		if err := f.awaitChange(ctx); err != nil {
-			return err
+		var poll <-chan time.Time
+		if len(f.Revisions.list()) > 1 {
+			poll = time.After(completeInterval) // one tracker alone says when it has changed
+		}
+		select {
+		case <-f.changed:
+		case <-f.tracker.Changed():
+		case <-poll:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-}
-
-// awaitChange returns after a change that convergence may depend on. Of revisions but the first
-// it learns within completeInterval.
-func (f *Fleet) awaitChange(ctx context.Context) error {
-	var poll <-chan time.Time
-	if len(f.revisions.list()) > 1 {
-		poll = time.After(completeInterval)
-	}
-	select {
-	case <-f.changed:
-	case <-f.tracker.Changed():
-	case <-poll:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 func (f *Fleet) converged() bool {

@@ -62,7 +62,7 @@ type Fleet struct {
 	Readiness *Readiness
 	Renewals  *stats.Histogram     // latencies of certificates that replaced one that grew old
 	tracker   *convergence.Tracker // of the first revision
-	revisions revisions
+	Revisions Revisions
 	real      *realSidecars // nil = none
 	Workers   Workers
 	changed   chan struct{} // holds a notice when something changed that convergence depends on
@@ -86,11 +86,11 @@ func New(o Options) (*Fleet, error) {
 	}
 	f.Readiness = newReadiness(f)
 	f.Pods.returned = f.notify
-	f.revisions.listed = map[string]listing{}
+	f.Revisions.fleet, f.Revisions.listed = f, map[string]listing{}
 	seen := observer{f}
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker
-	f.revisions.all.Store(&[]*revision{first})
+	f.Revisions.all.Store(&[]*revision{first})
 	f.real = newRealSidecars(f)
 	for _, s := range o.Mesh.Services {
 		f.wanted.Add(int64(s.Pods))
@@ -170,11 +170,11 @@ func (f *Fleet) end(p *pod, at time.Time) {
 
 // OnEndpoints takes the endpoints of one service as the API server lists them now.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
-	f.revisions.mu.Lock()
+	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := ev.Service + ":" + port
-		f.revisions.listed[name] = listing{listed, ev.Seen}
-		for i, r := range f.revisions.list() {
+		f.Revisions.listed[name] = listing{listed, ev.Seen}
+		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(listed)
 			r.tracker.SetEndpoints(name, endpoints, ev.Seen)
 			if i > 0 {
@@ -186,7 +186,7 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 			f.Endpoints.set(name, endpoints, ev.Seen)
 		}
 	}
-	f.revisions.mu.Unlock()
+	f.Revisions.mu.Unlock()
 	f.notify()
 }
 
@@ -217,7 +217,7 @@ func (f *Fleet) Tracker() *convergence.Tracker { return f.tracker }
 // trackers are those of all sidecars, simulated and real.
 func (f *Fleet) trackers() []*convergence.Tracker {
 	var all []*convergence.Tracker
-	for _, r := range f.revisions.list() {
+	for _, r := range f.Revisions.list() {
 		all = append(all, r.tracker)
 	}
 	if f.real != nil {

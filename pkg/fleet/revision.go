@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +27,10 @@ type revision struct {
 	received atomic.Pointer[Received] // nil = nobody wants to know
 }
 
-// revisions are those of a fleet. There is one unless others joined.
-type revisions struct {
-	all atomic.Pointer[[]*revision] // replaced as a whole
+// Revisions are those of a fleet's control plane. There is one unless others joined.
+type Revisions struct {
+	fleet *Fleet
+	all   atomic.Pointer[[]*revision] // replaced as a whole
 
 	mu     sync.Mutex // held while endpoints are taken: one that joins misses none
 	listed map[string]listing
@@ -66,23 +68,22 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 }
 
 // Join adds another revision of the control plane: pods that are its own are served by it.
-func (f *Fleet) Join(adapter *controlplane.ControlPlane) {
-	f.revisions.mu.Lock()
-	defer f.revisions.mu.Unlock()
-	r := newRevision(f, adapter)
-	for name, l := range f.revisions.listed {
+func (s *Revisions) Join(adapter *controlplane.ControlPlane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := newRevision(s.fleet, adapter)
+	for name, l := range s.listed {
 		r.tracker.SetEndpoints(name, r.endpoints(l.endpoints), l.seen)
 	}
-	all := append([]*revision{}, f.revisions.list()...)
-	all = append(all, r)
-	f.revisions.all.Store(&all)
+	all := append(slices.Clone(s.list()), r)
+	s.all.Store(&all)
 }
 
 // Receive counts anew what the sidecars of each revision receive, in the order in which the
 // revisions joined. The last call counts.
-func (f *Fleet) Receive() []*Received {
+func (s *Revisions) Receive() []*Received {
 	var all []*Received
-	for _, r := range f.revisions.list() {
+	for _, r := range s.list() {
 		received := &Received{}
 		for i := range received.endpoints {
 			received.endpoints[i] = stats.NewHistogram()
@@ -93,10 +94,10 @@ func (f *Fleet) Receive() []*Received {
 	return all
 }
 
-func (s *revisions) list() []*revision { return *s.all.Load() }
+func (s *Revisions) list() []*revision { return *s.all.Load() }
 
 // of is the revision that serves a pod.
-func (s *revisions) of(pod *corev1.Pod) *revision {
+func (s *Revisions) of(pod *corev1.Pod) *revision {
 	all := s.list()
 	for _, r := range all {
 		if own := r.adapter.Revision; own != nil && own.Serves(pod) {

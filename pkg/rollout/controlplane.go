@@ -14,7 +14,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		r.journal.Warn(*doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
-	revision, _ := r.spec.revisions()
+	revision, _ := revisionsOf(r.spec)
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,

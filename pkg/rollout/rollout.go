@@ -163,7 +163,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 // prepare gets ready what a run needs and does not start: nothing of it is the
 // run's own, so a failure leaves no record.
 func (r *run) prepare(ctx context.Context) (err error) {
-	options := r.spec.ownPrograms()
+	options := ownPrograms(r.spec)
 	options.Progress = r.progress.say
 	names := experiment.RunPrograms(r.driver)
 	if r.spec.RealSidecars > 0 {
@@ -177,7 +177,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if r.spec.Upgrade != nil {
-		next := r.spec.nextPrograms()
+		next := nextPrograms(r.spec)
 		next.Progress = options.Progress
 		if r.programs.next, err = component.Paths(ctx, next, r.driver.Programs...); err != nil {
 			return err

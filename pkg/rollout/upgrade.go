@@ -33,8 +33,8 @@ func (s Spec) checkUpgrade(d controlplane.Driver) error {
 	return checkEnvOf("to-env", s.Upgrade.ToEnv)
 }
 
-// revisions are the names of the two control planes of an upgrade; "" where there is none.
-func (s Spec) revisions() (from, to string) {
+// revisionsOf are the names of the two control planes of an upgrade; "" where there is none.
+func revisionsOf(s Spec) (from, to string) {
 	if s.Upgrade == nil {
 		return "", ""
 	}
@@ -42,20 +42,20 @@ func (s Spec) revisions() (from, to string) {
 }
 
 // ownPrograms are the options by which the programs of the first control plane are found.
-func (s Spec) ownPrograms() component.Options {
+func ownPrograms(s Spec) component.Options {
 	o := s.Programs
 	if s.Upgrade != nil {
 		o.Istio = s.Upgrade.From
-		o.IstioRevision, _ = s.revisions()
+		o.IstioRevision, _ = revisionsOf(s)
 	}
 	return o
 }
 
 // nextPrograms are those of the control plane that an upgrade leads to.
-func (s Spec) nextPrograms() component.Options {
+func nextPrograms(s Spec) component.Options {
 	o := s.Programs
 	o.Istio = s.Upgrade.To
-	_, o.IstioRevision = s.revisions()
+	_, o.IstioRevision = revisionsOf(s)
 	return o
 }
 
@@ -87,7 +87,7 @@ type successor struct {
 func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
 	resources := s.resources
 	resources.Env = append(append([]string(nil), resources.Env...), s.spec.Upgrade.ToEnv...)
-	_, revision := s.spec.revisions()
+	_, revision := revisionsOf(s.spec)
 	adapter, err := s.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     s.programs.next,
 		Versions:     s.programs.versions,

@@ -41,15 +41,15 @@ type Actions struct {
 
 // Options are what an upgrade needs. All fields are needed.
 type Options struct {
-	Plan     Plan
-	Actions  Actions
-	Old      *controlplane.ControlPlane // that serves the mesh
-	Mesh     topology.Mesh
-	Timeout  time.Duration // for the mesh to converge in a stage
-	Journal  *experiment.Journal
-	Fleet    *fleet.Fleet
-	Timeline *phases.Timeline
-	Say      func(msg string) // shows progress
+	Plan     Plan                       // that is followed; needed
+	Actions  Actions                    // how each step is done; all are needed
+	Old      *controlplane.ControlPlane // that serves the mesh; needed
+	Mesh     topology.Mesh              // that was rolled out; needed
+	Timeout  time.Duration              // for the mesh to converge in a stage
+	Journal  *experiment.Journal        // takes the section; needed
+	Fleet    *fleet.Fleet               // of the mesh's pods; needed
+	Timeline *phases.Timeline           // takes the stages; needed
+	Say      func(msg string)           // shows progress
 }
 
 // Upgrade is an upgrade that goes on, or is done.
@@ -109,7 +109,7 @@ func (u *Upgrade) start(ctx context.Context) error {
 		return err
 	}
 	u.next = next
-	u.Fleet.Join(next)
+	u.Fleet.Revisions.Join(next)
 	d := next.Server.Describe()
 	u.Journal.Update(func(r *record.Run) { r.Upgrade.To.Program, r.Upgrade.To.Version = d.Name, d.Version })
 	return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
@@ -171,7 +171,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 	s := &Stage{Name: name, pods: pods(u.Mesh, workloads)}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
 		s.Background = u.Fleet.Pods.Begin()
-		received := u.Fleet.Receive()
+		received := u.Fleet.Revisions.Receive()
 		err := u.countPods(limited, s, do)
 		if name == stageStart && u.next != nil {
 			received = append(received, nil) // it joined meanwhile, without sidecars
