@@ -70,7 +70,7 @@ Deployment. A wave is over when every sidecar has converged.`,
 
 // upgradeHas are the flags of a rollout that an upgrade decides itself or does not go with.
 var upgradeHas = []string{
-	"repeats", "istio-version", "keep", "real-sidecars", "control-plane", "change", "change-duration", "churn", "fault", "certificate-storm", "bin-dir", "proxy-version",
+	"repeats", "istio-version", "keep", "real-sidecars", "control-plane", "change", "change-duration", "churn", "cycle", "fault", "certificate-storm", "bin-dir", "proxy-version",
 	"plaintext", "tls-ca", "tls-cert", "tls-key", "token-file", "server-name", "node-id", "node-cluster", "metadata", "expect",
 }
 

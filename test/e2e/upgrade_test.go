@@ -1,0 +1,60 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// upgrade starts `scaler upgrade` of so many pods with short phases, from the default version
+// to itself with another setting: no other version is built for it.
+func (p place) upgrade(pods int, args ...string) *gexec.Session {
+	GinkgoHelper()
+	return p.start(append([]string{
+		"upgrade", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_PUSH_THROTTLE=10",
+		"--pods", strconv.Itoa(pods), "--canary", "50%,100%", "--pause", "3s", "--out", p.out, "-o", "json",
+		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--converge-timeout", "90s", "--no-calibrate",
+	}, args...)...)
+}
+
+// Serial: both control planes are measured.
+var _ = Describe("an upgrade in two waves", Serial, func() {
+	It("moves every sidecar to the new revision, and removes the old one", func() {
+		const pods = 20
+		where := newPlace()
+		Expect(wait(where.upgrade(pods))).To(Equal(exitDone))
+		where.expectNothingLeft(nil)
+
+		recorded := where.recorded()
+		Expect(recorded.Status).To(Equal(record.StatusCompleted))
+		Expect(recorded.UpgradeStages()).To(Equal([]string{"start", "wave-1", "wave-2", "remove", "after"}))
+		upgrade := recorded.Upgrade
+		Expect(upgrade.From.Revision).To(Equal("1-31-0"))
+		Expect(upgrade.To.Revision).To(Equal("1-31-0-next"))
+		for _, wave := range []string{"wave-1", "wave-2"} {
+			stage := upgrade.Stages[wave]
+			Expect(*stage.Pods).To(Equal(pods/2), wave)
+			Expect(*stage.Replaced).To(BeNumerically(">=", pods/2), wave)
+			Expect(*stage.PeakPods).To(BeNumerically(">=", pods), wave)
+			Expect(stage.Latencies.Certificate.Lost).To(BeZero(), wave)
+			Expect(stage.Latencies.CompleteConfiguration.Count).To(BeNumerically(">=", pods/2), wave)
+			Expect(*stage.To.Responses).To(BePositive(), wave)
+			Expect(*stage.To.ControlPlane.CPUSeconds).To(BePositive(), wave)
+			Expect(*stage.PeakMemoryBytes).To(BeNumerically(">", *stage.From.ControlPlane.MemoryBytes.End), wave)
+		}
+		Expect(upgrade.Stages["wave-1"].From.Push[record.EndpointRemove].Count).To(BePositive(), "sidecars of the old revision lost endpoints of moved pods")
+		Expect(upgrade.Stages["after"].From).To(BeNil(), "the old control plane is gone")
+		Expect(*upgrade.Room.MemoryBytes).To(BePositive())
+
+		report := where.start("report", where.out)
+		Expect(wait(report)).To(Equal(exitDone))
+		Expect(report.Out).To(gbytes.Say("During the upgrade from 1.31.0 to 1.31.0 the cluster needs"))
+	})
+})
