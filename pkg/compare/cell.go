@@ -34,6 +34,7 @@ var conditions = []condition{
 	{"change", func(r *record.Run) string { return orNone(r.Spec.Change) }},
 	{"churn", func(r *record.Run) string { return orNone(r.Spec.Churn) }},
 	{"faults", func(r *record.Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
+	{"upgrade", func(r *record.Run) string { return orNone(r.Spec.Upgrade) }},
 	{"real sidecars", func(r *record.Run) string { return strconv.Itoa(r.RealSidecars()) }},
 	{"certificate storm", func(r *record.Run) string {
 		if r.CertificateStorm() {

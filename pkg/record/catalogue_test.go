@@ -131,7 +131,7 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 // pattern is a figure's path with what its words stand for.
 func pattern(path string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(path)
-	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|cycle|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+"} {
+	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|cycle|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+", "STAGE": "[^.]+"} {
 		quoted = strings.ReplaceAll(quoted, word, stands)
 	}
 	return regexp.MustCompile("^" + quoted + "$")
@@ -154,7 +154,7 @@ func TestValuesAreOfFigures(t *testing.T) {
 		if f.Unit != v.Figure.Unit || f.Counts != v.Figure.Counts || f.Better != v.Figure.Better || f.NotCompared != v.Figure.NotCompared {
 			t.Errorf("%s: %+v, its figure %+v", v.Path, v.Figure, f)
 		}
-		if regexp.MustCompile(`PHASE|PROGRAM|TYPE|FAULT`).MatchString(v.Figure.Label) {
+		if regexp.MustCompile(`PHASE|PROGRAM|TYPE|FAULT|STAGE`).MatchString(v.Figure.Label) {
 			t.Errorf("%s has the label %q", v.Path, v.Figure.Label)
 		}
 	}

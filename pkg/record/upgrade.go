@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,14 +66,25 @@ const UpgradePrefix = "upgrade-"
 // UpgradePhase is the phase of a stage.
 func UpgradePhase(stage string) PhaseName { return PhaseName(UpgradePrefix + stage) }
 
-// UpgradeStages are the names of a run's stages, in the order of time.
+// UpgradeStages are the names of a run's stages, in the order of time, and after them those
+// that are no phases.
 func (r *Run) UpgradeStages() []string {
+	if r.Upgrade == nil {
+		return nil
+	}
 	var all []string
-	for _, p := range r.Phases {
-		name, ok := strings.CutPrefix(string(p.Name), UpgradePrefix)
-		if ok && r.Upgrade != nil && r.Upgrade.Stages[name] != nil && !slices.Contains(all, name) {
+	add := func(name string) {
+		if r.Upgrade.Stages[name] != nil && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
+	}
+	for _, p := range r.Phases {
+		if name, ok := strings.CutPrefix(string(p.Name), UpgradePrefix); ok {
+			add(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Upgrade.Stages)) {
+		add(name)
 	}
 	return all
 }

@@ -134,7 +134,7 @@ func (s Spec) Validate() error {
 	if err := s.checkProxyVersion(driver); err != nil {
 		return err
 	}
-	if err := s.checkUpgrade(driver); err != nil {
+	if err := checkUpgrade(s, driver); err != nil {
 		return err
 	}
 	for _, choice := range []struct {

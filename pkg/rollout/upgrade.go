@@ -15,7 +15,7 @@ import (
 )
 
 // checkUpgrade checks an upgrade with the rest of the spec.
-func (s Spec) checkUpgrade(d controlplane.Driver) error {
+func checkUpgrade(s Spec, d controlplane.Driver) error {
 	if s.Upgrade == nil {
 		return nil
 	}
