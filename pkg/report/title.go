@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -130,14 +131,13 @@ func variantName(variant string) string {
 }
 
 // planeName is a control plane and its version, without the commit that it was
-// built from.
+// built from. A date belongs to the version: 1.31-20260423 is not 1.31.
 func planeName(c record.ControlPlaneSource) string {
-	version, _, _ := strings.Cut(c.Version, "-")
-	if strings.Trim(version, "v.0123456789") != "" { // as in "devel"
-		version = ""
-	}
-	return strings.TrimSpace(orAbsent(c.Name) + " " + version)
+	return strings.TrimSpace(orAbsent(c.Name) + " " + planeVersion.FindString(c.Version))
 }
+
+// planeVersion is what titles have of a version; nothing of "devel".
+var planeVersion = regexp.MustCompile(`^v?\d+(\.\d+)*(-\d{8}$)?`)
 
 // modeName is a run's mode, or its knobs where it has none.
 func modeName(r *record.Run) string {
