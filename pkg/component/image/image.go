@@ -1,0 +1,199 @@
+// Package image takes single files out of container images in registries: it finds an image of
+// this platform, streams its layers, and checks every byte against the digests that the image's
+// manifest has. No container runtime is needed. Which images and files, and where they are put,
+// is left to others.
+//
+// Credentials are those of Docker's configuration, credential helpers included.
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Bounds of what is read. The largest of the released programs has 140 MB, the largest of their
+// images 350 MB.
+const (
+	maxFile   = 1 << 30
+	maxImage  = 8 << 30 // uncompressed
+	maxLayers = 200
+)
+
+// Client reads from registries. It is safe for concurrent use; Close it when done.
+type Client struct {
+	// Silence is how long a registry may send nothing before it counts as unreachable.
+	Silence time.Duration
+
+	transport *http.Transport
+	keychain  authn.Keychain
+	platform  v1.Platform
+	maxFile   int64
+}
+
+// NewClient is a client of which registries that send nothing for so long are given up.
+func NewClient(silence time.Duration) *Client {
+	return &Client{
+		Silence:   silence,
+		transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true},
+		keychain:  authn.DefaultKeychain,
+		platform:  v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH},
+		maxFile:   maxFile,
+	}
+}
+
+// Close closes the client's idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Check states what is wrong with a reference of an image, as in HOST/PATH:TAG or PATH@DIGEST;
+// nil = nothing.
+func Check(reference string) error {
+	_, err := name.ParseReference(reference)
+	return err
+}
+
+// Registry is the host that a reference is of.
+func Registry(reference string) string {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return reference
+	}
+	return ref.Context().RegistryStr()
+}
+
+// Image is an image in a registry.
+type Image struct {
+	// Reference is the image with the digest of what its tag is, as in REPOSITORY:TAG@sha256:....
+	// An image of several platforms has the digest of their list.
+	Reference string
+	// Digest is that digest alone.
+	Digest string
+
+	image v1.Image
+	guard *guard
+	max   int64
+}
+
+// Find asks the registry of a reference for the image of this platform. ctx is also that of
+// Take. Its errors name the reference.
+func (c *Client) Find(ctx context.Context, reference string) (*Image, error) {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return nil, err
+	}
+	g := newGuard(ctx, c.Silence, ref.Context().RegistryStr())
+	var found *Image
+	err = g.watch(func() error {
+		found, err = c.find(g.ctx, ref)
+		return err
+	})
+	if err != nil {
+		g.cancel(nil)
+		return nil, fmt.Errorf("finding the image %s: %w", reference, err)
+	}
+	found.guard, found.max = g, c.maxFile
+	return found, nil
+}
+
+func (c *Client) find(ctx context.Context, ref name.Reference) (*Image, error) {
+	auth, err := c.credentials(ctx, ref.Context())
+	if err != nil {
+		return nil, fmt.Errorf("reading the credentials of Docker's configuration: %w", err)
+	}
+	described, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(auth), remote.WithTransport(c.transport), remote.WithPlatform(c.platform))
+	if err != nil {
+		return nil, err
+	}
+	image, err := described.Image()
+	if err != nil {
+		return nil, err
+	}
+	// Of an image that is not in a list of platforms, only this says what it is for.
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading its configuration: %w", err)
+	}
+	if config.OS != c.platform.OS || config.Architecture != c.platform.Architecture {
+		return nil, fmt.Errorf("it is for %s/%s, want %s/%s", config.OS, config.Architecture, c.platform.OS, c.platform.Architecture)
+	}
+	found := &Image{Reference: ref.String(), Digest: described.Digest.String(), image: image}
+	if _, pinned := ref.(name.Digest); !pinned {
+		found.Reference += "@" + found.Digest
+	}
+	return found, nil
+}
+
+// credentials are those of a repository. A credential helper is a program that cannot be
+// interrupted: it is not waited for when ctx is done.
+func (c *Client) credentials(ctx context.Context, repository name.Repository) (authn.Authenticator, error) {
+	type answer struct {
+		auth authn.Authenticator
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		auth, err := authn.Resolve(ctx, c.keychain, repository)
+		answered <- answer{auth, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.auth, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Close ends what is still read. An image is closed when nothing more is taken from it.
+func (i *Image) Close() { i.guard.cancel(nil) }
+
+// guard gives up on a registry that is silent while it is waited for.
+type guard struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	limit  time.Duration
+	err    error // the cause where it was silent
+}
+
+func newGuard(ctx context.Context, limit time.Duration, registry string) *guard {
+	g := &guard{limit: limit, err: fmt.Errorf("%s sent nothing for %v", registry, limit)}
+	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	return g
+}
+
+// watch gives f the limit, and the reason in place of its error where it took longer.
+func (g *guard) watch(f func() error) error {
+	timer := time.AfterFunc(g.limit, func() { g.cancel(g.err) })
+	defer timer.Stop()
+	err := f()
+	if err != nil && g.ctx.Err() != nil {
+		return context.Cause(g.ctx)
+	}
+	return err
+}
+
+// reader watches each Read of r alone: what is done with the bytes takes the time it takes.
+func (g *guard) reader(r io.Reader) io.Reader { return guarded{g, r} }
+
+type guarded struct {
+	guard *guard
+	inner io.Reader
+}
+
+func (r guarded) Read(b []byte) (n int, err error) {
+	err = r.guard.watch(func() error {
+		n, err = r.inner.Read(b)
+		return err
+	})
+	return n, err
+}
+
+var errTooLarge = errors.New("too large")
