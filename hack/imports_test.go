@@ -52,6 +52,7 @@ var homes = []struct {
 	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"cmd"}},
+	{[]string{"github.com/google/go-containerregistry"}, []string{"pkg/component/image"}}, // reads released programs from registries, with Docker's credentials
 }
 
 // forbiddenImports are modules that these packages must not import, directly or through other
@@ -81,7 +82,8 @@ var forbiddenImports = []struct {
 // testPackages are for tests alone, with the reason why they are no test files: nothing
 // that becomes part of scaler imports them.
 var testPackages = map[string]string{
-	"pkg/controlplane/testmesh": "a control plane of another kind than Istio, and the example of an adapter",
+	"pkg/controlplane/testmesh":     "a control plane of another kind than Istio, and the example of an adapter",
+	"pkg/component/image/imagetest": "container images and a registry, which only tests make",
 }
 
 func testPackagesStayOut(r *repository) []finding {

@@ -9,6 +9,9 @@ cd "$(dirname "$0")/.."
 # components have in common.
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 
+# What is tested is what is built here: no registry is contacted.
+export SCALER_IMAGE_REGISTRY=none
+
 log=$(mktemp)
 finish() {
 	status=$?

@@ -19,7 +19,13 @@ import (
 // addComponentFlags adds the flags that state where programs are found and kept.
 func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 	flags.StringVar(&o.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "folder with ready programs, which are used instead of building them ($SCALER_BIN_DIR)")
-	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder for built programs ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
+	flags.StringVar(&o.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder for programs that were built or taken from images ($SCALER_CACHE_DIR; default: scaler/components in your cache folder)")
+	registry := []string{component.DefaultImages}
+	if value := os.Getenv("SCALER_IMAGE_REGISTRY"); value != "" {
+		registry = strings.Split(value, ",")
+	}
+	flags.StringSliceVar(&o.ImageRegistry, "image-registry", registry, "registry of the container images that released programs are taken from, as in localhost:5000 or kubernetes=mirror.example/k8s; default: that of references without a host; none: programs are built ($SCALER_IMAGE_REGISTRY)")
+	o.Unreachable = new(component.Unreachable)
 }
 
 // addIstioFlag adds the flag of commands that run or build Istio's programs.
@@ -35,7 +41,7 @@ func addEnvoyFlag(flags *pflag.FlagSet, o *component.Options) {
 func newComponentsCommand(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "components",
-		Short: "List, build and locate the programs that scaler runs",
+		Short: "List, get, build and locate the programs that scaler runs",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -44,7 +50,7 @@ func newComponentsCommand(s streams) *cobra.Command {
 	addComponentFlags(cmd.PersistentFlags(), &o)
 	addIstioFlag(cmd.PersistentFlags(), &o)
 	addEnvoyFlag(cmd.PersistentFlags(), &o)
-	cmd.AddCommand(newComponentsListCommand(s, &o), newComponentsBuildCommand(&o), newComponentsPathCommand(s, &o))
+	cmd.AddCommand(newComponentsListCommand(s, &o), newComponentsGetCommand(s, &o), newComponentsBuildCommand(&o), newComponentsPathCommand(s, &o))
 	return cmd
 }
 
@@ -68,6 +74,62 @@ func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
 					where = st.Problem
 				}
 				return []string{st.Name, st.Version, st.Source, where}
+			})
+		},
+	}
+	addListOutputFlag(cmd.Flags(), &output)
+	return cmd
+}
+
+func newComponentsGetCommand(s streams, o *component.Options) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "get [NAME[@DIGEST]...]",
+		Short: "Take released programs from their container images into the cache; all of them if no name is given",
+		Long: `Get takes programs out of the container images that their projects release, checks
+the digests and the platform, asks each for its version and puts it into the cache.
+Commands then use it in place of a built one. No container runtime is needed.
+Credentials are those of Docker's configuration (config.json), with its credential
+helpers.
+
+Images of Istio and Prometheus are in the registry that docker uses for references
+without a host. Those of etcd, Kubernetes and KWOK are not: name their registry, or a
+mirror that has all, by --image-registry. A mirror's paths are those of the projects:
+istio/pilot, istio/istioctl, istio/proxyv2, prom/prometheus, etcd, kube-apiserver,
+kube-controller-manager, kube-scheduler and kwok/kwok.
+
+Other commands take missing programs from images, too, and build those that cannot
+be had. Envoy is the exception: the one of istio/proxyv2, with Istio's own filters,
+is taken only by this command.`,
+		Example: `  # istiod, istioctl, Istio's agent and Envoy, and Prometheus
+  scaler components get
+
+  # all programs, from a registry or a mirror of one
+  scaler components get --image-registry localhost:5000
+
+  # Kubernetes' images from one registry, the others from the default one
+  scaler components get --image-registry default,kubernetes=mirror.example/k8s
+
+  # another version; the image must have this digest
+  scaler components get istiod@sha256:... --istio-version 1.29.1`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			names := make([]string, len(args))
+			for i, arg := range args {
+				names[i], _, _ = strings.Cut(arg, "@")
+			}
+			return componentNames(cmd, names)
+		},
+		ValidArgsFunction: completeComponents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
+				return err
+			}
+			got, err := component.Get(cmd.Context(), *o, args...)
+			if err != nil {
+				return err
+			}
+			return printList(s.out, output, "ComponentList", got, []string{"NAME", "VERSION", "IMAGE", "PATH"}, func(st component.Status) []string {
+				return []string{st.Name, st.Version, st.Image, st.Path}
 			})
 		},
 	}

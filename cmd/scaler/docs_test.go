@@ -20,7 +20,7 @@ const commandLine = "../../docs/reference/command-line"
 // the commands' help. hack/update-docs.sh writes it.
 func TestCommandLineReference(t *testing.T) {
 	// Defaults must not depend on the environment of whoever runs this.
-	for _, name := range []string{"SCALER_BIN_DIR", "SCALER_CACHE_DIR", "SCALER_ENVOY"} {
+	for _, name := range []string{"SCALER_BIN_DIR", "SCALER_CACHE_DIR", "SCALER_ENVOY", "SCALER_IMAGE_REGISTRY"} {
 		t.Setenv(name, "")
 	}
 	root := newRootCommand(streams{out: io.Discard, err: io.Discard})

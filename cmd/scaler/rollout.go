@@ -39,8 +39,8 @@ and in steady state, and the time until every sidecar has its configuration and
 its certificate. A table goes to stdout and the record to --out. Everything that
 was started is stopped at the end.
 
-The first run builds the programs that it needs, which takes about a quarter of an
-hour on two cores; see 'scaler components list'.`,
+The first run takes the programs that it needs from released images or builds
+them, which takes about a quarter of an hour on two cores; see 'scaler components'.`,
 		Example: `  # 200 pods at once, permissive, against istiod
   scaler rollout --pods 200
 

@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, filepath.Join(env.WorkDir, folder))
 			}
 			env.Setenv("SCALER_BIN_DIR", "")
+			env.Setenv("SCALER_IMAGE_REGISTRY", "none") // tests contact no registry
 			env.Setenv("SAMPLES", samples)
 			return os.Mkdir(filepath.Join(env.WorkDir, "home"), 0o755)
 		},

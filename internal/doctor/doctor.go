@@ -131,7 +131,7 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 		r.Fix = "the first run builds them, which takes minutes; or do it now: scaler components build"
 		if !haveGo {
 			r.Status = Failed
-			r.Fix = "install Go to build them, or name a folder with ready programs (--bin-dir)"
+			r.Fix = "install Go to build them, take released ones (scaler components get), or name a folder with ready programs (--bin-dir)"
 		}
 	default:
 		r.Detail = fmt.Sprintf("all %d are there", len(programs))

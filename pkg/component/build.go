@@ -287,39 +287,55 @@ func complaints(logPath string) string {
 // gives their size in bytes. A program that does not answer is not let in.
 func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []program, dir, logPath string) (size int64, err error) {
 	for _, p := range programs {
-		stage := filepath.Join(dir, "ready-"+p.name)
-		binary := filepath.Join(stage, p.name)
-		if err := os.Mkdir(stage, 0o755); err != nil {
-			return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
-		}
-		if err := os.Rename(filepath.Join(dir, "out", p.output), binary); err != nil {
-			return 0, fmt.Errorf("taking over the built %s: %w", p.name, err)
-		}
-		if _, err := answer(ctx, binary, p.ask); err != nil {
+		made := filepath.Join(dir, "out", p.output)
+		if _, err := answer(ctx, made, p.ask); err != nil {
 			return 0, fmt.Errorf("trying the built %s: %w", p.name, err)
 		}
-		n, err := flush(binary)
+		n, err := place(p, made, filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings)), nil, logPath)
 		if err != nil {
-			return 0, fmt.Errorf("writing the built %s: %w", p.name, err)
+			return 0, err
 		}
 		size += n
-		if err := writeDigest(binary); err != nil {
-			return 0, fmt.Errorf("noting the digest of %s: %w", p.name, err)
+	}
+	return size, nil
+}
+
+// place moves a program that was made to a folder in the cache, at once and complete, with texts
+// as files next to it and, unless it is "", the log. It gives the program's size in bytes.
+func place(p program, made, folder string, texts map[string]string, logPath string) (size int64, err error) {
+	stage := filepath.Join(filepath.Dir(made), "ready-"+p.name)
+	binary := filepath.Join(stage, p.name)
+	if err := os.Mkdir(stage, 0o755); err != nil {
+		return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+	}
+	if err := os.Rename(made, binary); err != nil {
+		return 0, fmt.Errorf("taking over %s: %w", p.name, err)
+	}
+	if size, err = flush(binary); err != nil {
+		return 0, fmt.Errorf("writing %s: %w", p.name, err)
+	}
+	if err := writeDigest(binary); err != nil {
+		return 0, fmt.Errorf("noting the digest of %s: %w", p.name, err)
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(stage, name), []byte(text), 0o644); err != nil {
+			return 0, fmt.Errorf("noting the %s of %s: %w", name, p.name, err)
 		}
+	}
+	if logPath != "" {
 		if err := os.Link(logPath, filepath.Join(stage, "build.log")); err != nil {
 			return 0, fmt.Errorf("keeping the log of %s: %w", p.name, err)
 		}
-		place := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings))
-		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
-			return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
-		}
-		// Nothing usable is there, or we would not have built.
-		if err := os.RemoveAll(place); err != nil {
-			return 0, fmt.Errorf("removing an unusable %s: %w", p.name, err)
-		}
-		if err := os.Rename(stage, place); err != nil {
-			return 0, fmt.Errorf("putting %s in its place: %w", p.name, err)
-		}
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+	}
+	// Nothing that is wanted is there, or it would not have been made.
+	if err := os.RemoveAll(folder); err != nil {
+		return 0, fmt.Errorf("removing an unusable %s: %w", p.name, err)
+	}
+	if err := os.Rename(stage, folder); err != nil {
+		return 0, fmt.Errorf("putting %s in its place: %w", p.name, err)
 	}
 	return size, nil
 }

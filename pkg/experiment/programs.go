@@ -2,11 +2,13 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // ClusterComponents are the names of the programs that an embedded cluster takes.
@@ -30,6 +32,27 @@ func ClusterPrograms(paths map[string]string) cluster.Programs {
 // starts: cluster, control plane and Prometheus.
 func RunPrograms(d controlplane.Driver) []string {
 	return append(append(ClusterComponents(), component.Prometheus), d.Programs...)
+}
+
+// ProgramOrigins is where programs are from, as the record has it; paths says by
+// name where each is.
+func ProgramOrigins(options component.Options, paths map[string]string) (map[string]record.Program, error) {
+	all := map[string]record.Program{}
+	for name, path := range paths {
+		if name == component.IstioManifests {
+			continue // a folder
+		}
+		origin, err := component.OriginOf(options, path)
+		if err != nil {
+			return nil, fmt.Errorf("finding where %s is from: %w", name, err)
+		}
+		source := origin.Source
+		if source == component.SourceBinDir {
+			source = "given"
+		}
+		all[name] = record.Program{Source: source, Image: origin.Image, Digest: origin.Digest}
+	}
+	return all, nil
 }
 
 // SidecarPrograms finds the programs of real sidecars of a control plane's mesh.

@@ -131,6 +131,9 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	if env.Kubernetes, env.Kwok, err = experiment.ClusterVersions(ctx, versions, m.place.Programs); err != nil {
 		return nil, err
 	}
+	if env.Programs, err = experiment.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
+		return nil, err
+	}
 	if doubt := experiment.VersionDoubt(d); doubt != nil {
 		m.run.warn(*doubt)
 	}

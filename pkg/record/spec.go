@@ -80,6 +80,16 @@ type Environment struct {
 	Dilation *Dilation `json:"dilation,omitempty"`
 	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
 	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
+	// Programs are those that scaler started, by the names of `scaler components list`;
+	// nil in records from before it was there.
+	Programs map[string]Program `json:"programs,omitempty"`
+}
+
+// Program is where a program that scaler started is from.
+type Program struct {
+	Source string `json:"source"`          // given (--bin-dir, --envoy or PATH), image, build or pip
+	Image  string `json:"image,omitempty"` // container image that it was taken from, as REPOSITORY:TAG@DIGEST
+	Digest string `json:"digest"`          // first 12 digits of the SHA-256 of its file
 }
 
 // Priority is which programs run first where they compete for processors, as levels

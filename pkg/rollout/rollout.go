@@ -187,7 +187,13 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.journal.Update(func(run *record.Run) { run.Environment.Kubernetes, run.Environment.Kwok = kubernetes, kwok })
+	origins, err := experiment.ProgramOrigins(options, r.programs.paths)
+	if err != nil {
+		return err
+	}
+	r.journal.Update(func(run *record.Run) {
+		run.Environment.Kubernetes, run.Environment.Kwok, run.Environment.Programs = kubernetes, kwok, origins
+	})
 	if r.programs.keys, err = experiment.NewKeyPool(); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func newPlace() place {
 // command is `scaler ARGS...` in this place.
 func (p place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(scaler, args...)
-	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state)
+	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER_IMAGE_REGISTRY=none")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
 	return cmd
 }

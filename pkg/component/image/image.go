@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"runtime"
 	"time"
 
@@ -164,7 +165,7 @@ type guard struct {
 }
 
 func newGuard(ctx context.Context, limit time.Duration, registry string) *guard {
-	g := &guard{limit: limit, err: fmt.Errorf("%s sent nothing for %v", registry, limit)}
+	g := &guard{limit: limit, err: fmt.Errorf("%w: %s sent nothing for %v", errSilent, registry, limit)}
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	return g
 }
@@ -196,4 +197,14 @@ func (r guarded) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-var errTooLarge = errors.New("too large")
+// Unreachable reports whether an error of Find or Take says that the registry gave no answer, so
+// that asking it for other images is in vain.
+func Unreachable(err error) bool {
+	_, failed := errors.AsType[*url.Error](err) // of the HTTP client
+	return failed || errors.Is(err, errSilent)
+}
+
+var (
+	errSilent   = errors.New("no answer")
+	errTooLarge = errors.New("too large")
+)

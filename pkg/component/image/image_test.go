@@ -2,13 +2,10 @@ package image
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,14 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"go.uber.org/goleak"
+
+	"scaler.mesh/scaler/pkg/component/image/imagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,57 +33,29 @@ const (
 	patient, impatient = time.Minute, 200 * time.Millisecond
 )
 
-// entry is one of a layer; its kind is a regular file's unless it says otherwise.
+// entry is imagetest.Entry.
 type entry struct {
-	name, content string
-	kind          byte
+	Name, Content string
+	Kind          byte
 }
 
 func layerOf(t *testing.T, entries ...entry) v1.Layer {
 	t.Helper()
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+	var all []imagetest.Entry
 	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: 0o644}
-		switch e.kind {
-		case 0, tar.TypeReg:
-			header.Typeflag, header.Size = tar.TypeReg, int64(len(e.content))
-		case tar.TypeSymlink:
-			header.Linkname = e.content
-		}
-		if err := w.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if header.Size > 0 {
-			if _, err := io.WriteString(w, e.content); err != nil {
-				t.Fatal(err)
-			}
-		}
+		all = append(all, imagetest.Entry{Name: e.Name, Content: e.Content, Kind: e.Kind})
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
+	layer, err := imagetest.Layer(all...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return layer
 }
 
-// imageOf is an image of a platform, its lowest layer first.
 func imageOf(t *testing.T, platform v1.Platform, layers ...v1.Layer) v1.Image {
 	t.Helper()
-	image, err := mutate.AppendLayers(empty.Image, layers...)
+	image, err := imagetest.Image(platform, layers...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = platform.OS, platform.Architecture
-	if image, err = mutate.ConfigFile(image, config); err != nil {
 		t.Fatal(err)
 	}
 	return image
@@ -97,8 +65,6 @@ var (
 	here      = v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
 	elsewhere = v1.Platform{OS: "plan9", Architecture: "mips"}
 )
-
-func emptyRegistry() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
 
 // serve serves a registry, and gives its host.
 func serve(t *testing.T, handler http.Handler) (host string) {
@@ -110,13 +76,7 @@ func serve(t *testing.T, handler http.Handler) (host string) {
 
 func push(t *testing.T, reference string, content remote.Taggable) {
 	t.Helper()
-	ref, err := name.ParseReference(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	if err := remote.Push(ref, content, remote.WithTransport(transport), remote.WithContext(t.Context())); err != nil {
+	if err := imagetest.Push(t.Context(), reference, content); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -178,7 +138,7 @@ func TestTake(t *testing.T) {
 			for _, entries := range tc.layers {
 				layers = append(layers, layerOf(t, entries...))
 			}
-			reference := serve(t, emptyRegistry()) + "/some/program:1.2.3"
+			reference := serve(t, imagetest.Registry()) + "/some/program:1.2.3"
 			push(t, reference, imageOf(t, here, layers...))
 			c := client(t, patient)
 			c.maxFile = 100
@@ -199,7 +159,7 @@ func TestTake(t *testing.T) {
 }
 
 func TestDigestsAndPlatforms(t *testing.T) {
-	host := serve(t, emptyRegistry())
+	host := serve(t, imagetest.Registry())
 	c := client(t, patient)
 	ours := imageOf(t, here, layerOf(t, entry{file, "ours", 0}))
 	theirs := imageOf(t, elsewhere, layerOf(t, entry{file, "theirs", 0}))
@@ -356,7 +316,7 @@ func TestBrokenRegistries(t *testing.T) {
 		"without credentials": {locked, patient, "401 Unauthorized"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			inner := emptyRegistry()
+			inner := imagetest.Registry()
 			push(t, serve(t, inner)+"/program:1", content)
 			reference := serve(t, tc.over(inner)) + "/program@" + digest.String()
 			to := filepath.Join(t.TempDir(), "out")
@@ -386,7 +346,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	inner := emptyRegistry()
+	inner := imagetest.Registry()
 	push(t, serve(t, inner)+"/program:1", imageOf(t, here, layerOf(t, entry{file, "program", 0})))
 	host := serve(t, locked(inner))
 	c := client(t, patient)
