@@ -34,7 +34,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
 		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{changesMade(r), changesCost(r)}},
 		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{cycle(r)}},
-		{name: "upgrade", title: "The upgrade", defined: "upgrades", tables: []table{upgradeStages(r), upgradeSides(r)}},
+		{name: "upgrade", title: "The upgrade", defined: "upgrades", charts: charts.upgradeCharts(), tables: []table{upgradeStages(r), upgradeSides(r)}},
 		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
 		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},

@@ -1,7 +1,13 @@
 package report
 
 import (
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
 )
 
 // upgradeStages has a row for each stage of an upgrade: what both control planes needed
@@ -68,4 +74,56 @@ func upgraded(runs []record.Run, d *doubts) []marked {
 		}
 	}
 	return all
+}
+
+// upgradeCharts draw both control planes over an upgrade, from the steady phase before it on.
+func (r *runCharts) upgradeCharts() []template.HTML {
+	u := r.run.Upgrade
+	if u == nil || u.To.Program == "" {
+		return nil
+	}
+	at := slices.IndexFunc(r.run.Phases, func(p record.Phase) bool { return p.Name == record.PhaseSteady })
+	moments, err := r.run.Timeline()
+	if at < 0 || err != nil || len(moments) == 0 {
+		return nil // the charts over the whole run say why
+	}
+	upgrade := *r.run
+	upgrade.Phases = slices.Clone(r.run.Phases[at:])
+	for i := range upgrade.Phases {
+		p := &upgrade.Phases[i]
+		p.Name = record.PhaseName(strings.TrimPrefix(string(p.Name), record.UpgradePrefix))
+	}
+	since := slices.IndexFunc(moments, func(m record.Moment) bool { return !m.Time.Before(upgrade.Phases[0].Start) })
+	if since < 0 {
+		return nil
+	}
+	of := &runCharts{runReport: &runReport{run: &upgrade, doubts: r.doubts}, id: r.id, draw: r.draw}
+	programs := []record.UpgradeVersion{u.From, u.To}
+	var drawn []template.HTML
+	for _, c := range []struct {
+		id, title, about string
+		room             string // the figure of the whole upgrade
+		format           func(*float64) string
+		ticks            func(float64) string
+		of               func(record.Load) float64
+	}{
+		{"cores", "Cores of both control planes", "Means over a second each.", "upgrade.room.cores", number, axisNumber, func(l record.Load) float64 { return l.Cores }},
+		{"memory", "Resident memory of both control planes", "", "upgrade.room.memoryBytes", bytes, axisBytes, func(l record.Load) float64 { return l.MemoryBytes }},
+	} {
+		lines := []timeLine{{"both together", chart.Style{Hue: 6, Dash: 2}, func(m, _ *record.Moment) float64 {
+			return c.of(m.Programs[u.From.Program]) + c.of(m.Programs[u.To.Program])
+		}}}
+		for i, program := range programs {
+			lines = append(lines, timeLine{program.Version, chart.Style{Hue: i, Dash: i}, func(m, _ *record.Moment) float64 {
+				if l, ok := m.Programs[program.Program]; ok {
+					return c.of(l)
+				}
+				return math.NaN()
+			}})
+		}
+		drawn = append(drawn, r.draw.draw(of.timeChart(chart.Chart{
+			ID: r.id + "-upgrade-" + c.id, Title: c.title, About: c.about, Doubts: r.links([]string{c.room}),
+		}, c.format, c.ticks, lines, moments[since:])))
+	}
+	return drawn
 }
