@@ -121,9 +121,11 @@ func (r *runCharts) upgradeCharts() []template.HTML {
 				return math.NaN()
 			}})
 		}
-		drawn = append(drawn, r.draw.draw(of.timeChart(chart.Chart{
+		l := of.timeChart(chart.Chart{
 			ID: r.id + "-upgrade-" + c.id, Title: c.title, About: c.about, Doubts: r.links([]string{c.room}),
-		}, c.format, c.ticks, lines, moments[since:])))
+		}, c.format, c.ticks, lines, moments[since:])
+		l.X.Name = "seconds since the steady phase began"
+		drawn = append(drawn, r.draw.draw(l))
 	}
 	return drawn
 }
