@@ -44,10 +44,12 @@ type Plan struct {
 	Decides Decides `json:"decides"`
 	// Sidecars are the real ones; nil where the runs had none.
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
-	Limits   []Limit   `json:"limits"` // the longest first
-	Binds    string    `json:"binds"`  // the first that is reached
-	Request  Request   `json:"request"`
-	Doubts   []Doubt   `json:"doubts"`
+	// Upgrade is what the cluster must have free for one; nil where no run had an upgrade.
+	Upgrade *Upgrade `json:"upgrade,omitempty"`
+	Limits  []Limit  `json:"limits"` // the longest first
+	Binds   string   `json:"binds"`  // the first that is reached
+	Request Request  `json:"request"`
+	Doubts  []Doubt  `json:"doubts"`
 	// Verification is what came of a run as requested; nil where there was none.
 	Verification *Verification `json:"verification,omitempty"`
 
@@ -194,7 +196,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 		shared.others = others
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
-	p.States, p.Sidecars = s.states(t, o, estimates), s.sidecars(t)
+	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
 	p.ask(m, pace, estimates, o)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, nil

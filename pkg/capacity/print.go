@@ -46,7 +46,7 @@ func (p *Plan) text(request string, markdown bool) string {
 	}
 	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(title, markdown), p.runs())
 	b.WriteString(grid(figures, markdown))
-	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Sidecars.sentence(p.Target.Pods))
+	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
 	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
 	if markdown {
 		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)

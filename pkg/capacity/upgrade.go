@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Upgrade is what the largest upgrade among the runs needed more than before it: what the
+// cluster must have free for one. It is measured and no forecast.
+type Upgrade struct {
+	From        string  `json:"from"` // versions
+	To          string  `json:"to"`
+	Pods        int     `json:"pods"` // of the mesh that was upgraded
+	Cores       float64 `json:"cores"`
+	MemoryBytes float64 `json:"memoryBytes"`
+
+	text string // the same in words
+}
+
+// upgrade is that of the largest of the runs that had one; nil without.
+func (s *sample) upgrade() *Upgrade {
+	var u *Upgrade
+	for _, r := range s.runs { // ascending by size
+		text := r.UpgradeSentence()
+		if text == "" {
+			continue
+		}
+		room := r.Upgrade.Room
+		u = &Upgrade{
+			From: r.Upgrade.From.Version, To: r.Upgrade.To.Version, Pods: r.Spec.Pods,
+			Cores: *room.Cores, MemoryBytes: *room.MemoryBytes, text: text,
+		}
+	}
+	return u
+}
+
+// sentence is what an upgrade needs, in words; "" without.
+func (u *Upgrade) sentence(pods int) string {
+	if u == nil {
+		return ""
+	}
+	text := fmt.Sprintf("\n%s, measured with %d pods", strings.TrimSuffix(u.text, "."), u.Pods)
+	if pods != u.Pods {
+		text += fmt.Sprintf("; with %d it was not measured", pods)
+	}
+	return text + ".\n"
+}
