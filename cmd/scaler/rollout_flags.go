@@ -71,14 +71,15 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.change, "change", "", "make changes at `RATE[:KIND]`, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are endpoint (default), route, policy, metadata, route-metadata and meshwide")
 	f.DurationVar(&spec.ChangeDuration, "change-duration", spec.ChangeDuration, "length of the phase of --change")
 	f.DurationVar(&spec.Cycle, "cycle", 0, "in a phase of this length after the changes, let every sidecar reconnect once, as after the control plane has closed its connection for its age, and renew as many certificates as fall into that age; states the cores of a steady mesh in which that happens")
-	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s or rolling-restart")
+	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s, rolling-restart, kill-replica, add-replica or restart-replicas")
 }
 
 // addResourceFlags adds those that state what the control plane is given.
 func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
-	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, as in 512Mi or 2Gi; exceeding it is a result")
+	f.IntVar(&spec.Replicas, "replicas", spec.Replicas, "number of replicas of the control plane, among which sidecars choose at random for each connection, as through a Service; they share --control-plane-cpus")
+	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, of each replica, as in 512Mi or 2Gi; exceeding it is a result")
 	f.StringVar(&o.texts.dilation, "dilate", "1", "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine; auto chooses K by a trial rollout without dilation")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
 	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; NAME alone has the value that it has here, which others on this machine then do not see; in the record, values that look like secrets are masked")
@@ -141,7 +142,7 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	} else if _, known := driver.Mode(o.texts.mode); !known {
 		return usagef("parsing --mode %q: want %s", o.texts.mode, modeChoices(driver))
 	}
-	for _, flag := range []string{"repeats", "control-plane-cpus"} {
+	for _, flag := range []string{"repeats", "control-plane-cpus", "replicas"} {
 		if given := f.Lookup(flag); given.Changed && given.Value.String() == "0" {
 			return usagef("parsing --%s 0: want 1 or more", flag)
 		}

@@ -96,6 +96,9 @@ type ProxyServices struct {
 	// Tokens is the source of a proxy's tokens; nil = there is no API server to
 	// request them from.
 	Tokens func(proxy.TokenRequest) proxy.TokenSource
+	// Backends are the Services that the address of a specification may be one of; nil =
+	// it is none.
+	Backends *proxy.Backends
 }
 
 // ProxyOptions are what a run decides about its simulated proxies.
@@ -198,6 +201,9 @@ type Counters struct {
 	Connected           string                      // proxies connected now
 	CertificateRequests string
 	Certificates        string
+	// ReplicaConnected is Connected of one of several replicas; $instance stands for its
+	// name.
+	ReplicaConnected string
 }
 
 // Knobs are the settings of a mesh, independent of each other. A control plane with

@@ -173,6 +173,8 @@ type StartOptions struct {
 	// = it is the only one. Its Programs are of that revision. Needs Driver.Revisions.
 	Revision string
 	Next     bool // another revision serves the mesh already
+	// SpareReplicas are made in addition and not started.
+	SpareReplicas int
 
 	Remote Remote // where it is, if it is External
 

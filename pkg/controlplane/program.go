@@ -12,17 +12,18 @@ import (
 type Program interface {
 	// Life is that of the program that runs now, or ran last.
 	Life() Life
-	// Restart starts it again after it ended, on the same addresses.
+	// Restart starts it after it ended, on the same addresses, and returns when it serves.
 	Restart(ctx context.Context) error
 }
 
 // Replicas are the programs of a control plane that has several of the same kind. Who
 // connects to it is sent to one of them, as a Service does.
 type Replicas interface {
-	// All are those that were made, in their order. Those that have ended are among them.
+	// All are those that were started with the control plane, in their order, and after
+	// them Spare that were not: Restart starts such a one. Those that have ended are among
+	// them.
 	All() []Replica
-	// Add makes one more and returns when it is ready. Nobody is sent to it yet.
-	Add(ctx context.Context) (Replica, error)
+	Spare() int
 	// Service is the address that simulated proxies are given, which stands for the
 	// replicas that serve.
 	Service() string

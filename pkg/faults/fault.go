@@ -23,6 +23,9 @@ const (
 	APIServerGone       Kind = "api-server-gone"
 	PauseScaler         Kind = "pause-scaler"
 	RollingRestart      Kind = "rolling-restart"
+	KillReplica         Kind = "kill-replica"
+	AddReplica          Kind = "add-replica"
+	RestartReplicas     Kind = "restart-replicas"
 )
 
 // Bounds of how long a fault may last.
@@ -50,7 +53,7 @@ func Parse(s string) (Fault, error) {
 	kind, value, given := strings.Cut(name, ":")
 	f := Fault{Kind: Kind(kind), Phase: record.PhaseName(phase)}
 	switch f.Kind {
-	case KillControlPlane, RestartControlPlane, RollingRestart:
+	case KillControlPlane, RestartControlPlane, RollingRestart, KillReplica, AddReplica, RestartReplicas:
 		if given {
 			return wrong(kind + " without a value")
 		}
@@ -67,13 +70,15 @@ func Parse(s string) (Fault, error) {
 			return wrong("a duration from 100ms to 10m, as in " + kind + ":10s@steady")
 		}
 	default:
-		return wrong("NAME@PHASE, NAME being one of restart-control-plane, kill-control-plane, reset-streams:SHARE%, api-server-gone:TIME, pause-scaler:TIME, rolling-restart")
+		return wrong("NAME@PHASE, NAME being one of restart-control-plane, kill-control-plane, reset-streams:SHARE%, api-server-gone:TIME, pause-scaler:TIME, rolling-restart, kill-replica, add-replica, restart-replicas")
 	}
 	switch f.Phase {
 	case record.PhaseRollout, record.PhaseSteady:
 	case record.PhaseProbe:
 		// The changes of a probe need the API server and scaler itself.
-		if f.Kind != KillControlPlane && f.Kind != RestartControlPlane && f.Kind != ResetStreams {
+		switch f.Kind {
+		case KillControlPlane, RestartControlPlane, ResetStreams, KillReplica, AddReplica, RestartReplicas:
+		default:
 			return wrong(kind + "@rollout or @steady; in probe only the control plane and streams can be broken")
 		}
 	default:
@@ -96,6 +101,33 @@ func (f Fault) Name() string {
 
 // String is the fault as Parse reads it.
 func (f Fault) String() string { return f.Name() + "@" + string(f.Phase) }
+
+// OfReplicas reports whether the fault is one of a control plane that runs as several
+// programs.
+func (f Fault) OfReplicas() bool {
+	return f.Kind == KillReplica || f.Kind == AddReplica || f.Kind == RestartReplicas
+}
+
+// CheckReplicas states which of the faults cannot be made of a control plane that is
+// started as so many programs: one that leaves none, or that is of several where there is
+// one.
+func CheckReplicas(all []Fault, replicas int) error {
+	for _, phase := range []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseSteady} { // as they follow each other
+		for _, f := range In(all, phase) {
+			switch {
+			case f.Kind == AddReplica:
+				replicas++
+			case f.Kind == KillReplica && replicas < 2:
+				return fmt.Errorf("parsing --fault %q: want --replicas larger, so that one is left when it is made", f)
+			case f.Kind == KillReplica:
+				replicas--
+			case f.Kind == RestartReplicas && replicas < 2:
+				return fmt.Errorf("parsing --fault %q: want --replicas 2 or more, or restart-control-plane", f)
+			}
+		}
+	}
+	return nil
+}
 
 // In returns the faults of a phase, in their order.
 func In(faults []Fault, phase record.PhaseName) []Fault {

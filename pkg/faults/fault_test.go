@@ -19,6 +19,9 @@ func TestParse(t *testing.T) {
 		"kill-control-plane@probe":      {Kind: KillControlPlane, Phase: record.PhaseProbe},
 		"reset-streams:5%@probe":        {Kind: ResetStreams, Share: 0.05, Phase: record.PhaseProbe},
 		"rolling-restart@steady":        {Kind: RollingRestart, Phase: record.PhaseSteady},
+		"kill-replica@probe":            {Kind: KillReplica, Phase: record.PhaseProbe},
+		"add-replica@rollout":           {Kind: AddReplica, Phase: record.PhaseRollout},
+		"restart-replicas@steady":       {Kind: RestartReplicas, Phase: record.PhaseSteady},
 	} {
 		got, err := Parse(in)
 		if err != nil || got != want {
@@ -34,11 +37,55 @@ func TestParse(t *testing.T) {
 		"reset-streams@steady", "reset-streams:@steady", "reset-streams:20@steady", "reset-streams:0%@steady", "reset-streams:-1%@steady",
 		"reset-streams:101%@steady", "reset-streams:NaN%@steady", "reset-streams:x%@steady",
 		"api-server-gone@steady", "api-server-gone:0s@steady", "api-server-gone:11m@steady", "pause-scaler:5@steady", "pause-scaler:-5s@steady",
-		"burn-it-down@steady",
+		"burn-it-down@steady", "kill-replica:1@steady", "add-replica@baseline",
 	} {
 		if got, err := Parse(in); err == nil {
 			t.Errorf("Parse(%q) = %+v, want an error", in, got)
 		}
+	}
+}
+
+func TestCheckReplicas(t *testing.T) {
+	parse := func(texts ...string) (all []Fault) {
+		for _, text := range texts {
+			f, err := Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, f)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		faults   []Fault
+		replicas int
+		ok       bool
+	}{
+		{nil, 1, true},
+		{parse("kill-control-plane@steady"), 1, true},
+		{parse("kill-replica@steady"), 1, false},
+		{parse("kill-replica@steady"), 2, true},
+		{parse("kill-replica@steady", "kill-replica@steady"), 2, false},
+		{parse("kill-replica@steady", "add-replica@rollout"), 1, true}, // the rollout comes first
+		{parse("add-replica@steady", "kill-replica@probe"), 1, false},  // the probe comes before steady's
+		{parse("restart-replicas@steady"), 1, false},
+		{parse("kill-replica@rollout", "restart-replicas@steady"), 2, false},
+		{parse("kill-replica@rollout", "restart-replicas@steady"), 3, true},
+	} {
+		if err := CheckReplicas(test.faults, test.replicas); (err == nil) != test.ok {
+			t.Errorf("%v with %d replicas: %v", test.faults, test.replicas, err)
+		}
+	}
+}
+
+// Only replicas that serve are compared, and chance would leave none of many without any.
+func TestBalance(t *testing.T) {
+	if got := Balance(map[string]*record.FaultReplica{"a": {After: 5, Serves: true}, "b": {After: 0}}); got != nil {
+		t.Errorf("one that serves is balanced: %+v", got)
+	}
+	got := Balance(map[string]*record.FaultReplica{"a": {After: 60, Serves: true}, "b": {After: 40, Serves: true}, "gone": {}})
+	if got == nil || got.Replicas != 2 || got.Streams != 100 || got.Most != 60 || got.Probability > 0.05 {
+		t.Errorf("60 and 40 are %+v", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -28,6 +29,14 @@ type Actions struct {
 	StopAPIServer func(ctx context.Context, length time.Duration) error
 	// PauseSelf stops scaler itself for so long.
 	PauseSelf func(ctx context.Context, length time.Duration) error
+	// KillReplica kills the program of the control plane that serves and was started first,
+	// and returns when it has ended. It does not come back.
+	KillReplica func(ctx context.Context) error
+	// AddReplica starts one more and returns when it serves.
+	AddReplica func(ctx context.Context) error
+	// RestartReplicas restarts those that serve one after the other, gracefully, each when
+	// the one before serves again.
+	RestartReplicas func(ctx context.Context) error
 	// RollingRestart has every pod replaced; since is when that was requested.
 	RollingRestart func(ctx context.Context, since time.Time) error
 }
@@ -47,6 +56,10 @@ type Options struct {
 	// returns when the cluster is ready for the next one. about is the fault's path
 	// in the record.
 	Recovered func(ctx context.Context, fault Fault, about string, since time.Time) error
+
+	// Streams are those that are open now, by program of a control plane that runs as
+	// several; nil = it is one. Of each, After and Serves are set.
+	Streams func() map[string]*record.FaultReplica
 }
 
 // Injector makes the faults of a run.
@@ -65,6 +78,7 @@ type made struct {
 	end        time.Time // converged again, or no longer waited for; zero before
 	background *fleet.Background
 	count      xdsprobe.Counts // at its begin
+	streams    map[string]*record.FaultReplica
 }
 
 // NewInjector returns the injector of a run.
@@ -180,6 +194,9 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 		return nil, fmt.Errorf("reading the counters before %s: %w", fault.Name(), err)
 	}
 	m := &made{fault: fault, begin: at, background: i.Fleet.Pods.Begin(), count: i.Fleet.Workers.Counts()}
+	if i.Streams != nil {
+		m.streams = i.Streams()
+	}
 	i.Say("fault: " + fault.Name())
 	i.Journal.Update(func(r *record.Run) {
 		m.index = len(r.Faults)
@@ -202,6 +219,12 @@ func (i *Injector) act(ctx context.Context, m *made) error {
 		return i.Actions.StopAPIServer(ctx, m.fault.Time)
 	case PauseScaler:
 		return i.Actions.PauseSelf(ctx, m.fault.Time)
+	case KillReplica:
+		return i.Actions.KillReplica(ctx)
+	case AddReplica:
+		return i.Actions.AddReplica(ctx)
+	case RestartReplicas:
+		return i.Actions.RestartReplicas(ctx)
 	case RollingRestart:
 		i.Fleet.Pods.Renew()
 		return i.Actions.RollingRestart(ctx, m.begin)
@@ -257,12 +280,24 @@ func (i *Injector) close(m *made, end time.Time, count xdsprobe.Counts, converge
 	m.end = end
 	i.mu.Unlock()
 	replaced, returned := i.Fleet.Pods.End(m.background)
+	var replicas map[string]*record.FaultReplica
+	var balance *record.Balance
+	if i.Streams != nil {
+		replicas = i.Streams()
+		balance = Balance(replicas)
+		for name, r := range replicas {
+			if before := m.streams[name]; before != nil {
+				r.Before = before.After
+			}
+		}
+	}
 	i.Journal.Update(func(r *record.Run) {
 		fault := &r.Faults[m.index]
 		if converged {
 			fault.Seconds = new(end.Sub(m.begin).Seconds())
 		}
 		fault.Replaced, fault.Reconnected = &replaced, &returned
+		fault.Replicas, fault.Balance = replicas, balance
 		fault.Attempts, fault.Refusals = new(count.Attempts-m.count.Attempts), new(count.Refusals-m.count.Refusals)
 	})
 }
@@ -282,4 +317,21 @@ func (i *Injector) Ended(do func(index int, fault Fault, begin, end time.Time, l
 		}
 	}
 	return nil
+}
+
+// Balance is how evenly streams are spread over the replicas that serve; nil of fewer than
+// two.
+func Balance(replicas map[string]*record.FaultReplica) *record.Balance {
+	var counts []int
+	sum := 0
+	for _, r := range replicas {
+		if r.Serves {
+			counts, sum = append(counts, r.After), sum+r.After
+		}
+	}
+	s, ok := stats.SpreadOf(counts)
+	if !ok {
+		return nil
+	}
+	return &record.Balance{Replicas: len(counts), Streams: sum, Most: s.Max, Expected: s.MaxExpected, Probability: s.P}
 }

@@ -74,6 +74,7 @@ func (s *Pods) later() *Latencies {
 // guarded by Pods.mu.
 type connection struct {
 	streams  int       // opened so far
+	server   string    // that the last one was opened to
 	answered bool      // it had a response on the one that is open
 	whole    bool      // on that one, it had all that it requested as of its last response
 	heard    time.Time // the last response
@@ -94,6 +95,20 @@ func (s *Pods) Streams() int {
 		}
 	}
 	return n
+}
+
+// StreamsTo counts the streams of simulated sidecars that are open and have been answered
+// by the address that was dialled.
+func (s *Pods) StreamsTo() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := map[string]int{}
+	for p := range s.there {
+		if p.connection.answered && p.real == nil {
+			to[p.connection.server]++
+		}
+	}
+	return to
 }
 
 // lost takes that a sidecar has lost a stream on which it was served. The caller

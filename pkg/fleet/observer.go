@@ -31,6 +31,7 @@ func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
 	var again bool
 	p, _ := f.Pods.update(id, func(p *pod) {
 		p.connection.streams++
+		p.connection.server = e.Server
 		t := &p.times
 		again = !t.Answered.IsZero()
 		in = p.latencies

@@ -29,6 +29,14 @@ func (w Workers) States() []worker.State {
 	return all
 }
 
+// Route states the endpoints of a Service for connections of simulated sidecars that are
+// made from now on.
+func (w Workers) Route(service string, endpoints []string) {
+	for _, one := range w {
+		one.Route(service, endpoints)
+	}
+}
+
 // held is what the simulated sidecars hold now, by id of the pod; with names, the keys
 // of their resources too.
 func (w Workers) held(ctx context.Context, names bool) (map[string]worker.Holding, error) {

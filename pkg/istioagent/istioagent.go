@@ -35,6 +35,8 @@ type Services struct {
 	Issuer proxy.Issuer
 	Keys   func() (crypto.Signer, error) // a private key for a certificate; needed with Issuer
 
+	Backends *proxy.Backends // Services that the Spec's address may be one of; nil = it is none
+
 	// Bounds of the wait before a stream is tried again; 0 = Envoy's 500 ms and 30 s.
 	BackoffBase, BackoffMax time.Duration
 }
@@ -62,6 +64,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 	config := xdsprobe.Config{
 		ID:               spec.ID,
 		Address:          spec.Address,
+		Backends:         services.Backends,
 		ServerName:       spec.ServerName,
 		RootPEM:          spec.RootPEM,
 		Variant:          xdsprobe.Variant(spec.XDS),

@@ -36,6 +36,7 @@ type TokenFetched struct {
 // has is known with its first response.
 type StreamOpened struct {
 	Attempt   int       // counts dials since the sidecar was started; 1 is the first
+	Server    string    // address that was dialled: of a Service, the endpoint that was chosen
 	Dialed    time.Time // the dial was begun
 	Connected time.Time // TCP, TLS and HTTP/2 settings done
 	Requested time.Time // the first request was handed to the transport

@@ -7,7 +7,7 @@ import "time"
 // private keys, what proxies share) belongs to the process that it runs in.
 type Spec struct {
 	ID         string // "namespace/pod"; names the proxy in events
-	Address    string // host:port of the control plane's service for proxies
+	Address    string // host:port of the control plane's service for proxies, which may be one of Backends
 	ServerName string `json:",omitempty"` // name that the server's certificate must carry; "" = the host of Address
 	RootPEM    []byte `json:",omitempty"` // roots that the server and the issued chain are verified against; nil = plaintext
 

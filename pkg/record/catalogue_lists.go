@@ -1,6 +1,10 @@
 package record
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
 // ChangeKinds are the kinds of changes that are followed, in the order in which they
 // are shown.
@@ -268,6 +272,71 @@ var UpgradeSideFigures = []FigureOf[UpgradeSide]{
 	{Figure: Figure{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."}, Of: func(s *UpgradeSide) *float64 { return s.Stale }},
 }
 
+// BalanceFigures are those of a Balance.
+var BalanceFigures = []FigureOf[Balance]{
+	{Figure: Figure{
+		Path: "replicas", Unit: UnitCount, Label: "replicas that serve", Counts: "replica", Better: BetterNeither, NotCompared: true,
+		Definition: "Replicas that serve at the end of the phase, or when the mesh has converged again after the fault.",
+	}, Of: func(b *Balance) *float64 { return whole(&b.Replicas) }},
+	{Figure: Figure{
+		Path: "streams", Unit: UnitCount, Label: "streams", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Streams of simulated sidecars to these replicas that are open and answered at that moment.",
+	}, Of: func(b *Balance) *float64 { return whole(&b.Streams) }},
+	{Figure: Figure{
+		Path: "most", Unit: UnitCount, Label: "most", Counts: "stream", Better: BetterLower, NotCompared: true,
+		Definition: "The streams of the replica that has the most of them.",
+	}, Of: func(b *Balance) *float64 { return whole(&b.Most) }},
+	{Figure: Figure{
+		Path: "expected", Unit: UnitCount, Label: "most, expected", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "The mean of the most under chance, where each of n streams goes to one of R replicas, all alike: n/R + e sqrt(n/R), e being the mean of the greatest of R independent standard normal variables.",
+	}, Of: func(b *Balance) *float64 { return &b.Expected }},
+	{Figure: Figure{
+		Path: "probability", Unit: UnitShare, Label: "probability", Counts: "phase", Better: BetterNeither, NotCompared: true,
+		Definition: "The probability with which chance makes a spread as uneven as this, or more: Pearson's chi-squared test with R-1 degrees of freedom.",
+	}, Of: func(b *Balance) *float64 { return &b.Probability }},
+}
+
+// replicaFigures are the figures of a FaultReplica that are counts.
+var replicaFigures = []FigureOf[FaultReplica]{
+	{Figure: Figure{
+		Path: "before", Unit: UnitCount, Label: "streams before", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Streams of simulated sidecars to the replica that were open and answered when the fault began.",
+	}, Of: func(r *FaultReplica) *float64 { return whole(&r.Before) }},
+	{Figure: Figure{
+		Path: "after", Unit: UnitCount, Label: "streams after", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Those that were when the mesh had converged again.",
+	}, Of: func(r *FaultReplica) *float64 { return whole(&r.After) }},
+}
+
+// replicas are the figures of Replicas.
+func replicas(usage []node[Usage]) []node[Replicas] {
+	ours := []FigureOf[int]{{Figure: Figure{
+		Unit: UnitCount, Counts: "stream", Better: BetterNeither,
+		Definition: "Streams of simulated sidecars to the replica that are open and answered at the end of the phase, by the address that was dialled.",
+	}, Of: whole[int]}}
+	theirs := []FigureOf[float64]{{Figure: Figure{
+		Unit: UnitCount, Counts: "stream", Better: BetterNeither,
+		Definition: "Streams that are connected to the replica by its own metric, of its last scrape in the phase. Those of real sidecars are among them.",
+	}, Of: self}}
+	return []node[Replicas]{
+		each(place{path: "balance.PHASE", label: "streams to replicas: "}, "PHASE", func(r *Replicas) []named[Balance] { return phased(&r.Balance) }, leaves(BalanceFigures)),
+		each(place{path: "each.PROGRAM", label: "PROGRAM: ", notCompared: true}, "PROGRAM", func(r *Replicas) []named[Replica] { return pointed(r.Each) }, []node[Replica]{
+			each(place{path: "usage.PHASE", list: usageList}, "PHASE", func(r *Replica) []named[Usage] { return phased(&r.Usage) }, usage),
+			each(place{path: "streams.PHASE", label: "streams"}, "PHASE", func(r *Replica) []named[int] { return phased(&r.Streams) }, leaves(ours)),
+			each(place{path: "ownStreams.PHASE", label: "streams by its own count"}, "PHASE", func(r *Replica) []named[float64] { return phased(&r.OwnStreams) }, leaves(theirs)),
+		}),
+	}
+}
+
+// pointed are the entries of a map of pointers, in the order of their names.
+func pointed[V any](m map[string]*V) []named[V] {
+	var all []named[V]
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, named[V]{name, m[name]})
+	}
+	return all
+}
+
 // InstrumentFigures are those of an Instrument, but for its lag.
 var InstrumentFigures = []FigureOf[Instrument]{
 	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.Cores }},
@@ -331,6 +400,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 	real := func(r *Run) *RealSidecars { return orZero(r.Sidecars).Real }
 	all := append(leaves(rolloutFigures),
 		byPhase("controlPlane", "control plane: ", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
+		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
 		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
 		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
@@ -349,6 +419,8 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
 		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
 			at(place{path: "controlPlane", label: "control plane, ", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
+			at(place{path: "balance", label: "streams to replicas, "}, func(f *Fault) *Balance { return f.Balance }, leaves(BalanceFigures)),
+			each(place{path: "replicas.PROGRAM", label: "PROGRAM, "}, "PROGRAM", func(f *Fault) []named[FaultReplica] { return pointed(f.Replicas) }, leaves(replicaFigures)),
 			at(place{path: "latencies"}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
 	)
 	side := func(name, label string, of func(*UpgradeStage) *UpgradeSide) node[UpgradeStage] {

@@ -123,10 +123,12 @@ type WatchLost struct {
 	Error string `json:"error"` // that ended it
 }
 
-// ControlPlaneEnded is an end of the control plane's process; it is started again.
+// ControlPlaneEnded is an end of the control plane's process; it is started again, unless
+// the fault is one that ends it for good.
 type ControlPlaneEnded struct {
-	Asked bool   `json:"asked"` // a fault ended it
-	Error string `json:"error"` // its exit status and the end of its output
+	Name  string `json:"name,omitempty"` // of the replica; "" of a control plane that is one program
+	Asked bool   `json:"asked"`          // a fault ended it
+	Error string `json:"error"`          // its exit status and the end of its output
 }
 
 // OutOfMemory is the end of a control plane that exceeded its memory limit.

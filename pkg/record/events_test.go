@@ -31,7 +31,7 @@ func events() []Event {
 		FaultOver{"kill-control-plane", 1.5},
 		WatchesBack{new(3), nil, 20},
 		WatchLost{"gone"},
-		ControlPlaneEnded{true, "signal: killed"},
+		ControlPlaneEnded{"istiod-0", true, "signal: killed"},
 		OutOfMemory{1 << 30},
 		RealSidecarStarted{"a/b", 1, 100, 101},
 		RealSidecarEnded{"a/b", "exit status 1"},

@@ -19,6 +19,9 @@ type Fault struct {
 	Refusals     *int64    `json:"refusals,omitempty"`    // streams refused meanwhile
 	ControlPlane *Usage    `json:"controlPlane,omitempty"`
 	Latencies    Latencies `json:"latencies,omitzero"` // of sidecars that reconnected and of pods created meanwhile
+	// Replicas and Balance are of a control plane that ran as several programs.
+	Replicas map[string]*FaultReplica `json:"replicas,omitempty"` // by name
+	Balance  *Balance                 `json:"balance,omitempty"`  // when the mesh had converged again
 }
 
 // Churn is the phase in which pods are replaced at a rate.

@@ -66,7 +66,8 @@ type Run struct {
 	Arrival      *Arrival                   `json:"arrival,omitempty"`
 	Pods         *Pods                      `json:"pods,omitempty"`
 	ControlPlane *ByPhase[*Usage]           `json:"controlPlane,omitempty"`
-	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"` // by program, as in "kube-apiserver"
+	Replicas     *Replicas                  `json:"replicas,omitempty"` // nil where the control plane was one program
+	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"`  // by program, as in "kube-apiserver"
 	Sidecars     *Sidecars                  `json:"sidecars,omitempty"`
 	Latencies    Latencies                  `json:"latencies,omitzero"`
 	XDS          *XDS                       `json:"xds,omitempty"`

@@ -155,7 +155,7 @@ type ControlPlaneSource struct {
 	Program string `json:"program,omitempty"` // first 12 digits of the SHA-256 of the program that scaler started
 	// ProxyVersion is the one that simulated sidecars report; "" where they report none.
 	ProxyVersion string `json:"proxyVersion,omitempty"`
-	Replicas     int    `json:"replicas,omitempty"`
+	Replicas     int    `json:"replicas,omitempty"` // that were started at first
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
 	CPUs         []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of

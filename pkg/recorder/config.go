@@ -15,6 +15,11 @@ type Target struct {
 	// Job is the component's name; it becomes the label "job". Several targets
 	// may share it.
 	Job string
+	// Instance is the label "instance", which distinguishes targets of a job; "" means the
+	// target's address.
+	Instance string
+	// Later means that it is not there yet: no scrape of it is awaited before Expect.
+	Later bool
 	// URL is where its metrics are, such as https://127.0.0.1:6443/metrics.
 	URL string
 	// CAFile, CertFile and KeyFile are for https: the authority to check the
@@ -134,6 +139,9 @@ func (t Target) scrape(index int) (promScrape, error) {
 		return promScrape{}, fmt.Errorf("url %q: want http://HOST:PORT/PATH or https", t.URL)
 	}
 	labels := map[string]string{"job": t.Job}
+	if t.Instance != "" {
+		labels["instance"] = t.Instance
+	}
 	maps.Copy(labels, t.Labels)
 	s := promScrape{
 		JobName:     fmt.Sprintf("%s/%d", t.Job, index),

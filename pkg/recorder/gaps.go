@@ -9,11 +9,26 @@ import (
 // Gaps counts the scrapes of a job in (from, to] that failed, timed out or were
 // never made, and how many there should have been, over all its targets.
 func (r *Recorder) Gaps(ctx context.Context, job string, from, to time.Time) (missed, total int, err error) {
+	return r.gaps(ctx, job, fmt.Sprintf("job=%q", job), r.expected()[job], from, to)
+}
+
+// InstanceGaps is Gaps of one target of a job.
+func (r *Recorder) InstanceGaps(ctx context.Context, job, instance string, from, to time.Time) (missed, total int, err error) {
+	return r.gaps(ctx, job, instanceOf(job, instance), 1, from, to)
+}
+
+// instanceOf are the matchers of one target of a job.
+func instanceOf(job, instance string) string {
+	return fmt.Sprintf("job=%q, instance=%q", job, instance)
+}
+
+// gaps is Gaps of so many targets of a job, which match.
+func (r *Recorder) gaps(ctx context.Context, job, matchers string, targets int, from, to time.Time) (missed, total int, err error) {
 	interval, ok := r.intervals[job]
 	if !ok {
 		return 0, 0, fmt.Errorf("counting gaps: no job %q", job)
 	}
-	series, err := r.samples(ctx, fmt.Sprintf("up{job=%q}", job), from, to)
+	series, err := r.samples(ctx, "up{"+matchers+"}", from, to)
 	if err != nil {
 		return 0, 0, fmt.Errorf("counting gaps: %w", err)
 	}
@@ -21,7 +36,7 @@ func (r *Recorder) Gaps(ctx context.Context, job string, from, to time.Time) (mi
 		m, t := gaps(s.Points, from, to, interval)
 		missed, total = missed+m, total+t
 	}
-	for range r.targets[job] - len(series) { // never reached in all the window
+	for range targets - len(series) { // never reached in all the window
 		m, t := gaps(nil, from, to, interval)
 		missed, total = missed+m, total+t
 	}

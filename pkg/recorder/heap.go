@@ -14,8 +14,7 @@ type Heap struct {
 	End  float64 // at the last of them
 }
 
-// liveHeap is the expression for one job's live heap in bytes; %[1]q is the
-// job. Its parts, tried in this order:
+// liveHeap is the expression for the live heap in bytes of what %[1]s matches. Its parts, tried in this order:
 //
 // 1. What the runtime says (runtime/metrics /gc/heap/live:bytes). The programs
 // of Kubernetes expose it, and scaler.
@@ -37,10 +36,10 @@ type Heap struct {
 // is (4 MiB x GOGC / 100), and a goal that a memory limit has, or nearly has,
 // pulled down.
 const liveHeap = `sum(
-  go_gc_heap_live_bytes{job=%[1]q}
+  go_gc_heap_live_bytes{%[1]s}
 or
   (
-    go_memstats_next_gc_bytes{job=%[1]q} / (1 + go_gc_gogc_percent / 100)
+    go_memstats_next_gc_bytes{%[1]s} / (1 + go_gc_gogc_percent / 100)
     and go_gc_gogc_percent > 0
     and go_memstats_next_gc_bytes > 4 * 1024 * 1024 * go_gc_gogc_percent / 100
     and go_memstats_next_gc_bytes + go_memstats_sys_bytes - go_memstats_heap_sys_bytes < 0.9 * go_gc_gomemlimit_bytes
@@ -51,7 +50,11 @@ or
 // they do not expose what it is computed from. It changes only when they
 // collect garbage, at least every two minutes.
 func (r *Recorder) Heap(ctx context.Context, job string, from, to time.Time) (*Heap, error) {
-	window := fmt.Sprintf("((%s)[%s:%s])", fmt.Sprintf(liveHeap, job), promDuration(to.Sub(from)), promDuration(defaultInterval))
+	return r.heap(ctx, fmt.Sprintf("job=%q", job), from, to)
+}
+
+func (r *Recorder) heap(ctx context.Context, matchers string, from, to time.Time) (*Heap, error) {
+	window := fmt.Sprintf("((%s)[%s:%s])", fmt.Sprintf(liveHeap, matchers), promDuration(to.Sub(from)), promDuration(defaultInterval))
 	mean, ok, err := r.Value(ctx, "avg_over_time"+window, to)
 	if err != nil || !ok {
 		return nil, err
@@ -67,7 +70,7 @@ func (r *Recorder) Heap(ctx context.Context, job string, from, to time.Time) (*H
 // HeapAt is the live heap of the job's programs together as of the last scrape
 // until at, in bytes; false where they do not expose what it is computed from.
 func (r *Recorder) HeapAt(ctx context.Context, job string, at time.Time) (float64, bool, error) {
-	return r.Value(ctx, fmt.Sprintf(liveHeap, job), at)
+	return r.Value(ctx, fmt.Sprintf(liveHeap, fmt.Sprintf("job=%q", job)), at)
 }
 
 // Figures are what a component used in [from, to): the sampler's figures, and
@@ -78,11 +81,24 @@ func (r *Recorder) Figures(ctx context.Context, s *Sampler, name string, from, t
 	if err != nil {
 		return Usage{}, err
 	}
-	if r.targets[name] == 0 {
+	if _, scraped := r.expected()[name]; !scraped {
 		return u, nil
 	}
 	if u.Heap, err = r.Heap(ctx, name, from, to); err != nil {
 		return Usage{}, fmt.Errorf("computing the live heap of %s: %w", name, err)
+	}
+	return u, nil
+}
+
+// InstanceFigures is Figures of a component that is scraped as one target of a job, and
+// named like that.
+func (r *Recorder) InstanceFigures(ctx context.Context, s *Sampler, job, instance string, from, to time.Time) (Usage, error) {
+	u, err := s.Figures(instance, from, to)
+	if err != nil {
+		return Usage{}, err
+	}
+	if u.Heap, err = r.heap(ctx, instanceOf(job, instance), from, to); err != nil {
+		return Usage{}, fmt.Errorf("computing the live heap of %s: %w", instance, err)
 	}
 	return u, nil
 }

@@ -134,7 +134,7 @@ func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time) error {
 // have targets.
 func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, error) {
 	var missing []string
-	for job, targets := range r.targets {
+	for job, targets := range r.expected() {
 		// Only of a bare selector does timestamp give the samples' own time.
 		expr := fmt.Sprintf("count(timestamp(up{job=%q}) > %.3f and up{job=%q} == 1)", job, float64(since.UnixMilli())/1000, job)
 		scraped, _, err := r.Value(ctx, expr, time.Now())

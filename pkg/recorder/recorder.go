@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -59,7 +61,9 @@ type Recorder struct {
 	api       promv1.API
 	transport *http.Transport
 	intervals map[string]time.Duration // of each job
-	targets   map[string]int           // of each job
+
+	mu      sync.Mutex
+	targets map[string]int // of each job, those that are there
 }
 
 // Start starts Prometheus on a free port of 127.0.0.1 and returns when every
@@ -117,7 +121,9 @@ func open(opts Options) (*Recorder, error) {
 		targets:   map[string]int{},
 	}
 	for _, t := range opts.Targets {
-		r.targets[t.Job]++
+		if r.targets[t.Job] += 0; !t.Later { // also 0 of a job that comes later
+			r.targets[t.Job]++
+		}
 		if t.Interval == 0 {
 			t.Interval = opts.Interval
 		}
@@ -168,6 +174,20 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 	scraped, cancel := context.WithTimeout(ctx, firstScrapes)
 	defer cancel()
 	return r.awaitScrapes(scraped, begun)
+}
+
+// Expect says that so many more targets of a job are there from now on, or fewer.
+func (r *Recorder) Expect(job string, more int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.targets[job] += more
+}
+
+// expected is how many targets of each job are there.
+func (r *Recorder) expected() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.targets)
 }
 
 // ready asks Prometheus whether it serves queries.

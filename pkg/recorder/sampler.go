@@ -33,8 +33,9 @@ type Sampler struct {
 	pending  []record.ComponentRead // that store does not have yet
 	history  *History               // of store, as it was last read; nil before
 	tracks   map[string]*track
-	edges    []totals  // that Collect has not yet handed on, oldest first
-	exported time.Time // moment of the last that it has
+	groups   map[string][]string // names of the components of each
+	edges    []totals            // that Collect has not yet handed on, oldest first
+	exported time.Time           // moment of the last that it has
 }
 
 // Store keeps samples outside of memory; *record.SampleLog is one.
@@ -55,7 +56,7 @@ func NewSampler(interval time.Duration) *Sampler {
 	if interval == 0 {
 		interval = defaultInterval
 	}
-	return &Sampler{interval: interval, tracks: map[string]*track{}, brief: brief{interval: BriefInterval}}
+	return &Sampler{interval: interval, tracks: map[string]*track{}, groups: map[string][]string{}, brief: brief{interval: BriefInterval}}
 }
 
 // NewStoredSampler makes a Sampler that writes all readings to store as they are made,
@@ -180,11 +181,16 @@ func (s *Sampler) Run(ctx context.Context) error {
 func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lives, err := s.lives(name)
+	var u Usage
+	all, err := s.members(name)
 	if err != nil {
 		return Usage{}, err
 	}
-	u, err := usageSlowed(lives, from, to, max(peakWindow, s.interval), max(1, s.slowdown))
+	if _, group := s.groups[name]; group {
+		u, err = usageTogether(all, from, to, max(peakWindow, s.interval), max(1, s.slowdown))
+	} else {
+		u, err = usageSlowed(all[0], from, to, max(peakWindow, s.interval), max(1, s.slowdown))
+	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}
@@ -198,6 +204,19 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	members, group := s.groups[name]
+	if !group {
+		return s.live(name)
+	}
+	for _, one := range members {
+		c, m, running := s.live(one)
+		cores, memory, ok = cores+c, memory+m, ok || running
+	}
+	return cores, memory, ok
+}
+
+// live is Live of a component. The caller holds mu.
+func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	t := s.tracks[name]
 	if t == nil || t.live == nil {
 		return 0, 0, false
@@ -259,6 +278,9 @@ func (s *Sampler) sums(at time.Time) totals {
 			sum.waited += sum.now.Waited
 		}
 		sums.all = append(sums.all, sum)
+	}
+	for name, members := range s.groups {
+		sums.all = append(sums.all, together(name, members, sums.all))
 	}
 	return sums
 }

@@ -42,6 +42,17 @@ func disturbedRun() record.Run {
 		{Name: "rolling-restart", Phase: record.PhaseSteady, At: at, LastedSeconds: new(0.2), Seconds: new(31.0), Reconnected: new(0), Replaced: new(200)},
 		{Name: "reset-streams:20%", Phase: record.PhaseSteady, At: at, LastedSeconds: new(0.001), Reconnected: new(30), Latencies: record.Latencies{Reconnect: &lossy}},
 	}
+	of := func(usage *record.Usage, streams int) *record.Replica {
+		return &record.Replica{
+			Usage:   record.ByPhase[*record.Usage]{Rollout: usage, Steady: usage},
+			Streams: record.ByPhase[*int]{Rollout: &streams, Steady: &streams}, OwnStreams: record.ByPhase[*float64]{Steady: new(float64(streams))},
+		}
+	}
+	run.Replicas = &record.Replicas{
+		Each:    map[string]*record.Replica{"istiod-0": of(&usage, 110), "istiod-1": of(&usage, 90), "istiod-2": {}},
+		Balance: record.ByPhase[*record.Balance]{Rollout: &record.Balance{Replicas: 2, Streams: 200, Most: 110, Expected: 105.6, Probability: 0.157}},
+	}
+	run.Faults[0].Replicas = map[string]*record.FaultReplica{"istiod-0": {Before: 110}, "istiod-1": {Before: 90, After: 200, Serves: true}}
 	run.Warnings = []record.Warning{
 		{About: "faults.2", Text: "reset-streams:20%: the mesh did not converge again within 10m0s"},
 		{About: "faults.0.controlPlane", Text: "restarted 1 times"},

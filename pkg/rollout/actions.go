@@ -11,7 +11,7 @@ import (
 
 // faultActions are how the faults of a run are made.
 func (r *run) faultActions() faults.Actions {
-	return faults.Actions{
+	actions := faults.Actions{
 		EndControlPlane: r.supervisor.end,
 		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
 		StopAPIServer: func(ctx context.Context, length time.Duration) error {
@@ -22,6 +22,10 @@ func (r *run) faultActions() faults.Actions {
 		},
 		RollingRestart: func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
 	}
+	if s := r.replicas; s != nil {
+		actions.EndControlPlane, actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.end, s.kill, s.add, s.restart
+	}
+	return actions
 }
 
 // recovered waits, after a fault, for what the next one depends on.

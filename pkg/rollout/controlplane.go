@@ -15,6 +15,10 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	revision, _ := revisionsOf(r.spec)
+	replicas := 0
+	if r.spec.replicated() {
+		replicas = max(1, r.spec.Replicas)
+	}
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
@@ -29,10 +33,14 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		RealSidecars: r.spec.RealSidecars > 0,
 		ProxyVersion: r.spec.ProxyVersion,
 		Revision:     revision,
+		Replicas:     replicas, SpareReplicas: r.spec.spareReplicas(),
 	})
 	if err != nil {
 		return nil, err // what it started is in the run's group
 	}
 	r.describeControlPlane()
-	return nil, nil
+	if r.adapter.Replicas == nil {
+		return nil, nil
+	}
+	return func(context.Context) error { return r.adapter.Replicas.Close() }, nil
 }

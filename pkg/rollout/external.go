@@ -39,7 +39,7 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 		if fault.Phase == record.PhaseProbe {
 			return fmt.Errorf("parsing --fault %q: want another phase with --control-plane %s, with which there is no probe phase", fault, s.ControlPlane)
 		}
-		if fault.Kind == faults.KillControlPlane || fault.Kind == faults.RestartControlPlane {
+		if fault.Kind == faults.KillControlPlane || fault.Kind == faults.RestartControlPlane || fault.OfReplicas() {
 			return fmt.Errorf("parsing --fault %q: want one that does not end --control-plane %s, which scaler did not start", fault, s.ControlPlane)
 		}
 	}
@@ -75,7 +75,10 @@ func (s Spec) remoteFlags() []given {
 
 // ownFlags are those of control planes that scaler starts.
 func (s Spec) ownFlags() []given {
-	env := ""
+	env, replicas := "", ""
+	if s.Replicas > 1 {
+		replicas = text(s.Replicas)
+	}
 	if len(s.ControlPlaneEnv) > 0 {
 		env = s.ControlPlaneEnv[0]
 	}
@@ -83,6 +86,7 @@ func (s Spec) ownFlags() []given {
 		{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz},
 		{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)},
 		{"real-sidecars", text(s.RealSidecars)}, {"change", s.Change.String()},
+		{"replicas", replicas},
 		{"control-plane-cpus", text(s.ControlPlaneCPUs)}, {"control-plane-memory", text(s.ControlPlaneMemory)}, {"control-plane-env", env},
 	}
 }

@@ -26,12 +26,17 @@ const collections = 2
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
 func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
-	url := r.adapter.Server.Endpoints().Collect
-	if url == "" {
+	var urls []string
+	for _, e := range r.endpoints() {
+		if e.Collect != "" {
+			urls = append(urls, e.Collect)
+		}
+	}
+	if urls == nil {
 		return nil, nil
 	}
 	var err error
-	if r.observed.live, err = liveHeap(ctx, r.recorder, r.controlPlaneName(), url); err != nil {
+	if r.observed.live, err = liveHeap(ctx, r.recorder, r.controlPlaneName(), urls...); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -40,13 +45,15 @@ func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	return nil, nil
 }
 
-// liveHeap is the heap of a program in bytes that is live after collections, which it
-// does when url is requested; nil if it does not report it.
-func liveHeap(ctx context.Context, from *recorder.Recorder, name, url string) (*float64, error) {
+// liveHeap is the heap of the programs of a job together in bytes that is live after
+// collections, which each does when its URL is requested; nil if they do not report it.
+func liveHeap(ctx context.Context, from *recorder.Recorder, name string, urls ...string) (*float64, error) {
 	limited, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
-	if err := collect(limited, http.DefaultClient, url); err != nil {
-		return nil, fmt.Errorf("requesting a garbage collection: %w", err)
+	for _, url := range urls {
+		if err := collect(limited, http.DefaultClient, url); err != nil {
+			return nil, fmt.Errorf("requesting a garbage collection: %w", err)
+		}
 	}
 	done := time.Now()
 	if err := from.Scraped(limited, done); err != nil {

@@ -58,7 +58,7 @@ func (m measurement) measure(ctx context.Context) error {
 			m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 		}
 	}
-	if m.adapter.Program != nil {
+	if m.hasPrograms() {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -89,10 +89,13 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if m.adapter.Program != nil {
+	if m.hasPrograms() {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
+	}
+	if err := m.measureReplicas(ctx, w); err != nil {
+		return err
 	}
 	if err := m.measureCluster(ctx, w); err != nil {
 		return err
@@ -171,17 +174,33 @@ func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
 
 // checkScrapes warns of scrapes that were missed in a phase.
 func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
+	warn := func(component string, missed, total int) {
+		if missed > 0 {
+			m.journal.Warn(record.Warning{
+				About: "own." + string(w.Name), Reason: record.ReasonScrapeGap, Component: component, Phase: w.Name,
+				Values: map[string]float64{"missed": float64(missed), "scrapes": float64(total)},
+			})
+		}
+	}
 	for _, job := range m.jobs {
+		if job == m.controlPlaneName() && m.replicas != nil {
+			continue
+		}
 		missed, total, err := m.recorder.Gaps(ctx, job, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
-		if missed > 0 {
-			m.journal.Warn(record.Warning{
-				About: "own." + string(w.Name), Reason: record.ReasonScrapeGap, Component: job, Phase: w.Name,
-				Values: map[string]float64{"missed": float64(missed), "scrapes": float64(total)},
-			})
+		warn(job, missed, total)
+	}
+	if m.replicas == nil {
+		return nil
+	}
+	for _, name := range m.replicas.throughout(w.Begin, w.End) {
+		missed, total, err := m.recorder.InstanceGaps(ctx, m.controlPlaneName(), name, w.Begin, w.End)
+		if err != nil {
+			return err
 		}
+		warn(name, missed, total)
 	}
 	return nil
 }
@@ -237,7 +256,7 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 func (m measurement) measureFaults(ctx context.Context) error {
 	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if m.adapter.Program != nil {
+		if m.hasPrograms() {
 			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)

@@ -74,7 +74,7 @@ func (m measurement) countCertificates() error {
 // which nothing was touched they must be equal, unless it was restarted and lost
 // them.
 func (m measurement) crossCheck(ctx context.Context) error {
-	if !m.completed || m.supervisor.restarted.Load() || m.upgrading != nil {
+	if !m.completed || m.supervisor.restarted.Load() || m.upgrading != nil || m.replicas != nil && m.replicas.restarted() {
 		return nil
 	}
 	var w phases.Window // the last with figures

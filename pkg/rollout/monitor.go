@@ -16,8 +16,9 @@ import (
 // monitor knows how a run stands: for scaler's own gauges, the time line and the
 // display of progress.
 type monitor struct {
-	pods     int    // wanted
-	name     string // of the control plane
+	pods     int      // wanted
+	name     string   // of the control plane
+	replicas []string // of it; nil = it is one program
 	programs func() []environment.Component
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
@@ -98,7 +99,7 @@ func (m *monitor) moment(s fleet.Counts) record.Moment {
 	for _, of := range c.Subscribed() {
 		at.Responses[of.Type.String()] = of.Responses
 	}
-	names := []string{m.name, experiment.InstrumentName}
+	names := append([]string{m.name, experiment.InstrumentName}, m.replicas...)
 	for _, program := range m.programs() {
 		names = append(names, program.Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
@@ -25,7 +26,7 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
-	r.sampler.WatchBriefly(r.controlPlaneName())
+	r.sampler.WatchBriefly(r.programNames()...)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -35,19 +36,14 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	var targets []recorder.Target
-	if url := r.adapter.Server.Endpoints().Metrics; url != "" {
-		targets = append(targets, recorder.Target{Job: r.controlPlaneName(), URL: url})
-	}
-	targets = append(targets, recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
-	sources := map[string]recorder.Source{experiment.InstrumentName: r.workers.instrument()}
-	if r.adapter.Program != nil {
-		source := r.adapter.Program.Life().Usage()
-		sources[r.controlPlaneName()] = source
+	targets := append(r.programTargets(), recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	sources := r.programSources()
+	for _, source := range sources {
 		if err := recorder.Uncounted(source); err != nil {
 			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })
 		}
 	}
+	sources[experiment.InstrumentName] = r.workers.instrument()
 	for _, c := range r.env.Components() {
 		if c.Usage != nil {
 			sources[c.Name] = c.Usage
@@ -57,7 +53,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		}
 	}
 	for i := range targets {
-		r.jobs = append(r.jobs, targets[i].Job)
+		if !slices.Contains(r.jobs, targets[i].Job) {
+			r.jobs = append(r.jobs, targets[i].Job)
+		}
 		targets[i].Labels = map[string]string{"run": r.spec.Name(), "mode": r.spec.modeOrKnobs()}
 	}
 	for name, source := range sources {
@@ -84,6 +82,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		b.stop()
 		return nil, err
+	}
+	if r.replicas != nil {
+		r.replicas.recorder = r.recorder
 	}
 	return func(ctx context.Context) error {
 		defer b.stop()
@@ -120,6 +121,10 @@ func runInfo(controlPlane string, document record.Run) recorder.RunInfo {
 		if processors := environment.ControlPlane.GOMAXPROCS; processors > 0 {
 			limits.StreamsPerSecond = known.StreamsPerSecond.At(processors)
 		}
+		// Each replica holds itself to its own.
+		replicas := float64(max(1, environment.ControlPlane.Replicas))
+		limits.TokenReviewsPerSecond *= replicas
+		limits.StreamsPerSecond *= replicas
 	}
 	return recorder.RunInfo{
 		ControlPlane: controlPlane,

@@ -64,6 +64,7 @@ type parts struct {
 	timeline   *phases.Timeline
 	monitor    *monitor
 	supervisor *supervisor
+	replicas   *replicas // nil where the control plane is one program
 	injector   *faults.Injector
 	applier    *workload.Applier
 	watching   *background      // what runs from baseline to the end

@@ -16,7 +16,8 @@ import (
 // supervisor starts the control plane again when it ends, as its Deployment would.
 type supervisor struct {
 	// fixed at the start
-	name        string // of the control plane
+	name        string // of the program
+	replica     string // the same, if it is one of several; else ""
 	program     controlplane.Program
 	memoryBytes int64 // limit of the control plane; 0 = none
 	sampler     *recorder.Sampler
@@ -25,7 +26,12 @@ type supervisor struct {
 	say         func(string)
 	standing    func() string // how far the run is, for an error
 
-	restarted atomic.Bool   // it was, at least once
+	// left and joined are called when it has ended, and when it serves again; nil = nobody
+	// needs to know.
+	left, joined func()
+
+	restarted atomic.Bool   // it was, at least once, or has ended for good
+	final     atomic.Bool   // its next end is a fault's doing, and for good
 	expected  atomic.Bool   // its next end is a fault's doing
 	retired   atomic.Bool   // its next end is for good
 	back      chan struct{} // takes a notice when it serves again after a fault
@@ -42,6 +48,9 @@ func (s *supervisor) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-life.Done():
+		}
+		if s.left != nil {
+			s.left()
 		}
 		s.sampler.Ended(s.name, life.Usage())
 		if s.retired.Load() {
@@ -62,13 +71,20 @@ func (s *supervisor) run(ctx context.Context) error {
 				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(life.Err()),
 			})
 		}
-		s.journal.Event(record.ControlPlaneEnded{Asked: expected, Error: fmt.Sprint(life.Err())})
+		s.journal.Event(record.ControlPlaneEnded{Name: s.replica, Asked: expected, Error: fmt.Sprint(life.Err())})
 		s.restarted.Store(true)
+		if s.final.Load() && expected {
+			s.back <- struct{}{}
+			return nil
+		}
 		if err := s.program.Restart(ctx); err != nil {
 			return err
 		}
 		if err := s.sampler.Watch(s.name, s.program.Life().Usage()); err != nil {
 			return err
+		}
+		if s.joined != nil {
+			s.joined()
 		}
 		if expected {
 			s.back <- struct{}{} // there is room: a fault waits for one before it ends the next
@@ -77,7 +93,7 @@ func (s *supervisor) run(ctx context.Context) error {
 }
 
 // end ends the control plane, gracefully or not, and returns when it was started
-// again and serves.
+// again and serves, or has ended for good.
 func (s *supervisor) end(ctx context.Context, graceful bool) error {
 	s.expected.Store(true)
 	if life := s.program.Life(); !graceful {

@@ -55,8 +55,12 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 			OnLost:      func(err error) { r.journal.Event(record.WatchLost{Error: err.Error()}) },
 		})
 	})
-	if r.adapter.Program != nil {
+	switch {
+	case r.adapter.Program != nil:
 		b.run("supervising the control plane", r.supervisor.run)
+	case r.replicas != nil:
+		r.replicas.supervise = func(one *replica) { b.run("supervising "+one.Name(), one.supervisor.run) }
+		r.replicas.begin()
 	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
 	b.run("counting", r.monitor.count)
@@ -86,21 +90,28 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	r.timeline = phases.NewTimeline(phases.Options{
-		Journal: r.journal, Edge: func() (time.Time, error) { return r.workers.edge(r.sampler) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
-	r.monitor = &monitor{
-		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), programs: r.env.Components,
-		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
+	r.supervisor = r.newSupervisor(r.controlPlaneName(), r.adapter.Program)
+	r.replicas = newReplicas(r.adapter.Replicas, r.controlPlaneName(), func(one controlplane.Replica) *supervisor {
+		s := r.newSupervisor(one.Name(), one)
+		s.replica = one.Name()
+		return s
+	})
+	if r.replicas != nil {
+		r.replicas.sampler, r.replicas.route, r.replicas.streams = r.sampler, r.fleet.Workers.Route, r.fleet.Pods.StreamsTo
 	}
-	r.supervisor = &supervisor{
-		name: r.controlPlaneName(), program: r.adapter.Program, memoryBytes: r.resources.MemoryBytes,
-		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: func() string { return r.monitor.status().String() },
-		back: make(chan struct{}, 1),
+	r.monitor = &monitor{
+		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.names(), programs: r.env.Components,
+		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
 	r.injector = faults.NewInjector(faults.Options{
 		Faults: r.spec.Faults, Actions: r.faultActions(), Pods: r.spec.Topology.Pods, Timeout: r.spec.ConvergeTimeout,
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
 	})
+	if r.replicas != nil {
+		r.injector.Streams = r.replicas.now
+	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter),
@@ -116,6 +127,24 @@ func podLabels(of *controlplane.ControlPlane) map[string]string {
 		return nil
 	}
 	return of.Revision.PodLabels()
+}
+
+// newSupervisor supervises a program of the control plane.
+func (r *run) newSupervisor(name string, program controlplane.Program) *supervisor {
+	return &supervisor{
+		name: name, program: program, memoryBytes: r.resources.MemoryBytes,
+		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: func() string { return r.monitor.status().String() },
+		back: make(chan struct{}, 1),
+	}
+}
+
+// edge reads the counters of all processes, and counts streams: the edge of a phase.
+func (r *run) edge() (time.Time, error) {
+	at, err := r.workers.edge(r.sampler)
+	if err == nil && r.replicas != nil {
+		r.replicas.edge(at)
+	}
+	return at, err
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

@@ -49,7 +49,7 @@ func (d *decoder) deliver(e *event) error {
 		})
 	case e.Opened != nil:
 		d.observer.StreamOpened(id, proxy.StreamOpened{
-			Attempt: e.Opened.Attempt, Dialed: d.clock.here(e.Opened.Dialed),
+			Attempt: e.Opened.Attempt, Server: e.Opened.Server, Dialed: d.clock.here(e.Opened.Dialed),
 			Connected: d.clock.here(e.Opened.Connected), Requested: d.clock.here(e.Opened.Requested),
 		})
 	case e.Updated != nil:

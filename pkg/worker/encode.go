@@ -91,7 +91,7 @@ func (e *encoder) TokenFetched(id string, t proxy.TokenFetched) {
 
 // StreamOpened is part of proxy.Observer.
 func (e *encoder) StreamOpened(id string, s proxy.StreamOpened) {
-	e.add(id, observed{event: event{Opened: &streamOpened{s.Attempt, e.at(s.Dialed), e.at(s.Connected), e.at(s.Requested)}}})
+	e.add(id, observed{event: event{Opened: &streamOpened{s.Attempt, s.Server, e.at(s.Dialed), e.at(s.Connected), e.at(s.Requested)}}})
 }
 
 // Updated is part of proxy.Observer.

@@ -140,6 +140,9 @@ func (h *host) do(ctx context.Context, c *command, arrived time.Duration) error 
 	if c.Do != nil {
 		local.Do(c.Do.Action, c.Do.IDs...)
 	}
+	if c.Route != nil {
+		local.Route(c.Route.Service, c.Route.Endpoints)
+	}
 	if c.Ping != 0 {
 		h.answer(func(b *batch) { b.Pong = pong{Number: c.Ping, Arrived: arrived} })
 	}

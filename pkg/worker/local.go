@@ -37,13 +37,13 @@ type running struct {
 }
 
 // NewLocal makes a worker for the proxies of a control plane. Of the services, it fills
-// in the observer and the store. The proxies live until Close, whatever becomes of ctx.
+// in the observer, the store and the backends. The proxies live until Close, whatever becomes of ctx.
 func NewLocal(ctx context.Context, o Options, driver controlplane.Driver, services controlplane.ProxyServices) (*Local, error) {
 	store, err := driver.NewStore()
 	if err != nil {
 		return nil, err
 	}
-	services.Store, services.Observer = store, o.Observer
+	services.Store, services.Observer, services.Backends = store, o.Observer, proxy.NewBackends(nil)
 	w := &Local{name: o.Name, driver: driver, services: services, failed: o.Failed, proxies: map[string]*running{}}
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
 	return w, nil
@@ -94,6 +94,11 @@ func (w *Local) Do(action Action, ids ...string) {
 			p.proxy.Renew()
 		}
 	}
+}
+
+// Route is part of Worker.
+func (w *Local) Route(service string, endpoints []string) {
+	w.services.Backends.Set(service, endpoints)
 }
 
 // Holdings is part of Worker.

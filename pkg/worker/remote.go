@@ -334,6 +334,11 @@ func (w *Remote) Do(action Action, ids ...string) {
 	}
 }
 
+// Route is part of Worker.
+func (w *Remote) Route(service string, endpoints []string) {
+	w.send(command{Route: &route{service, endpoints}})
+}
+
 // Holdings is part of Worker.
 func (w *Remote) Holdings(ctx context.Context, names bool) ([]Holding, error) {
 	answer := make(chan held, 1)

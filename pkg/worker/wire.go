@@ -19,6 +19,7 @@ type command struct {
 	Shared   [][]byte // that specifications refer to from now on, numbered on from 1
 	Start    []start
 	Do       *do
+	Route    *route
 	Ping     int // number of a ping that is to be answered; 0 = none
 	Holdings *holdingsQuery
 	Close    bool
@@ -43,6 +44,11 @@ type start struct {
 type do struct {
 	Action Action
 	IDs    []string
+}
+
+type route struct {
+	Service   string
+	Endpoints []string
 }
 
 type holdingsQuery struct {
@@ -96,6 +102,7 @@ type tokenFetched struct {
 
 type streamOpened struct {
 	Attempt                      int
+	Server                       string
 	Dialed, Connected, Requested time.Duration
 }
 

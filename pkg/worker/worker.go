@@ -24,6 +24,9 @@ type Worker interface {
 	// Do does something with the proxies of these ids. An id that the worker does not
 	// run is ignored: its proxy may just have ended.
 	Do(action Action, ids ...string)
+	// Route states the endpoints of a Service for connections that are made from now on;
+	// see proxy.Backends.
+	Route(service string, endpoints []string)
 	// Holdings is what each running proxy holds now, in no order; with names, the keys
 	// of its resources too.
 	Holdings(ctx context.Context, names bool) ([]Holding, error)

@@ -102,7 +102,8 @@ func (p *scripted) Run(ctx context.Context) error {
 	for {
 		select {
 		case why := <-p.again:
-			p.report(proxy.StreamOpened{Attempt: len(why)})
+			server, _ := p.services.Backends.Choose(p.spec.Address) // never fails for an address
+			p.report(proxy.StreamOpened{Attempt: len(why), Server: server})
 		case <-ctx.Done():
 			p.report(proxy.StreamEnded{Class: proxy.Stopped, Ended: time.Now()})
 			return nil
@@ -302,7 +303,7 @@ func TestEvents(t *testing.T) {
 		w.Do(worker.Reset, "ns/a", "ns/unknown")
 		w.Do(worker.Renew, "ns/a")
 		g.Eventually(func() []any { return seen.of("ns/a") }).Should(HaveLen(len(script(before)) + 2))
-		g.Expect(seen.of("ns/a")[len(script(before)):]).To(Equal([]any{proxy.StreamOpened{Attempt: 5}, proxy.StreamOpened{Attempt: 7}}))
+		g.Expect(seen.of("ns/a")[len(script(before)):]).To(Equal([]any{proxy.StreamOpened{Attempt: 5, Server: "here"}, proxy.StreamOpened{Attempt: 7, Server: "here"}}))
 
 		w.Do(worker.Stop, "ns/a")
 		g.Eventually(func() bool { return stopped(seen.of("ns/a")) }).Should(BeTrue())
@@ -310,6 +311,18 @@ func TestEvents(t *testing.T) {
 		g.Expect(w.Close(t.Context())).To(Succeed())
 		g.Expect(stopped(seen.of("ns/b"))).To(BeTrue(), "Close returns when all was delivered")
 		g.Expect(failed.text()).To(BeEmpty())
+	})
+}
+
+// Connections go to an endpoint of a Service, from the moment when the worker knows it.
+func TestRoute(t *testing.T) {
+	each(t, func(t *testing.T, w worker.Worker, seen *log, _ *failures) {
+		g := NewWithT(t)
+		g.Expect(w.Start(named("ns/a"))).To(Succeed())
+		w.Route("here", []string{"there"})
+		w.Do(worker.Reset, "ns/a")
+		g.Eventually(func() []any { return seen.of("ns/a") }).Should(ContainElement(proxy.StreamOpened{Attempt: 5, Server: "there"}))
+		g.Expect(w.Close(t.Context())).To(Succeed())
 	})
 }
 

@@ -37,7 +37,8 @@ type Client struct {
 	state   state
 	backoff backoff
 	attempt int
-	served  bool // a stream that has ended was answered
+	server  string // that the attempt was made to
+	served  bool   // a stream that has ended was answered
 
 	held    atomic.Int64
 	holding sync.Mutex // held while the state's tables change or are read from outside
@@ -182,20 +183,23 @@ func (s *Client) try(ctx context.Context, token string) proxy.StreamEnded {
 }
 
 // connect dials, opens the stream and serves it.
-func (s *Client) connect(ctx context.Context, token string, end *proxy.StreamEnded) (proxy.Class, error) {
+func (s *Client) connect(ctx context.Context, token string, end *proxy.StreamEnded) (_ proxy.Class, err error) {
 	// The connection is closed when the attempt is over, before this context ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.setCut(cancel)
 	defer s.setCut(nil)
-	conn, err := onecall.Dial(ctx, s.transport())
+	if s.server, err = s.config.Backends.Choose(s.config.Address); err != nil {
+		return proxy.Unreachable, err
+	}
+	conn, err := onecall.Dial(ctx, s.transport(s.server))
 	if err != nil {
-		return proxy.Unreachable, fmt.Errorf("connecting to %s: %w", s.config.Address, err)
+		return proxy.Unreachable, fmt.Errorf("connecting to %s: %w", s.server, err)
 	}
 	defer conn.Close()
 	end.Connected = time.Now()
 	if err := conn.Open(s.config.Variant.method(), s.headers(token)); err != nil {
-		return proxy.Unreachable, fmt.Errorf("opening a stream to %s: %w", s.config.Address, err)
+		return proxy.Unreachable, fmt.Errorf("opening a stream to %s: %w", s.server, err)
 	}
 	s.store.counters.Connected.Add(1)
 	defer s.store.counters.Connected.Add(-1)
@@ -250,7 +254,7 @@ func (s *Client) opened(end *proxy.StreamEnded, requested time.Time) {
 		s.store.counters.Reconnects.Add(1)
 	}
 	s.observer.StreamOpened(s.config.ID, proxy.StreamOpened{
-		Attempt: end.Attempt, Dialed: end.Dialed, Connected: end.Connected, Requested: requested,
+		Attempt: end.Attempt, Server: s.server, Dialed: end.Dialed, Connected: end.Connected, Requested: requested,
 	})
 }
 
@@ -268,9 +272,9 @@ func (s *Client) report(u *proxy.Update) {
 	s.observer.Updated(s.config.ID, *u)
 }
 
-// transport returns the options of a connection.
-func (s *Client) transport() onecall.Options {
-	o := onecall.Options{Address: s.config.Address, Window: window, Keepalive: s.config.Keepalive}
+// transport returns the options of a connection to an address.
+func (s *Client) transport(address string) onecall.Options {
+	o := onecall.Options{Address: address, Window: window, Keepalive: s.config.Keepalive}
 	if s.trust != nil {
 		o.TLS = s.trust.tls
 		if certificate := s.config.Certificate; certificate != nil {

@@ -33,9 +33,12 @@ const (
 // Config is one client.
 type Config struct {
 	ID         string // names the client in events
-	Address    string // host:port of the ADS server
+	Address    string // host:port of the ADS server, or of a Service of Backends
 	ServerName string // name that the server's certificate must carry; "" means the host of Address
 	RootPEM    []byte // roots that the server is verified against; nil means plaintext
+
+	// Backends are the Services that Address may be one of; nil means that it is none.
+	Backends *proxy.Backends
 
 	Variant     Variant        // "" means Delta
 	NodeID      string         // node.id, sent in the first request of each stream

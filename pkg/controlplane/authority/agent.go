@@ -17,11 +17,11 @@ import (
 // authority. It has tokens if its specification has a request for them. It is
 // controlplane.Driver.NewProxy of control planes that offer this API.
 func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
-	issuer, err := New(spec)
+	issuer, err := New(spec, s.Backends)
 	if err != nil {
 		return nil, err
 	}
-	services := istioagent.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Keys: s.Keys}
+	services := istioagent.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Keys: s.Keys, Backends: s.Backends}
 	if spec.Token != (proxy.TokenRequest{}) && s.Tokens != nil {
 		services.Token = s.Tokens(spec.Token)
 	}

@@ -27,7 +27,8 @@ import (
 // Client speaks to the certificate authority for one proxy. Like that of Istio's
 // agent, its connection is not the stream's and stays open.
 type Client struct {
-	options  onecall.Options
+	options  onecall.Options // its address may be a Service of backends
+	backends *proxy.Backends
 	headers  metadata.MD
 	lifetime time.Duration
 	slowdown proxy.Slowdown // of what is a matter of time
@@ -47,15 +48,17 @@ var errClosed = status.Error(codes.Canceled, "the client of the certificate auth
 
 var _ controlplane.Issuer = (*Client)(nil)
 
-// New makes the certificate client of one proxy; it does not connect yet. It
-// fails when the proxy's roots hold no certificate.
-func New(s proxy.Spec) (*Client, error) {
+// New makes the certificate client of one proxy; it does not connect yet. The address of
+// the proxy may be a Service of backends. It fails when the proxy's roots hold no
+// certificate.
+func New(s proxy.Spec, backends *proxy.Backends) (*Client, error) {
 	config, err := trust(s.RootPEM, s.ServerName)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
 		options:  onecall.Options{Address: s.Address, TLS: config},
+		backends: backends,
 		headers:  make(metadata.MD, len(s.Headers)+1),
 		lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
 		slowdown: s.Slowdown,
@@ -241,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 		return nil, errClosed
 	}
 	defer context.AfterFunc(ctx, cut)()
-	conn, err := onecall.Dial(living, c.options)
+	conn, err := c.dial(living)
 	if err != nil {
 		cut()
 		err = cmp.Or(ctx.Err(), status.Errorf(codes.Unavailable, "connecting to the certificate authority: %v", err))
@@ -252,6 +255,16 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	l := &link{conn: conn, cut: cut, answers: make(chan answer, 1), ended: make(chan struct{})}
 	go l.serve()
 	return l, nil
+}
+
+// dial connects to the address, or an endpoint of it.
+func (c *Client) dial(ctx context.Context) (*onecall.Conn, error) {
+	options := c.options
+	var err error
+	if options.Address, err = c.backends.Choose(options.Address); err != nil {
+		return nil, err
+	}
+	return onecall.Dial(ctx, options)
 }
 
 // call makes a call of one message and waits for its end.

@@ -124,7 +124,7 @@ func (s *service) client(t *testing.T) *Client {
 	c, err := New(proxy.Spec{
 		Address: s.address, ServerName: "authority", RootPEM: s.root,
 		Headers: map[string]string{"ClusterID": "one"}, CertificateLifetime: time.Hour,
-	})
+	}, nil)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -285,6 +285,6 @@ func TestNobodyListens(t *testing.T) {
 }
 
 func TestRootsWithoutCertificate(t *testing.T) {
-	_, err := New(proxy.Spec{RootPEM: []byte("none")})
+	_, err := New(proxy.Spec{RootPEM: []byte("none")}, nil)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no certificate in it")))
 }

@@ -24,4 +24,6 @@ func (c credentials) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, e
 }
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.
-func (credentials) Issuer(spec proxy.Spec) (controlplane.Issuer, error) { return authority.New(spec) }
+func (credentials) Issuer(spec proxy.Spec) (controlplane.Issuer, error) {
+	return authority.New(spec, nil)
+}

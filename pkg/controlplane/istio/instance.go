@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -24,7 +23,6 @@ type instance struct {
 	// fixed after newInstance
 	c     *ControlPlane
 	name  string // of its process, its pod, its log and its metrics; no other of the cluster has it
-	dir   string // its working folder
 	ports ports
 
 	mu      sync.Mutex
@@ -35,20 +33,16 @@ type instance struct {
 // default, which the first istiod of a machine gets.
 type ports struct{ plain, secure, http, webhook, monitoring, controlZ int }
 
-// newInstance makes an istiod that does not run yet. One that is not alone has a working
-// folder of its own, and a port of its own for ControlZ.
+// newInstance makes an istiod that does not run yet. One that is not alone has a port of
+// its own for ControlZ.
 func (c *ControlPlane) newInstance(name string, alone bool) (*instance, error) {
 	free, err := process.FreePorts(6)
 	if err != nil {
 		return nil, fmt.Errorf("finding ports for %s: %w", name, err)
 	}
-	i := &instance{c: c, name: name, dir: c.opts.LogDir, ports: ports{free[0], free[1], free[2], free[3], free[4], 0}}
+	i := &instance{c: c, name: name, ports: ports{free[0], free[1], free[2], free[3], free[4], 0}}
 	if !alone {
 		i.ports.controlZ = free[5]
-		i.dir = filepath.Join(c.opts.LogDir, name)
-		if err := os.MkdirAll(i.dir, 0o755); err != nil {
-			return nil, fmt.Errorf("making the working folder of %s: %w", name, err)
-		}
 	}
 	return i, nil
 }
@@ -113,7 +107,7 @@ func (i *instance) run(ctx context.Context) error {
 		Path: opts.Program,
 		Args: append(args, opts.Resources.Args...),
 		Env:  i.c.environment(i.name),
-		Dir:  i.dir,
+		Dir:  opts.LogDir,
 		Log:  filepath.Join(opts.LogDir, i.name+".log"),
 	}))
 	if err != nil {

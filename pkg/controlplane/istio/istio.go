@@ -71,6 +71,7 @@ type Options struct {
 	// Replicas is how many istiods share the work, reached as through a Service; 0 = one,
 	// which is reached directly.
 	Replicas int
+	Spare    int // that are made in addition and not started
 
 	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
 	// none of Istio's own filters. False leaves the chart's settings.
@@ -151,7 +152,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 // prepare makes the istiods, and decides where they are reached. None runs yet.
 func (c *ControlPlane) prepare() (err error) {
 	if c.opts.Replicas > 0 {
-		c.replicas, err = c.newReplicas(c.opts.Replicas)
+		c.replicas, err = c.newReplicas(c.opts.Replicas, c.opts.Spare)
 		return err
 	}
 	if c.first, err = c.newInstance(cmp.Or(c.opts.Name, Name), c.opts.Name == ""); err != nil {

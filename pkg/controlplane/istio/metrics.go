@@ -24,10 +24,12 @@ func metrics() controlplane.Metrics {
 // Increases are plain differences: increase() extrapolates to the window's
 // ends, which over a rollout of seconds doubles a count, and takes a counter
 // that appears in the window as if it had begun with its first value. A
-// difference below zero, after a restart, is none.
+// difference below zero, after a restart, is none. Of a replica that ended in the window
+// the last value counts.
 func phaseMetrics() []controlplane.Metric {
 	increase := func(metric string) string {
-		return "((sum(" + metric + ") - (sum(" + metric + " offset $window) or vector(0))) >= 0)"
+		last := "(" + metric + " or last_over_time(" + metric + "[$window]))"
+		return "((sum" + last + " - (sum(" + metric + " offset $window) or vector(0))) >= 0)"
 	}
 	mean := func(metric string) string {
 		return increase(metric+"_sum") + " / (" + increase(metric+"_count") + " > 0)"
@@ -57,6 +59,7 @@ func counters() controlplane.Counters {
 			convergence.RDS: responses("rds"),
 		},
 		Connected:           `sum(pilot_xds)`,
+		ReplicaConnected:    `sum(pilot_xds{instance="$instance"})`,
 		CertificateRequests: `sum(citadel_server_csr_count)`,
 		Certificates:        `sum(citadel_server_success_cert_issuance_count)`,
 	}

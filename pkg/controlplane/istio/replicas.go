@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,17 +24,19 @@ type replicas struct {
 	c               *ControlPlane
 	secure, webhook *forward.Forwarder
 
-	mu  sync.Mutex
-	all []*instance
+	all   []*instance
+	spare int // of all, the last ones: they are not started
 }
 
-// newReplicas makes n istiods that do not run yet.
-func (c *ControlPlane) newReplicas(n int) (_ *replicas, err error) {
-	r := &replicas{c: c}
-	for range n {
-		if _, err := r.make(); err != nil {
+// newReplicas makes istiods that do not run yet: n that are to be started, and spare ones.
+func (c *ControlPlane) newReplicas(n, spare int) (_ *replicas, err error) {
+	r := &replicas{c: c, spare: spare}
+	for i := range n + spare {
+		one, err := c.newInstance(cmp.Or(c.opts.Name, Name)+"-"+strconv.Itoa(i), false)
+		if err != nil {
 			return nil, err
 		}
+		r.all = append(r.all, one)
 	}
 	if r.secure, err = forward.Listen(); err != nil {
 		return nil, err
@@ -51,42 +50,25 @@ func (c *ControlPlane) newReplicas(n int) (_ *replicas, err error) {
 	return r, nil
 }
 
-// make makes one more, which does not run yet.
-func (r *replicas) make() (*instance, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i, err := r.c.newInstance(cmp.Or(r.c.opts.Name, Name)+"-"+strconv.Itoa(len(r.all)), false)
-	if err != nil {
-		return nil, err
-	}
-	r.all = append(r.all, i)
-	return i, nil
-}
-
-func (r *replicas) instances() []*instance {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.all)
-}
-
-// startOthers starts all but the first, at the same time. The first has made the
-// certificate authority's secret that they take.
+// startOthers starts all but the first and the spare ones, at the same time. The first has
+// made the certificate authority's secret that they take.
 func (r *replicas) startOthers(ctx context.Context) error {
+	started := r.all[:len(r.all)-r.spare]
 	group, ctx := errgroup.WithContext(ctx)
-	for _, i := range r.instances()[1:] {
+	for _, i := range started[1:] {
 		group.Go(func() error { return i.run(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	r.Serve(r.All())
+	r.Serve(r.All()[:len(started)])
 	return nil
 }
 
 // stop ends those that run.
 func (r *replicas) stop(ctx context.Context) error {
 	err := r.Close()
-	for _, i := range r.instances() {
+	for _, i := range r.all {
 		err = errors.Join(err, i.stop(ctx))
 	}
 	return err
@@ -95,23 +77,14 @@ func (r *replicas) stop(ctx context.Context) error {
 // All is part of controlplane.Replicas.
 func (r *replicas) All() []controlplane.Replica {
 	var all []controlplane.Replica
-	for _, i := range r.instances() {
+	for _, i := range r.all {
 		all = append(all, i)
 	}
 	return all
 }
 
-// Add is part of controlplane.Replicas.
-func (r *replicas) Add(ctx context.Context) (controlplane.Replica, error) {
-	i, err := r.make()
-	if err != nil {
-		return nil, err
-	}
-	if err := i.run(ctx); err != nil {
-		return nil, fmt.Errorf("adding a replica: %w", err)
-	}
-	return i, nil
-}
+// Spare is part of controlplane.Replicas.
+func (r *replicas) Spare() int { return r.spare }
 
 // Service is part of controlplane.Replicas.
 func (r *replicas) Service() string { return service }

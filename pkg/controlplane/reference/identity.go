@@ -49,5 +49,5 @@ func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token,
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.
 func (c *ControlPlane) Issuer(s proxy.Spec) (controlplane.Issuer, error) {
-	return authority.New(s)
+	return authority.New(s, nil)
 }

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// replicaColumns are the figures shown of each replica of a control plane.
+var replicaColumns = []struct {
+	head  string
+	phase record.PhaseName
+	path  string // below the usage
+}{
+	{"cores rollout", record.PhaseRollout, "cores.mean"},
+	{"peak rollout", record.PhaseRollout, "cores.peak"},
+	{"CPU time rollout", record.PhaseRollout, "cpuSeconds"},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak"},
+	{"cores steady", record.PhaseSteady, "cores.mean"},
+	{"memory peak steady", record.PhaseSteady, "memoryBytes.peak"},
+	{"restarts rollout", record.PhaseRollout, "restarts"},
+}
+
+// replicas has what each replica needed, and the streams that it had.
+func (r *runReport) replicas() table {
+	t := table{Head: []marked{r.mark("replicas", "").on("replica")}}
+	for _, c := range replicaColumns {
+		t.Head = append(t.Head, unmarked(c.head))
+	}
+	t.Head = append(t.Head, plain("streams rollout", "streams steady", "own count")...)
+	each := orEmpty(r.run.Replicas).Each
+	for _, name := range slices.Sorted(maps.Keys(each)) {
+		one := each[name]
+		cells := plain(name)
+		for _, c := range replicaColumns {
+			// What makes the figure of all together doubtful makes this one.
+			within := "controlPlane." + string(c.phase)
+			cells = append(cells, r.mark(within+"."+c.path, within).on(usageText(usage(&one.Usage, c.phase), c.path)))
+		}
+		own := absent
+		if n := one.OwnStreams.Steady; n != nil {
+			own = fmt.Sprintf("%.0f", *n)
+		}
+		t.Add(append(cells, plain(count(one.Streams.Rollout), count(one.Streams.Steady), own)...)...)
+	}
+	return t
+}
+
+// balance has how evenly streams were spread over the replicas, at the ends of phases and
+// after faults.
+func (r *runReport) balance() table {
+	t := table{Head: plain("streams to replicas", "before", "at the end", "most", "expected", "probability"), Left: 1}
+	replicas := r.run.Replicas
+	if replicas == nil {
+		return t
+	}
+	row := func(at string, before, after string, b *record.Balance) {
+		if b == nil {
+			t.Add(plain(at, before, after, absent, absent, absent)...)
+			return
+		}
+		t.Add(plain(at, before, after, strconv.Itoa(b.Most), fmt.Sprintf("%.1f", b.Expected), fmt.Sprintf("%.2g", b.Probability))...)
+	}
+	for _, p := range phasesShown {
+		b := *replicas.Balance.At(p.name)
+		if b == nil {
+			continue
+		}
+		var streams []string
+		for _, name := range slices.Sorted(maps.Keys(replicas.Each)) {
+			if n := *replicas.Each[name].Streams.At(p.name); n != nil {
+				streams = append(streams, strconv.Itoa(*n))
+			}
+		}
+		row(string(p.name), absent, strings.Join(streams, " "), b)
+	}
+	for _, f := range r.run.Faults {
+		if len(f.Replicas) == 0 {
+			continue
+		}
+		var before, after []string
+		for _, name := range slices.Sorted(maps.Keys(f.Replicas)) {
+			one := f.Replicas[name]
+			before = append(before, strconv.Itoa(one.Before))
+			after = append(after, strconv.Itoa(one.After))
+		}
+		row(f.Name+", "+string(f.Phase), strings.Join(before, " "), strings.Join(after, " "), f.Balance)
+	}
+	return t
+}
