@@ -35,6 +35,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 			left[incomplete(r)]++
 		case r.Spec.Pods < 1:
 			left["of no pods"]++
+		case r.Replicas != nil:
+			// Their figures are of all replicas together, and a plan asks for each.
+			left["of several replicas, from which no plan is made"]++
 		case disturbed(r):
 			left["disturbed while rolling out"]++
 		default:

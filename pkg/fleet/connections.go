@@ -99,7 +99,7 @@ func (s *Pods) Streams() int {
 
 // StreamsTo counts the streams of simulated sidecars that are open and have been answered
 // by the address that was dialled.
-func (s *Pods) StreamsTo() map[string]int {
+func StreamsTo(s *Pods) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := map[string]int{}

@@ -26,7 +26,7 @@ var replicaColumns = []struct {
 }
 
 // replicas has what each replica needed, and the streams that it had.
-func (r *runReport) replicas() table {
+func replicas(r *runReport) table {
 	t := table{Head: []marked{r.mark("replicas", "").on("replica")}}
 	for _, c := range replicaColumns {
 		t.Head = append(t.Head, unmarked(c.head))
@@ -52,10 +52,10 @@ func (r *runReport) replicas() table {
 
 // balance has how evenly streams were spread over the replicas, at the ends of phases and
 // after faults.
-func (r *runReport) balance() table {
+func balance(r *runReport) table {
 	t := table{Head: plain("streams to replicas", "before", "at the end", "most", "expected", "probability"), Left: 1}
-	replicas := r.run.Replicas
-	if replicas == nil {
+	all := r.run.Replicas
+	if all == nil {
 		return t
 	}
 	row := func(at string, before, after string, b *record.Balance) {
@@ -66,13 +66,13 @@ func (r *runReport) balance() table {
 		t.Add(plain(at, before, after, strconv.Itoa(b.Most), fmt.Sprintf("%.1f", b.Expected), fmt.Sprintf("%.2g", b.Probability))...)
 	}
 	for _, p := range phasesShown {
-		b := *replicas.Balance.At(p.name)
+		b := *all.Balance.At(p.name)
 		if b == nil {
 			continue
 		}
 		var streams []string
-		for _, name := range slices.Sorted(maps.Keys(replicas.Each)) {
-			if n := *replicas.Each[name].Streams.At(p.name); n != nil {
+		for _, name := range slices.Sorted(maps.Keys(all.Each)) {
+			if n := *all.Each[name].Streams.At(p.name); n != nil {
 				streams = append(streams, strconv.Itoa(*n))
 			}
 		}

@@ -24,7 +24,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 	parts := []part{
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},
+			charts: charts.needCharts(), tables: []table{r.controlPlane(), replicas(r), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
 			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
@@ -62,7 +62,7 @@ func runTitle(run *record.Run) string {
 // control plane are two tables, as a page is not wide enough for one.
 func (r *runReport) disturbed() []table {
 	outcome, cost := split(r.faults(), faultOutcomes)
-	return []table{r.churn(), outcome, cost, r.balance()}
+	return []table{r.churn(), outcome, cost, balance(r)}
 }
 
 // bySize draws several runs by size and knobs.

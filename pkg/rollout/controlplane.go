@@ -16,7 +16,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	revision, _ := revisionsOf(r.spec)
 	replicas := 0
-	if r.spec.replicated() {
+	if replicated(r.spec) {
 		replicas = max(1, r.spec.Replicas)
 	}
 	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
@@ -33,7 +33,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		RealSidecars: r.spec.RealSidecars > 0,
 		ProxyVersion: r.spec.ProxyVersion,
 		Revision:     revision,
-		Replicas:     replicas, SpareReplicas: r.spec.spareReplicas(),
+		Replicas:     replicas, SpareReplicas: spareReplicas(r.spec),
 	})
 	if err != nil {
 		return nil, err // what it started is in the run's group

@@ -58,7 +58,7 @@ func (m measurement) measure(ctx context.Context) error {
 			m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 		}
 	}
-	if m.hasPrograms() {
+	if runsHere(m.adapter) {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -89,7 +89,7 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if m.hasPrograms() {
+	if runsHere(m.adapter) {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 func (m measurement) measureFaults(ctx context.Context) error {
 	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if m.hasPrograms() {
+		if runsHere(m.adapter) {
 			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)

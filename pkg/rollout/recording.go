@@ -26,7 +26,7 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = recorder.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
-	r.sampler.WatchBriefly(r.programNames()...)
+	r.sampler.WatchBriefly(programsOf{r}.names()...)
 	r.metrics = recorder.NewMetrics(recorder.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -36,8 +36,8 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := append(r.programTargets(), recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
-	sources := r.programSources()
+	targets := append(programsOf{r}.targets(), recorder.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	sources := programsOf{r}.sources()
 	for _, source := range sources {
 		if err := recorder.Uncounted(source); err != nil {
 			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -251,17 +252,17 @@ func (m measurement) measureReplicas(ctx context.Context, w phases.Window) error
 		if !r.started {
 			continue
 		}
-		one := document.Each[r.Name()]
-		if one == nil {
-			one = &record.Replica{}
-			document.Each[r.Name()] = one
-		}
 		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), r.Name(), w.Begin, w.End)
 		if err != nil {
 			return err
 		}
 		if usage.Ran == 0 {
 			continue
+		}
+		one := document.Each[r.Name()]
+		if one == nil {
+			one = &record.Replica{}
+			document.Each[r.Name()] = one
 		}
 		*one.Usage.At(w.Name) = experiment.UsageOf(usage)
 		if streams[r.Name()] == nil {
@@ -299,9 +300,12 @@ func (m measurement) measureStreams(ctx context.Context, w phases.Window, name s
 	return nil
 }
 
+// programsOf are the programs of a run's control plane, one or several.
+type programsOf struct{ *run }
+
 // endpoints are where the programs of a control plane are asked about themselves: each
 // replica that serves, or the only one.
-func (r *run) endpoints() []controlplane.Endpoints {
+func (r programsOf) endpoints() []controlplane.Endpoints {
 	if r.replicas == nil {
 		return []controlplane.Endpoints{r.adapter.Server.Endpoints()}
 	}
@@ -312,14 +316,14 @@ func (r *run) endpoints() []controlplane.Endpoints {
 	return all
 }
 
-// hasPrograms reports whether the control plane runs here.
-func (r *run) hasPrograms() bool { return r.adapter.Program != nil || r.adapter.Replicas != nil }
+// runsHere reports whether a control plane runs as programs of this machine.
+func runsHere(c *controlplane.ControlPlane) bool { return c.Program != nil || c.Replicas != nil }
 
 // replicated reports whether the control plane is started as several programs.
-func (s Spec) replicated() bool { return s.Replicas > 1 || s.spareReplicas() > 0 }
+func replicated(s Spec) bool { return s.Replicas > 1 || spareReplicas(s) > 0 }
 
 // spareReplicas is how many are added while the run goes on.
-func (s Spec) spareReplicas() int {
+func spareReplicas(s Spec) int {
 	n := 0
 	for _, f := range s.Faults {
 		if f.Kind == faults.AddReplica {
@@ -329,8 +333,8 @@ func (s Spec) spareReplicas() int {
 	return n
 }
 
-// programSources are what the programs of the control plane use, by name.
-func (r *run) programSources() map[string]recorder.Source {
+// sources are what the programs of the control plane use, by name.
+func (r programsOf) sources() map[string]recorder.Source {
 	sources := map[string]recorder.Source{}
 	switch {
 	case r.adapter.Program != nil:
@@ -346,8 +350,8 @@ func (r *run) programSources() map[string]recorder.Source {
 	return sources
 }
 
-// programTargets are where the programs of the control plane are scraped.
-func (r *run) programTargets() []recorder.Target {
+// targets are where the programs of the control plane are scraped.
+func (r programsOf) targets() []recorder.Target {
 	job := r.controlPlaneName()
 	if r.replicas == nil {
 		if url := r.adapter.Server.Endpoints().Metrics; url != "" {
@@ -362,8 +366,8 @@ func (r *run) programTargets() []recorder.Target {
 	return targets
 }
 
-// programNames are those of the programs of the control plane.
-func (r *run) programNames() []string {
+// names are those of the programs of the control plane.
+func (r programsOf) names() []string {
 	if r.adapter.Replicas == nil {
 		return []string{r.controlPlaneName()}
 	}
@@ -372,4 +376,38 @@ func (r *run) programNames() []string {
 		names = append(names, one.Name())
 	}
 	return names
+}
+
+// checkReplicas checks how many programs the control plane is to run as, and the faults that
+// end or add some.
+func checkReplicas(s Spec, d controlplane.Driver) error {
+	if s.Replicas < 0 || s.Replicas > maxReplicas {
+		return fmt.Errorf("parsing --replicas %d: want 1 to %d", s.Replicas, maxReplicas)
+	}
+	if s.Upgrade != nil && replicated(s) {
+		return fmt.Errorf("parsing --replicas %d: want 1 with an upgrade, which has one of each version", s.Replicas)
+	}
+	if !d.Replicas {
+		if s.Replicas > 1 {
+			return fmt.Errorf("parsing --replicas %d: want 1 with --control-plane %s, which is one program", s.Replicas, s.ControlPlane)
+		}
+		for _, f := range s.Faults {
+			if f.OfReplicas() {
+				return fmt.Errorf("parsing --fault %q: want none of replicas with --control-plane %s, which is one program", f, s.ControlPlane)
+			}
+		}
+	}
+	if total := s.Replicas + spareReplicas(s); total > maxReplicas {
+		return fmt.Errorf("parsing --replicas %d: want %d at most, with those that --fault adds", s.Replicas, maxReplicas)
+	}
+	return faults.CheckReplicas(s.Faults, max(1, s.Replicas))
+}
+
+// edge reads the counters of all processes, and counts streams: the edge of a phase.
+func edge(r *run) (time.Time, error) {
+	at, err := r.workers.edge(r.sampler)
+	if err == nil && r.replicas != nil {
+		r.replicas.edge(at)
+	}
+	return at, err
 }

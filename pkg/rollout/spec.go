@@ -153,7 +153,7 @@ func (s Spec) Validate() error {
 	if all := len(experiment.Processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
 		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
 	}
-	if err := s.checkReplicas(driver); err != nil {
+	if err := checkReplicas(s, driver); err != nil {
 		return err
 	}
 	if err := checkEnv(s.ControlPlaneEnv); err != nil {
@@ -209,31 +209,6 @@ func (s Spec) Validate() error {
 		}
 	}
 	return nil
-}
-
-// checkReplicas checks how many programs the control plane is to run as, and the faults that
-// end or add some.
-func (s Spec) checkReplicas(d controlplane.Driver) error {
-	if s.Replicas < 0 || s.Replicas > maxReplicas {
-		return fmt.Errorf("parsing --replicas %d: want 1 to %d", s.Replicas, maxReplicas)
-	}
-	if s.Upgrade != nil && s.replicated() {
-		return fmt.Errorf("parsing --replicas %d: want 1 with an upgrade, which has one of each version", s.Replicas)
-	}
-	if !d.Replicas {
-		if s.Replicas > 1 {
-			return fmt.Errorf("parsing --replicas %d: want 1 with --control-plane %s, which is one program", s.Replicas, s.ControlPlane)
-		}
-		for _, f := range s.Faults {
-			if f.OfReplicas() {
-				return fmt.Errorf("parsing --fault %q: want none of replicas with --control-plane %s, which is one program", f, s.ControlPlane)
-			}
-		}
-	}
-	if total := s.Replicas + s.spareReplicas(); total > maxReplicas {
-		return fmt.Errorf("parsing --replicas %d: want %d at most, with those that --fault adds", s.Replicas, maxReplicas)
-	}
-	return faults.CheckReplicas(s.Faults, max(1, s.Replicas))
 }
 
 func (s Spec) checkProxyVersion(d controlplane.Driver) error {

@@ -120,3 +120,12 @@ func awaitEnd(ctx context.Context, env environment.Environment, rec *recorder.Re
 		return nil
 	}
 }
+
+// newSupervisor supervises a program of the control plane.
+func newSupervisor(r *run, name string, program controlplane.Program) *supervisor {
+	return &supervisor{
+		name: name, program: program, memoryBytes: r.resources.MemoryBytes,
+		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: func() string { return r.monitor.status().String() },
+		back: make(chan struct{}, 1),
+	}
+}

@@ -90,16 +90,16 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	r.timeline = phases.NewTimeline(phases.Options{
-		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+		Journal: r.journal, Edge: func() (time.Time, error) { return edge(r) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
-	r.supervisor = r.newSupervisor(r.controlPlaneName(), r.adapter.Program)
+	r.supervisor = newSupervisor(r, r.controlPlaneName(), r.adapter.Program)
 	r.replicas = newReplicas(r.adapter.Replicas, r.controlPlaneName(), func(one controlplane.Replica) *supervisor {
-		s := r.newSupervisor(one.Name(), one)
+		s := newSupervisor(r, one.Name(), one)
 		s.replica = one.Name()
 		return s
 	})
 	if r.replicas != nil {
-		r.replicas.sampler, r.replicas.route, r.replicas.streams = r.sampler, r.fleet.Workers.Route, r.fleet.Pods.StreamsTo
+		r.replicas.sampler, r.replicas.route, r.replicas.streams = r.sampler, r.fleet.Workers.Route, func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
 	}
 	r.monitor = &monitor{
 		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.names(), programs: r.env.Components,
@@ -127,24 +127,6 @@ func podLabels(of *controlplane.ControlPlane) map[string]string {
 		return nil
 	}
 	return of.Revision.PodLabels()
-}
-
-// newSupervisor supervises a program of the control plane.
-func (r *run) newSupervisor(name string, program controlplane.Program) *supervisor {
-	return &supervisor{
-		name: name, program: program, memoryBytes: r.resources.MemoryBytes,
-		sampler: r.sampler, journal: r.journal, timeline: r.timeline, say: r.progress.say, standing: func() string { return r.monitor.status().String() },
-		back: make(chan struct{}, 1),
-	}
-}
-
-// edge reads the counters of all processes, and counts streams: the edge of a phase.
-func (r *run) edge() (time.Time, error) {
-	at, err := r.workers.edge(r.sampler)
-	if err == nil && r.replicas != nil {
-		r.replicas.edge(at)
-	}
-	return at, err
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

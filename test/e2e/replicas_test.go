@@ -1,0 +1,54 @@
+//go:build e2e
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Serial: each replica is measured.
+var _ = Describe("two replicas of a control plane, one of which is killed", Serial, func() {
+	It("serves all sidecars by the other", func() {
+		const pods = 20
+		where := newPlace()
+		session := where.rollout(pods, "--replicas", "2", "--fault", "kill-replica@steady")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		where.expectNothingLeft(nil)
+
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Environment.ControlPlane.Replicas).To(Equal(2))
+		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(run.Replicas.Each).To(And(HaveLen(2), HaveKey("istiod-0"), HaveKey("istiod-1")))
+		var streams int
+		var own, cpu, memory float64
+		for name, one := range run.Replicas.Each {
+			streams += *one.Streams.Steady
+			own += *one.OwnStreams.Steady
+			cpu += *one.Usage.Rollout.CPUSeconds
+			memory += *one.Usage.Rollout.MemoryBytes.Peak
+			Expect(*one.OwnStreams.Steady).To(BeEquivalentTo(*one.Streams.Steady), name)
+		}
+		Expect(streams).To(Equal(pods))
+		Expect(own).To(BeEquivalentTo(pods))
+		together := run.ControlPlane.Rollout
+		Expect(*together.CPUSeconds).To(BeNumerically("~", cpu, 1e-6))
+		Expect(*together.MemoryBytes.Peak).To(BeNumerically("<=", memory))
+		Expect(run.Replicas.Balance.Steady.Streams).To(Equal(pods))
+
+		fault := run.Faults[0]
+		Expect(fault.Seconds).NotTo(BeNil())
+		gone, left := fault.Replicas["istiod-0"], fault.Replicas["istiod-1"]
+		Expect(*gone).To(And(HaveField("Serves", false), HaveField("After", 0)))
+		Expect(*left).To(And(HaveField("Serves", true), HaveField("After", pods)))
+		Expect(*fault.Reconnected).To(Equal(gone.Before))
+
+		report := where.start("report", where.out)
+		Expect(wait(report)).To(Equal(exitDone))
+		Expect(report.Out).To(gbytes.Say("STREAMS TO REPLICAS"))
+	})
+})
