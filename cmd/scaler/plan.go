@@ -57,7 +57,8 @@ largest. Otherwise it prints the missing rollout command and refuses, unless
 recommended processors and memory and no more. The control plane is killed while
 the mesh is at rest, and one change is made that reaches every sidecar. The plan
 passes if the control plane was not killed for its memory, the mesh converged each
-time, and every figure lies within its interval. Otherwise the exit code is 3.`,
+time, the rollout took no longer than the upper bound, and every other figure lies
+within its interval. Otherwise the exit code is 3.`,
 		Example: `  # what 5000 pods need, from runs of up to 800
   scaler rollout --pods 200,400,600,800 --repeats 3 --probes 0 --out results
   scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3

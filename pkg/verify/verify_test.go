@@ -19,8 +19,11 @@ const cpuSeconds = "controlPlane.rollout.cpuSeconds"
 // planned is a plan for 40 pods, and a run that it was made from.
 func planned() (*capacity.Plan, *record.Run) {
 	p := &capacity.Plan{
-		Target:  capacity.Target{Pods: 40, Services: 4, ControlPlane: "istiod"},
-		Figures: []capacity.Figure{{Name: cpuSeconds, Unit: "s", Forecast: 10, Low: new(9.0), High: new(11.0)}},
+		Target: capacity.Target{Pods: 40, Services: 4, ControlPlane: "istiod"},
+		Figures: []capacity.Figure{
+			{Name: cpuSeconds, Unit: "s", Forecast: 10, Low: new(9.0), High: new(11.0)},
+			{Name: rolloutTime, Unit: "s", Forecast: 20, Low: new(18.0), High: new(22.0)},
+		},
 		Request: capacity.Request{Replicas: 1, Resources: capacity.Resources{Limits: capacity.Amounts{CPU: "2", Memory: "256Mi"}}},
 	}
 	like := &record.Run{
@@ -38,6 +41,7 @@ func measured() record.Run {
 		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: new(10.5)}},
 		Faults:       []record.Fault{{Name: "kill-control-plane", Phase: record.PhaseSteady, Seconds: new(3.0)}},
 		Change:       &record.Change{Changes: new(1), Push: &latency},
+		Phases:       []record.Phase{{Name: record.PhaseRollout, Seconds: new(20.0), EndedBy: record.EndedByConverged}},
 	}
 }
 
@@ -52,6 +56,8 @@ func TestRun(t *testing.T) {
 		"more CPU":        {func(r *record.Run) { r.ControlPlane.Rollout.CPUSeconds = new(11.5) }, nil, cpuSeconds, capacity.Failed},
 		"less CPU":        {func(r *record.Run) { r.ControlPlane.Rollout.CPUSeconds = new(8.5) }, nil, cpuSeconds, capacity.Failed},
 		"CPU not known":   {func(r *record.Run) { r.ControlPlane = nil }, nil, cpuSeconds, capacity.Unknown},
+		"slower":          {func(r *record.Run) { r.Phases[0].Seconds = new(22.5) }, nil, rolloutTime, capacity.Failed},
+		"faster":          {func(r *record.Run) { r.Phases[0].Seconds = new(15.0) }, nil, "", ""},
 		"killed":          {func(*record.Run) {}, &process.OutOfMemoryError{}, "not killed for its memory", capacity.Failed},
 		"not converged":   {func(r *record.Run) { r.Pods.Converged = new(39) }, experiment.ErrUnconverged, "converged", capacity.Failed},
 		"no second time":  {func(r *record.Run) { r.Faults[0].Seconds = nil }, experiment.ErrUnconverged, "converged again after a kill", capacity.Failed},
