@@ -127,8 +127,8 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 		}
 	case len(missing) > 0:
 		r.Status = Warning
-		r.Detail = "not built yet: " + strings.Join(missing, ", ")
-		r.Fix = "the first run builds them, which takes minutes; or do it now: scaler components build"
+		r.Detail = "not there yet: " + strings.Join(missing, ", ")
+		r.Fix = "the first run takes them from images or builds them, which takes minutes; or do it now: scaler components get, or build"
 		if !haveGo {
 			r.Status = Failed
 			r.Fix = "install Go to build them, take released ones (scaler components get), or name a folder with ready programs (--bin-dir)"

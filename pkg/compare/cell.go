@@ -69,6 +69,7 @@ var subjects = []condition{
 		return strings.TrimSpace(c.Name + " " + c.Version)
 	}},
 	{"program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
+	{"program's source", programSource},
 	{"sidecars' version", func(r *record.Run) string { return r.Environment.ControlPlane.ProxyVersion }},
 	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
@@ -89,6 +90,17 @@ var subjects = []condition{
 			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
 		}
 	}},
+}
+
+// programSource is where the control plane's program is from: a released one and one that
+// was built here are compiled with different versions of Go.
+func programSource(r *record.Run) string {
+	for _, p := range r.Environment.Programs {
+		if p.Digest == r.Environment.ControlPlane.Program {
+			return p.Source
+		}
+	}
+	return ""
 }
 
 // priorityText says by what the control plane ran before scaler, and scaler before the

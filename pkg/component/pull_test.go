@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/component/image/imagetest"
 )
 
-var thisPlatform = v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
+var thisPlatform = imagetest.Here()
 
 // reporter is a program that reports a version.
 func reporter(version string) string { return "#!/bin/sh\necho version " + version + "\n" }

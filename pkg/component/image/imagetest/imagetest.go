@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -80,3 +81,6 @@ func Push(ctx context.Context, reference string, content remote.Taggable) error 
 	defer transport.CloseIdleConnections()
 	return remote.Push(ref, content, remote.WithTransport(transport), remote.WithContext(ctx))
 }
+
+// Here is the platform that this program runs on.
+func Here() v1.Platform { return v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH} }
