@@ -38,12 +38,19 @@ free during the upgrade.
 
 A wave is a share of the pods, those of earlier waves included. Workloads are moved as a
 whole, all of a wave at once unless --restart-rate is given; each is a rolling update of its
-Deployment. A wave is over when every sidecar has converged.`,
+Deployment. A wave is over when every sidecar has converged.
+
+With --in-place there are no revisions: the new istiod takes the place of the old one as in a
+rolling update of its Deployment, all sidecars connect to it, and then all workloads are
+restarted.`,
 		Example: `  # three waves
   scaler upgrade --from 1.29.1 --to 1.31.0 --pods 800
 
   # two waves, five pods a second
   scaler upgrade --from 1.29.1 --to 1.31.0 --canary 50%,100% --restart-rate 5/s
+
+  # without revisions
+  scaler upgrade --from 1.29.1 --to 1.31.0 --in-place --restart-rate 5/s
 
   # back to the first version after the first wave
   scaler upgrade --from 1.29.1 --to 1.31.0 --rollback-at 1
@@ -58,6 +65,7 @@ Deployment. A wave is over when every sidecar has converged.`,
 	f.StringVar(&o.plan.From, "from", "", "`VERSION` of Istio that the mesh is rolled out with, as in 1.29.1 or 1.29")
 	f.StringVar(&o.plan.To, "to", "", "`VERSION` of Istio that it is upgraded to")
 	f.StringVar(&o.canary, "canary", "10%,50%,100%", "shares of the pods that are on the new version after each wave, ascending to 100%")
+	f.BoolVar(&o.plan.InPlace, "in-place", false, "instead of waves, put the new version in the place of the old one, and restart all workloads then")
 	f.IntVar(&o.plan.RollbackAt, "rollback-at", 0, "move everything back after this wave, and remove the new version (default 0, never)")
 	f.StringVar(&o.rate, "restart-rate", "", "restart the workloads of a wave one after another, so many pods a second, as in 5/s (default all at once)")
 	f.DurationVar(&o.plan.Pause, "pause", 15*time.Second, "time for which both versions run before the first wave, and length of the stage after the upgrade")
@@ -104,7 +112,12 @@ func (o *upgradeOptions) parse(cmd *cobra.Command) (err error) {
 			return usagef("parsing --%s %s: want it with 'scaler rollout', an upgrade has none", flag, given.Value)
 		}
 	}
-	if o.plan.Waves, err = upgrade.ParseCanary(o.canary); err != nil {
+	if !o.plan.InPlace {
+		o.plan.Waves, err = upgrade.ParseCanary(o.canary)
+	} else if cmd.Flags().Changed("canary") {
+		err = fmt.Errorf("parsing --canary %q: want none with --in-place, which has no waves", o.canary)
+	}
+	if err != nil {
 		return usagef("%w", err)
 	}
 	if o.rate != "" {

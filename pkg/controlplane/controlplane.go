@@ -177,6 +177,7 @@ type Description struct {
 
 // Endpoints are URLs of one control plane.
 type Endpoints struct {
+	Proxies string // host:port that simulated proxies connect to; "" = it is not known
 	Metrics string // where its own metrics are scraped; "" = it has none
 	// Collect makes the program collect its garbage before it answers; "" = it cannot
 	// be asked to.

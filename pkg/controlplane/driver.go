@@ -172,7 +172,9 @@ type StartOptions struct {
 	// Revision is the name by which its pods know it, where several versions serve one mesh; ""
 	// = it is the only one. Its Programs are of that revision. Needs Driver.Revisions.
 	Revision string
-	Next     bool // another revision serves the mesh already
+	// Next reports that another one serves the mesh already: another revision or, without
+	// a Revision, the one whose place it takes.
+	Next bool
 	// SpareReplicas are made in addition and not started.
 	SpareReplicas int
 

@@ -20,10 +20,10 @@ import (
 type revision struct {
 	// fixed after newRevision
 	fleet   *Fleet
-	adapter *controlplane.ControlPlane
 	tracker *convergence.Tracker
 	scopes  map[string]*convergence.Scope // by service name
 
+	adapter  atomic.Pointer[controlplane.ControlPlane]
 	received atomic.Pointer[Received] // nil = nobody wants to know
 }
 
@@ -58,7 +58,8 @@ func (r *Received) Endpoints() map[record.ChangeKind]*stats.Histogram {
 }
 
 func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
-	r := &revision{fleet: f, adapter: adapter, tracker: convergence.New(), scopes: map[string]*convergence.Scope{}}
+	r := &revision{fleet: f, tracker: convergence.New(), scopes: map[string]*convergence.Scope{}}
+	r.adapter.Store(adapter)
 	r.tracker.OnComplete = observer{f}.complete
 	r.tracker.Delivered = r.delivered
 	for i, s := range f.Mesh.Services {
@@ -77,6 +78,18 @@ func (s *Revisions) Join(adapter *controlplane.ControlPlane) {
 	}
 	all := append(slices.Clone(s.list()), r)
 	s.all.Store(&all)
+}
+
+// Replace puts another version in the place of the first revision, whose sidecars stay: pods
+// that come, and endpoints, are as it says from now on.
+func (s *Revisions) Replace(adapter *controlplane.ControlPlane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.list()[0]
+	first.adapter.Store(adapter)
+	for name, l := range s.listed {
+		first.tracker.SetEndpoints(name, first.endpoints(l.endpoints), time.Now())
+	}
 }
 
 // Receive counts anew what the sidecars of each revision receive, in the order in which the
@@ -100,7 +113,7 @@ func (s *Revisions) list() []*revision { return *s.all.Load() }
 func (s *Revisions) of(pod *corev1.Pod) *revision {
 	all := s.list()
 	for _, r := range all {
-		if own := r.adapter.Revision; own != nil && own.Serves(pod) {
+		if own := r.adapter.Load().Revision; own != nil && own.Serves(pod) {
 			return r
 		}
 	}
@@ -111,7 +124,7 @@ func (s *Revisions) of(pod *corev1.Pod) *revision {
 func (r *revision) endpoints(listed []observe.Endpoint) convergence.Endpoints {
 	endpoints := convergence.Endpoints{}
 	for _, e := range listed {
-		if health, ok := r.adapter.Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating); ok {
+		if health, ok := r.adapter.Load().Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating); ok {
 			endpoints[e.Addr] = health
 		}
 	}

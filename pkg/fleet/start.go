@@ -14,7 +14,7 @@ import (
 // start starts the simulated sidecar of a pod. The caller holds Pods.mu.
 func (f *Fleet) start(p *pod, object *corev1.Pod) {
 	p.revision = f.Revisions.of(object)
-	spec, err := p.revision.adapter.Proxies.Spec(object)
+	spec, err := p.revision.adapter.Load().Proxies.Spec(object)
 	if err != nil {
 		f.Fail(fmt.Errorf("simulating the sidecar of pod %s: %w", p.id, err))
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -70,7 +71,7 @@ func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
 	next := &successor{run: r.run}
 	r.upgrading = upgrade.New(upgrade.Options{
 		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: r.spec.ConvergeTimeout,
-		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Stop: next.stop},
+		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Route: next.route, Stop: next.stop},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
 	err := r.upgrading.Run(ctx)
@@ -86,7 +87,7 @@ type successor struct {
 // start starts it, and supervises it from then on.
 func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
 	resources := s.resources
-	resources.Env = append(append([]string(nil), resources.Env...), s.spec.Upgrade.ToEnv...)
+	resources.Env = slices.Concat(resources.Env, s.spec.Upgrade.ToEnv)
 	_, revision := revisionsOf(s.spec)
 	adapter, err := s.driver.Start(ctx, controlplane.StartOptions{
 		Programs:     s.programs.next,
@@ -99,7 +100,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 		Progress:     s.progress.Say,
 		Resources:    resources,
 		ProxyVersion: s.spec.ProxyVersion,
-		Name:         s.driver.Name + "-" + revision, Revision: revision, Next: true,
+		Name:         s.driver.Name + "-" + s.spec.Upgrade.Next(), Revision: revision, Next: true,
 	})
 	if err != nil {
 		return nil, err // what it started is in the run's group
@@ -116,6 +117,16 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	s.watching.run("supervising the new control plane", s.supervisor.run)
 	s.monitor.others.Store(&[]string{name})
 	return adapter, nil
+}
+
+// route has sidecars that connect to the old control plane reach the new one.
+func (s *successor) route(next *controlplane.ControlPlane) error {
+	from, to := s.adapter.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
+	if from == "" || to == "" {
+		return errors.New("the address of a control plane for sidecars is not known")
+	}
+	s.fleet.Workers.Route(from, []string{to})
+	return nil
 }
 
 // stop ends the program of the new control plane, or of the old one, for good.

@@ -19,7 +19,9 @@ import (
 // Plan is the upgrade that a user asks for. The zero value is none.
 type Plan struct {
 	From, To string    // versions, as component.Options.Istio takes them
-	Waves    []float64 // shares of the pods that are moved once each wave is done, ascending to 1
+	Waves    []float64 // shares of the pods that are moved once each wave is done, ascending to 1; nil with InPlace
+	// InPlace has the new version take the place of the old one, and restarts all workloads then.
+	InPlace bool
 	// RollbackAt is the wave after which all that was moved is moved back, and the new control
 	// plane removed, from 1; 0 = none.
 	RollbackAt int
@@ -27,9 +29,6 @@ type Plan struct {
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
 }
-
-// Waits is the length of the stages of fixed length: start, after which only time passes, and after.
-func (p Plan) Waits() time.Duration { return 2 * p.Pause }
 
 // ParseCanary parses the value of --canary: shares in per cent, as in 10%,50%,100%.
 // Its error names the flag, the value and what is wanted.
@@ -72,7 +71,11 @@ func (p *Plan) String() string {
 	if p == nil {
 		return ""
 	}
-	text := "canary " + percents(p.Waves) + " from " + p.From + " to " + p.To
+	text := "canary " + percents(p.Waves)
+	if p.InPlace {
+		text = "in place"
+	}
+	text += " from " + p.From + " to " + p.To
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %g/s", p.Rate)
 	}
@@ -96,15 +99,29 @@ func percents(shares []float64) string {
 }
 
 // Revisions are the names by which pods know the two control planes: their versions
-// without dots, as in 1-31-0, the new one of the same version with -next.
+// without dots, as in 1-31-0, the new one of the same version with -next; "" for an upgrade
+// in place, which has no revisions.
 func (p Plan) Revisions() (from, to string) {
-	name := func(version string) string { return strings.ReplaceAll(version, ".", "-") }
-	from, to = name(p.From), name(p.To)
+	if p.InPlace {
+		return "", ""
+	}
+	from, to = nameOf(p.From), nameOf(p.To)
 	if from == to {
 		to += "-next"
 	}
 	return from, to
 }
+
+// Next distinguishes the new control plane's name from that of the old one.
+func (p Plan) Next() string {
+	if _, to := p.Revisions(); to != "" {
+		return to
+	}
+	return nameOf(p.To)
+}
+
+// nameOf is a version as part of a name.
+func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
 // Validate names the first flag whose value cannot be used with a mesh, the value, and
 // what is wanted.
@@ -114,6 +131,9 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	}
 	if p.From == p.To && len(p.ToEnv) == 0 {
 		return fmt.Errorf("parsing --to %q: want another version than --from, or a setting of the new control plane by --to-env", p.To)
+	}
+	if p.InPlace && p.RollbackAt != 0 {
+		return fmt.Errorf("parsing --rollback-at %d: want none with --in-place, which has no waves", p.RollbackAt)
 	}
 	if p.RollbackAt < 0 || p.RollbackAt > len(p.Waves) {
 		return fmt.Errorf("parsing --rollback-at %d: want a wave, 1 to %d", p.RollbackAt, len(p.Waves))

@@ -23,7 +23,14 @@ const (
 	stageRollback = "rollback" // all that was moved is moved back
 	stageRemove   = "remove"   // the control plane without sidecars is removed
 	stageAfter    = "after"    // what is left is not touched
+
+	// Of an upgrade in place:
+	stageReplace = "replace" // the new control plane takes the place of the old one
+	stageRestart = "restart" // all workloads are restarted
 )
+
+// backInterval is how often sidecars are counted that are back.
+const backInterval = 100 * time.Millisecond
 
 // podInterval is how often pods are counted for their peak.
 const podInterval = time.Second
@@ -35,6 +42,9 @@ type Actions struct {
 	// Move has the Deployments of workloads, by their indices, replace their pods by ones with
 	// these labels in addition.
 	Move func(ctx context.Context, workloads []int, podLabels map[string]string, at time.Time) error
+	// Route has sidecars that connect from now on reach the new control plane in place of the
+	// old one.
+	Route func(next *controlplane.ControlPlane) error
 	// Stop ends the program of the old control plane or of the new one.
 	Stop func(ctx context.Context, next bool) error
 }
@@ -84,6 +94,9 @@ func (u *Upgrade) Run(ctx context.Context) error {
 			To:   record.UpgradeVersion{Version: u.Plan.To, Revision: to},
 		}
 	})
+	if u.Plan.InPlace {
+		return u.inPlace(ctx)
+	}
 	if err := u.stage(ctx, stageStart, nil, u.start); err != nil {
 		return err
 	}
@@ -104,15 +117,62 @@ func (u *Upgrade) Run(ctx context.Context) error {
 
 // start starts the new control plane, and gives it time to come to rest.
 func (u *Upgrade) start(ctx context.Context) error {
-	next, err := u.Actions.Start(ctx)
-	if err != nil {
+	if err := u.startNext(ctx); err != nil {
 		return err
 	}
-	u.next = next
-	u.Fleet.Revisions.Join(next)
-	d := next.Server.Describe()
-	u.Journal.Update(func(r *record.Run) { r.Upgrade.To.Program, r.Upgrade.To.Version = d.Name, d.Version })
+	u.Fleet.Revisions.Join(u.next)
 	return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+}
+
+func (u *Upgrade) startNext(ctx context.Context) (err error) {
+	if u.next, err = u.Actions.Start(ctx); err != nil {
+		return err
+	}
+	d := u.next.Server.Describe()
+	u.Journal.Update(func(r *record.Run) { r.Upgrade.To.Program, r.Upgrade.To.Version = d.Name, d.Version })
+	return nil
+}
+
+// inPlace does an upgrade without revisions.
+func (u *Upgrade) inPlace(ctx context.Context) error {
+	if err := u.stage(ctx, stageReplace, nil, u.replace); err != nil {
+		return err
+	}
+	var all []int
+	for i := range u.Mesh.Services {
+		all = append(all, i)
+	}
+	if err := u.move(ctx, stageRestart, all, u.next); err != nil {
+		return err
+	}
+	return u.after(ctx)
+}
+
+// replace starts the new control plane, has sidecars reach it, ends the old one as a rolling
+// update of its Deployment does, and waits until every sidecar is back.
+func (u *Upgrade) replace(ctx context.Context) error {
+	if err := u.startNext(ctx); err != nil {
+		return err
+	}
+	u.Fleet.Revisions.Replace(u.next)
+	if err := u.Actions.Route(u.next); err != nil {
+		return err
+	}
+	before := u.Fleet.Workers.Counts().Reconnects
+	if err := u.Actions.Stop(ctx, false); err != nil {
+		return err
+	}
+	sidecars := int64(u.Fleet.Count().Simulated)
+	tick := time.NewTicker(backInterval)
+	defer tick.Stop()
+	for u.Fleet.Workers.Counts().Reconnects < before+sidecars {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return u.Fleet.AwaitConverged(ctx)
 }
 
 // move moves workloads to a control plane and waits until the mesh has converged.
@@ -132,7 +192,7 @@ func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *co
 			if err := experiment.WaitUntil(ctx, begin.Add(at)); err != nil {
 				return err
 			}
-			if err := u.Actions.Move(ctx, workloads[i:i+1], to.Revision.PodLabels(), time.Now()); err != nil {
+			if err := u.Actions.Move(ctx, workloads[i:i+1], podLabels(to), time.Now()); err != nil {
 				return err
 			}
 		}
@@ -159,6 +219,19 @@ func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane
 	if err != nil {
 		return err
 	}
+	return u.after(ctx)
+}
+
+// podLabels make pods those of a control plane; nil where that needs none.
+func podLabels(of *controlplane.ControlPlane) map[string]string {
+	if of.Revision == nil {
+		return nil
+	}
+	return of.Revision.PodLabels()
+}
+
+// after measures what is left.
+func (u *Upgrade) after(ctx context.Context) error {
 	return u.stage(ctx, stageAfter, nil, func(ctx context.Context) error {
 		return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
 	})
@@ -173,15 +246,14 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 		s.Background = u.Fleet.Pods.Begin()
 		received := u.Fleet.Revisions.Receive()
 		err := u.countPods(limited, s, do)
-		if name == stageStart && u.next != nil {
-			received = append(received, nil) // it joined meanwhile, without sidecars
-		}
-		s.Old = received[0]
-		if len(received) > 1 {
+		switch s.Old = received[0]; {
+		case u.Plan.InPlace: // all sidecars are the new one's
+			s.Old, s.Next = nil, received[0]
+		case len(received) > 1:
 			s.Next = received[1]
 		}
 		endedBy, err := u.Timeline.EndedBy(ctx, limited, err)
-		if endedBy == record.EndedByConverged && workloads == nil {
+		if endedBy == record.EndedByConverged && workloads == nil && name != stageReplace {
 			endedBy = record.EndedByDuration
 		}
 		return endedBy, err

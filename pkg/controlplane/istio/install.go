@@ -118,10 +118,16 @@ func (c installer) create(ctx context.Context, mapper meta.RESTMapper, obj *unst
 	if _, err = client.Create(ctx, obj, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	if !c.opts.Next || obj.GetKind() != "CustomResourceDefinition" {
+	if !c.replaces(obj.GetKind()) {
 		return nil
 	}
 	return replace(ctx, client, obj)
+}
+
+// replaces reports whether an object of a kind takes the place of one that is there: what
+// revisions share and, where there are none, everything but a Service, which has its address.
+func (c installer) replaces(kind string) bool {
+	return c.opts.Next && (kind == "CustomResourceDefinition" || c.opts.Revision == "" && kind != "Service")
 }
 
 // replace puts an object in the place of one that is there.

@@ -66,6 +66,7 @@ func (i *instance) Address() string { return local(i.ports.secure) }
 // Endpoints is part of controlplane.Replica.
 func (i *instance) Endpoints() controlplane.Endpoints {
 	return controlplane.Endpoints{
+		Proxies: i.Address(),
 		Metrics: "http://" + local(i.ports.monitoring) + "/metrics",
 		Collect: "http://" + local(i.ports.http) + "/debug/pprof/heap?gc=1", // net/http/pprof
 	}
