@@ -108,6 +108,13 @@ func TestRevisions(t *testing.T) {
 	if s := received[0].Endpoints()[record.EndpointRemove].Summary(); s.Count != 0 {
 		t.Errorf("stale with the old version: %+v, which sent nothing yet", s)
 	}
+
+	// With the new version in place of the old one, endpoints that are not ready are expected.
+	f.Revisions.Replace(next.adapter())
+	send("c", seen.Add(13*time.Second), convergence.Endpoints{unready: convergence.Unhealthy})
+	if c := a.revision.tracker.Counts(); c.Converged != 1 {
+		t.Errorf("with the new version in place of the old one %+v, want one of two converged", c)
+	}
 }
 
 // Convergence waits for the pods of the services that are renewed, and for no others.

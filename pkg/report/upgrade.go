@@ -14,7 +14,7 @@ import (
 // together, and how the pods that were created meanwhile started.
 func upgradeStages(r *runReport) table {
 	t := table{Head: plain("upgrade", "length", "pods moved", "replaced", "both: cores, peak", "memory, peak", "pods, peak",
-		"certificate p50", "p99", "complete p50", "p99", "lost"), Left: 1}
+		"certificate p50", "p99", "complete p50", "p99", "lost", "reconnect p50", "max"), Left: 1}
 	for _, name := range r.run.UpgradeStages() {
 		s := r.run.Upgrade.Stages[name]
 		path := "upgrade.stages." + name
@@ -32,7 +32,8 @@ func upgradeStages(r *runReport) table {
 			row = append(row, r.mark(path+".latencies.certificate", path).on(quantile(certificate, certificate.P50)), unmarked(quantile(certificate, certificate.P99)),
 				r.mark(path+".latencies.completeConfiguration", path).on(quantile(complete, complete.P50)), unmarked(quantile(complete, complete.P99)), unmarked(count(&lost)))
 		}
-		t.Add(row...)
+		back := s.Latencies.Reconnect
+		t.Add(append(row, r.mark(path+".latencies.reconnect", path).on(quantile(back, orEmpty(back).P50)), unmarked(lastOf(back)))...)
 	}
 	return t
 }
