@@ -27,7 +27,7 @@ const collections = 2
 // program does next. Where it fails there is a warning and no figure.
 func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	var urls []string
-	for _, e := range (programsOf{r.run}).endpoints() {
+	for _, e := range programsOf(r).endpoints() {
 		if e.Collect != "" {
 			urls = append(urls, e.Collect)
 		}
