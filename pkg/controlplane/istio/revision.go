@@ -61,7 +61,7 @@ func (c aRevision) Serves(pod *corev1.Pod) bool { return pod.Labels[revisionLabe
 // does: namespaces that name no revision are its own then, and it takes over the leases.
 func (c aRevision) Promote(ctx context.Context) error {
 	c.promoted.Store(true)
-	i := installer{c.ControlPlane}
+	i := installer(c)
 	objects, err := i.objects()
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c aRevision) moveService(ctx context.Context, name string, labels map[stri
 // Remove deletes the objects of this revision, as `istioctl uninstall --revision` does. What
 // revisions share stays, and so does a tag that means another revision.
 func (c aRevision) Remove(ctx context.Context) error {
-	i := installer{c.ControlPlane}
+	i := installer(c)
 	objects, err := i.objects()
 	if err != nil {
 		return err
