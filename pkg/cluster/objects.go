@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,7 +106,21 @@ func makeFieldsPolicy(ctx context.Context, client kubernetes.Interface) error {
 		ObjectMeta: metav1.ObjectMeta{Name: fieldsPolicy},
 		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: fieldsPolicy},
 	}, metav1.CreateOptions{})
-	return exists(err)
+	if exists(err) != nil {
+		return err
+	}
+	// The API server learns of it by a watch of its own.
+	tried, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: fieldsPolicy, Labels: map[string]string{kwok.RunLabel: "none"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return err
+	}
+	if len(tried.ManagedFields) > 0 {
+		return errors.New("objects of runs still get managed fields")
+	}
+	return nil
 }
 
 // makeClientsRole makes the role of controller-manager and scheduler. RBAC can name what
