@@ -75,9 +75,7 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdow
 	length := to.Sub(from).Seconds()
 	var sum Usage
 	var working WorkingSet
-	var series [][]Reading // of each life
-	var ended []time.Time  // when it was over; zero while it runs
-	var edges []time.Time
+	var every []life
 	counted, delays := true, true
 	var saturation, waited float64
 	for _, lives := range all {
@@ -85,13 +83,7 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdow
 		if err != nil {
 			return Usage{}, err
 		}
-		for i := range lives {
-			points := lives[i].points()
-			series, ended = append(series, points), append(ended, lives[i].ended)
-			for _, p := range points {
-				edges = append(edges, p.At)
-			}
-		}
+		every = append(every, lives...)
 		sum.CPUSeconds += u.CPUSeconds
 		sum.MemoryMean += u.MemoryMean * u.Ran / length
 		sum.MemoryEnd += u.MemoryEnd
@@ -113,14 +105,8 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdow
 		}
 	}
 	sum.CoresMean = sum.CPUSeconds / length
-	sum.CoresPeak = max(sum.CoresMean, peakCores(series, edges, from, to, peak))
-	for _, at := range append(edges, from, to) {
-		if at.Before(from) || at.After(to) {
-			continue
-		}
-		resident, group := heldAt(series, ended, at)
-		sum.MemoryPeak, working.Peak = max(sum.MemoryPeak, resident), max(working.Peak, group)
-	}
+	sum.CoresPeak, sum.MemoryPeak, working.Peak = peaksTogether(every, from, to, peak)
+	sum.CoresPeak = max(sum.CoresPeak, sum.CoresMean)
 	if counted {
 		sum.WorkingSet = &working
 	}
@@ -130,15 +116,31 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdow
 	return sum, nil
 }
 
-// heldAt is the memory that the lives which ran at a moment held then: resident, and as
-// their control groups count it. Of each life there are its points and its end.
-func heldAt(series [][]Reading, ended []time.Time, at time.Time) (resident, working float64) {
-	for i, points := range series {
-		if at.Before(points[0].At) || !ended[i].IsZero() && !at.Before(ended[i]) {
+// peaksTogether are the peaks of the sums over lives, whichever components they are of, in
+// [from, to]: cores over a window, and the memory that those which run hold at one moment,
+// resident and as their control groups count it, in bytes.
+func peaksTogether(lives []life, from, to time.Time, window time.Duration) (cores, resident, working float64) {
+	series := make([][]Reading, len(lives))
+	var edges []time.Time
+	for i := range lives {
+		series[i] = lives[i].points()
+		for _, p := range series[i] {
+			edges = append(edges, p.At)
+		}
+	}
+	cores = peakCores(series, edges, from, to, window)
+	for _, at := range append(edges, from, to) {
+		if at.Before(from) || at.After(to) {
 			continue
 		}
-		resident += residentAt(points, at)
-		working += workingSetAt(points, at)
+		var r, w float64
+		for i, points := range series {
+			if ended := lives[i].ended; !at.Before(points[0].At) && (ended.IsZero() || at.Before(ended)) {
+				r += residentAt(points, at)
+				w += workingSetAt(points, at)
+			}
+		}
+		resident, working = max(resident, r), max(working, w)
 	}
-	return resident, working
+	return cores, resident, working
 }

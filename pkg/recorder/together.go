@@ -22,31 +22,6 @@ func (s *Sampler) Together(names []string, from, to time.Time) (cores, memory fl
 		}
 		all = append(all, lives...)
 	}
-	cores, memory = togetherPeaks(all, from, to, max(peakWindow, s.interval))
+	cores, memory, _ = peaksTogether(all, from, to, max(peakWindow, s.interval))
 	return cores, memory, nil
-}
-
-// togetherPeaks is Together of lives, whichever component they are of.
-func togetherPeaks(lives []life, from, to time.Time, peak time.Duration) (cores, memory float64) {
-	series := make([][]Reading, len(lives))
-	edges := []time.Time{from, to}
-	for i := range lives {
-		series[i] = lives[i].points()
-		for _, p := range series[i] {
-			edges = append(edges, p.At)
-		}
-	}
-	for _, at := range edges {
-		if at.Before(from) || at.After(to) {
-			continue
-		}
-		sum := 0.0
-		for i, points := range series {
-			if !at.Before(points[0].At) && (lives[i].ended.IsZero() || at.Before(lives[i].ended)) {
-				sum += residentAt(points, at)
-			}
-		}
-		memory = max(memory, sum)
-	}
-	return peakCores(series, edges, from, to, peak), memory
 }
