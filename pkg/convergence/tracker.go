@@ -73,6 +73,14 @@ func New() *Tracker {
 	}
 }
 
+// NewBeside returns a Tracker as New does, whose changes are received from the channel of
+// another one, too: one receiver then learns of the changes of both.
+func NewBeside(other *Tracker) *Tracker {
+	t := New()
+	t.changed = other.changed
+	return t
+}
+
 // Scope returns the scope of sidecars that must hold all of wants. No wants is
 // a scope whose sidecars need nothing but a certificate.
 func (t *Tracker) Scope(wants []Want) *Scope {

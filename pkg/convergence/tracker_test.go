@@ -402,3 +402,20 @@ func TestContentIsKnownByItsDigest(t *testing.T) {
 	}
 	s.wantConverged(3)
 }
+
+// A change of either of two trackers comes to the one channel that they have.
+func TestChangesBeside(t *testing.T) {
+	first := New()
+	second := NewBeside(first)
+	for name, changed := range map[string]*Tracker{"first": first, "beside": second} {
+		changed.Add("x", changed.Scope(nil))
+		select {
+		case <-first.Changed():
+		default:
+			t.Errorf("a change of the %s tracker was not received", name)
+		}
+	}
+	if counts := first.Counts(); counts.Sidecars != 1 {
+		t.Errorf("the first tracker has %d sidecars, want its own only", counts.Sidecars)
+	}
+}

@@ -23,14 +23,9 @@ func (f *Fleet) AwaitConverged(ctx context.Context) error {
 		if f.converged() {
 			return nil
 		}
-		var poll <-chan time.Time
-		if len(f.Revisions.list()) > 1 {
-			poll = time.After(completeInterval) // one tracker alone says when it has changed
-		}
 		select {
 		case <-f.changed:
-		case <-f.tracker.Changed():
-		case <-poll:
+		case <-f.tracker.Changed(): // or that of another revision
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -58,7 +58,11 @@ func (r *Received) Endpoints() map[record.ChangeKind]*stats.Histogram {
 }
 
 func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
-	r := &revision{fleet: f, tracker: convergence.New(), scopes: map[string]*convergence.Scope{}}
+	tracker := convergence.New()
+	if f.tracker != nil {
+		tracker = convergence.NewBeside(f.tracker) // AwaitConverged receives the changes of all
+	}
+	r := &revision{fleet: f, tracker: tracker, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)
 	r.tracker.OnComplete = observer{f}.complete
 	r.tracker.Delivered = r.delivered
