@@ -205,7 +205,7 @@ func (p *phase) restore(ctx context.Context, over bool) error {
 	defer cancel()
 	err := p.Fleet.AwaitConverged(limited)
 	if errors.Is(err, experiment.ErrUnconverged) {
-		p.Journal.Warn(record.Warning{About: "change", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": p.Timeout.Seconds()}})
+		p.Timeline.NotConvergedAgain("change", "", p.Timeout)
 		p.Timeline.Explain("change")
 	}
 	return err

@@ -135,7 +135,7 @@ func (i *Injector) measure(ctx context.Context, fault Fault) (m *made, err error
 		if err == nil {
 			err = i.Fleet.AwaitConverged(limited)
 		}
-		return i.Timeline.EndedBy(ctx, limited, errors.Join(err, i.End(err)))
+		return i.Timeline.EndedBy(ctx, limited, "pods.converged", errors.Join(err, i.End(err)))
 	})
 	return m, err
 }

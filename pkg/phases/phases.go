@@ -154,17 +154,26 @@ func Wait(length time.Duration) Body {
 }
 
 // EndedBy is what ended a phase that waits for convergence: err, if anything but
-// that, the passing of the time limit of limited, or the end of the run's own context.
-func (t *Timeline) EndedBy(ctx, limited context.Context, err error) (record.EndedBy, error) {
+// that, the passing of the time limit of limited, or the end of the run's own context. After
+// the time limit the record states what the mesh lacked, as a doubt about a figure.
+func (t *Timeline) EndedBy(ctx, limited context.Context, about string, err error) (record.EndedBy, error) {
 	switch {
 	case err == nil:
 		return record.EndedByConverged, nil
 	case ctx.Err() == nil && context.Cause(limited) == experiment.ErrUnconverged:
-		t.Explain("pods.converged")
+		t.Explain(about)
 		return record.EndedByTimeout, experiment.ErrUnconverged
 	default:
 		return "", err
 	}
+}
+
+// NotConvergedAgain warns that the mesh has not converged again within a limit, after what
+// a part of the record is about; component names that part where there are several, else "".
+func (t *Timeline) NotConvergedAgain(about, component string, limit time.Duration) {
+	t.Journal.Warn(record.Warning{
+		About: about, Reason: record.ReasonNotConvergedAgain, Component: component, Values: map[string]float64{"limitSeconds": limit.Seconds()},
+	})
 }
 
 // Explain records what the mesh lacked when a time limit passed, as a doubt about a

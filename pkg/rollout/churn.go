@@ -116,7 +116,7 @@ func (r *churn) finish(err error) error {
 		}})
 	}
 	if errors.Is(err, experiment.ErrUnconverged) {
-		r.journal.Warn(record.Warning{About: "churn", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.timeout.Seconds()}})
+		r.timeline.NotConvergedAgain("churn", "", r.timeout)
 		r.timeline.Explain("churn")
 	}
 	return errors.Join(saveErr, r.journal.Save())

@@ -92,22 +92,20 @@ func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
 		begin := time.Now()
 		for _, t := range turns {
 			if err := experiment.WaitUntil(ctx, begin.Add(t.at)); err != nil {
-				return record.EndedByInterrupt, err
+				return "", err
 			}
 			fleet.Act(r.fleet, t.action, t.pod)
 		}
 		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(r.spec.Cycle)), r.fleet.AwaitConverged(limited))
-		return r.timeline.EndedBy(ctx, limited, err)
+		return r.timeline.EndedBy(ctx, limited, "cycle", err)
 	})
 	_, returned := r.fleet.Pods.End(background)
-	reconnect := background.Latencies.Reconnect
-	summary := record.Latency(reconnect.Summary())
-	r.journal.Update(func(*record.Run) { section.Returned, section.Reconnect = &returned, &summary })
+	reconnect, saveErr := experiment.SaveHistogram(r.journal.Writer(), "cycle.reconnect", background.Latencies.Reconnect)
+	r.journal.Update(func(*record.Run) { section.Returned, section.Reconnect = &returned, reconnect })
 	if errors.Is(err, experiment.ErrUnconverged) {
-		r.journal.Warn(record.Warning{About: "cycle", Reason: record.ReasonNotConvergedAgain, Values: map[string]float64{"limitSeconds": r.spec.ConvergeTimeout.Seconds()}})
-		r.timeline.Explain("cycle")
+		r.timeline.NotConvergedAgain("cycle", "", r.spec.ConvergeTimeout)
 	}
-	return nil, errors.Join(err, r.journal.Writer().Histogram("cycle.reconnect", reconnect))
+	return nil, errors.Join(err, saveErr)
 }
 
 // measureCycle computes what a cycle costs, once the usage of its phase is known.

@@ -43,7 +43,7 @@ func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 	defer cancel()
 	err = r.timeline.Measure(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := d.create(limited)
-		return r.timeline.EndedBy(ctx, limited, errors.Join(err, r.injector.End(err)))
+		return r.timeline.EndedBy(ctx, limited, "pods.converged", errors.Join(err, r.injector.End(err)))
 	})
 	// Counting is no part of the phase.
 	c := r.fleet.Count()

@@ -252,7 +252,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 		case len(received) > 1:
 			s.Next = received[1]
 		}
-		endedBy, err := u.Timeline.EndedBy(ctx, limited, err)
+		endedBy, err := u.Timeline.EndedBy(ctx, limited, "upgrade.stages."+name, err)
 		if endedBy == record.EndedByConverged && workloads == nil && name != stageReplace {
 			endedBy = record.EndedByDuration
 		}
@@ -267,7 +267,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 	s.replaced, _ = u.Fleet.Pods.End(s.Background)
 	u.stages = append(u.stages, s)
 	if errors.Is(err, experiment.ErrUnconverged) {
-		u.Journal.Warn(record.Warning{About: "upgrade.stages." + name, Reason: record.ReasonNotConvergedAgain, Component: name, Values: map[string]float64{"limitSeconds": u.Timeout.Seconds()}})
+		u.Timeline.NotConvergedAgain("upgrade.stages."+name, name, u.Timeout)
 	}
 	return err
 }
