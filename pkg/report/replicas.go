@@ -11,11 +11,7 @@ import (
 )
 
 // replicaColumns are the figures shown of each replica of a control plane.
-var replicaColumns = []struct {
-	head  string
-	phase record.PhaseName
-	path  string // below the usage
-}{
+var replicaColumns = []usageFigureColumn{
 	{"cores rollout", record.PhaseRollout, "cores.mean"},
 	{"peak rollout", record.PhaseRollout, "cores.peak"},
 	{"CPU time rollout", record.PhaseRollout, "cpuSeconds"},
@@ -28,9 +24,7 @@ var replicaColumns = []struct {
 // replicas has what each replica needed, and the streams that it had.
 func replicas(r *runReport) table {
 	t := table{Head: []marked{r.mark("replicas", "").on("replica")}}
-	for _, c := range replicaColumns {
-		t.Head = append(t.Head, unmarked(c.head))
-	}
+	t.Head = append(t.Head, heads(replicaColumns)...)
 	t.Head = append(t.Head, plain("streams rollout", "streams steady", "own count")...)
 	each := orEmpty(r.run.Replicas).Each
 	for _, name := range slices.Sorted(maps.Keys(each)) {

@@ -56,12 +56,22 @@ func (r *runReport) realSidecars() table {
 	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
 }
 
-// clusterColumns are the figures shown of each of the cluster's programs.
-var clusterColumns = []struct {
+// usageFigureColumn shows one figure of what programs, one in each row, used in a phase.
+type usageFigureColumn struct {
 	head  string
 	phase record.PhaseName
 	path  string // below the usage
-}{
+}
+
+func heads(columns []usageFigureColumn) (all []marked) {
+	for _, c := range columns {
+		all = append(all, unmarked(c.head))
+	}
+	return all
+}
+
+// clusterColumns are the figures shown of each of the cluster's programs.
+var clusterColumns = []usageFigureColumn{
 	{"cores rollout", record.PhaseRollout, "cores.mean"},
 	{"peak rollout", record.PhaseRollout, "cores.peak"},
 	{"cores steady", record.PhaseSteady, "cores.mean"},
@@ -71,10 +81,7 @@ var clusterColumns = []struct {
 }
 
 func (r *runReport) cluster() table {
-	t := table{Head: []marked{r.mark("cluster", "").on("cluster")}}
-	for _, c := range clusterColumns {
-		t.Head = append(t.Head, unmarked(c.head))
-	}
+	t := table{Head: append([]marked{r.mark("cluster", "").on("cluster")}, heads(clusterColumns)...)}
 	for _, name := range slices.Sorted(maps.Keys(r.run.Cluster)) {
 		figures, path := r.run.Cluster[name], "cluster."+name
 		cells := []marked{r.mark(path, "cluster").on(name)}
