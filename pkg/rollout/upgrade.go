@@ -86,22 +86,13 @@ type successor struct {
 
 // start starts it, and supervises it from then on.
 func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
-	resources := s.resources
-	resources.Env = slices.Concat(resources.Env, s.spec.Upgrade.ToEnv)
-	_, revision := revisionsOf(s.spec)
-	adapter, err := s.driver.Start(ctx, controlplane.StartOptions{
-		Programs:     s.programs.next,
-		Versions:     s.programs.versions,
-		Scaler:       experiment.Version(),
-		Kubeconfig:   s.env.API().Kubeconfig,
-		REST:         s.api.Config,
-		Group:        s.group,
-		LogDir:       s.journal.Writer().LogDir(),
-		Progress:     s.progress.Say,
-		Resources:    resources,
-		ProxyVersion: s.spec.ProxyVersion,
-		Name:         s.driver.Name + "-" + s.spec.Upgrade.Next(), Revision: revision, Next: true,
-	})
+	o := startOptions(s.run)
+	o.Programs = s.programs.next
+	o.Resources.Env = slices.Concat(o.Resources.Env, s.spec.Upgrade.ToEnv)
+	o.Name = s.driver.Name + "-" + s.spec.Upgrade.Next()
+	_, o.Revision = revisionsOf(s.spec)
+	o.Next = true
+	adapter, err := s.driver.Start(ctx, o)
 	if err != nil {
 		return nil, err // what it started is in the run's group
 	}

@@ -93,7 +93,7 @@ func (r *replicas) Service() string { return service }
 func (r *replicas) Serve(ready []controlplane.Replica) {
 	var secure, webhook []string
 	for _, one := range ready {
-		i := one.(*instance) // of All or Add
+		i := one.(*instance) // one of All
 		secure, webhook = append(secure, local(i.ports.secure)), append(webhook, local(i.ports.webhook))
 	}
 	r.secure.To(secure)
