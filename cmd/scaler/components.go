@@ -98,8 +98,8 @@ mirror that has all, by --image-registry. A mirror's paths are those of the proj
 istio/pilot, istio/istioctl, istio/proxyv2, prom/prometheus, etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler and kwok/kwok.
 
-Other commands take missing programs from images, too, and build those that cannot
-be had. Envoy is the exception: the one of istio/proxyv2, with Istio's own filters,
+Other commands take missing programs from images, too, and build those that they
+cannot get. Envoy is the exception: the one of istio/proxyv2, with Istio's own filters,
 is taken only by this command.`,
 		Example: `  # istiod, istioctl, Istio's agent and Envoy, and Prometheus
   scaler components get
