@@ -153,14 +153,10 @@ func (o *limitsOptions) options(cmd *cobra.Command) (limits.Options, error) {
 			return fail(err)
 		}
 	}
-	if err := o.complete(cmd); err != nil {
+	spec, err := o.oneSpec(cmd)
+	if err != nil {
 		return limits.Options{}, err
 	}
-	if len(o.sizes) != 1 || len(o.ladder.Modes) != 1 {
-		return limits.Options{}, usagef("want one size and one mode, with which all runs are done")
-	}
-	spec := o.ladder.Spec
-	spec.Topology.Pods, spec.Mode = o.sizes[0], o.ladder.Modes[0]
 	options := limits.Options{Find: find, Objective: objective, MaxRuns: o.maxRuns, Spec: spec}
 	if options.Scale, err = o.scale(find, spec); err != nil {
 		return fail(err)

@@ -86,6 +86,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newUpgradeCommand(s),
 		newXDSCommand(s),
 		newLimitsCommand(s),
+		newTuneCommand(s),
 		newCalibrateCommand(s),
 		newLatencyCommand(s),
 		endsAtOnce(newReportCommand(s)),
@@ -120,7 +121,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet) || errors.Is(err, errNotVerified):
 		return exitMissed
-	case errors.Is(err, errUndecided) || errors.Is(err, limits.ErrUndecided):
+	case errors.Is(err, errUndecided) || errors.Is(err, errSweepUndecided) || errors.Is(err, limits.ErrUndecided):
 		return exitUndecided
 	default:
 		return exitFailed

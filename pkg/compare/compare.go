@@ -325,18 +325,27 @@ func (f *Figure) resolution() float64 {
 	return max(relative, f.Unit.resolution()/min(*f.A.Mean, *f.B.Mean))
 }
 
-// test corrects the p-values of all figures for their number, and judges them.
+// test tests the figures of all cells.
 func (r *Result) test() {
-	var tested []*Figure
-	var p []float64
+	var all []*Figure
 	for i := range r.Cells {
 		for j := range r.Cells[i].Figures {
-			if f := &r.Cells[i].Figures[j]; f.P != nil {
-				tested, p = append(tested, f), append(p, *f.P)
-			}
+			all = append(all, &r.Cells[i].Figures[j])
 		}
 	}
-	r.Tests = len(tested)
+	r.Tests = test(all)
+}
+
+// test corrects the p-values of figures for their number, and judges them. It returns how
+// many were tested.
+func test(figures []*Figure) int {
+	var tested []*Figure
+	var p []float64
+	for _, f := range figures {
+		if f.P != nil {
+			tested, p = append(tested, f), append(p, *f.P)
+		}
+	}
 	for i, corrected := range stats.Holm(p) {
 		f := tested[i]
 		f.Holm = new(corrected)
@@ -349,4 +358,5 @@ func (r *Result) test() {
 			f.Verdict = Lower
 		}
 	}
+	return len(tested)
 }

@@ -145,7 +145,7 @@ func (p pair) remarks() (all []string) {
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
 	}
-	if len(compared(p.a.first, p.b.first)) == 0 {
+	if len(compared(p.a.first, p.b.first))+len(differences(conditions, p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")
 	}
 	return all

@@ -109,3 +109,10 @@ func (o Objective) Of(r *record.Run) Observed {
 
 // Print is a value of the figure in a unit that is easy to read.
 func (o Objective) Print(v float64) string { return o.Unit.print(v) }
+
+// PathOf is the path of the figure with a name, as in ParseObjective; ok is false if there
+// is none, or none of its values is better than another.
+func PathOf(name string) (path string, ok bool) {
+	figure, path, ok := figureNamed(name)
+	return path, ok && figure.Better != record.BetterNeither
+}

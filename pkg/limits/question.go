@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +109,7 @@ func (o Options) at(value float64) rollout.Spec {
 	switch o.Find {
 	case ChangeRate:
 		s.Change.PerSecond = value
-		if o.needsP99() {
+		if rollout.NeedsP99(o.Objective) {
 			// long enough for a 99th percentile
 			need := time.Duration(math.Ceil(record.ChangesForP99/value*10)) * time.Second / 10
 			s.ChangeDuration = max(s.ChangeDuration, need)
@@ -123,19 +122,6 @@ func (o Options) at(value float64) rollout.Spec {
 		s.ControlPlaneCPUs = int(value)
 	}
 	return s
-}
-
-// needsP99 reports whether the objective is of a quantile that takes many changes.
-func (o Options) needsP99() bool {
-	return within(o.Objective.Path, "change.push", "change.fromDue", "change.first", "change.last") && isP99(o.Objective.Path)
-}
-
-func isP99(path string) bool {
-	return strings.HasSuffix(path, ".p99") || strings.HasSuffix(path, ".p999")
-}
-
-func within(path string, above ...string) bool {
-	return slices.ContainsFunc(above, func(a string) bool { return record.Within(path, a) })
 }
 
 // Validate names the first flag whose value cannot be used, the value, and what is
@@ -157,7 +143,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("parsing --find memory: %w: a limit that is not enforced cannot be searched", err)
 		}
 	}
-	if err := o.measured(); err != nil {
+	if err := rollout.CheckObjective(o.Objective, o.at(o.Scale.Start)); err != nil {
 		return err
 	}
 	for _, value := range []float64{s.Start, s.Min, s.Max} {
@@ -170,35 +156,6 @@ func (o Options) Validate() error {
 
 // maxRuns bounds a search: it ends even if --max-runs is mistyped.
 const maxRuns = 100
-
-// measured checks that the runs will have the objective's figure.
-func (o Options) measured() error {
-	path, spec := o.Objective.Path, o.at(o.Scale.Start)
-	wrong := func(want string) error { return fmt.Errorf("parsing --slo %q: want %s", o.Objective.Text, want) }
-	switch {
-	case within(path, "change", "controlPlane.change") || strings.HasPrefix(path, "cluster.") && strings.Contains(path, ".change."):
-		if spec.Change.PerSecond == 0 {
-			return wrong("--change RATE[:KIND] with it: it is a figure of changes at a rate")
-		}
-		if spec.Change.Kind.ConcernsNobody() && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
-			return wrong("changes of another kind than metadata, which no sidecar needs to receive")
-		}
-		if n := spec.Change.Count(spec.ChangeDuration); o.needsP99() && n < record.ChangesForP99 {
-			return wrong(fmt.Sprintf("--change-duration %s or more with it: %d changes are made in %s, and it takes %d for that quantile",
-				time.Duration(math.Ceil(record.ChangesForP99/spec.Change.PerSecond))*time.Second, n, spec.ChangeDuration, record.ChangesForP99))
-		}
-	case within(path, "latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.pushIntervals", "controlPlane.probe"):
-		if spec.Probes == 0 {
-			return wrong("--probes above 0 with it: it is a figure of the probe phase")
-		}
-		if isP99(path) && spec.Probes < record.ChangesForP99 {
-			return wrong(fmt.Sprintf("--probes %d or more with it, which that quantile takes", record.ChangesForP99))
-		}
-	case within(path, "churn", "controlPlane.churn") && spec.Churn == 0:
-		return wrong("--churn RATE with it: it is a figure of churn")
-	}
-	return nil
-}
 
 // digest identifies the question: a search with another digest is not resumed.
 func (o Options) digest() string {

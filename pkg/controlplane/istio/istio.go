@@ -168,6 +168,9 @@ func (c *ControlPlane) start(ctx context.Context, i installer) error {
 	if err := c.first.run(ctx); err != nil {
 		return err
 	}
+	if err := c.first.checkTaken(); err != nil {
+		return err
+	}
 	if err := i.awaitInstalled(ctx); err != nil {
 		return fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err)
 	}
