@@ -82,7 +82,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
-	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas")
+	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas; runs with several --replicas show what each needs")
 	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
 	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify (default ./scaler-runs/DATE-TIME)")

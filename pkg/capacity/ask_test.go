@@ -93,29 +93,6 @@ func TestPartialRunsAreInNoForecast(t *testing.T) {
 	}
 }
 
-// Figures of several replicas together are in no forecast of one.
-func TestRunsOfReplicasAreInNoForecast(t *testing.T) {
-	w := strict()
-	runs := w.runs(nil, 2, 200, 400, 800)
-	several := w.run(800, nil)
-	several.Replicas = &record.Replicas{}
-	several.ControlPlane.Rollout.CPUSeconds = new(1.0)
-	want, err := Make(runs, Options{Pods: 1600})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Make(append(runs, several), Options{Pods: 1600})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g, w := got.figure(t, rolloutCPU), want.figure(t, rolloutCPU); !reflect.DeepEqual(g, w) {
-		t.Errorf("with a run of replicas %+v, without %+v", g, w)
-	}
-	if got.doubtAbout("runs", "left out 1 run of 7: of several replicas") == "" {
-		t.Errorf("no doubt about it in %v", got.Doubts)
-	}
-}
-
 // Without a mode permissive runs are taken, and others of no figure.
 func TestModes(t *testing.T) {
 	both := append(strict().runs(nil, 2, 200, 400, 800), permissive().runs(nil, 2, 200, 400, 800)...)

@@ -32,6 +32,11 @@
 // the runs show that they are: the term's interval must not hold zero. A term that
 // comes out as costing less than nothing is left out.
 //
+// With several replicas memory is that of one, and processor time that of all together.
+// Where runs differ in their replicas, memory has a part for each sidecar that a
+// replica serves, beside that for each pod of the mesh, and processor time one for what each
+// replica after the first does again for each pod.
+//
 // Few parameters are what keeps intervals narrow: twice as far out as the largest
 // run, three leave twice as much open as two.
 //

@@ -131,7 +131,7 @@ type pace struct {
 // are enough of them; otherwise it says so.
 func measurePace(s *sample, known map[string]*record.Limits) pace {
 	var quiet, all []*record.Run
-	sizes := map[int]bool{}
+	quietSizes := map[int]bool{}
 	for _, r := range s.runs {
 		if r.RolloutSeconds() == nil {
 			continue
@@ -139,14 +139,14 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 		all = append(all, r)
 		if calm(r) {
 			quiet = append(quiet, r)
-			sizes[r.Spec.Pods] = true
+			quietSizes[r.Spec.Pods] = true
 		}
 	}
 	chosen := quiet
 	const doubt = "saturated while rolling out, or not known not to be: times are the machine's as much as the control plane's"
 	switch busy := output.Many(len(all)-len(quiet), "run"); {
 	case len(quiet) == len(all):
-	case len(sizes) < sizesNeeded:
+	case len(quietSizes) < sizesNeeded:
 		chosen = all
 		s.doubt(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), doubt)
 	default:
@@ -156,12 +156,13 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
 	}
 	var x [][]float64
-	var y, pods []float64
+	var y []float64
+	var sizes []point
 	var p pace
 	for _, r := range chosen {
 		m := meshOf(r, known)
 		if longest := m.times()[0].Seconds; longest > 0 {
-			x, y, pods = append(x, []float64{longest}), append(y, *r.RolloutSeconds()), append(pods, float64(r.Spec.Pods))
+			x, y, sizes = append(x, []float64{longest}), append(y, *r.RolloutSeconds()), append(sizes, pointOf(r).size())
 			p.arrival = m.arrival // of the last: runs are in order of size
 		}
 	}
@@ -177,7 +178,7 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	}
 	residuals := make([]residual, len(y))
 	for i := range y {
-		residuals[i] = residual{pods[i], y[i]/p.fit.At(x[i]) - 1}
+		residuals[i] = residual{sizes[i], y[i]/p.fit.At(x[i]) - 1}
 	}
 	if p.scatter = scattered(residuals, len(p.fit.Terms)); p.astray {
 		s.doubt(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))

@@ -113,7 +113,7 @@ func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run
 	for _, r := range runs {
 		v, base := f.of(r), new(float64)
 		if f.base != "" {
-			base = r.Value(f.base)
+			base = f.before(r)
 		}
 		if v == nil || base == nil || *v <= *base {
 			continue

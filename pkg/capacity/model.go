@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
@@ -22,6 +23,7 @@ var errNoModel = errors.New("the runs determine no model of it")
 // point is a mesh as the models see it.
 type point struct {
 	pods          float64
+	replicas      float64 // of the control plane, 1 or more
 	configuration float64 // bytes that a sidecar holds; 0 = not known
 }
 
@@ -42,6 +44,8 @@ type term struct {
 
 var (
 	constant = term{"constant", func(point) float64 { return 1 }, false}
+	// idle is the constant of what all replicas use together.
+	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
 	// delay is the constant of processor time: see the package's comment.
 	delay = term{"constant", func(point) float64 { return 1 }, true}
 	pods  = term{"pods", func(p point) float64 { return p.pods }, false}
@@ -50,6 +54,11 @@ var (
 	// pairs is work that each pod's coming makes at every sidecar, however little of
 	// it each is sent.
 	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.pods }, false}
+	// served is what a replica does for the sidecars that it serves, beside what each
+	// does for the whole mesh.
+	served = term{"sidecars of a replica", func(p point) float64 { return p.pods / p.replicas }, false}
+	// again is what each replica after the first does again for the whole mesh.
+	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
 )
 
 // figure is what is forecast by a fit.
@@ -60,6 +69,10 @@ type figure struct {
 	// terms are what it grows with; shown is one more if the runs show it.
 	terms []term
 	shown *term
+	// divided is one more where runs differ in their replicas.
+	divided term
+	// each reports that the figure is of one replica, the one that has the most of it.
+	each bool
 	// good reports whether a run's figure is what its name says; nil = of every run.
 	// Others are used only where too few are left, and not without a word: doubt.
 	good  func(*record.Run) bool
@@ -82,11 +95,34 @@ func (f figure) paths() []string {
 // of is the figure of a run; nil if it was not measured.
 func (f figure) of(r *record.Run) *float64 {
 	for _, path := range f.paths() {
-		if v := r.Value(path); v != nil {
+		if v := f.at(r, path); v != nil {
 			return v
 		}
 	}
 	return nil
+}
+
+// before is what the figure was without a mesh; nil if it was not measured.
+func (f figure) before(r *record.Run) *float64 { return f.at(r, f.base) }
+
+// at reads a figure of a control plane. What is recorded of all replicas together only is
+// divided among them.
+func (f figure) at(r *record.Run, path string) *float64 {
+	all := r.Value(path)
+	usage, ofUsage := strings.CutPrefix(path, "controlPlane.")
+	if !f.each || r.Replicas == nil || all == nil || !ofUsage {
+		return all
+	}
+	var most *float64
+	for name := range r.Replicas.Each {
+		if v := r.Value("replicas.each." + name + ".usage." + usage); v != nil && (most == nil || *v > *most) {
+			most = v
+		}
+	}
+	if most == nil {
+		most = new(*all / pointOf(r).replicas)
+	}
+	return most
 }
 
 // unit is the figure's, as plans print it.
@@ -99,12 +135,13 @@ func (f figure) unit() string {
 
 var (
 	memoryTerms    = []term{constant, pods}
+	coresTerms     = []term{idle, pods}
 	processorTerms = []term{pods, configured}
 )
 
 var figures = []figure{
 	{
-		name: liveHeap, terms: memoryTerms, shown: &configured,
+		name: liveHeap, terms: memoryTerms, shown: &configured, divided: served, each: true,
 		from: []string{"controlPlane.steady.heapBytes.collected", "controlPlane.steady.heapBytes.mean"},
 		base: "controlPlane.baseline.heapBytes.mean",
 		good: collected,
@@ -112,18 +149,23 @@ var figures = []figure{
 			"runs of a scaler that asks for that do not have it",
 	},
 	{
-		name: steadyMemory, terms: memoryTerms, shown: &configured,
+		name: steadyMemory, terms: memoryTerms, shown: &configured, divided: served, each: true,
 		base: emptyMemory,
 	},
 	{
-		name: rolloutMemory, terms: memoryTerms, shown: &configured,
+		name: rolloutMemory, terms: memoryTerms, shown: &configured, divided: served, each: true,
 		base: emptyMemory,
 	},
 	{
-		name: rolloutCPU, terms: processorTerms, shown: &delay,
+		name: rolloutCPU, terms: processorTerms, shown: &delay, divided: again,
 		good: calm, merges: true,
 		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
 	},
+}
+
+// figureNamed is one of figures.
+func figureNamed(name string) figure {
+	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.name == name })]
 }
 
 // collected reports whether the live heap is all that was needed when nothing was touched
@@ -153,7 +195,12 @@ func configurationOf(r *record.Run) float64 {
 	return 0
 }
 
-func pointOf(r *record.Run) point { return point{float64(r.Spec.Pods), configurationOf(r)} }
+func pointOf(r *record.Run) point {
+	return point{float64(r.Spec.Pods), float64(max(1, r.Environment.ControlPlane.Replicas)), configurationOf(r)}
+}
+
+// size is what repeats of a run have in common.
+func (p point) size() point { return point{pods: p.pods, replicas: p.replicas} }
 
 // fitted is a model with its coefficients.
 type fitted struct {
@@ -189,6 +236,9 @@ func (f figure) model(seen []observation) (fitted, error) {
 		} else {
 			terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
 		}
+	}
+	if f.divided.of != nil && slices.ContainsFunc(seen, func(o observation) bool { return o.replicas != seen[0].replicas }) {
+		terms = append(terms, f.divided)
 	}
 	if f.shown != nil && (f.shown.name != configured.name || grows) {
 		at := len(terms)
@@ -250,7 +300,7 @@ func fit(terms []term, seen []observation) (fitted, error) {
 	m := fitted{terms: terms, Fit: least}
 	residuals := make([]residual, len(seen))
 	for i, o := range seen {
-		residuals[i] = residual{o.pods, (o.value/m.at(o.point) - 1) / o.spread}
+		residuals[i] = residual{o.size(), (o.value/m.at(o.point) - 1) / o.spread}
 	}
 	m.scatter = scattered(residuals, len(terms))
 	return m, nil
@@ -296,18 +346,18 @@ const prior = 8
 // (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
 func spreads(seen []observation) {
 	type group struct{ sum, squares, n float64 }
-	groups := map[float64]*group{}
+	groups := map[point]*group{}
 	for _, o := range seen {
-		g := groups[o.pods]
+		g := groups[o.size()]
 		if g == nil {
 			g = &group{}
-			groups[o.pods] = g
+			groups[o.size()] = g
 		}
 		g.sum, g.n = g.sum+o.value, g.n+1
 	}
 	squares, freedom := 0.0, 0.0
 	for _, o := range seen {
-		g := groups[o.pods]
+		g := groups[o.size()]
 		share := o.value*g.n/g.sum - 1
 		g.squares += share * share
 		squares += share * share
@@ -318,7 +368,7 @@ func spreads(seen []observation) {
 	for i := range seen {
 		seen[i].spread = 1
 		if freedom > 0 && squares > exact {
-			g, all := groups[seen[i].pods], squares/freedom
+			g, all := groups[seen[i].size()], squares/freedom
 			seen[i].spread = math.Sqrt((prior*all + g.squares) / (prior + g.n - 1) / all)
 		}
 	}

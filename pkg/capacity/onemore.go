@@ -41,7 +41,7 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	if len(s.sizes()) < sizesNeeded {
 		return Cost{}, ErrSizes
 	}
-	if !repeated(s.sizes()) {
+	if !slices.ContainsFunc(s.sizes(), Size.repeated) {
 		return Cost{}, ErrRepeats
 	}
 	target := s.largest()
@@ -52,7 +52,7 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	switch {
 	case len(sizesOf(used)) < sizesNeeded:
 		return Cost{}, ErrSizes
-	case !repeated(sizesOf(used)):
+	case !slices.ContainsFunc(sizesOf(used), Size.repeated):
 		return Cost{}, ErrRepeats
 	}
 	m, err := f.model(seen)
@@ -80,13 +80,10 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	return cost, nil
 }
 
-func repeated(sizes []Size) bool {
-	return slices.ContainsFunc(sizes, func(s Size) bool { return s.Runs > 1 })
-}
-
-// figureAt is the figure that is read at a path.
+// figureAt is the figure that is read at a path, of all replicas.
 func figureAt(path string) figure {
 	for _, f := range figures {
+		f.each = false
 		switch {
 		case f.name == path:
 			return f

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"scaler.mesh/scaler/pkg/output"
@@ -21,7 +22,9 @@ type Options struct {
 	Headroom    float64       // share that is asked for above the interval's upper end
 	Processors  int           // of each replica; 0 = as few as do
 	MemoryBytes int64         // of each replica; 0 = as much as is needed
-	ReplicasMax int           // 0 = 1
+	// ReplicasMax is how many replicas are asked for at most; 0 = 1. With Validate, runs of
+	// more are not what is forecast.
+	ReplicasMax int
 
 	Validate bool // leave the largest size out and forecast it
 	Force    bool // forecast from too little, or too far
@@ -78,10 +81,13 @@ type Target struct {
 type Size struct {
 	Pods int `json:"pods"`
 	Runs int `json:"runs"`
+	// Replicas is how many of the runs had several replicas, by their number.
+	Replicas map[int]int `json:"replicas,omitempty"`
 }
 
 // Figure is a forecast, in base units, with the interval that holds one more run
-// with 95 % confidence; nil where there are too few runs to tell.
+// with 95 % confidence; nil where there are too few runs to tell. Memory is that of one
+// replica, the one that needs most; processor time is that of all together.
 type Figure struct {
 	Name     string   `json:"name"` // its path in the record
 	Unit     string   `json:"unit"` // bytes or s
@@ -138,7 +144,7 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.plan(t, left, o)
+	p, err := s.fewest(t, left, o)
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +155,66 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	return p, nil
 }
 
+// fewest is the plan of the fewest replicas that suffice; where none does, the one whose
+// rollout ends first.
+func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) {
+	allowed, err := s.allowed(left, o)
+	if err != nil {
+		return nil, err
+	}
+	var best *Plan
+	for _, replicas := range allowed {
+		t.replicas = float64(replicas)
+		with := *s
+		with.doubts = slices.Clone(s.doubts)
+		measured := slices.DeleteFunc(slices.Clone(left), func(r *record.Run) bool { return pointOf(r).replicas != t.replicas })
+		p, suffices, err := with.plan(t, measured, o)
+		if err != nil {
+			return nil, err
+		}
+		if suffices {
+			return p, nil
+		}
+		if best == nil || p.Request.slowest() < best.Request.slowest() {
+			best = p
+		}
+	}
+	return best, nil
+}
+
+// allowed are the numbers of replicas that are tried. Runs that all have the same several
+// replicas tell nothing of another number. Where runs of the planned size are compared with
+// the plan, it is one of theirs.
+func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
+	most := max(1, o.ReplicasMax)
+	known := s.replicas()
+	if left != nil {
+		largest := sample{runs: left}
+		known = largest.replicas()
+	}
+	if left == nil && (len(known) > 1 || known[0] == 1) {
+		var all []int
+		for replicas := range most {
+			all = append(all, replicas+1)
+		}
+		return all, nil
+	}
+	within := slices.DeleteFunc(slices.Clone(known), func(replicas int) bool { return replicas > most })
+	if len(within) == 0 {
+		return nil, fmt.Errorf("parsing --replicas-max %d: want %d or more, as the runs have, or runs of one replica", most, known[0])
+	}
+	return within[len(within)-1:], nil
+}
+
 // vague is the share of a forecast beyond which its interval calls for more runs.
 const vague = 0.5
 
-// plan is Make once it is known what from and what for.
-func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
+// plan is Make once it is known what from and what for, replicas included. It reports
+// whether they suffice.
+func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffices bool, err error) {
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
-	p := &Plan{
+	p = &Plan{
 		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), like: last,
 		Target: Target{
 			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Knobs: last.Environment.Knobs,
@@ -181,7 +239,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	cpu, known := estimates[rolloutCPU]
 	if !known {
-		return nil, s.untold(rolloutCPU)
+		return nil, false, s.untold(rolloutCPU)
 	}
 	m := meshOf(last, o.Known)
 	if m.limits == nil {
@@ -189,17 +247,35 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (*Plan, error) {
 	}
 	pace := measurePace(s, o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
+	m.replicas = int(t.replicas)
 	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
-	if left != nil {
+	if len(left) > 0 {
 		// What was left out ran on what the others ran on.
 		shared := m
 		shared.others = others
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
-	p.ask(m, pace, estimates, o)
+	suffices = p.ask(m, pace, estimates, o)
+	s.doubtReplicas(m.replicas)
 	p.Doubts = append(p.Doubts, s.doubts...)
-	return p, nil
+	return p, suffices, nil
+}
+
+// doubtReplicas states what the runs do not tell of so many replicas.
+func (s *sample) doubtReplicas(replicas int) {
+	const about = "request.replicas"
+	known := s.replicas()
+	most := known[len(known)-1]
+	switch {
+	case replicas == 1:
+	case most == 1:
+		s.doubt(about, "no run had several replicas: processor time is taken to be what one uses, though each replica watches the whole mesh, and memory what one with all sidecars needs")
+	case len(known) == 1:
+		s.doubt(about, "all runs had %s: what a replica needs when it serves the sidecars of another that is gone is not known", output.Many(replicas, "replica"))
+	case replicas > most:
+		s.doubt(about, "no run had more than %s", output.Many(most, "replica"))
+	}
 }
 
 // untold is the error of a figure without which there is no plan, as its doubts have

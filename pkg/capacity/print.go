@@ -3,6 +3,8 @@ package capacity
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -46,6 +48,9 @@ func (p *Plan) text(request string, markdown bool) string {
 	}
 	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(title, markdown), p.runs())
 	b.WriteString(grid(figures, markdown))
+	if p.Request.Replicas > 1 {
+		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
+	}
 	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
 	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
 	if markdown {
@@ -76,11 +81,15 @@ func (p *Plan) validated() bool {
 	return false
 }
 
-// runs are the sizes, as in "200 (3 runs), 400 (3 runs)".
+// runs are the sizes, as in "200 (3 runs), 400 (6 runs, 3 with 2 replicas)".
 func (p *Plan) runs() string {
 	var parts []string
 	for _, s := range p.Runs {
-		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, output.Many(s.Runs, "run")))
+		runs := output.Many(s.Runs, "run")
+		for _, replicas := range slices.Sorted(maps.Keys(s.Replicas)) {
+			runs += fmt.Sprintf(", %d with %s", s.Replicas[replicas], output.Many(replicas, "replica"))
+		}
+		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, runs))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -103,7 +112,7 @@ func (f Figure) model() string {
 		case configured.name:
 			mega := value * 1e6
 			b.WriteString(amount(f.Unit, &mega) + " x MB held by all sidecars")
-		case pods.name, pairs.name:
+		case pods.name, pairs.name, served.name, again.name:
 			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
 		default:
 			b.WriteString(digits(value) + " x " + part.Term)

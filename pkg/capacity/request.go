@@ -49,17 +49,18 @@ type Burst struct {
 // Go programs were not measured beyond.
 const most = 64
 
-// ask finds the fewest replicas, and of those the fewest processors, with which
-// the rollout is done in time; without a time, with which processors are not what
-// binds. Where nothing suffices it asks for what is quickest.
-func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) {
-	m, met := m.place(pace, o)
+// ask finds the fewest processors with which the rollout is done in time; without a time,
+// with which processors are not what binds. Where nothing suffices it asks for what is
+// quickest, and reports that it does not.
+func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) (suffices bool) {
+	m, suffices = m.place(pace, o)
+	met := suffices || o.Within == 0
 	p.Limits = m.times()
 	p.Binds = p.Limits[0].Name
 	more := 1 + o.Headroom
 	request, limit, enough := p.memory(estimates, more, o)
 	if !enough {
-		met = false
+		suffices, met = false, false
 	}
 	p.Request = Request{Replicas: m.replicas, Met: met, Burst: m.burst(pace, o.Wait)}
 	rollout := p.Limits[0].Seconds
@@ -90,9 +91,15 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: request},
 		Limits:   Amounts{CPU: fmt.Sprint(m.processors), Memory: limit},
 	}
-	if m.replicas > 1 {
-		p.doubt("request.resources", "memory is not divided by replicas: each holds the whole mesh, and the others' sidecars when they are gone")
+	return suffices
+}
+
+// slowest is the safe side of the rollout's duration; infinite where no run tells it.
+func (r Request) slowest() float64 {
+	if r.RolloutSeconds == nil {
+		return math.Inf(1)
 	}
+	return r.RolloutSeconds.upper()
 }
 
 // memory is what to request of it and to limit it to, and whether what is there
@@ -124,32 +131,30 @@ func (p *Plan) doubt(about, format string, args ...any) {
 	p.Doubts = append(p.Doubts, Doubt{about, fmt.Sprintf(format, args...)})
 }
 
-// place gives the mesh its replicas and processors.
-func (m mesh) place(pace pace, o Options) (placed mesh, met bool) {
+// place gives each replica of the mesh its processors, and reports whether any do.
+func (m mesh) place(pace pace, o Options) (placed mesh, suffices bool) {
 	best, bestTime := m, math.Inf(1)
 	fewest, most := 1, most
 	if o.Processors > 0 {
 		fewest, most = o.Processors, o.Processors
 	}
-	for replicas := 1; replicas <= max(1, o.ReplicasMax); replicas++ {
-		for processors := fewest; processors <= most; processors++ {
-			m.replicas, m.processors = replicas, processors
-			if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor) {
-				return m, true
-			}
-			seconds := m.times()[0].Seconds
-			if pace.known {
-				seconds = pace.at(m).upper()
-			}
-			if o.Within > 0 && seconds <= o.Within.Seconds() {
-				return m, true
-			}
-			if seconds < bestTime {
-				best, bestTime = m, seconds
-			}
+	for processors := fewest; processors <= most; processors++ {
+		m.processors = processors
+		if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor) {
+			return m, true
+		}
+		seconds := m.times()[0].Seconds
+		if pace.known {
+			seconds = pace.at(m).upper()
+		}
+		if o.Within > 0 && seconds <= o.Within.Seconds() {
+			return m, true
+		}
+		if seconds < bestTime {
+			best, bestTime = m, seconds
 		}
 	}
-	return best, o.Within == 0
+	return best, false
 }
 
 // refusedWait is how long sidecars wait in a burst unless something else is asked

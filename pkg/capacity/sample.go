@@ -35,9 +35,6 @@ func choose(runs []record.Run, o Options) (sample, error) {
 			left[incomplete(r)]++
 		case r.Spec.Pods < 1:
 			left["of no pods"]++
-		case r.Replicas != nil:
-			// Their figures are of all replicas together, and a plan asks for each.
-			left["of several replicas, from which no plan is made"]++
 		case disturbed(r):
 			left["disturbed while rolling out"]++
 		default:
@@ -63,7 +60,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		mode = modeOf(s.runs[0])
 	}
 	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return modeOf(r) != mode })
-	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return cmp.Compare(a.Spec.Pods, b.Spec.Pods) })
+	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
+		return cmp.Or(cmp.Compare(a.Spec.Pods, b.Spec.Pods), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
+	})
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
@@ -133,7 +132,6 @@ var axes = []struct {
 			return mebibytes(float64(c.MemoryLimitBytes)) + " told"
 		}
 	}},
-	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
 	{"processors that the control plane is bound to", func(r *record.Run) string { return strconv.Itoa(len(r.Environment.ControlPlane.CPUs)) }},
 	{"processors of the machine", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
@@ -197,13 +195,42 @@ func (s *sample) sizes() []Size { return sizesOf(s.runs) }
 func sizesOf(runs []*record.Run) []Size {
 	var all []Size
 	for _, r := range runs {
-		if n := len(all); n > 0 && all[n-1].Pods == r.Spec.Pods {
-			all[n-1].Runs++
-		} else {
-			all = append(all, Size{r.Spec.Pods, 1})
+		if n := len(all); n == 0 || all[n-1].Pods != r.Spec.Pods {
+			all = append(all, Size{Pods: r.Spec.Pods})
+		}
+		one := &all[len(all)-1]
+		one.Runs++
+		if replicas := int(pointOf(r).replicas); replicas > 1 {
+			if one.Replicas == nil {
+				one.Replicas = map[int]int{}
+			}
+			one.Replicas[replicas]++
 		}
 	}
 	return all
+}
+
+// repeated reports whether there are several runs of the size with the same number of
+// replicas.
+func (s Size) repeated() bool {
+	single := s.Runs
+	for _, runs := range s.Replicas {
+		if runs > 1 {
+			return true
+		}
+		single -= runs
+	}
+	return single > 1
+}
+
+// replicas are the numbers of replicas of the runs, ascending.
+func (s *sample) replicas() []int {
+	var all []int
+	for _, r := range s.runs {
+		all = append(all, int(pointOf(r).replicas))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // largest is the greatest number of pods run.
@@ -244,7 +271,7 @@ func lacks(sizes []Size, pods int) (all []string) {
 	if len(sizes) < sizesNeeded {
 		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
 	}
-	if !slices.ContainsFunc(sizes, func(s Size) bool { return s.Runs > 1 }) {
+	if !slices.ContainsFunc(sizes, Size.repeated) {
 		all = append(all, "every size was run once, so their spread is not known")
 	}
 	if n := len(sizes); n > 0 && pods > farthest*sizes[n-1].Pods {

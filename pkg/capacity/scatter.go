@@ -1,9 +1,7 @@
 package capacity
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -22,28 +20,33 @@ type scatter struct {
 	repeats float64 // mean number of runs of a size
 }
 
-// residual is by how much of the line a run of so many pods is off it.
-type residual struct{ pods, off float64 }
+// residual is by how much of the line a run of a size is off it.
+type residual struct {
+	size point
+	off  float64
+}
 
 // scattered tests lack of fit of a line of so many terms (Draper and Smith, Applied
 // Regression Analysis, chapter 2): the residuals' squares are those of repeats about
 // the mean of their size, and the rest.
 func scattered(seen []residual, terms int) scatter {
 	type group struct{ sum, squares, n float64 }
-	groups := map[float64]*group{}
+	groups := map[point]*group{}
+	var sizes []point // in one order: sums of floats depend on it
 	all := 0.0
 	for _, o := range seen {
-		g := groups[o.pods]
+		g := groups[o.size]
 		if g == nil {
 			g = &group{}
-			groups[o.pods] = g
+			groups[o.size] = g
+			sizes = append(sizes, o.size)
 		}
 		g.sum, g.squares, g.n = g.sum+o.off, g.squares+o.off*o.off, g.n+1
 		all += o.off * o.off
 	}
 	alone := 0.0
-	for _, pods := range slices.Sorted(maps.Keys(groups)) { // in one order: sums of floats depend on it
-		g := groups[pods]
+	for _, size := range sizes {
+		g := groups[size]
 		alone += g.squares - g.sum*g.sum/g.n
 	}
 	alone = max(0, alone) // rounding

@@ -12,8 +12,8 @@ import (
 // State is a state of the mesh that a control plane is sized for, with what it needs in
 // it; nil where the runs did not measure it.
 type State struct {
-	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn or restart
-	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak
+	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn, restart or replica gone
+	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak; of the replica that needs most
 	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
 }
 
@@ -32,6 +32,8 @@ const (
 	stateCycle   = "cycle" // connections are closed at their age, in a shortened cycle
 	stateChurn   = "churn"
 	stateRestart = "restart" // all sidecars reconnect after the control plane was killed
+	// stateReplicaGone is that of one replica less: the others serve its sidecars.
+	stateReplicaGone = "replica gone"
 )
 
 // stateSource is where the figures of a state are in a record.
@@ -52,14 +54,19 @@ var stateSources = []stateSource{
 	{name: stateRestart, path: "faults.kill-control-plane@steady.controlPlane", ask: "--fault kill-control-plane@steady"},
 }
 
+// memory is the peak memory of the state, of one replica.
+func (s stateSource) memory() figure {
+	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, each: true, base: emptyMemory}
+}
+
 // states forecasts what each state needs that the runs were in. What none was in is
 // one doubt.
 func (s *sample) states(t target, o Options, estimates map[string]estimate) []State {
 	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory)}}
 	var missing, flags []string
 	for _, source := range stateSources {
-		memory := figure{name: source.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, base: emptyMemory}
-		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: memoryTerms, shown: &configured}
+		memory := source.memory()
+		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: coresTerms, shown: &configured, divided: again}
 		last := s.runs[len(s.runs)-1]
 		if memory.of(last) == nil && cores.of(last) == nil {
 			missing, flags = append(missing, source.name), append(flags, source.ask)
@@ -90,10 +97,39 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 		}
 		all = append(all, state)
 	}
+	if state := s.replicaGone(t, o); state != nil {
+		all = append(all, *state)
+	}
 	if missing != nil {
 		s.doubt("states", "not measured, and so not sized for: %s: run with %s", strings.Join(missing, ", "), strings.Join(flags, " "))
 	}
 	return all
+}
+
+// replicaGone is the state in which one replica of several is gone; nil where there is one
+// only, or where the runs do not tell what a replica needs for the sidecars that it serves.
+// Each of the rest then needs what a replica of a control plane with one replica less does,
+// in the state in which that is most.
+func (s *sample) replicaGone(t target, o Options) *State {
+	if t.replicas == 1 || len(s.replicas()) == 1 {
+		return nil
+	}
+	t.replicas--
+	memory := []figure{figureNamed(rolloutMemory)}
+	for _, source := range stateSources {
+		memory = append(memory, source.memory())
+	}
+	var most *Bounds
+	for _, f := range memory {
+		silent := *s // what is to be said of the figure is said of it with all replicas
+		if made, err := f.forecast(&silent, t, o); err == nil && made.upper() > most.upper() {
+			most = bounds(map[string]estimate{f.name: made.estimate}, f.name)
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return &State{Name: stateReplicaGone, MemoryBytes: most}
 }
 
 // bounds are an estimate for the plan; nil where there is none.
