@@ -12,7 +12,9 @@ import (
 type Verification struct {
 	// Record is the folder of the run; "" if it has none.
 	Record string `json:"record,omitempty"`
-	// Processors and MemoryBytes are the limits with which the control plane ran.
+	// Replicas is how many programs the control plane ran as; Processors and MemoryBytes are
+	// the limits of each.
+	Replicas    int     `json:"replicas"`
 	Processors  int     `json:"processors"`
 	MemoryBytes int64   `json:"memoryBytes"`
 	Checks      []Check `json:"checks"`
@@ -83,7 +85,11 @@ func (v *Verification) text(markdown bool) string {
 	if !v.Passed {
 		verdict = "not passed"
 	}
-	fmt.Fprintf(&b, "\nVerified with %s and %s of memory: %s.\n\n%s", output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict, grid(t, markdown))
+	replicas := ""
+	if v.Replicas > 1 {
+		replicas = output.Many(v.Replicas, "replica") + " of "
+	}
+	fmt.Fprintf(&b, "\nVerified with %s%s and %s of memory: %s.\n\n%s", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict, grid(t, markdown))
 	return b.String()
 }
 

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/faults"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/workload"
@@ -36,16 +37,19 @@ type Options struct {
 	Progress   rollout.Progress // takes messages and status; the zero value shows nothing
 }
 
-// restart is the fault of a verification.
-const restart = "kill-control-plane@steady"
+// kill is the fault of a verification: the only program of a control plane is killed and
+// started again; of several, one is killed, and the others serve its sidecars.
+func kill(replicas int) string {
+	if replicas > 1 {
+		return "kill-replica@steady"
+	}
+	return "kill-control-plane@steady"
+}
 
 // spec is the run of a verification. The error states what the plan, or this machine,
 // does not allow.
 func (o Options) spec() (spec rollout.Spec, err error) {
 	p, like := o.Plan, o.Like
-	if p.Request.Replicas > 1 {
-		return spec, fmt.Errorf("verifying a plan of %d replicas: want one with 1 replica; --replicas-max 1 makes one", p.Request.Replicas)
-	}
 	if p.Request.Resources.Limits.Memory == "" {
 		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or --control-plane-memory")
 	}
@@ -73,13 +77,14 @@ func (o Options) spec() (spec rollout.Spec, err error) {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	spec.Baseline, spec.Settle, spec.Steady = seconds(s.BaselineSeconds), seconds(s.SettleSeconds), seconds(s.SteadySeconds)
 	spec.Dilation, spec.NoPriority, spec.NoCalibrate = s.Dilation, like.Environment.Priority == nil, true
+	spec.Replicas = p.Request.Replicas
 	if spec.ControlPlaneCPUs, err = o.processors(); err != nil {
 		return spec, err
 	}
 	if spec.ControlPlaneMemory, err = rollout.ParseMemory(p.Request.Resources.Limits.Memory); err != nil {
 		return spec, err
 	}
-	fault, err := faults.Parse(restart)
+	fault, err := faults.Parse(kill(spec.Replicas))
 	if err != nil {
 		return spec, err
 	}
@@ -94,22 +99,23 @@ func (o Options) Validate() error {
 	return err
 }
 
-// processors is the plan's limit as the flag of a rollout: 0 where the control plane
-// shares all that there are.
+// processors is the plan's limit, of all replicas, as the flag of a rollout: 0 where the
+// control plane shares all that there are.
 func (o Options) processors() (int, error) {
-	text := o.Plan.Request.Resources.Limits.CPU
-	limit, err := strconv.Atoi(text)
+	limit, err := strconv.Atoi(o.Plan.Request.Resources.Limits.CPU)
 	if err != nil {
 		return 0, fmt.Errorf("reading the plan's processors: %w", err)
 	}
-	there := o.available()
-	switch {
-	case limit > there:
-		return 0, fmt.Errorf("verifying a plan of %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", limit, there, there)
-	case limit == there:
+	replicas, there := o.Plan.Request.Replicas, o.available()
+	switch each := there / replicas; {
+	case each == 0:
+		return 0, fmt.Errorf("verifying a plan of %d replicas on a machine that has %s: want --replicas-max %d or less", replicas, output.Many(there, "processor"), there)
+	case limit > each:
+		return 0, fmt.Errorf("verifying a plan of %d x %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", replicas, limit, there, each)
+	case limit*replicas == there:
 		return 0, nil
 	}
-	return limit, nil
+	return limit * replicas, nil
 }
 
 // available is how many processors a control plane can have here: as many as the machine
@@ -131,15 +137,15 @@ func Run(ctx context.Context, o Options) error {
 		o.Run = rollout.RunOne
 	}
 	if o.Progress.Say != nil {
-		o.Progress.Say(fmt.Sprintf("verifying with %s processors and %s of memory: %d pods, then a kill of the control plane and a change that reaches all sidecars; phases of %s, and the rollout",
-			o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
+		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches all sidecars; phases of %s, and the rollout",
+			spec.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Faults[0], spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
 	}
 	run, err := o.Run(ctx, spec, o.Progress)
 	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
 	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
 		return err
 	}
-	v := &capacity.Verification{Record: run.Dir, Processors: cmp.Or(spec.ControlPlaneCPUs, o.available()), MemoryBytes: spec.ControlPlaneMemory}
+	v := &capacity.Verification{Record: run.Dir, Replicas: spec.Replicas, Processors: cmp.Or(spec.ControlPlaneCPUs, o.available()) / spec.Replicas, MemoryBytes: spec.ControlPlaneMemory}
 	v.Add(checks(o.Plan, &run, killed)...)
 	o.Plan.Verification = v
 	return nil
@@ -162,7 +168,7 @@ func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 		}
 		all = append(all, capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), low, f.High))
 	}
-	return append(all, restarted(run), changed(run))
+	return append(all, recovered(p, run), changed(run))
 }
 
 // shown is a check of what happened.
@@ -173,11 +179,11 @@ func shown(name string, passed bool, why string) capacity.Check {
 	return capacity.Check{Name: name, Verdict: capacity.Failed, Why: why}
 }
 
-// restarted is whether the mesh converged again after the control plane was killed.
-func restarted(run *record.Run) capacity.Check {
+// recovered is whether the mesh converged again after the kill.
+func recovered(p *capacity.Plan, run *record.Run) capacity.Check {
 	const name = "converged again after a kill"
 	for _, f := range run.Faults {
-		if f.Name+"@"+string(f.Phase) == restart {
+		if f.Name+"@"+string(f.Phase) == kill(p.Request.Replicas) {
 			return shown(name, f.Seconds != nil, "not within the time limit")
 		}
 	}

@@ -99,6 +99,28 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A plan of several replicas runs as many, each with its limits, and one of them is killed.
+func TestReplicas(t *testing.T) {
+	p, like := planned()
+	p.Request.Replicas, p.Request.Resources.Limits.CPU = 2, "1"
+	var spec rollout.Spec
+	err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 3, Spec: rollout.DefaultSpec(), Run: func(_ context.Context, s rollout.Spec, _ rollout.Progress) (record.Run, error) {
+		spec = s
+		run := measured()
+		run.Faults[0].Name = "kill-replica"
+		return run, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Replicas != 2 || spec.ControlPlaneCPUs != 2 || spec.ControlPlaneMemory != 256<<20 || spec.Faults[0].String() != "kill-replica@steady" {
+		t.Errorf("it ran %+v", spec)
+	}
+	if v := p.Verification; !v.Passed || v.Replicas != 2 || v.Processors != 1 {
+		t.Errorf("verification %+v, want it passed with 2 replicas of 1 processor", v)
+	}
+}
+
 // What cannot be carried out is refused before anything is started, and a run that failed
 // for a reason of its own is an error.
 func TestRefusals(t *testing.T) {
@@ -107,7 +129,8 @@ func TestRefusals(t *testing.T) {
 		change func(*capacity.Plan)
 		want   string
 	}{
-		"replicas":   {func(p *capacity.Plan) { p.Request.Replicas = 2 }, "--replicas-max 1"},
+		"replicas":   {func(p *capacity.Plan) { p.Request.Replicas = 3 }, "--replicas-max 2"},
+		"of each":    {func(p *capacity.Plan) { p.Request.Replicas = 2 }, "2 x 2 processors on a machine that has 2: want --control-plane-cpus 1"},
 		"processors": {func(p *capacity.Plan) { p.Request.Resources.Limits.CPU = "3" }, "--control-plane-cpus 2"},
 		"memory":     {func(p *capacity.Plan) { p.Request.Resources.Limits.Memory = "" }, "--control-plane-memory"},
 		"run":        {func(*capacity.Plan) {}, broken.Error()},
