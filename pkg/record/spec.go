@@ -80,7 +80,8 @@ type Environment struct {
 	Dilation *Dilation `json:"dilation,omitempty"`
 	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
 	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
-	// Programs are those that scaler started, by the names of `scaler components list`;
+	// Programs are those that scaler started, by the names of `scaler components list`,
+	// with the revision appended for the control plane that an upgrade leads to, as in istiod-1-31-0;
 	// nil in records from before it was there.
 	Programs map[string]Program `json:"programs,omitempty"`
 }

@@ -177,13 +177,6 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.spec.Upgrade != nil {
-		next := nextPrograms(r.spec)
-		next.Progress = options.Progress
-		if r.programs.next, err = component.Paths(ctx, next, r.driver.Programs...); err != nil {
-			return err
-		}
-	}
 	kubernetes, kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
 	if err != nil {
 		return err
@@ -191,6 +184,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	origins, err := experiment.ProgramOrigins(options, r.programs.paths)
 	if err != nil {
 		return err
+	}
+	if r.spec.Upgrade != nil {
+		if r.programs.next, err = findNext(ctx, r.spec, r.driver.Programs, r.progress.say, origins); err != nil {
+			return err
+		}
 	}
 	r.journal.Update(func(run *record.Run) {
 		run.Environment.Kubernetes, run.Environment.Kwok, run.Environment.Programs = kubernetes, kwok, origins

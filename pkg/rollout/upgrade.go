@@ -60,6 +60,24 @@ func nextPrograms(s Spec) component.Options {
 	return o
 }
 
+// findNext finds the programs of the control plane that an upgrade leads to, and enters
+// where they are from under their names and its revision.
+func findNext(ctx context.Context, s Spec, names []string, say func(string), origins map[string]record.Program) (paths map[string]string, err error) {
+	options := nextPrograms(s)
+	options.Progress = say
+	if paths, err = component.Paths(ctx, options, names...); err != nil {
+		return nil, err
+	}
+	next, err := experiment.ProgramOrigins(options, paths)
+	if err != nil {
+		return nil, err
+	}
+	for name, origin := range next {
+		origins[name+"-"+s.Upgrade.Next()] = origin
+	}
+	return paths, nil
+}
+
 // upgrade moves the mesh to the new version of the control plane, if that was asked for.
 func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Upgrade == nil {

@@ -38,6 +38,8 @@ var _ = Describe("an upgrade in two waves", Serial, func() {
 		upgrade := recorded.Upgrade
 		Expect(upgrade.From.Revision).To(Equal("1-31-0"))
 		Expect(upgrade.To.Revision).To(Equal("1-31-0-next"))
+		programs := recorded.Environment.Programs
+		Expect(programs).To(HaveKeyWithValue("istiod-1-31-0-next", programs["istiod"]), "the same version, so the same program")
 		for _, wave := range []string{"wave-1", "wave-2"} {
 			stage := upgrade.Stages[wave]
 			Expect(*stage.Pods).To(Equal(pods/2), wave)
