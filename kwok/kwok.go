@@ -26,6 +26,8 @@ const (
 	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
+	// ProfileLabel is carried by an object that the mesh's profile has, not what changes it.
+	ProfileLabel = "scaler.mesh/profile"
 	// SidecarAnnotation on a pod states what its simulated sidecar reports.
 	SidecarAnnotation = "scaler.mesh/sidecar"
 	// SidecarReady is the annotation's value that makes the pod Ready; with any
@@ -133,3 +135,13 @@ func Toleration() corev1.Toleration {
 
 // NodeSelector is the node selector of simulated pods.
 func NodeSelector() map[string]string { return map[string]string{NodeTaint: FakeNode} }
+
+// ServiceAddress is the n-th address, from 1 to 250, of those of the embedded cluster's
+// range for services that it gives to nobody by itself: of 10.0.0.0/16 the first 256.
+func ServiceAddress(n int) string { return fmt.Sprintf("10.0.0.%d", n+1) }
+
+// SetZone puts a node into the zone with this number.
+func SetZone(node *corev1.Node, zone int) {
+	node.Labels[corev1.LabelTopologyRegion] = "region-1"
+	node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", zone+1)
+}

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
 	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/sweep"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -25,7 +26,11 @@ type rolloutOptions struct {
 	sizes  sizes
 	texts  rolloutTexts
 	output string
+	sweep  bool // --knob-sweep, of the command rollout alone
 }
+
+// sweepRepeats is how many runs of each part a knob sweep has unless --repeats says otherwise.
+const sweepRepeats = 4
 
 func newRolloutCommand(s streams) *cobra.Command {
 	o := rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultSpec()}}
@@ -59,12 +64,16 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
   # sidecars of 200 pods against an ADS server that runs already
   scaler rollout --pods 200 --control-plane xds://127.0.0.1:18000 --plaintext
 
+  # what each part of a typical mesh costs the control plane: pairs of runs in turns
+  scaler rollout --pods 400 --profile typical --knob-sweep
+
   # keep the cluster running afterwards
   scaler rollout --pods 50 --keep`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	o.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.sweep, "knob-sweep", false, "price each part of the profile: runs of the plain mesh and of the mesh with that part alone, in turns, --repeats of each (default 4); knobs.json in --out has the result, and the same command resumes it")
 	return cmd
 }
 
@@ -94,6 +103,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's floor first if it is unknown; see 'scaler calibrate'")
 	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.BoolVar(&spec.Keep, "keep", false, "keep the cluster and the control plane running")
+	o.addProfileFlags(f)
 	o.addLoadFlags(f)
 	o.addResourceFlags(f)
 	o.addRemoteFlags(f)
@@ -106,6 +116,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 		"mtls":     {"permissive", "strict"},
 		"scope":    {"all", "declared"},
 		"authz":    {"none", "declared"},
+		"profile":  topology.ProfileNames(),
 		"topology": {topology.Star, topology.Layers, topology.Random},
 		"xds":      {"delta", "sotw"},
 		"output":   output.Formats,
@@ -115,6 +126,9 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 }
 
 func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
+	if o.sweep {
+		return o.sweepKnobs(cmd, s)
+	}
 	if err := o.complete(cmd); err != nil {
 		return err
 	}
@@ -136,6 +150,34 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err
+}
+
+// sweepKnobs prices each part of the profile. Its phases are shorter by default, since there
+// are many runs.
+func (o *rolloutOptions) sweepKnobs(cmd *cobra.Command, s streams) error {
+	for flag, value := range map[string]string{"baseline": "2s", "settle": "5s", "steady": "20s", "probes": "0"} {
+		if !cmd.Flags().Changed(flag) {
+			if err := cmd.Flags().Set(flag, value); err != nil {
+				return usageError{err}
+			}
+		}
+	}
+	if !cmd.Flags().Changed("repeats") {
+		o.ladder.Repeats = sweepRepeats
+	}
+	spec, err := o.oneSpec(cmd)
+	if err != nil {
+		return err
+	}
+	options, err := sweep.Knobs(spec)
+	if err != nil {
+		return usageError{err}
+	}
+	options.Repeats = o.ladder.Repeats
+	if err := options.Validate(); err != nil {
+		return usageError{err}
+	}
+	return runSweep(cmd, s, options, o.output)
 }
 
 // complete checks every flag before anything is started.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -48,6 +50,7 @@ type rolloutTexts struct {
 	change     string
 	faults     []string
 	memory     string
+	parts      map[string]*float64
 	dilation   string
 }
 
@@ -57,6 +60,31 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	f.Var(&o.sizes, "pods", "number of pods, each with a sidecar; several sizes, as in 200,400,800, are one run each")
 	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
+}
+
+// addProfileFlags adds those that state what the mesh contains in addition to its services.
+func (o *rolloutOptions) addProfileFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.ladder.Spec.Topology.Profile, "profile", topology.Plain, "what the mesh contains in addition to uniform HTTP services: plain (nothing) or typical; each part has a flag of its own, which overrides it")
+	o.texts.parts = map[string]*float64{}
+	for _, part := range topology.Parts {
+		o.texts.parts[part.Name] = f.Float64(part.Name, 0, partHelp[part.Name])
+	}
+}
+
+// partHelp is the help of the flag of each part of a profile.
+var partHelp = map[string]string{
+	"virtual-services":  "profile: `NUMBER` of VirtualServices: one for each service, the others for hosts outside the cluster's names that route to the mesh's services",
+	"destination-rules": "profile: `NUMBER` of services with a DestinationRule of two subsets",
+	"service-entries":   "profile: `NUMBER` of ServiceEntries, each a host outside the cluster",
+	"envoy-filters":     "profile: `NUMBER` of EnvoyFilters, each a patch of the sidecars of one service",
+	"telemetries":       "profile: `NUMBER` of services with a Telemetry that switches access logs on",
+	"tcp-services":      "profile: `NUMBER` of services with a TCP port in addition",
+	"headless-services": "profile: `NUMBER` of headless services",
+	"external-names":    "profile: `NUMBER` of Services of type ExternalName that stand for a service of the mesh",
+	"zones":             "profile: `NUMBER` of zones that nodes are spread over",
+	"outside-pods":      "profile: `NUMBER` of pods without sidecars, there before the mesh",
+	"outside-churn":     "profile: `PODS` without sidecars that are created and deleted each second, as those of CronJobs",
+	"replica-skew":      "profile: `EXPONENT` of Zipf's law by which pods are dealt to services, as in 1; 0 deals evenly",
 }
 
 // addLoadFlags adds those that state how pods come, go and are disturbed.
@@ -175,6 +203,9 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	if spec.Dilation, err = rollout.ParseDilation(o.texts.dilation); err != nil {
 		return usagef("%w", err)
 	}
+	if err := o.parseParts(f); err != nil {
+		return err
+	}
 	spec.ControlPlaneEnv = withValues(spec.ControlPlaneEnv)
 	if f.Changed("control-plane-memory") {
 		if spec.ControlPlaneMemory, err = rollout.ParseMemory(o.texts.memory); err != nil {
@@ -187,6 +218,30 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 			return usagef("%w", err)
 		}
 		spec.Faults = append(spec.Faults, fault)
+	}
+	return nil
+}
+
+// parseParts takes the parts of the profile that were given.
+func (o *rolloutOptions) parseParts(f *pflag.FlagSet) error {
+	for _, part := range topology.Parts {
+		flag := f.Lookup(part.Name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		v := *o.texts.parts[part.Name]
+		whole := part.Name != "outside-churn" && part.Name != "replica-skew"
+		switch {
+		case !(v >= 0) || whole && v != math.Trunc(v):
+			want := "a whole number, 0 or more"
+			if !whole {
+				want = "a number, 0 or more"
+			}
+			return usagef("parsing --%s %s: want %s", part.Name, flag.Value, want)
+		case v == 0:
+			v = topology.None
+		}
+		part.Set(&o.ladder.Spec.Topology.Own, v)
 	}
 	return nil
 }

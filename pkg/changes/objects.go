@@ -34,6 +34,7 @@ type object struct {
 	concerned func() []string                              // ids of sidecars
 	creation  func() []string                              // ids of sidecars that its creation concerns; nil = as concerned
 	kept      bool                                         // it is part of the mesh, and neither created nor deleted
+	own       bool                                         // so it is, and its first version is written
 }
 
 // objects are what is changed. It is nil, with the reason, where the control plane has
@@ -100,7 +101,7 @@ var probeKinds = map[Kind]controlplane.ProbeKind{
 
 // probeObject is an object of the adapter, whose versions are markers.
 func (p *phase) probeObject(index, service int) object {
-	_, concerned := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, 0))
+	first, concerned := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, 0))
 	var names []string
 	for _, i := range concerned {
 		names = append(names, p.Mesh.Services[i].Name)
@@ -112,6 +113,7 @@ func (p *phase) probeObject(index, service int) object {
 			return made
 		},
 		concerned: func() []string { return p.Fleet.Pods.Simulated(names) },
+		own:       first.GetLabels()[kwok.ProfileLabel] != "",
 	}
 }
 
@@ -127,6 +129,7 @@ func (p *phase) annotatedObject(index, service int) object {
 		},
 		concerned: func() []string { return nil },
 		creation:  of.concerned,
+		own:       of.own,
 	}
 }
 
@@ -179,6 +182,9 @@ func (p *phase) create(ctx context.Context, o object) error {
 	if o.kept {
 		return nil
 	}
+	if o.own {
+		return p.write(ctx, o, 0)
+	}
 	made := o.at(0)
 	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
 		_, err := p.API.Resource(made).Create(ctx, made, metav1.CreateOptions{})
@@ -209,7 +215,7 @@ func (p *phase) write(ctx context.Context, o object, version int) error {
 
 // remove takes an object away, or a mesh's own back to what it was.
 func (p *phase) remove(ctx context.Context, o object) error {
-	if o.kept {
+	if o.kept || o.own {
 		return p.write(ctx, o, 0)
 	}
 	made := o.at(0)

@@ -24,6 +24,7 @@ var conditions = []condition{
 	{"services", func(r *record.Run) string { return strconv.Itoa(r.Spec.Services) }},
 	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
 	{"knobs", func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
+	{"profile", func(r *record.Run) string { return orNone(r.Spec.ProfileText()) }},
 	{"topology", func(r *record.Run) string { return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut) }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
@@ -143,7 +144,11 @@ func (r *repeats) values(of []condition) []string {
 // label names the cell to a reader, by its size and knobs.
 func (r *repeats) label() string {
 	s := r.first.Spec
-	return fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, knobsText(r.first.Environment.Knobs))
+	label := fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, knobsText(r.first.Environment.Knobs))
+	if profile := s.ProfileText(); profile != "" {
+		label += ", " + profile
+	}
+	return label
 }
 
 // gather puts the runs of a side into cells, in order of size. Runs of which

@@ -105,13 +105,10 @@ func (f *Figure) Change() string {
 	return fmt.Sprintf("%s %s (%s)", f.Name, f.differenceText(), f.intervalText())
 }
 
-// DifferenceText is the difference of the means with its interval in the figure's unit, or in
-// percent, as in +12.1% (+10.0% to +14.2%).
-func (f *Figure) DifferenceText() string {
-	if f.Low == nil {
-		return f.differenceText()
-	}
-	return f.differenceText() + " (" + f.intervalText() + ")"
+// FromTo is a figure's difference in words, with what it was and is, as in
+// rollout.memoryBytes.peak 300MB to 350MB (+16.7%, +15.0% to +18.4%).
+func (f *Figure) FromTo() string {
+	return fmt.Sprintf("%s %s to %s (%s, %s)", f.Name, f.Unit.print(*f.A.Mean), f.Unit.print(*f.B.Mean), f.differenceText(), f.intervalText())
 }
 
 // Table has a row for each figure and variant, the variants of a figure below its base;

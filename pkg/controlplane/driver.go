@@ -34,6 +34,10 @@ type Driver struct {
 	// first is the default. nil = both, delta by default.
 	XDS []string
 
+	// Profiles reports that it has objects and expectations for the parts of a
+	// topology.Profile.
+	Profiles bool
+
 	// HostWorkloads reports that real proxies of workloads of this host can be part of
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool

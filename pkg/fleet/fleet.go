@@ -197,10 +197,10 @@ func (f *Fleet) Rollout() (end func()) {
 	return func() { f.bursting.Store(false) }
 }
 
-// Expect changes how many pods the mesh must have to be converged.
-func (f *Fleet) Expect(more int) {
+// Expect changes how many pods the mesh must have to be converged, each of so many ports.
+func (f *Fleet) Expect(more, ports int) {
 	f.wanted.Add(int64(more))
-	f.healthy.Add(int64(more))
+	f.healthy.Add(int64(more * ports))
 }
 
 // Close ends every proxy, and returns when all have ended and everything that they

@@ -94,7 +94,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			p.Fleet.Expect(change.more*2 - 1)
+			p.Fleet.Expect(change.more*2-1, len(p.Mesh.Services[service].Ports))
 			if err := p.Fleet.AwaitConverged(ctx); err != nil {
 				return err
 			}
@@ -118,6 +118,9 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Slowdown.Of(probeTimeout))
 		defer cancel()
 		for _, object := range made {
+			if object.GetLabels()[kwok.ProfileLabel] != "" {
+				continue // it is the mesh's own
+			}
 			if deleteErr := p.API.Resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
 				err = deleteErr
 			}
@@ -164,10 +167,17 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 	return nil
 }
 
-// probeCreate creates the object of a service and returns when it has reached
+// probeCreate creates the object of a service, unless it is the mesh's own, and returns when it has reached
 // all it concerns, or the limit has passed, and the control plane is at rest.
 func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
 	object, concerned := p.probeObject(kind, service)
+	if object.GetLabels()[kwok.ProfileLabel] != "" {
+		there, err := p.API.Resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		return there, nil
+	}
 	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Pods.Simulated(p.names(concerned)))
 	defer f.Stop()
 	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})

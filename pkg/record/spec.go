@@ -1,5 +1,12 @@
 package record
 
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Spec is what was asked of a run.
 type Spec struct {
 	Pods       int    `json:"pods"`
@@ -8,7 +15,10 @@ type Spec struct {
 	Topology   string `json:"topology"`         // star, layers or random
 	FanOut     int    `json:"fanOut,omitempty"` // services that a service calls
 	Seed       uint64 `json:"seed"`
-	Burst      string `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
+	// Profile are the parts that the mesh contains in addition to uniform HTTP services without
+	// configuration, by the names of their flags, as in virtual-services: 40; nil = nothing.
+	Profile map[string]float64 `json:"profile,omitempty"`
+	Burst   string             `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
 	// Arrival is the rate at which pods came one by one, evenly spaced, as in 15/s;
 	// Burst says the same as bursts of one. "" = they came in bursts.
 	Arrival string `json:"arrival,omitempty"`
@@ -46,6 +56,15 @@ type Spec struct {
 	// Run.RealSidecars and Run.CertificateStorm for what records without them say.
 	RealSidecars     int  `json:"realSidecars,omitempty"`
 	CertificateStorm bool `json:"certificateStorm,omitempty"`
+}
+
+// ProfileText is Profile as words, sorted, as in virtual-services 40, zones 3; "" of nothing.
+func (s Spec) ProfileText() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.Profile)) {
+		all = append(all, name+" "+strconv.FormatFloat(s.Profile[name], 'g', -1, 64))
+	}
+	return strings.Join(all, ", ")
 }
 
 // RealSidecars is how many of the run's pods were to have a real proxy; of a record

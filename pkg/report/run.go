@@ -153,6 +153,9 @@ func topologyText(spec record.Spec) string {
 	if spec.FanOut > 0 {
 		text += fmt.Sprintf(" with fan-out %d", spec.FanOut)
 	}
+	if profile := spec.ProfileText(); profile != "" {
+		text += "; " + profile
+	}
 	return text
 }
 

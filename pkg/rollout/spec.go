@@ -194,6 +194,9 @@ func (s Spec) Validate() error {
 	if err := s.checkKnobs(driver); err != nil {
 		return err
 	}
+	if err := checkProfile(s, driver); err != nil {
+		return err
+	}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration

@@ -26,9 +26,13 @@ import (
 func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	for i := range kwok.Nodes(r.spec.Topology.Pods) {
+	profile := r.mesh.Profile
+	for i := range max(profile.Zones, kwok.Nodes(r.spec.Topology.Pods+profile.OutsidePods)) {
 		group.Go(func() error {
 			node := kwok.Node(i, r.runLabel())
+			if profile.Zones > 0 {
+				kwok.SetZone(node, i%profile.Zones)
+			}
 			if _, err := r.api.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %s: %w", node.Name, err)
 			}

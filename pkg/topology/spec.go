@@ -17,6 +17,9 @@ type Spec struct {
 	Shape      string // Star, Layers or Random; "" means Layers
 	FanOut     int    // how many services each one calls, or fewer if there are not as many; 0 means 3
 	Seed       uint64 // decides who calls whom; every value is valid
+
+	Profile string  // Plain or Typical; "" means Plain
+	Own     Profile // parts that were set, over those of Profile; 0 = as it says, None = none
 }
 
 // Defaults returns s with its zero values replaced by what they mean.
@@ -70,5 +73,5 @@ func (s Spec) Validate() error {
 	if s.FanOut < 1 {
 		return &FieldError{"fanout", strconv.Itoa(s.FanOut), "1 or more"}
 	}
-	return nil
+	return s.checkProfile()
 }

@@ -32,6 +32,7 @@ const layerCount = 4
 type Mesh struct {
 	Namespaces []string
 	Services   []Service
+	Profile    Profile // what it contains in addition
 }
 
 // Service is one service and the one workload behind it.
@@ -42,13 +43,16 @@ type Service struct {
 	Pods      int
 	Ports     []Port
 	Calls     []int // indices into Mesh.Services, ascending, without duplicates
+	Headless  bool  // it has no address of its own
+	Address   int   // number of the address that it is given; 0 = the cluster chooses one
 }
 
 // Port is one port of a service.
 type Port struct {
 	Name   string
-	Number int // of the service
-	Target int // of its pods
+	Number int  // of the service
+	Target int  // of its pods
+	TCP    bool // bytes; else HTTP
 }
 
 // ServicePort names a port of the service whose endpoints are followed:
@@ -57,8 +61,8 @@ func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name 
 
 // Build returns the mesh that s describes: services take namespaces in turn
 // (service i is in namespace i modulo their number), and the pods are dealt
-// evenly, the first services taking the remainder. The same Spec always gives
-// the same Mesh. s must be valid: see Spec.Validate.
+// evenly, the first services taking the remainder, unless the profile skews them. The same Spec
+// always gives the same Mesh. s must be valid: see Spec.Validate.
 func Build(s Spec) Mesh {
 	s = s.Defaults()
 	mesh := Mesh{
@@ -69,21 +73,20 @@ func Build(s Spec) Mesh {
 		mesh.Namespaces[i] = fmt.Sprintf("mesh-%d", i)
 	}
 	calls := callGraph(s)
+	profile := s.Resolved()
+	pods := s.shares(profile.ReplicaSkew)
 	for i := range mesh.Services {
 		name := fmt.Sprintf("svc-%d", i)
-		pods := s.Pods / s.Services
-		if i < s.Pods%s.Services {
-			pods++
-		}
 		mesh.Services[i] = Service{
 			Name:      name,
 			Namespace: mesh.Namespaces[i%s.Namespaces],
 			Account:   name,
-			Pods:      pods,
+			Pods:      pods[i],
 			Ports:     []Port{{Name: "http", Number: 80, Target: 8080}},
 			Calls:     calls[i],
 		}
 	}
+	mesh.apply(profile)
 	return mesh
 }
 

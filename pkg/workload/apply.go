@@ -168,6 +168,12 @@ func (a *Applier) podLabels(s topology.Service) map[string]string {
 func (a *Applier) service(s topology.Service) *corev1.Service {
 	service := &corev1.Service{ObjectMeta: a.meta(s, s.Name)}
 	service.Spec.Selector = map[string]string{"app": s.Name}
+	switch {
+	case s.Headless:
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	case s.Address > 0:
+		service.Spec.ClusterIP = kwok.ServiceAddress(s.Address)
+	}
 	for _, p := range s.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name: p.Name, Port: int32(p.Number), TargetPort: intstr.FromInt32(int32(p.Target)),

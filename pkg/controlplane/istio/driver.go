@@ -20,6 +20,7 @@ func Driver() controlplane.Driver {
 		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
+		Profiles:        true,
 		Replicas:        true,
 		Revisions:       true,
 		Limits:          Limits,

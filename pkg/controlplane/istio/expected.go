@@ -46,11 +46,29 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	for _, s := range scope(mesh, knobs, service) {
 		host := hostname(s)
 		for _, port := range s.Ports {
-			cluster := outboundCluster(port.Number, host)
-			endpoints := want(convergence.EDS, cluster)
-			endpoints.Service = s.ServicePort(port)
-			wants = append(wants, want(convergence.CDS, cluster), endpoints)
+			for n, cluster := range outboundClusters(mesh, s, port.Number) {
+				wants = append(wants, want(convergence.CDS, cluster))
+				if s.Headless { // a connection goes to the address that it is for
+					continue
+				}
+				endpoints := want(convergence.EDS, cluster)
+				if n < 2 { // the last subset has none
+					endpoints.Service = s.ServicePort(port)
+				}
+				wants = append(wants, endpoints)
+			}
+			if port.TCP {
+				wants = append(wants, want(convergence.LDS, tcpListener(s, port)))
+				continue
+			}
 			hosts[port.Number] = append(hosts[port.Number], host)
+		}
+	}
+	if knobs.Scope != "declared" {
+		more, routes := profileWants(mesh)
+		wants = append(wants, more...)
+		if len(routes) > 0 {
+			hosts[80] = append(hosts[80], routes...)
 		}
 	}
 	for port, members := range hosts {

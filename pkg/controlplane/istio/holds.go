@@ -29,9 +29,13 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		h.add(convergence.CDS, inboundCluster(p))
 	}
 	for _, s := range scope(mesh, knobs, service) {
-		h.service(s)
+		h.service(mesh, s)
 	}
 	if knobs.Scope != "declared" {
+		more, _ := profileWants(mesh)
+		for _, w := range more {
+			h.add(w.Type, w.Name)
+		}
 		for _, b := range c.others {
 			h.other(b)
 		}
@@ -50,11 +54,18 @@ func (h *holds) add(t convergence.Type, name string) {
 }
 
 // service adds the resources of a service of the mesh for those who reach it.
-func (h *holds) service(s topology.Service) {
+func (h *holds) service(mesh topology.Mesh, s topology.Service) {
 	for _, p := range s.Ports {
-		name := outboundCluster(p.Number, hostname(s))
-		h.add(convergence.CDS, name)
-		h.add(convergence.EDS, name)
+		for _, name := range outboundClusters(mesh, s, p.Number) {
+			h.add(convergence.CDS, name)
+			if !s.Headless {
+				h.add(convergence.EDS, name)
+			}
+		}
+		if p.TCP {
+			h.add(convergence.LDS, tcpListener(s, p))
+			continue
+		}
 		h.routes[p.Number] = true
 	}
 }

@@ -26,8 +26,10 @@ const nowhere = "~/*"
 //     which allows the caller's service account to call the workload. A
 //     workload without a policy would allow everybody, so one that nobody calls
 //     has a policy without rules, which allows nobody.
+//
+// In addition there are the objects of the mesh's profile.
 func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
-	var objects []*unstructured.Unstructured
+	objects := profileObjects(mesh)
 	if knobs.MTLS == "strict" {
 		objects = append(objects, object("security.istio.io/v1", "PeerAuthentication", namespace, "default", map[string]any{
 			"mtls": map[string]any{"mode": "STRICT"},

@@ -11,7 +11,7 @@ import (
 )
 
 // Probe is a VirtualService that routes a service to itself, its marker the
-// route's name; an AuthorizationPolicy that denies a service to a principal that does not
+// route's name, or that of the mesh's profile, its marker the name of the first route; an AuthorizationPolicy that denies a service to a principal that does not
 // exist, its marker; or an EnvoyFilter of the root namespace, which applies to every
 // sidecar and names the statistics of its inbound listener by the marker.
 func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
@@ -42,6 +42,9 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 			"route": []any{map[string]any{"destination": map[string]any{"host": host}}},
 		}},
 	})
+	if hasOwnRoute(mesh, service) { // of two for one host the older counts
+		probe = ownRoute(s, marker)
+	}
 	var concerned []int
 	for i := range mesh.Services {
 		if slices.ContainsFunc(c.Wants(mesh, knobs, i), func(w convergence.Want) bool {

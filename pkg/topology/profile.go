@@ -1,0 +1,200 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+)
+
+// Profile is what a mesh contains in addition to uniform HTTP services without
+// configuration. The zero value is nothing.
+type Profile struct {
+	VirtualServices  int     // objects that route to services: one for each service, the others for hosts outside the mesh's names
+	DestinationRules int     // services with one, with two subsets
+	ServiceEntries   int     // hosts outside the cluster
+	EnvoyFilters     int     // patches of the sidecars of one service each
+	Telemetries      int     // services with one
+	TCPServices      int     // services with a TCP port in addition
+	HeadlessServices int     // services without an address of their own
+	ExternalNames    int     // names that stand for a service
+	Zones            int     // that nodes are spread over; 0 = nodes have none
+	OutsidePods      int     // pods without sidecars, that are there before the mesh
+	OutsideChurn     float64 // pods without sidecars that are created and deleted each second, from the rollout on
+	ReplicaSkew      float64 // exponent of Zipf's law that pods are dealt to services by; 0 = evenly
+}
+
+// None as the value of a part leaves it out, whatever the named profile has.
+const None = -1
+
+// Part is one part of a profile.
+type Part struct {
+	Name string // of its flag, without dashes
+	What string // it is, in the plural, for sentences
+	Of   func(*Profile) float64
+	Set  func(*Profile, float64)
+	most float64
+	// typical is what the profile of that name has for so many services and pods.
+	typical func(services, pods int) float64
+}
+
+// number is a part that is a whole number.
+func number(name, what string, most int, field func(*Profile) *int, typical func(services, pods int) float64) Part {
+	return Part{name, what, func(p *Profile) float64 { return float64(*field(p)) }, func(p *Profile, v float64) { *field(p) = int(v) }, float64(most), typical}
+}
+
+// MaxTCPServices is as many as there are addresses that a cluster gives to nobody by
+// itself; their listeners are named by the address.
+const MaxTCPServices = 200
+
+// Parts are all parts of a profile.
+var Parts = []Part{
+	number("virtual-services", "VirtualServices", MaxPods, func(p *Profile) *int { return &p.VirtualServices }, func(services, _ int) float64 { return float64(services) }),
+	number("destination-rules", "DestinationRules", MaxPods, func(p *Profile) *int { return &p.DestinationRules }, func(services, _ int) float64 { return float64(services / 2) }),
+	number("service-entries", "ServiceEntries", MaxPods, func(p *Profile) *int { return &p.ServiceEntries }, func(services, _ int) float64 { return float64(services / 4) }),
+	number("envoy-filters", "EnvoyFilters", 10_000, func(p *Profile) *int { return &p.EnvoyFilters }, func(services, _ int) float64 { return math.Ceil(float64(services) / 20) }),
+	number("telemetries", "Telemetries", MaxPods, func(p *Profile) *int { return &p.Telemetries }, func(services, _ int) float64 { return math.Ceil(float64(services) / 20) }),
+	number("tcp-services", "services with a TCP port", MaxTCPServices, func(p *Profile) *int { return &p.TCPServices }, func(services, _ int) float64 { return math.Min(MaxTCPServices, float64(services/10)) }),
+	number("headless-services", "headless services", MaxPods, func(p *Profile) *int { return &p.HeadlessServices }, func(services, _ int) float64 { return float64(services / 20) }),
+	number("external-names", "ExternalNames", MaxPods, func(p *Profile) *int { return &p.ExternalNames }, func(services, _ int) float64 { return float64(services / 20) }),
+	number("zones", "zones", 100, func(p *Profile) *int { return &p.Zones }, func(int, int) float64 { return 3 }),
+	number("outside-pods", "pods outside the mesh", MaxPods, func(p *Profile) *int { return &p.OutsidePods }, func(_, pods int) float64 { return float64(pods / 4) }),
+	{"outside-churn", "pods outside the mesh a second that come and go", func(p *Profile) float64 { return p.OutsideChurn }, func(p *Profile, v float64) { p.OutsideChurn = v }, 100, func(int, int) float64 { return 0.5 }},
+	{"replica-skew", "replica counts by Zipf's law", func(p *Profile) float64 { return p.ReplicaSkew }, func(p *Profile, v float64) { p.ReplicaSkew = v }, 3, func(int, int) float64 { return 1 }},
+}
+
+// The named profiles.
+const (
+	Plain   = "plain"   // nothing
+	Typical = "typical" // as much of each part as meshes of this size often have
+)
+
+// ProfileNames are the names of profiles.
+func ProfileNames() []string { return []string{Plain, Typical} }
+
+// Resolved is the profile of the mesh: that of its name, and over it the parts that were
+// set.
+func (s Spec) Resolved() Profile {
+	s = s.Defaults()
+	var p Profile
+	for _, part := range Parts {
+		switch set := part.Of(&s.Own); {
+		case set == None:
+		case set != 0:
+			part.Set(&p, set)
+		case s.Profile == Typical:
+			part.Set(&p, part.typical(s.Services, s.Pods))
+		}
+	}
+	return p
+}
+
+// Only is the profile with one part of it alone.
+func (p Profile) Only(part Part) Profile {
+	var one Profile
+	part.Set(&one, part.Of(&p))
+	return one
+}
+
+// checkProfile returns a *FieldError for the first part whose value is out of bounds. The
+// specification has its defaults.
+func (s Spec) checkProfile() error {
+	if s.Profile != "" && !slices.Contains(ProfileNames(), s.Profile) {
+		return &FieldError{"profile", strconv.Quote(s.Profile), Plain + " or " + Typical}
+	}
+	for _, part := range Parts {
+		if v := part.Of(&s.Own); v != None && !(v >= 0 && v <= part.most) {
+			return &FieldError{part.Name, strconv.FormatFloat(v, 'g', -1, 64), fmt.Sprintf("0 to %g", part.most)}
+		}
+	}
+	p := s.Resolved()
+	for _, part := range []struct {
+		name string
+		n    int
+	}{
+		{"destination-rules", p.DestinationRules}, {"telemetries", p.Telemetries},
+		{"tcp-services", p.TCPServices}, {"headless-services", p.HeadlessServices},
+	} {
+		if part.n > s.Services {
+			return &FieldError{part.name, strconv.Itoa(part.n), fmt.Sprintf("0 to %d, no more than services", s.Services)}
+		}
+	}
+	if p.TCPServices+p.HeadlessServices > s.Services {
+		return &FieldError{"headless-services", strconv.Itoa(p.HeadlessServices),
+			fmt.Sprintf("0 to %d: a service with a TCP port is not headless, too", s.Services-p.TCPServices)}
+	}
+	return nil
+}
+
+// shares are how many pods each service has: by Zipf's law of their rank, which the seed
+// decides, and one at least.
+func (s Spec) shares(skew float64) []int {
+	all := make([]int, s.Services)
+	if !(skew > 0) {
+		for i := range all {
+			all[i] = s.Pods / s.Services
+			if i < s.Pods%s.Services {
+				all[i]++
+			}
+		}
+		return all
+	}
+	sum := 0.0
+	for rank := range s.Services {
+		sum += math.Pow(float64(rank+1), -skew)
+	}
+	left := s.Pods - s.Services // after one for each
+	given, due := 0, 0.0
+	ranks := rand.New(rand.NewPCG(s.Seed, 1)).Perm(s.Services)
+	for rank, i := range ranks {
+		due += float64(left) * math.Pow(float64(rank+1), -skew) / sum
+		more := int(math.Round(due)) - given
+		all[i], given = 1+more, given+more
+	}
+	return all
+}
+
+// apply makes a mesh's services those of its profile: the last ones have a TCP port, those
+// before them are headless.
+func (m *Mesh) apply(p Profile) {
+	m.Profile = p
+	n := len(m.Services)
+	for i := range p.TCPServices {
+		s := &m.Services[n-1-i]
+		s.Address = i + 1
+		s.Ports = append(s.Ports, Port{Name: "tcp", Number: 9000, Target: 9000, TCP: true})
+	}
+	for i := range p.HeadlessServices {
+		m.Services[n-1-p.TCPServices-i].Headless = true
+	}
+}
+
+// Text is a profile's parts as words, as in virtual-services 40, zones 3; "" of nothing.
+func (p Profile) Text() string {
+	text := ""
+	for _, part := range Parts {
+		if v := part.Of(&p); v != 0 {
+			if text != "" {
+				text += ", "
+			}
+			text += part.Name + " " + strconv.FormatFloat(v, 'g', -1, 64)
+		}
+	}
+	return text
+}
+
+// Map are a profile's parts by name; nil of nothing.
+func (p Profile) Map() map[string]float64 {
+	all := map[string]float64{}
+	for _, part := range Parts {
+		if v := part.Of(&p); v != 0 {
+			all[part.Name] = v
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return maps.Clone(all)
+}
