@@ -287,9 +287,12 @@ func TestDifferences(t *testing.T) {
 		"is bound to (0; 2)":                        func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
 		"certificate lifetime (30s; that of agents": func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
 		"memory of the machine (1024Mi; 2048Mi)":    func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
-		"churn (2/s; none)":                         func(r *record.Run) { r.Spec.Churn = "2/s" },
-		"faults (a@steady; none)":                   func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
-		"burst (a b; all)":                          func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
+		"profile (--profile typical --zones 0; plain)": func(r *record.Run) {
+			r.Spec.ProfileName, r.Spec.ProfileSet = "typical", map[string]float64{"zones": -1}
+		},
+		"churn (2/s; none)":       func(r *record.Run) { r.Spec.Churn = "2/s" },
+		"faults (a@steady; none)": func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
+		"burst (a b; all)":        func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
 		"priority (nice -10, 0, 15; none)": func(r *record.Run) {
 			r.Environment.Priority = &record.Priority{Mechanism: "nice", ControlPlane: -10, Cluster: 15}
 		},

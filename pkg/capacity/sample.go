@@ -149,7 +149,7 @@ var axes = []struct {
 	}},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
-	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileText(), "plain") }},
+	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
 	{"topology", func(r *record.Run) string { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
@@ -303,6 +303,9 @@ func advice(s *sample, o Options) string {
 		}
 		if k := s.runs[0].Spec.Dilation; k > 1 {
 			burst += fmt.Sprintf(" --dilate %g", k)
+		}
+		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
+			burst += " " + flags
 		}
 	}
 	knobs := "--mode " + mode

@@ -18,7 +18,11 @@ type Spec struct {
 	// Profile are the parts that the mesh contains in addition to uniform HTTP services without
 	// configuration, by the names of their flags, as in virtual-services: 40; nil = nothing.
 	Profile map[string]float64 `json:"profile,omitempty"`
-	Burst   string             `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
+	// ProfileName is the named profile that these follow from at this size, as in typical; "" =
+	// none. ProfileSet are the parts that were set instead, -1 for one that was left out.
+	ProfileName string             `json:"profileName,omitempty"`
+	ProfileSet  map[string]float64 `json:"profileSet,omitempty"`
+	Burst       string             `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
 	// Arrival is the rate at which pods came one by one, evenly spaced, as in 15/s;
 	// Burst says the same as bursts of one. "" = they came in bursts.
 	Arrival string `json:"arrival,omitempty"`
@@ -59,12 +63,25 @@ type Spec struct {
 }
 
 // ProfileText is Profile as words, sorted, as in virtual-services 40, zones 3; "" of nothing.
-func (s Spec) ProfileText() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(s.Profile)) {
-		all = append(all, name+" "+strconv.FormatFloat(s.Profile[name], 'g', -1, 64))
+func (s Spec) ProfileText() string { return strings.Join(partTexts(s.Profile, ""), ", ") }
+
+// ProfileFlags are the flags that a profile was asked for with, whatever the size, as in
+// --profile typical --zones 3; "" of nothing.
+func (s Spec) ProfileFlags() string {
+	parts := partTexts(s.ProfileSet, "--")
+	if s.ProfileName != "" {
+		parts = append([]string{"--profile " + s.ProfileName}, parts...)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(parts, " ")
+}
+
+// partTexts are the parts of a profile with their values, sorted. One that was left out is 0.
+func partTexts(parts map[string]float64, before string) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		all = append(all, before+name+" "+strconv.FormatFloat(max(0, parts[name]), 'g', -1, 64))
+	}
+	return all
 }
 
 // RealSidecars is how many of the run's pods were to have a real proxy; of a record

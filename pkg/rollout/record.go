@@ -26,7 +26,7 @@ func newRecord(spec Spec) record.Run {
 		Started: time.Now().UTC(),
 		Spec: record.Spec{
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
-			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(),
+			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
 			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
 			BaselineSeconds:        spec.Baseline.Seconds(),
 			SettleSeconds:          spec.Settle.Seconds(),

@@ -74,6 +74,23 @@ const (
 // ProfileNames are the names of profiles.
 func ProfileNames() []string { return []string{Plain, Typical} }
 
+// ProfileName is the named profile; "" of the plain one.
+func (s Spec) ProfileName() string {
+	if s.Profile == Plain {
+		return ""
+	}
+	return s.Profile
+}
+
+// OfParts is the profile with these parts by name, as Map returns them.
+func OfParts(values map[string]float64) Profile {
+	var p Profile
+	for _, part := range Parts {
+		part.Set(&p, values[part.Name])
+	}
+	return p
+}
+
 // Resolved is the profile of the mesh: that of its name, and over it the parts that were
 // set.
 func (s Spec) Resolved() Profile {

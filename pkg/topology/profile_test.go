@@ -22,6 +22,9 @@ func TestResolved(t *testing.T) {
 	if own != want {
 		t.Errorf("own: %+v, want %+v", own, want)
 	}
+	if got := OfParts(typical.Map()); got != typical {
+		t.Errorf("from its map: %+v", got)
+	}
 	if text := (Profile{VirtualServices: 40, OutsideChurn: 0.5}).Text(); text != "virtual-services 40, outside-churn 0.5" {
 		t.Error(text)
 	}

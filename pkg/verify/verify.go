@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
+	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -57,6 +58,7 @@ func (o Options) spec() (spec rollout.Spec, err error) {
 	s := like.Spec
 	spec.Topology.Pods, spec.Topology.Services, spec.Topology.Namespaces = p.Target.Pods, p.Target.Services, 0
 	spec.Topology.Shape, spec.Topology.FanOut, spec.Topology.Seed = s.Topology, s.FanOut, s.Seed
+	spec.Topology.Profile, spec.Topology.Own = s.ProfileName, topology.OfParts(s.ProfileSet)
 	spec.ControlPlane, spec.XDS = p.Target.ControlPlane, s.XDS
 	spec.Mode = s.Mode
 	if s.Mode == "" {

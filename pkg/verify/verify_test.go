@@ -27,7 +27,8 @@ func planned() (*capacity.Plan, *record.Run) {
 		Request: capacity.Request{Replicas: 1, Resources: capacity.Resources{Limits: capacity.Amounts{CPU: "2", Memory: "256Mi"}}},
 	}
 	like := &record.Run{
-		Spec:        record.Spec{Pods: 20, Services: 2, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 7, Burst: "10/2s", Mode: "strict", XDS: "delta", BaselineSeconds: 1, SettleSeconds: 1, SteadySeconds: 5},
+		Spec: record.Spec{Pods: 20, Services: 2, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 7, Burst: "10/2s", Mode: "strict", XDS: "delta", BaselineSeconds: 1, SettleSeconds: 1, SteadySeconds: 5,
+			ProfileName: "typical", ProfileSet: map[string]float64{"zones": 5}},
 		Environment: record.Environment{Priority: &record.Priority{}},
 	}
 	return p, like
@@ -77,6 +78,9 @@ func TestRun(t *testing.T) {
 			}})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if p := spec.Topology.Resolved(); p.Zones != 5 || p.VirtualServices != 4 {
+				t.Errorf("its profile is %s", p.Text())
 			}
 			v := p.Verification
 			if v.Passed != (tc.failed == "") {

@@ -1,0 +1,30 @@
+//go:build e2e
+
+package e2e
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("a mesh with a profile", func() {
+	It("converges to exactly what its parts call for, and loses nothing", func() {
+		session := newPlace().rollout(20, "--services", "6", "--profile", "typical", "--virtual-services", "9", "--service-entries", "2",
+			"--tcp-services", "2", "--headless-services", "1", "--external-names", "2", "--outside-pods", "10", "--probes", "2", "--no-calibrate")
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Spec.ProfileName).To(Equal("typical"))
+		Expect(run.Spec.Profile).To(And(HaveKeyWithValue("virtual-services", 9.0), HaveKeyWithValue("zones", 3.0), HaveKeyWithValue("outside-pods", 10.0)))
+		Expect(run.XDS.Nacks).To(HaveValue(BeZero()))
+		for kind, push := range run.Latencies.Push {
+			Expect(push.Lost).To(BeZero(), "%s", kind)
+			Expect(push.Count).NotTo(BeZero(), "%s", kind)
+		}
+		for _, w := range run.Warnings {
+			Expect(w.Reason).NotTo(BeElementOf(record.ReasonUnexpectedResources, record.ReasonMissingResources, record.ReasonStrays), w.Sentence())
+		}
+	})
+})
