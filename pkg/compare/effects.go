@@ -36,8 +36,8 @@ type Effect struct {
 	Warnings []Doubt     `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
-// CompareVariants compares each variant with the base, by the figures with these names or
-// below them, as in Options.Figures. The variants are not compared with each other.
+// CompareVariants compares each variant with the base, by the figures at these paths of the
+// record or below them; none means all. The variants are not compared with each other.
 //
 // The error reports that the runs of the base, or of a variant, are no repeats of each
 // other. A variant without runs has no figures.
@@ -54,7 +54,7 @@ func CompareVariants(base Variant, variants []Variant, figures []string) (*Effec
 				return nil, fmt.Errorf("comparing %s with %s: the runs of one of them differ in more than chance: want those of one machine and one scaler", v.Name, base.Name)
 			}
 			c := r.Cells[0]
-			effect.Base, effect.Runs, effect.Figures, effect.Remarks, effect.Warnings = c.A, c.B, chosen(c.Figures, figures), r.Remarks, r.Warnings
+			effect.Base, effect.Runs, effect.Figures, effect.Remarks, effect.Warnings = c.A, c.B, below(c.Figures, figures), r.Remarks, r.Warnings
 			effect.Differs = append(c.Forced, c.Differs...)
 		}
 		e.Variants = append(e.Variants, effect)
@@ -67,6 +67,13 @@ func CompareVariants(base Variant, variants []Variant, figures []string) (*Effec
 	}
 	e.Tests = test(all)
 	return e, nil
+}
+
+// below are the figures at paths, or below them.
+func below(all []Figure, paths []string) []Figure {
+	return slices.DeleteFunc(slices.Clone(all), func(f Figure) bool {
+		return len(paths) > 0 && !slices.ContainsFunc(paths, func(path string) bool { return record.Within(f.Path, path) })
+	})
 }
 
 // Figure is the figure at a path; nil where the runs did not measure it.

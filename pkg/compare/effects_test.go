@@ -11,7 +11,7 @@ import (
 // The tests of all variants are one family, and each variant has its own verdicts.
 func TestCompareVariants(t *testing.T) {
 	base := Variant{"preset", runs("base", 5, 1)}
-	family := []string{"push.endpointAdd", "rollout.cores"}
+	family := []string{"latencies.push.endpointAdd", "controlPlane.rollout.cores"}
 	e, err := CompareVariants(base, []Variant{{"alike", runs("alike", 5, 2)}, {"debounce", runs("debounce", 5, 3, debounced)}, {"none", nil}}, family)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ type Options struct {
 	// base and for each variant.
 	Spec rollout.Spec
 
-	Figures   []string           // that are compared, as in compare.Options
+	Figures   []string           // paths of those that are compared, or of what is above them
 	Objective *compare.Objective // that a recommended variant must meet; nil = none
 	Goal      string             // path of the figure that is to become better; "" = any
 
