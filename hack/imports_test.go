@@ -12,7 +12,7 @@ import (
 // not import each other; a folder below one of these belongs to it, unless it is listed itself.
 var floors = [][]string{
 	{ // ground
-		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "kwok", "dashboards",
+		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
 		"pkg/convergence", "pkg/output", "pkg/proxy", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
@@ -20,11 +20,11 @@ var floors = [][]string{
 		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
-	{"pkg/istioagent", "pkg/environment"}, // made of mechanisms
-	{"pkg/controlplane"},                  // one package for each control plane, and their list
-	{"pkg/experiment", "pkg/worker"},      // what experiments share: steps, progress, facts about the machine; and what runs proxies
-	{"pkg/fleet"},                         // pods and their sidecars
-	{"pkg/phases"},                        // the measured windows of a run
+	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
+	{"pkg/controlplane"},             // one package for each control plane, and their list
+	{"pkg/experiment", "pkg/worker"}, // what experiments share: steps, progress, facts about the machine; and what runs proxies
+	{"pkg/fleet"},                    // pods and their sidecars
+	{"pkg/phases"},                   // the measured windows of a run
 	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"pkg/limits", "pkg/sweep", "pkg/verify"},                                                             // what does runs of an experiment to decide something
@@ -68,7 +68,7 @@ var forbiddenImports = []struct {
 		"what reads records needs the record alone",
 	},
 	{
-		[]string{"pkg/xdsprobe", "pkg/istioagent"},
+		[]string{"pkg/xdsprobe", "pkg/istioagent", "pkg/ztunnel"},
 		[]string{"k8s.io", "istio.io"},
 		"simulated sidecars need neither Kubernetes nor one particular mesh",
 	},

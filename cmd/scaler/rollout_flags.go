@@ -44,6 +44,7 @@ func (s *sizes) String() string {
 // rolloutTexts are values of flags that are parsed after all flags were read.
 type rolloutTexts struct {
 	mode       string
+	dataplane  string
 	arrival    string
 	startDelay string
 	churn      string
@@ -59,6 +60,8 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	o.sizes = sizes{o.ladder.Spec.Topology.Pods}
 	f.Var(&o.sizes, "pods", "number of pods, each with a sidecar; several sizes, as in 200,400,800, are one run each")
 	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
+	f.StringVar(&o.texts.dataplane, "dataplane", o.ladder.Spec.Dataplane, "what the pods have: sidecar, a proxy each, or ambient, a proxy for each node; both, as in sidecar,ambient, are one run each")
+	f.IntVar(&o.ladder.Spec.PodsPerNode, "pods-per-node", o.ladder.Spec.PodsPerNode, "with --dataplane ambient, the number of pods for which there is a fake node")
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
 }
 
@@ -154,6 +157,12 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	spec := &o.ladder.Spec
 	o.ladder.Pods = o.sizes
 	o.ladder.Modes = []string{o.texts.mode}
+	if o.ladder.Dataplanes = rollout.ParseDataplanes(o.texts.dataplane); len(o.ladder.Dataplanes) == 1 {
+		spec.Dataplane, o.ladder.Dataplanes = o.ladder.Dataplanes[0], nil
+	}
+	if f.Changed("pods-per-node") && !strings.Contains(o.texts.dataplane, "ambient") {
+		return usagef("parsing --pods-per-node %d: want it with --dataplane ambient", spec.PodsPerNode)
+	}
 	driver, err := spec.Driver()
 	if err != nil {
 		return usagef("%w", err)

@@ -151,7 +151,7 @@ func (o *rolloutOptions) oneSpec(cmd *cobra.Command) (rollout.Spec, error) {
 	if err := o.complete(cmd); err != nil {
 		return rollout.Spec{}, err
 	}
-	if len(o.sizes) != 1 || len(o.ladder.Modes) != 1 {
+	if len(o.sizes) != 1 || len(o.ladder.Modes) != 1 || len(o.ladder.Dataplanes) > 1 {
 		return rollout.Spec{}, usagef("want one size and one mode, with which all runs are done")
 	}
 	spec := o.ladder.Spec

@@ -136,6 +136,9 @@ func (o *upgradeOptions) parse(cmd *cobra.Command) (err error) {
 	if err := o.complete(cmd); err != nil {
 		return err
 	}
+	if len(o.ladder.Dataplanes) > 1 {
+		return usagef("parsing --dataplane %q: want one", o.texts.dataplane)
+	}
 	o.ladder.Spec.Topology.Pods, o.ladder.Spec.Mode = o.ladder.Pods[0], o.ladder.Modes[0]
 	return nil
 }

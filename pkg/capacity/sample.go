@@ -102,11 +102,10 @@ func disturbed(r *record.Run) bool {
 
 // modeOf is the preset of a run's knobs; the knobs themselves where they are none.
 func modeOf(r *record.Run) string {
-	if r.Spec.Mode != "" {
-		return r.Spec.Mode
-	}
-	k := r.Environment.Knobs
-	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
+	return r.Mode(func() string {
+		k := r.Environment.Knobs
+		return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
+	})
 }
 
 // axes are what runs must be alike in, except for their size, to lie on one line: a
@@ -115,6 +114,8 @@ var axes = []struct {
 	name string
 	of   func(*record.Run) string
 }{
+	{"data plane", func(r *record.Run) string { return r.Dataplane() }},
+	{"pods per node", func(r *record.Run) string { return strconv.Itoa(r.Spec.PodsPerNode) }},
 	{"control plane", func(r *record.Run) string {
 		c := r.Environment.ControlPlane
 		return c.Name + " " + c.Version

@@ -17,12 +17,22 @@ type condition struct {
 	of   func(*record.Run) string
 }
 
+// podsPerNodeText is for how many pods there is a node that has a proxy.
+func podsPerNodeText(r *record.Run) string {
+	if r.Spec.PodsPerNode == 0 {
+		return "any"
+	}
+	return strconv.Itoa(r.Spec.PodsPerNode)
+}
+
 // The conditions are in three groups: those of a run's size and mesh, which tell
 // one cell from another on the same side; how long it was watched; and where.
 var conditions = []condition{
 	{"pods", func(r *record.Run) string { return strconv.Itoa(r.Spec.Pods) }},
 	{"services", func(r *record.Run) string { return strconv.Itoa(r.Spec.Services) }},
 	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{"data plane", func(r *record.Run) string { return r.Dataplane() }},
+	{"pods per node", func(r *record.Run) string { return podsPerNodeText(r) }},
 	{"knobs", func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
 	{"profile", func(r *record.Run) string { return orNone(r.Spec.ProfileText()) }},
 	{"topology", func(r *record.Run) string { return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut) }},

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +38,31 @@ type ControlPlane struct {
 	RealProxies   RealProxies   // nil: it has no real sidecars
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
 	Revision      Revision      // nil: it is the only one of its mesh
+	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
 }
+
+// Nodes are the proxies of nodes, in place of those of pods. They are pods, too, without the
+// label of a service, which Proxies.Spec specifies the proxies of.
+type Nodes interface {
+	// Objects are what makes one proxy for each fake node. Neither they nor their pods carry
+	// a run label yet.
+	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
+	// PodAnnotations are what a pod of the mesh has for it to be served by its node's proxy.
+	PodAnnotations() map[string]string
+	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
+	// services are those of their pods, as the service port has them; those of pods without
+	// a service, the proxies' own, are of the service port Serviceless, with port 0.
+	Wants(mesh topology.Mesh, knobs Knobs) []convergence.Want
+	// Holds are the keys of all resources that every proxy holds when converged, where the
+	// pods that are there are given as "namespace/name"; nil if the adapter does not know.
+	Holds(mesh topology.Mesh, knobs Knobs, pods []string) []convergence.Key
+	// ServiceProbe is a change of a service that changes no traffic, as a merge patch of its
+	// Service, made or taken back; and the resource of every proxy that changes with it.
+	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
+}
+
+// Serviceless is the service port, as in convergence.Want, of pods without a service.
+const Serviceless = "pods without a service:"
 
 // Revision is one of several versions of a control plane that serve a mesh at the same
 // time, each its own pods.
@@ -210,8 +235,10 @@ type Counters struct {
 // Knobs are the settings of a mesh, independent of each other. A control plane with
 // Driver.OwnKnobs has other values, which its adapter defines.
 type Knobs struct {
-	MTLS  string // "permissive" or "strict": whether plaintext is accepted
-	Scope string // "all": a sidecar is configured for every service; "declared": only for those it calls
+	MTLS string // "permissive" or "strict": whether plaintext is accepted
+	// Scope is "all": a sidecar is configured for every service; "declared": only for those it
+	// calls; "" where there are no sidecars.
+	Scope string
 	Authz string // "none", or "declared": only declared calls are allowed
 }
 
@@ -223,6 +250,9 @@ var Modes = map[string]Knobs{
 
 // Validate states which knob has a value that it cannot have.
 func (k Knobs) Validate() error {
+	if k.Scope == "" {
+		k.Scope = "all"
+	}
 	for _, knob := range []struct {
 		name, value string
 		want        [2]string

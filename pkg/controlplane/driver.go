@@ -74,6 +74,11 @@ type Driver struct {
 	// (NAME=VALUE), which plans take for records without any; nil = none is known.
 	Limits func(env []string) *record.Limits
 
+	// ProxyName is what a proxy is called, in messages and records; "" = sidecar.
+	ProxyName string
+	// Dataplanes are what it can serve in place of sidecars; nil = sidecars alone. See Of.
+	Dataplanes []Dataplane
+
 	// Types are the resource types that its proxies subscribe to; nil = Envoy's, or
 	// its proxies do not speak xDS.
 	Types func() (*xdsprobe.Types, error)
@@ -95,6 +100,39 @@ type Driver struct {
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
+}
+
+// Sidecars is the data plane of a driver as it is: each pod has a proxy of its own.
+const Sidecars = "sidecar"
+
+// Dataplane is another data plane than sidecars.
+type Dataplane struct {
+	Name string // as in --dataplane
+	// Of is the driver as it serves this data plane.
+	Of func(Driver) Driver
+}
+
+// Of is the driver as it serves a data plane, Sidecars or one of Dataplanes; "" = Sidecars.
+// Its error names the flag.
+func (d Driver) Of(dataplane string) (Driver, error) {
+	if dataplane == "" || dataplane == Sidecars {
+		return d, nil
+	}
+	for _, one := range d.Dataplanes {
+		if one.Name == dataplane {
+			return one.Of(d), nil
+		}
+	}
+	return d, fmt.Errorf("parsing --dataplane %q: want %s with --control-plane %s", dataplane, strings.Join(d.DataplaneNames(), " or "), d.Name)
+}
+
+// DataplaneNames are the data planes that it can serve, the first being the default.
+func (d Driver) DataplaneNames() []string {
+	names := []string{Sidecars}
+	for _, one := range d.Dataplanes {
+		names = append(names, one.Name)
+	}
+	return names
 }
 
 // Dilated is how a control plane is set so that it runs slower by a factor.
@@ -186,6 +224,9 @@ type StartOptions struct {
 
 	// ProxyVersion is the one that simulated sidecars report; "" = that of the control plane.
 	ProxyVersion string
+
+	// Dataplane is what it is to serve, one of Driver.DataplaneNames; "" = sidecars.
+	Dataplane string
 
 	// RealSidecars reports that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.

@@ -9,14 +9,21 @@ import (
 // Change is one change on its way to the sidecars: a marker that shows in a
 // resource, or the state of one endpoint.
 type Change struct {
-	// Marker is found among the markers of a content. "" = an endpoint's change.
+	// Marker is found among the markers of a content. "" = another change.
 	Marker string
+
+	// Key is a resource of which any change is the one that is followed; zero = an endpoint's
+	// change, if there is no Marker.
+	Key Key
 
 	Service string         // service port of the endpoint, as in Want
 	Addr    netip.AddrPort // the endpoint
 	Health  Health         // its new state
 	Absent  bool           // it is removed; Health means nothing
 }
+
+// ofEndpoint reports whether it is the change of an endpoint.
+func (c *Change) ofEndpoint() bool { return c.Marker == "" && c.Key == (Key{}) }
 
 // Following follows one change until every sidecar that it concerns has it.
 // Changes that are followed must not overlap.
@@ -32,7 +39,7 @@ type Following struct {
 }
 
 // Follow follows a change to the concerned sidecars, which are registered. A
-// change by marker is followed before it is made. One of an endpoint is followed
+// change by marker or by key is followed before it is made. One of an endpoint is followed
 // once it was seen: a sidecar that already holds the endpoint so has had it since
 // it received that content.
 func (t *Tracker) Follow(c Change, concerned []string) *Following {
@@ -49,7 +56,7 @@ func (t *Tracker) Follow(c Change, concerned []string) *Following {
 		f.pending[id] = true
 	}
 	t.following = append(t.following, f)
-	if c.Marker == "" {
+	if c.ofEndpoint() {
 		for id := range f.pending {
 			if s := t.sidecars[id]; s != nil {
 				f.lookAt(s)
@@ -102,7 +109,7 @@ func (f *Following) Stop() (reached map[string]time.Time, lost, strays []string)
 
 // see looks for the change in what a sidecar received.
 func (f *Following) see(s *sidecar, u Update) {
-	if f.change.Marker == "" {
+	if f.change.ofEndpoint() {
 		if f.pending[s.id] {
 			f.lookAt(s)
 		} else if _, had := f.reached[s.id]; !had && !f.change.Absent && f.listedIn(u) {
@@ -111,7 +118,11 @@ func (f *Following) see(s *sidecar, u Update) {
 		return
 	}
 	for _, r := range u.Set {
-		if r.Content != nil && slices.Contains(r.Content.Markers, f.change.Marker) {
+		if f.change.Marker == "" && r.Key == f.change.Key {
+			f.hit(s.id, u.ReceivedAt)
+			return
+		}
+		if f.change.Marker != "" && r.Content != nil && slices.Contains(r.Content.Markers, f.change.Marker) {
 			f.hit(s.id, u.ReceivedAt)
 			return
 		}

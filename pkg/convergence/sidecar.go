@@ -39,6 +39,20 @@ type held struct {
 	acked   stamp // the first of the row
 }
 
+// Stand is how one sidecar stands.
+type Stand struct{ Complete, Converged bool }
+
+// StandOf is how a sidecar stands; nothing of one that is not registered.
+func StandOf(t *Tracker, id string) Stand {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.sidecars[id]
+	if s == nil {
+		return Stand{}
+	}
+	return Stand{s.complete, s.converged()}
+}
+
 func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
 // isEnough reports whether the slot holds all it needs to be complete, as far as

@@ -73,6 +73,10 @@ type Content struct {
 	Endpoints Endpoints // those of a load assignment; nil for other types
 	Members   []string  // sorted; the virtual hosts' domains of a route configuration
 	Markers   []string  // of changes that are followed, as found in the resource's bytes
+
+	// Detail is what else the reader of a resource knows of it, for the proxy that holds it.
+	// It is no part of what a Tracker compares, and does not leave its process.
+	Detail any
 }
 
 // same reports whether two contents are one.

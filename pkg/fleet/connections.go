@@ -20,7 +20,7 @@ func (s *Pods) Begin() *Background {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := NewLatencies()
-	l.NoCertificates, l.NoTokens = s.latencies.NoCertificates, s.latencies.NoTokens
+	l.NoCertificates, l.NoTokens, l.NoStarts = s.latencies.NoCertificates, s.latencies.NoTokens, s.latencies.NoStarts
 	s.background = &Background{Latencies: l, number: s.background.number + 1}
 	return s.background
 }

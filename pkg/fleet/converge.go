@@ -43,7 +43,11 @@ func (f *Fleet) converged() bool {
 	}
 	_, ready, _, away := f.Pods.states()
 	wanted := int(f.wanted.Load())
-	return away == 0 && sidecars == wanted && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+	proxies := wanted
+	if f.nodes != nil {
+		proxies = f.nodes.wanted
+	}
+	return away == 0 && sidecars == proxies && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
 
 // completeInterval is how often AwaitComplete counts.
@@ -54,6 +58,9 @@ func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
 	tick := time.NewTicker(completeInterval)
 	defer tick.Stop()
 	complete := func() (n int) {
+		if f.nodes != nil {
+			return f.Count().Complete
+		}
 		for _, t := range f.trackers() {
 			n += t.Counts().Complete
 		}
@@ -84,10 +91,12 @@ func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 
 // Counts are how many pods and sidecars have come how far.
 type Counts struct {
+	// Where a proxy serves the pods of its node, each of these is of pods: it counts for a
+	// pod what its node's proxy is.
 	Created   int // pods seen that are not gone
 	Ready     int // pods that were ever Ready
 	Connected int // sidecars that were ever connected
-	Simulated int // of those, simulated ones
+	Simulated int // proxies that were ever connected and are simulated
 	Complete  int // sidecars that hold what was expected at their first request
 	Converged int // sidecars that hold all that is expected now
 }
@@ -102,6 +111,10 @@ func (f *Fleet) Count() Counts {
 	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
+	if f.nodes != nil {
+		f.nodes.count(&c)
+		return c
+	}
 	for p := range f.Pods.there {
 		c.Created++
 		if !p.times.Ready.IsZero() {
@@ -200,7 +213,11 @@ func (f *Fleet) Lacking() []string {
 	if ready+old < there {
 		add("%d pods are not ready", there-ready-old)
 	}
-	if sidecars != there {
+	if f.nodes != nil {
+		if sidecars != f.nodes.wanted {
+			add("%d nodes have a proxy, of %d", sidecars, f.nodes.wanted)
+		}
+	} else if sidecars != there {
 		add("%d pods have a sidecar, of %d", sidecars, there)
 	}
 	if wanted := int(f.healthy.Load()); healthy != wanted {
@@ -220,7 +237,7 @@ func (f *Fleet) Lacking() []string {
 func (s *Pods) states() (there, ready, old, away int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.there {
+	for p := range workloads(s) {
 		switch {
 		case !s.current(p):
 			old++

@@ -50,6 +50,9 @@ type Options struct {
 	// wait for what is a matter of time.
 	Slowdown proxy.Slowdown
 	Real     *RealOptions // the real sidecars among them; nil = none
+	// Nodes is how many nodes there are whose pods are served by a proxy of the node; 0 = each
+	// pod has a proxy of its own.
+	Nodes int
 }
 
 // Fleet is the pods of a run and their proxies. Its methods are safe for
@@ -64,6 +67,7 @@ type Fleet struct {
 	tracker   *convergence.Tracker // of the first revision
 	Revisions Revisions
 	real      *realSidecars // nil = none
+	nodes     *nodes        // nil = each pod has a proxy of its own
 	Workers   Workers
 	changed   chan struct{} // holds a notice when something changed that convergence depends on
 
@@ -88,6 +92,10 @@ func New(o Options) (*Fleet, error) {
 	f.Pods.returned = f.notify
 	f.Revisions.fleet, f.Revisions.listed = f, map[string]listing{}
 	seen := observer{f}
+	if o.Nodes > 0 {
+		f.nodes = newNodes(f, o.Nodes)
+		o.Latencies.NoStarts = true
+	}
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker
 	f.Revisions.all.Store(&[]*revision{first})
@@ -108,6 +116,8 @@ func New(o Options) (*Fleet, error) {
 // OnPod takes a change of a pod as observed. Proxies that it starts live until
 // their pod is gone or ctx ends.
 func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
+	served := ""
+	defer func() { f.Readiness.check(served) }() // with Pods.mu released
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	deleted := ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil
@@ -123,10 +133,16 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.located(ev)
-		if f.real.takes(p) {
+		switch {
+		case f.real.takes(p):
 			f.real.start(ctx, p, ev.Pod)
-		} else {
+		case f.nodes == nil || p.ofNode:
 			f.start(p, ev.Pod)
+		default:
+			p.stop = func() {} // its node's proxy serves it
+			if f.nodes.settle(p.id) {
+				served = p.id
+			}
 		}
 	}
 	p.passed(ev)
@@ -136,7 +152,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		if p.latencies == f.Latencies {
 			f.Pods.readies = append(f.Pods.readies, ev.Seen)
 		}
-		if !p.incomplete { // else it became ready without what readiness stands for: lost
+		if !p.incomplete && !p.ofNode { // else it became ready without what readiness stands for: lost
 			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 			if d, ok := p.times.WithoutKwok(); ok {
 				p.latencies.PodReadyWithoutKwok.Record(d)
@@ -150,7 +166,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 // add takes a pod that was not seen before. It belongs to the rollout if the plan
 // created it, else to the background activity. The caller holds Pods.mu.
 func (f *Fleet) add(ev observe.PodEvent) *pod {
-	p := f.Pods.add(ev, f.bursting.Load())
+	p := f.Pods.add(ev, f.bursting.Load(), f.nodes)
 	if p.latencies == f.Latencies {
 		f.observe(p.latencies.PodAdmission, recorder.PodAdmission, ev.Seen.Sub(p.times.Owner))
 	}
@@ -163,6 +179,9 @@ func (f *Fleet) end(p *pod, at time.Time) {
 		return
 	}
 	p.stop()
+	if p.ofNode {
+		f.nodes.ended(p.id)
+	}
 	for _, t := range f.trackers() {
 		t.Remove(p.id)
 	}
@@ -183,7 +202,9 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 			if f.real != nil {
 				f.real.tracker.SetEndpoints(name, endpoints, ev.Seen)
 			}
-			f.Endpoints.set(name, endpoints, ev.Seen)
+			if name != controlplane.Serviceless {
+				f.Endpoints.set(name, endpoints, ev.Seen)
+			}
 		}
 	}
 	f.Revisions.mu.Unlock()

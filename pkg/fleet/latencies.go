@@ -19,6 +19,7 @@ type Latencies struct {
 
 	NoCertificates bool // their sidecars ask for none, so that none can be lost
 	NoTokens       bool // likewise
+	NoStarts       bool // the pods have no sidecars, so that no start of one can be lost
 
 	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
 }
@@ -76,6 +77,9 @@ func (l *Latencies) Lose(pods, real int) {
 
 // loseStarts is Lose for the starts of simulated sidecars.
 func (l *Latencies) loseStarts(pods int) {
+	if l.NoStarts {
+		return
+	}
 	if !l.NoCertificates {
 		LoseIn(pods, l.Certificate)
 	}

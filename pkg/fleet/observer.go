@@ -84,16 +84,27 @@ func (f observer) Updated(id string, e proxy.Update) {
 		received.Responses.Add(1)
 	}
 	p.revision.tracker.Update(id, e.Update)
+	if p.ofNode && e.Complete { // what makes it ready; the mesh may not even be there
+		f.Pods.update(id, func(p *pod) { first(&p.times.Complete, e.AckedAt) })
+		f.Readiness.check(id)
+	}
+	f.nodes.updated(id, e.Node, e.ReceivedAt)
 }
 
 // complete takes from a tracker that a sidecar has its complete set.
 func (f observer) complete(id string, at time.Time) {
 	p, t := f.Pods.update(id, func(p *pod) {
+		if p.ofNode {
+			return
+		}
 		p.times.Complete = at
 		if at.After(f.Pods.progressed) {
 			f.Pods.progressed = at
 		}
 	})
+	if p.ofNode {
+		return // see Updated
+	}
 	if took, in := at.Sub(t.Requested), p.starts().CompleteConfiguration; p.real != nil {
 		in.Record(took) // scaler's own metrics are of simulated ones
 	} else {
@@ -131,7 +142,11 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 	storm := f.storm.Load()
 	unasked := e.Err == nil && e.Sent.IsZero() // the control plane renewed it; there is no request to measure from
 	if storm != nil && !unasked {
-		storm.take(id, e.Sent, e.Verified, e.Err)
+		storm.take(certificateOf(id, e.Identity), e.Sent, e.Verified, e.Err)
+	}
+	if e.Identity != "" && e.Err == nil {
+		f.nodes.certified(id, e, storm != nil)
+		return
 	}
 	var renewed bool // it had one before
 	p, _ := f.Pods.update(id, func(p *pod) {

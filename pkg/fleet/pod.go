@@ -14,6 +14,7 @@ import (
 // pod is one pod of the run and its proxy.
 type pod struct {
 	id, namespace, name, service string
+	ofNode                       bool // it is that of a node's proxy, and none of the mesh
 
 	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
 	order      int        // among all pods seen
@@ -24,7 +25,8 @@ type pod struct {
 	worker     worker.Worker      // that runs it; nil where it is a real one, or was not started
 	real       *realPod           // nil where it is a simulated one
 	revision   *revision          // of the control plane that serves a simulated one; nil until it was started
-	bare       bool               // its sidecar asks for no certificate
+	bare       bool               // its sidecar asks for no certificate, or it is a node's proxy
+	node       string             // that it runs on; "" = not known yet
 	times      startup
 	addr       netip.Addr
 	ready      bool // as last seen
@@ -62,6 +64,7 @@ func (p *pod) located(ev observe.PodEvent) {
 // change shows them. The caller holds Pods.mu.
 func (p *pod) passed(ev observe.PodEvent) {
 	if ev.Pod.Spec.NodeName != "" {
+		p.node = ev.Pod.Spec.NodeName
 		first(&p.times.Scheduled, ev.Seen)
 	}
 	if ev.Pod.Annotations[kwok.SidecarAnnotation] == kwok.SidecarReady {

@@ -80,9 +80,15 @@ func (s *Pods) owner(service string, n int) time.Time {
 }
 
 // add enters a pod that was not seen before: the rollout's if that goes on and
-// requested it, else the background activity's. The caller holds mu.
-func (s *Pods) add(ev observe.PodEvent, rollout bool) *pod {
+// requested it, else the background activity's; or that of a node's proxy. The caller holds mu.
+func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 	p := newPod(ev)
+	if p.ofNode = of.serves(p); p.ofNode {
+		p.latencies, p.order = of.latencies, s.total
+		s.total++
+		s.byID[p.id] = p
+		return p
+	}
 	p.latencies, p.order, p.background = s.background.Latencies, s.total, s.background.number
 	s.total++
 	s.byID[p.id] = p
@@ -176,7 +182,7 @@ func (s *Pods) TakeOldest() (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest *pod
-	for p := range s.there {
+	for p := range workloads(s) {
 		if p.ready && !p.chosen && (oldest == nil || p.order < oldest.order) {
 			oldest = p
 		}
@@ -201,16 +207,17 @@ func (s *Pods) of(services []string) []*pod {
 }
 
 // Simulated are the ids of the pods of these services whose sidecars are simulated:
-// changes are followed to these.
+// changes are followed to these. The proxy of a node is one of every service.
 func (s *Pods) Simulated(services []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string
-	for _, p := range s.of(services) {
-		if p.real == nil {
+	for p := range s.there {
+		if p.worker != nil && (p.ofNode || slices.Contains(services, p.service)) {
 			ids = append(ids, p.id)
 		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
@@ -255,7 +262,7 @@ func (s *Pods) Certificates() Certificates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Certificates{Issued: s.csr.issued, First: s.csr.first, Last: s.csr.last}
-	for p := range s.there {
+	for p := range workloads(s) {
 		c.There++
 		if p.times.Certified.IsZero() {
 			c.Without++

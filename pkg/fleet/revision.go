@@ -21,7 +21,7 @@ type revision struct {
 	// fixed after newRevision
 	fleet   *Fleet
 	tracker *convergence.Tracker
-	scopes  map[string]*convergence.Scope // by service name
+	scopes  map[string]*convergence.Scope // by service name; "" = that of nodes' proxies
 
 	adapter  atomic.Pointer[controlplane.ControlPlane]
 	received atomic.Pointer[Received] // nil = nobody wants to know
@@ -66,6 +66,10 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	r.adapter.Store(adapter)
 	r.tracker.OnComplete = observer{f}.complete
 	r.tracker.Delivered = r.delivered
+	if f.nodes != nil {
+		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
+		return r
+	}
 	for i, s := range f.Mesh.Services {
 		r.scopes[s.Name] = r.tracker.Scope(adapter.Mesh.Wants(f.Mesh, f.Knobs, i))
 	}

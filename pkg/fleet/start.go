@@ -21,8 +21,8 @@ func (f *Fleet) start(p *pod, object *corev1.Pod) {
 	}
 	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime, Slowdown: f.Slowdown}.Apply(&spec)
 	p.revision.tracker.Add(p.id, p.revision.scopes[object.Labels[kwok.ServiceLabel]])
-	if p.bare = f.Driver.NoCertificates; p.bare {
-		p.revision.tracker.Certified(p.id, time.Now()) // it asks for no certificate, so it waits for none
+	if p.bare = f.Driver.NoCertificates || p.ofNode; p.bare {
+		p.revision.tracker.Certified(p.id, time.Now()) // it asks for no certificate of its own, so it waits for none
 	}
 	w := f.Workers[p.order%len(f.Workers)]
 	p.worker, p.stop = w, func() { w.Do(worker.Stop, p.id) }

@@ -22,7 +22,7 @@ type Storm struct {
 
 // StormResult is what came of a storm.
 type StormResult struct {
-	Sidecars           int              // that took part
+	Sidecars           int              // that took part; of nodes' proxies, their identities
 	Requests, Failures int64            // certificate requests, and those of them that failed
 	Latency            *stats.Histogram // request to certificate; sidecars without one are lost
 	Last               time.Time        // when the last certificate was verified; zero if none came
@@ -35,7 +35,12 @@ func (f *Fleet) BeginStorm() *Storm {
 	s := &Storm{latency: stats.NewHistogram(), pending: map[string]bool{}, done: make(chan struct{})}
 	var all []*pod
 	for p := range f.Pods.there {
-		if p.worker != nil && !p.times.Certified.IsZero() { // a real one decides itself what it requests
+		if p.ofNode {
+			for identity := range f.nodes.certificates[p.id] {
+				s.pending[certificateOf(p.id, identity)] = true
+			}
+			all = append(all, p)
+		} else if p.worker != nil && !p.times.Certified.IsZero() { // a real one decides itself what it requests
 			s.pending[p.id] = true
 			all = append(all, p)
 		}
@@ -46,6 +51,14 @@ func (f *Fleet) BeginStorm() *Storm {
 	f.storm.Store(s)
 	act(worker.Renew, all)
 	return s
+}
+
+// certificateOf names the certificate of a proxy, or that of an identity if it has several.
+func certificateOf(id, identity string) string {
+	if identity == "" {
+		return id
+	}
+	return id + " " + identity
 }
 
 // Done is closed when every sidecar has its new certificate.

@@ -113,6 +113,9 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		})
 		return nil
 	}
+	if object, _ := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, p.of(0), p.marker()); object == nil {
+		return nil // its data plane has none of this kind
+	}
 	made := map[int]*unstructured.Unstructured{}
 	defer func() {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Slowdown.Of(probeTimeout))
@@ -144,8 +147,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		object.SetResourceVersion(made[service].GetResourceVersion())
 		marker := p.lastMarker
 		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.Fleet.Pods.Simulated(p.names(concerned)))
-		begin := time.Now()
-		updated, err := p.API.Resource(object).Update(ctx, object, metav1.UpdateOptions{})
+		updated, begin, err := p.update(ctx, object)
 		if err != nil {
 			f.Stop()
 			return fmt.Errorf("changing %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -165,6 +167,24 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		}
 	}
 	return nil
+}
+
+// update writes an object that is there, and returns when the request was sent that wrote it.
+// The control plane may have written the object's status since.
+func (p *prober) update(ctx context.Context, object *unstructured.Unstructured) (updated *unstructured.Unstructured, begin time.Time, err error) {
+	api := p.API.Resource(object)
+	for {
+		begin = time.Now()
+		updated, err = api.Update(ctx, object, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return updated, begin, err
+		}
+		there, err := api.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, begin, err
+		}
+		object.SetResourceVersion(there.GetResourceVersion())
+	}
 }
 
 // probeCreate creates the object of a service, unless it is the mesh's own, and returns when it has reached

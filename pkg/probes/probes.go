@@ -138,6 +138,7 @@ func (p *prober) run(ctx context.Context) error {
 		{record.EndpointHealth, func(ctx context.Context) error { return p.Disturb(ctx, p.probeHealth) }},
 		{record.EndpointAdd, p.probeMembers}, // and record.EndpointRemove
 		{record.RouteChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.RouteProbe) }},
+		{record.ServiceChange, p.probeServices},
 		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
 	} {
 		p.Say(fmt.Sprintf("probing: %d changes of %s", p.Changes, kind.name))

@@ -56,10 +56,26 @@ type Update struct {
 	// Rejected is why the response was rejected; nil means acknowledged. After
 	// a rejection the sidecar goes on holding what it held.
 	Rejected error
+	// Node is what changed in what the proxy of a node holds of that node's own pods; nil =
+	// nothing, or it is no proxy of a node.
+	Node *NodeUpdate
 	// Update holds the resources that changed: an unchanged resource is not
 	// named. It is empty after a rejection. A resource that is no longer held
 	// because no other names it any more is among Removed.
 	convergence.Update
+}
+
+// NodeUpdate is a change of what the proxy of a node holds of the pods of that node.
+type NodeUpdate struct {
+	Held    []NodePod // added or changed
+	Removed []string  // ids of pods, "namespace/name", that it does not hold any more
+	Dropped []string  // identities whose certificates it has dropped with their last pod
+}
+
+// NodePod is a pod of a node, as the node's proxy holds it.
+type NodePod struct {
+	ID       string // "namespace/name"
+	Identity string // that the proxy gets a certificate for; "" = none
 }
 
 // Class is how an attempt ended.
@@ -90,6 +106,7 @@ type StreamEnded struct {
 // Certificate is one certificate request, or a certificate that the control plane
 // sent unasked.
 type Certificate struct {
+	Identity string        // that it is for, of a proxy with several; "" = the proxy's own
 	Attempt  int           // counts requests since the last certificate; 1 is the first
 	Key      time.Duration // getting the private key and signing the request; 0 if a retry reuses them
 	Wait     time.Duration // from the call of the Issuer until the request was sent

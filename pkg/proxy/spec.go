@@ -27,7 +27,9 @@ type Spec struct {
 	Token     TokenRequest `json:",omitzero"`
 	TokenFile string       `json:",omitempty"`
 
-	Identity  string        // SPIFFE URI of the workload
+	Identity string // SPIFFE URI of the workload
+	// Node is the node whose pods the proxy serves; "" = it is one pod's own.
+	Node      string        `json:",omitempty"`
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
 	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
 	// Slowdown is how many times as long the proxy waits before it tries again, and for

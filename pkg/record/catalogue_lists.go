@@ -8,7 +8,7 @@ import (
 
 // ChangeKinds are the kinds of changes that are followed, in the order in which they
 // are shown.
-var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, RouteChange, PolicyChange}
+var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, RouteChange, PolicyChange, ServiceChange}
 
 // UsageFigures are the figures of a Usage.
 var UsageFigures = []FigureOf[Usage]{
@@ -438,6 +438,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased[Usage], usage)})
 	return append(all, programs,
 		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
+		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, func(r *Run) *Proxies { return r.Proxies }, leaves(ProxyFigures)),
 		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),
 		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout}, func(r *Run) *Instrument { return r.Instrument }, append(leaves(InstrumentFigures),
 			distribution(place{path: "lag", label: "lag, ", counts: "timer"}, func(i *Instrument) *Latency { return i.Lag }))))

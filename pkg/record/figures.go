@@ -129,6 +129,7 @@ const (
 	EndpointHealth ChangeKind = "endpointHealth"
 	RouteChange    ChangeKind = "route"
 	PolicyChange   ChangeKind = "policy"
+	ServiceChange  ChangeKind = "service" // of proxies of nodes
 )
 
 // ChangesForP99 is how many changes of a kind it takes at least for a 99th percentile,

@@ -69,6 +69,7 @@ type Run struct {
 	Replicas     *Replicas                  `json:"replicas,omitempty"` // nil where the control plane was one program
 	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"`  // by program, as in "kube-apiserver"
 	Sidecars     *Sidecars                  `json:"sidecars,omitempty"`
+	Proxies      *Proxies                   `json:"proxies,omitempty"` // nil where each pod had its own
 	Latencies    Latencies                  `json:"latencies,omitzero"`
 	XDS          *XDS                       `json:"xds,omitempty"`
 	Certificates *Certificates              `json:"certificates,omitempty"`

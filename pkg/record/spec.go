@@ -29,6 +29,12 @@ type Spec struct {
 	Mode    string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
 	XDS     string `json:"xds"`            // delta or sotw
 
+	// Dataplane is what the pods have: sidecar, a proxy each, or ambient, a proxy for each
+	// node. "" in records from before it was there, which are of sidecars.
+	Dataplane string `json:"dataplane,omitempty"`
+	// PodsPerNode is for how many pods there was a node; 0 where nodes have no proxies.
+	PodsPerNode int `json:"podsPerNode,omitempty"`
+
 	// Dilation is the factor by which time was slowed down in the run, K; 0 = it was
 	// not. All else in the spec, and every figure, is of the machine that was stood
 	// for: see Scaling and Environment.Dilation.

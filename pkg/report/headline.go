@@ -305,9 +305,8 @@ func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
 
 // shortKnobs names a setting of the knobs briefly.
 func shortKnobs(r *record.Run) string {
-	if r.Spec.Mode != "" {
-		return r.Spec.Mode
-	}
-	k := r.Environment.Knobs
-	return strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/")
+	return r.Mode(func() string {
+		k := r.Environment.Knobs
+		return strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/")
+	})
 }

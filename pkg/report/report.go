@@ -47,6 +47,7 @@ func sorted(runs []record.Run) []record.Run {
 		return cmp.Or(
 			strings.Compare(ae.ControlPlane.Name, be.ControlPlane.Name),
 			strings.Compare(ae.ControlPlane.Version, be.ControlPlane.Version),
+			-strings.Compare(a.Dataplane(), b.Dataplane()), // sidecars first
 			strings.Compare(ae.Knobs.MTLS, be.Knobs.MTLS),
 			strings.Compare(ae.Knobs.Scope, be.Knobs.Scope),
 			strings.Compare(ae.Knobs.Authz, be.Knobs.Authz),

@@ -55,6 +55,9 @@ func (r *runReport) facts() []fact {
 	if len(env.ControlPlane.Settings) > 0 {
 		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
 	}
+	if text := dataplaneText(r.run); text != "" {
+		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
+	}
 	if spec.Dilation > 1 {
 		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
 	}

@@ -20,6 +20,7 @@ type axis struct {
 var axes = []axis{
 	{"control plane", func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }},
 	{"settings", func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }},
+	{"data plane", func(r *record.Run) string { return dataplaneText(r) }},
 	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
 	{"topology", func(r *record.Run) string { return topologyText(r.Spec) }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
@@ -44,6 +45,18 @@ var axes = []axis{
 	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
 	{"dilation", func(r *record.Run) string { return dilationText(r.Spec) }},
 	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+}
+
+// dataplaneText is what the pods of a run had; "" where it was sidecars.
+func dataplaneText(r *record.Run) string {
+	if r.Dataplane() == record.SidecarDataplane {
+		return ""
+	}
+	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
+	if p := r.Proxies; p != nil {
+		text += fmt.Sprintf(" (%d nodes); what is said of sidecars is of the nodes' %ss", p.Nodes, p.Name)
+	}
+	return text
 }
 
 // summaryColumn is one figure of each run.

@@ -141,10 +141,7 @@ var planeVersion = regexp.MustCompile(`^v?\d+(\.\d+)*(-\d{8}$)?`)
 
 // modeName is a run's mode, or its knobs where it has none.
 func modeName(r *record.Run) string {
-	if r.Spec.Mode != "" {
-		return r.Spec.Mode
-	}
-	return knobsText(r.Environment.Knobs, "")
+	return r.Mode(func() string { return knobsText(r.Environment.Knobs, "") })
 }
 
 func sizesText(sizes []int) string {

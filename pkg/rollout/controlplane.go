@@ -44,5 +44,6 @@ func startOptions(r *run) controlplane.StartOptions {
 		Progress:     r.progress.Say,
 		Resources:    r.resources,
 		ProxyVersion: r.spec.ProxyVersion,
+		Dataplane:    r.spec.Dataplane,
 	}
 }

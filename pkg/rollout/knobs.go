@@ -51,10 +51,14 @@ func (s Spec) preset() string {
 // and size, as in istiod-strict-200. When knobs were set by themselves all three
 // take the mode's place, in the order of controlplane.Knobs:
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
-// from -r2 on.
+// from -r2 on. A data plane other than sidecars follows the control plane:
+// istiod-ambient-strict-200.
 func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-"
+	if !withSidecars(s) {
+		name += s.Dataplane + "-"
+	}
 	if s.Upgrade != nil {
 		name += "upgrade-"
 	}
@@ -72,5 +76,8 @@ func (s Spec) modeOrKnobs() string {
 		return mode
 	}
 	k := s.Knobs()
+	if k.Scope == "" {
+		return k.MTLS + "-" + k.Authz
+	}
 	return k.MTLS + "-" + k.Scope + "-" + k.Authz
 }

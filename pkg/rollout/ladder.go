@@ -20,10 +20,12 @@ import (
 // need grows with both. Each is a run of its own, on a cluster and control plane
 // started fresh for it.
 type Ladder struct {
-	Spec    Spec     // what the runs have in common; its pods and mode do not count
-	Pods    []int    // sizes, each once
-	Modes   []string // names of the control plane's modes, each once
-	Repeats int      // runs of each size and mode; 0 means 1
+	Spec  Spec     // what the runs have in common; its pods and mode do not count
+	Pods  []int    // sizes, each once
+	Modes []string // names of the control plane's modes, each once
+	// Dataplanes are the data planes that take turns, each once; nil = that of Spec.
+	Dataplanes []string
+	Repeats    int // runs of each size and mode; 0 means 1
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
 	// records go to a folder each below Spec.Out; nil = that of Spec.Programs.
 	Versions []string
@@ -64,6 +66,9 @@ func (l Ladder) Validate() error {
 	if l.Repeats < 0 || l.Repeats > maxRepeats {
 		return fmt.Errorf("parsing --repeats %d: want 1 to %d", l.Repeats, maxRepeats)
 	}
+	if err := checkDataplanes(l.Dataplanes); err != nil {
+		return err
+	}
 	for i, version := range l.Versions {
 		if slices.Contains(l.Versions[:i], version) {
 			return fmt.Errorf("parsing --versions %q: want each version once", strings.Join(l.Versions, ","))
@@ -102,7 +107,7 @@ func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, erro
 }
 
 // Runs are the runs in the order in which they are done: all sizes in the order
-// given, the modes of a size next to each other; then again for each repeat,
+// given, the modes of a size, and the data planes of a mode, next to each other; then again for each repeat,
 // every other time from the last to the first. What drifts meanwhile, as a disk
 // that fills or a machine that warms up, then looks like the spread between
 // repeats, and not like an effect of the size.
@@ -117,7 +122,9 @@ func (l Ladder) Runs() []Spec {
 				if l.Repeats > 1 {
 					run.Repeat = repeat + 1
 				}
-				round = append(round, l.ofVersions(run)...)
+				for _, run.Dataplane = range l.dataplanes() {
+					round = append(round, l.ofVersions(run)...)
+				}
 			}
 		}
 		if repeat%2 == 1 {
@@ -126,6 +133,14 @@ func (l Ladder) Runs() []Spec {
 		runs = append(runs, round...)
 	}
 	return runs
+}
+
+// dataplanes are those that take turns.
+func (l Ladder) dataplanes() []string {
+	if l.Dataplanes == nil {
+		return []string{l.Spec.Dataplane}
+	}
+	return l.Dataplanes
 }
 
 // ofVersions are a run, and the same of the other versions next to it.

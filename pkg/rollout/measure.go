@@ -299,7 +299,7 @@ func (m measurement) measureInstrument(ctx context.Context) error {
 			}
 		}
 	}
-	if connected := m.document.Pods.Connected; loaded > 0 && connected != nil && *connected > 0 {
+	if connected := m.document.Pods.Connected; m.adapter.Nodes == nil && loaded > 0 && connected != nil && *connected > 0 {
 		instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
 	}
 	return nil

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/changes"
-	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/probes"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -69,7 +68,7 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 	if r.observed.holdings, err = r.fleet.Holdings(ctx); err != nil {
 		return nil, err
 	}
-	if expected := expectedHoldings(r.adapter.Mesh, r.mesh, r.spec.Knobs()); expected != nil {
+	if expected := expectedHoldings(r.run); expected != nil {
 		warnings, err := r.fleet.CompareHoldings(ctx, expected)
 		if err != nil {
 			return nil, err
@@ -87,19 +86,27 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 }
 
 // expectedHoldings are the names of all resources that the sidecars of each service
-// hold when converged; nil if the adapter cannot say.
-func expectedHoldings(adapter controlplane.Mesh, mesh topology.Mesh, knobs controlplane.Knobs) map[string]map[convergence.Key]bool {
+// hold when converged; nil if the adapter cannot say. "" stands for the proxies of nodes.
+func expectedHoldings(r *run) map[string]map[convergence.Key]bool {
 	expected := map[string]map[convergence.Key]bool{}
-	for i, s := range mesh.Services {
-		all := adapter.Holds(mesh, knobs, i)
+	add := func(service string, all []convergence.Key) {
 		if all == nil {
-			return nil
+			expected = nil
 		}
-		keys := map[convergence.Key]bool{}
+		if expected == nil {
+			return
+		}
+		expected[service] = map[convergence.Key]bool{}
 		for _, key := range all {
-			keys[key] = true
+			expected[service][key] = true
 		}
-		expected[s.Name] = keys
+	}
+	if r.adapter.Nodes != nil {
+		add("", r.adapter.Nodes.Holds(r.mesh, r.spec.Knobs(), fleet.IDs(r.fleet)))
+		return expected
+	}
+	for i, s := range r.mesh.Services {
+		add(s.Name, r.adapter.Mesh.Holds(r.mesh, r.spec.Knobs(), i))
 	}
 	return expected
 }

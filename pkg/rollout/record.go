@@ -28,6 +28,7 @@ func newRecord(spec Spec) record.Run {
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
 			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
+			Dataplane: dataplaneName(spec), PodsPerNode: recordedPodsPerNode(spec),
 			BaselineSeconds:        spec.Baseline.Seconds(),
 			SettleSeconds:          spec.Settle.Seconds(),
 			SteadySeconds:          spec.Steady.Seconds(),
@@ -147,6 +148,22 @@ func (r *run) finish(err error) (record.Run, error) {
 		run.Dir = writer.Dir()
 	})
 	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
+}
+
+// dataplaneName is what the pods have, as the record has it.
+func dataplaneName(spec Spec) string {
+	if withSidecars(spec) {
+		return controlplane.Sidecars
+	}
+	return spec.Dataplane
+}
+
+// recordedPodsPerNode is for how many pods there is a node; 0 where that matters to nothing.
+func recordedPodsPerNode(spec Spec) int {
+	if withSidecars(spec) {
+		return 0
+	}
+	return spec.PodsPerNode
 }
 
 // recordedDilation is the factor by which time is slowed down; 0 where it is not.

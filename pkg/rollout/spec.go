@@ -32,6 +32,9 @@ type Spec struct {
 	ControlPlane string             // the name of one of Drivers, or NAME://HOST:PORT of an external one
 	XDS          string             // "delta" or "sotw"
 
+	Dataplane   string // what the pods have, one of the driver's DataplaneNames; "" = sidecars
+	PodsPerNode int    // for which there is a fake node, where the nodes have proxies
+
 	// ProxyVersion is the one that simulated sidecars report; "" = the control plane's.
 	ProxyVersion string
 
@@ -94,6 +97,8 @@ func DefaultSpec() Spec {
 		Mode:            "permissive",
 		ControlPlane:    drivers.Default().Name,
 		XDS:             "delta",
+		Dataplane:       controlplane.Sidecars,
+		PodsPerNode:     defaultPodsPerNode,
 		Baseline:        10 * time.Second,
 		Settle:          10 * time.Second,
 		Steady:          60 * time.Second,
@@ -134,6 +139,9 @@ func (s Spec) Validate() error {
 		return err
 	}
 	if err := s.checkProxyVersion(driver); err != nil {
+		return err
+	}
+	if err := checkDataplane(s, driver); err != nil {
 		return err
 	}
 	if err := checkUpgrade(s, driver); err != nil {
@@ -236,8 +244,12 @@ const (
 // maxProbes is more changes than anyone waits for.
 const maxProbes = 100_000
 
-// Driver is the control plane that is asked for. Its error names the flag.
+// Driver is the control plane that is asked for, as it serves the data plane. Its error
+// names the flag.
 func (s Spec) Driver() (controlplane.Driver, error) {
 	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane)
-	return d, err
+	if err != nil {
+		return d, err
+	}
+	return d.Of(s.Dataplane)
 }

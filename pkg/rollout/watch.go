@@ -27,7 +27,7 @@ func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	profile := r.mesh.Profile
-	for i := range max(profile.Zones, kwok.Nodes(r.spec.Topology.Pods+profile.OutsidePods)) {
+	for i := range nodes(r.spec, profile) {
 		group.Go(func() error {
 			node := kwok.Node(i, r.runLabel())
 			if profile.Zones > 0 {
@@ -54,8 +54,8 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 		return observe.Run(ctx, observe.Options{
 			Client:      r.api.Client,
 			Run:         r.runLabel(),
-			OnPod:       func(ev observe.PodEvent) { r.fleet.OnPod(ctx, ev) },
-			OnEndpoints: r.fleet.OnEndpoints,
+			OnPod:       takePods(ctx, r),
+			OnEndpoints: takeEndpoints(r),
 			OnLost:      func(err error) { r.journal.Event(record.WatchLost{Error: err.Error()}) },
 		})
 	})
@@ -88,7 +88,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
-		Slowdown: proxy.Slowdown(r.spec.dilation()),
+		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: nodeProxies(r),
 	})
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh,
-		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter),
+		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter), PodAnnotations: podAnnotations(r.adapter),
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled,
 	}

@@ -165,14 +165,17 @@ func (h *host) setUp(ctx context.Context, s *Setup) error {
 	if at < 0 {
 		return fmt.Errorf("worker %s does not know the control plane %s", s.Name, s.Driver)
 	}
+	driver, err := h.options.Drivers[at].Of(s.Dataplane)
+	if err != nil {
+		return err
+	}
 	services := controlplane.ProxyServices{Keys: h.options.Keys}
 	if s.Kubeconfig != "" {
-		var err error
 		if services.Tokens, err = h.options.Tokens(s.Kubeconfig); err != nil {
 			return err
 		}
 	}
-	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: h.failed}, h.options.Drivers[at], services)
+	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: h.failed}, driver, services)
 	if err != nil {
 		return err
 	}

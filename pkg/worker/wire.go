@@ -30,6 +30,7 @@ type Setup struct {
 	Name       string // of the worker
 	Build      string // of scaler; both ends have the same
 	Driver     string // of the control plane
+	Dataplane  string // that it serves; see controlplane.Driver.Of
 	Kubeconfig string // file for the requests of tokens; "" = there are none
 }
 
@@ -114,6 +115,7 @@ type updated struct {
 	ReceivedAt, AckedAt     time.Duration
 	Set                     []resource
 	Removed                 []int // keys
+	Node                    *proxy.NodeUpdate
 }
 
 type resource struct{ Key, Content int } // Content 0 = nil
@@ -128,6 +130,7 @@ type streamEnded struct {
 }
 
 type certificate struct {
+	Identity       string
 	Attempt        int
 	Key, Wait      time.Duration
 	Sent, Verified time.Duration

@@ -32,6 +32,7 @@ type Applier struct {
 	Mesh            topology.Mesh
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
 	PodLabels       map[string]string // and to see a pod as its own; nil = none
+	PodAnnotations  map[string]string // of every pod; nil = none
 
 	// Objects are what the mesh's knobs become, made once the namespaces and
 	// services are there. Applied through Dynamic, which may be nil if there are none.
@@ -194,7 +195,7 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.Name}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s)},
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s), Annotations: maps.Clone(a.PodAnnotations)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: s.Account,
 					Containers:         []corev1.Container{app},

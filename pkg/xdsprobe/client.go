@@ -136,12 +136,12 @@ func (s *Client) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		token, err := s.tokens.get(ctx)
 		if err != nil {
-			task.Sleep(ctx, s.backoff.next())
+			task.Sleep(ctx, s.retry(proxy.StreamEnded{Class: proxy.Unauthorized, Err: err}))
 			continue
 		}
 		end := s.try(ctx, token)
 		if end.Class != proxy.Stopped {
-			end.Backoff = s.backoff.next()
+			end.Backoff = s.retry(end)
 		}
 		s.count(end)
 		s.observer.StreamEnded(s.config.ID, end)
@@ -150,6 +150,14 @@ func (s *Client) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// retry is how long to wait after an attempt has ended.
+func (s *Client) retry(end proxy.StreamEnded) time.Duration {
+	if s.config.Retry != nil {
+		return s.config.Slowdown.Of(s.config.Retry(end))
+	}
+	return s.backoff.next()
 }
 
 // count enters the end of an attempt into the counters.

@@ -58,7 +58,11 @@ func (s *stream) first() error {
 	s.client.giveUpDrained() // what it subscribes to is requested anew
 	steps := s.client.state.open()
 	s.scheduleDrained()
-	steps[0].request.node, steps[0].request.build = s.client.node, s.client.config.Build
+	for i := range steps {
+		if i == 0 || s.client.config.NodeInEach {
+			steps[i].request.node, steps[i].request.build = s.client.node, s.client.config.Build
+		}
+	}
 	if err := s.send(steps[:1]); err != nil {
 		s.client.state.lose(steps[1:])
 		return err

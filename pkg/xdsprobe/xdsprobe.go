@@ -74,6 +74,14 @@ type Config struct {
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
 	// and 30 s.
 	BackoffBase, BackoffMax time.Duration
+	// Retry is how long to wait after an attempt has ended, in place of Envoy's backoff;
+	// nil means Envoy's. It is called for each attempt once, in their order, and for a
+	// token that could not be had.
+	Retry func(end proxy.StreamEnded) time.Duration
+
+	// NodeInEach means that the first requests of all types have the node, not only the
+	// first request of a stream.
+	NodeInEach bool
 
 	// Slowdown is how many times as long the client waits before it tries a stream
 	// again, and for a resource that it requested.

@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/ztunnel"
 )
 
 // NewProxy is a sidecar with Istio's agent that gets its certificates from this
@@ -30,6 +31,25 @@ func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error
 		return nil, err
 	}
 	return agent, nil
+}
+
+// NewZtunnel is the ztunnel of a node, which gets the certificates of the node's workloads
+// from this authority. It is controlplane.Driver.NewProxy of data planes that have
+// ztunnels in place of sidecars.
+func NewZtunnel(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	issuer, err := New(spec, s.Backends)
+	if err != nil {
+		return nil, err
+	}
+	services := ztunnel.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Backends: s.Backends}
+	if spec.Token != (proxy.TokenRequest{}) && s.Tokens != nil {
+		services.Token = s.Tokens(spec.Token)
+	}
+	z, err := ztunnel.New(spec, services)
+	if err != nil {
+		return nil, err
+	}
+	return z, nil
 }
 
 // TokenRequest is the request for the tokens of a pod, as the kubelet makes it.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	securityv1 "istio.io/api/security/v1alpha1"
 
 	"scaler.mesh/scaler/internal/onecall"
@@ -90,10 +91,26 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 // that dialling is not counted as the authority's time; it is zero when nothing
 // was sent, or nothing that the authority has seen to.
 func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
-	request, err := proto.Marshal(&securityv1.IstioCertificateRequest{
-		Csr:              string(csrPEM),
-		ValidityDuration: int64(c.lifetime / time.Second),
+	return c.issue(ctx, token, &securityv1.IstioCertificateRequest{Csr: string(csrPEM)})
+}
+
+// IssueFor is Issue for an identity that is not the holder's of the token, who
+// impersonates it.
+func (c *Client) IssueFor(ctx context.Context, token, identity string, csrPEM []byte) (proxy.Issued, error) {
+	return c.issue(ctx, token, &securityv1.IstioCertificateRequest{
+		Csr: string(csrPEM),
+		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
+			impersonated: structpb.NewStringValue(identity),
+		}},
 	})
+}
+
+// impersonated is the entry of a request's metadata that has the identity.
+const impersonated = "ImpersonatedIdentity"
+
+func (c *Client) issue(ctx context.Context, token string, asked *securityv1.IstioCertificateRequest) (proxy.Issued, error) {
+	asked.ValidityDuration = int64(c.lifetime / time.Second)
+	request, err := proto.Marshal(asked)
 	if err != nil {
 		return proxy.Issued{}, fmt.Errorf("asking for a certificate: %w", err)
 	}

@@ -31,12 +31,14 @@ func Driver() controlplane.Driver {
 		Panels:            panels(),
 		Dilate:            dilate,
 		NewProxy:          authority.NewProxy,
+		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient}},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
 				Name: o.Name, Revision: o.Revision, Next: o.Next,
+				Ambient: o.Dataplane == ambientName,
 			})
 			if err != nil {
 				return nil, err
@@ -51,6 +53,9 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
 		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c},
 		RealProxies: realProxies{c}, HostWorkloads: realProxies{c}, Revision: c.revisions(),
+	}
+	if c.opts.Ambient {
+		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil
 	}
 	if c.replicas != nil {
 		parts.Program, parts.Replicas = nil, c.replicas

@@ -14,6 +14,9 @@ type configuration struct{ *ControlPlane }
 // NamespaceLabels are what a namespace needs for its pods to be injected: none where pods name
 // their revision, which counts only in a namespace that does not.
 func (c configuration) NamespaceLabels() map[string]string {
+	if c.opts.Ambient {
+		return map[string]string{"istio.io/dataplane-mode": "ambient"}
+	}
 	if c.opts.Revision != "" {
 		return nil
 	}
@@ -135,9 +138,12 @@ func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 // unhealthy where sendsUnready, terminating
 // ones are not sent (endpointHealthStatus in
 // pilot/pkg/serviceregistry/kube/controller/endpointslice.go and the filter of
-// pilot/pkg/xds/endpoints/endpoint_builder.go).
+// pilot/pkg/xds/endpoints/endpoint_builder.go). In ambient mode they are pods, and each that
+// is there is sent: see ambient.
 func (c configuration) EndpointHealth(ready, _, terminating bool) (health convergence.Health, ok bool) {
 	switch {
+	case c.opts.Ambient && (!ready || terminating):
+		return convergence.Unhealthy, true
 	case ready:
 		return convergence.Healthy, true
 	case terminating || !c.sendsUnready:

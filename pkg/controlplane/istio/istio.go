@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -80,6 +81,10 @@ type Options struct {
 	// ProxyVersion is the one that simulated sidecars report; "" = istiod's.
 	ProxyVersion string
 
+	// Ambient makes istiod serve ztunnels, and pods without sidecars. False leaves all that is
+	// about ambient mode as the chart has it: off.
+	Ambient bool
+
 	// ConnectionAge is that at which istiod closes a proxy's connection, as its
 	// flag takes it; "" leaves the chart's, connectionAge.
 	ConnectionAge string
@@ -97,6 +102,7 @@ type ControlPlane struct {
 	dynamic      dynamic.Interface
 	root         []byte
 	others       []otherService // services that are no part of the mesh
+	podless      []string       // in ambient mode, the names of workloads that are endpoints without a pod
 	first        *instance      // the istiod that was started first
 	reached      reached
 	replicas     *replicas // nil: there is one istiod
@@ -205,6 +211,9 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["meshConfig.defaultProviders.metrics"] = "none"
 		settings["meshConfig.enablePrometheusMerge"] = "false"
 	}
+	if c.opts.Ambient {
+		settings[ambientSetting] = "true"
+	}
 	resources := c.opts.Resources
 	var limits *record.Limits
 	if expected(c.report.Version) {
@@ -224,6 +233,9 @@ func (c *ControlPlane) environment(pod string) []string {
 	var upstream []string
 	if c.opts.UpstreamEnvoy {
 		upstream = upstreamEnvironment
+	}
+	if c.opts.Ambient {
+		upstream = append(slices.Clone(upstream), ambientSetting+"=true")
 	}
 	return c.opts.Resources.Environment(append([]string{
 		"REVISION=" + cmp.Or(c.opts.Revision, "default"),

@@ -34,6 +34,9 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	if pod.Status.PodIP == "" {
 		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
+	if c.opts.Ambient {
+		return ambient{c}.spec(pod), nil
+	}
 	container, err := injected(pod)
 	if err != nil {
 		return proxy.Spec{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,6 +14,7 @@ import (
 // server's, istiod's own, those of the manifests. Sidecars that are configured
 // for everything are configured for these too.
 type otherService struct {
+	namespace     string
 	host, address string // address: the cluster IP
 	ports         []otherPort
 }
@@ -56,13 +58,32 @@ func (c installer) findOtherServices(ctx context.Context) error {
 		return fmt.Errorf("listing the services outside the mesh: %w", err)
 	}
 	for _, s := range services.Items {
-		b := otherService{host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
+		b := otherService{namespace: s.Namespace, host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}
 		for _, p := range s.Spec.Ports {
 			if p.Protocol != corev1.ProtocolUDP {
 				b.ports = append(b.ports, otherPort{int(p.Port), kindOf(p)})
 			}
 		}
 		c.others = append(c.others, b)
+	}
+	if c.opts.Ambient {
+		return c.findPodless(ctx)
+	}
+	return nil
+}
+
+// findPodless reads the endpoints that have no pod, each of which is a workload of its own.
+func (c installer) findPodless(ctx context.Context) error {
+	slices, err := c.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the endpoints outside the mesh: %w", err)
+	}
+	for _, s := range slices.Items {
+		for _, e := range s.Endpoints {
+			if s.Labels[discoveryv1.LabelServiceName] != "" && (e.TargetRef == nil || e.TargetRef.Kind != "Pod") && len(e.Addresses) > 0 {
+				c.podless = append(c.podless, fmt.Sprintf("%s/discovery.k8s.io/EndpointSlice/%s/%s/%s", clusterID, s.Namespace, s.Name, e.Addresses[0]))
+			}
+		}
 	}
 	return nil
 }

@@ -16,6 +16,9 @@ import (
 // sidecar and names the statistics of its inbound listener by the marker.
 func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
+	if c.opts.Ambient && kind != controlplane.PolicyProbe {
+		return nil, nil // a ztunnel has no routes, and no listeners to be changed
+	}
 	if kind == controlplane.MeshProbe {
 		return object("networking.istio.io/v1alpha3", "EnvoyFilter", namespace, "scaler-probe-mesh", map[string]any{
 			"configPatches": []any{map[string]any{

@@ -38,9 +38,14 @@ func checkProxyVersion(version string) error {
 
 var proxyVersion = regexp.MustCompile(`^[1-9]\d*\.\d+(\.\d+)?([-.+][\w.+-]+)?$`)
 
-// proxyVersion is the one that simulated sidecars report: a mesh's agents are of its istiod's
+// proxyVersion is the one that simulated sidecars report, "" where there are none: a mesh's agents are of its istiod's
 // version unless another is asked for.
-func (c *ControlPlane) proxyVersion() string { return cmp.Or(c.opts.ProxyVersion, c.report.Text) }
+func (c *ControlPlane) proxyVersion() string {
+	if c.opts.Ambient {
+		return "" // a ztunnel reports none
+	}
+	return cmp.Or(c.opts.ProxyVersion, c.report.Text)
+}
 
 // setting is the value that istiod reads of a variable that is on or off.
 func setting(env []string, name string, otherwise bool) bool {

@@ -1,0 +1,99 @@
+// Package svid makes requests for X.509 certificates of SPIFFE identities (SVIDs), and
+// verifies what a certificate authority answers.
+package svid
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Request is a certificate signing request and the key that it is for.
+type Request struct {
+	Public crypto.PublicKey
+	PEM    []byte
+	Took   time.Duration // getting the key and signing
+}
+
+// NewRequest makes a request for a SPIFFE identity as Istio's agent does: the identity as
+// URI, no subject.
+func NewRequest(keys func() (crypto.Signer, error), identity string) (*Request, error) {
+	begun := time.Now()
+	key, err := keys()
+	if err != nil {
+		return nil, fmt.Errorf("getting a private key: %w", err)
+	}
+	uri, err := url.Parse(identity)
+	if err != nil {
+		return nil, fmt.Errorf("parsing identity %q: %w", identity, err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{""}},
+		URIs:    []*url.URL{uri},
+	}, key)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate request: %w", err)
+	}
+	block := &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}
+	return &Request{key.Public(), pem.EncodeToMemory(block), time.Since(begun)}, nil
+}
+
+// Verify returns the leaf of a chain in PEM that leads to the roots, unless these are nil,
+// is for the identity unless that is "", and for the public key unless that is nil.
+func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto.PublicKey) (*x509.Certificate, error) {
+	certificates, err := parse(chain)
+	if err != nil {
+		return nil, err
+	}
+	leaf := certificates[0]
+	if roots != nil {
+		intermediates := x509.NewCertPool()
+		for _, c := range certificates[1:] {
+			intermediates.AddCert(c)
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{
+			Roots:         roots,
+			Intermediates: intermediates,
+			KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if identity != "" && (len(leaf.URIs) != 1 || leaf.URIs[0].String() != identity) {
+		return nil, fmt.Errorf("it is for %v, want %s", leaf.URIs, identity)
+	}
+	if public == nil {
+		return leaf, nil
+	}
+	if key, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !key.Equal(public) {
+		return nil, errors.New("it is for another key")
+	}
+	return leaf, nil
+}
+
+// parse parses certificates in PEM, of which there must be one at least.
+func parse(chain [][]byte) (certificates []*x509.Certificate, err error) {
+	rest := bytes.Join(chain, []byte("\n"))
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		certificates = append(certificates, c)
+	}
+	if len(certificates) == 0 {
+		return nil, errors.New("no certificate in the answer")
+	}
+	return certificates, nil
+}

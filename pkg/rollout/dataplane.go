@@ -1,0 +1,166 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
+// distributions 250.
+const (
+	defaultPodsPerNode = 20
+	maxPodsPerNode     = 250
+)
+
+// ParseDataplanes parses the value of --dataplane: names with commas between them.
+func ParseDataplanes(s string) []string {
+	var names []string
+	for name := range strings.SplitSeq(s, ",") {
+		names = append(names, strings.TrimSpace(name))
+	}
+	return names
+}
+
+// withSidecars reports whether the pods of the mesh have a proxy each.
+func withSidecars(s Spec) bool { return s.Dataplane == "" || s.Dataplane == controlplane.Sidecars }
+
+// checkDataplane checks what goes with the data plane and what does not. The driver is of it.
+func checkDataplane(s Spec, d controlplane.Driver) error {
+	if withSidecars(s) {
+		return nil
+	}
+	if s.PodsPerNode < 1 || s.PodsPerNode > maxPodsPerNode {
+		return fmt.Errorf("parsing --pods-per-node %d: want 1 to %d", s.PodsPerNode, maxPodsPerNode)
+	}
+	if s.Topology.Resolved() != (topology.Profile{}) {
+		return fmt.Errorf("parsing --dataplane %q: want a plain mesh with it, without a profile and its parts", s.Dataplane)
+	}
+	for _, not := range []struct {
+		flag, value string
+		given       bool
+	}{
+		{"upgrade", s.Upgrade.String(), s.Upgrade != nil},
+		{"change", s.Change.String(), s.Change.PerSecond > 0},
+		{"scope", s.Own.Scope, s.Own.Scope != "" && d.Modes[0].Knobs.Scope == ""},
+		{"start-delay", s.StartDelay.String(), s.StartDelay.String() != ""},
+	} {
+		if not.given {
+			return fmt.Errorf("parsing --%s %q: want none with --dataplane %s", not.flag, not.value, s.Dataplane)
+		}
+	}
+	return nil
+}
+
+// checkDataplanes checks those of a ladder.
+func checkDataplanes(names []string) error {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("parsing --dataplane %q: want each data plane once", strings.Join(names, ","))
+		}
+	}
+	return nil
+}
+
+// nodes is how many fake nodes a run has.
+func nodes(s Spec, profile topology.Profile) int {
+	if withSidecars(s) {
+		return max(profile.Zones, kwok.Nodes(s.Topology.Pods+profile.OutsidePods))
+	}
+	return max(1, (s.Topology.Pods+s.PodsPerNode-1)/s.PodsPerNode)
+}
+
+// nodeProxies is how many of them have a proxy that serves their pods.
+func nodeProxies(r *run) int {
+	if r.adapter.Nodes == nil {
+		return 0
+	}
+	return nodes(r.spec, r.mesh.Profile)
+}
+
+// proxiesInterval is how often node proxies are counted that are awaited.
+const proxiesInterval = 100 * time.Millisecond
+
+// startNodeProxies makes the proxies of the nodes, which are there before the mesh is, and
+// returns once all are ready.
+func startNodeProxies(ctx context.Context, r *run) (experiment.Undo, error) {
+	if r.adapter.Nodes == nil {
+		return nil, nil
+	}
+	wanted := nodeProxies(r)
+	r.progress.say(fmt.Sprintf("starting %d %ss", wanted, r.driver.ProxyName))
+	account, proxies := r.adapter.Nodes.Objects()
+	kwok.SetRun(account, r.runLabel())
+	if _, err := r.api.Client.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating service account %s: %w", account.Name, err)
+	}
+	kwok.SetRun(proxies, r.runLabel())
+	kwok.SetRun(&proxies.Spec.Template, r.runLabel())
+	if _, err := r.api.Client.AppsV1().DaemonSets(proxies.Namespace).Create(ctx, proxies, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("creating daemon set %s: %w", proxies.Name, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, r.spec.slowed(r.spec.ConvergeTimeout))
+	defer cancel()
+	for {
+		there, ready := fleet.Proxies(r.fleet)
+		if ready == wanted && there == wanted {
+			break
+		}
+		if err := experiment.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("starting %ss: %d of %d are there and %d ready after %s", r.driver.ProxyName, there, wanted, ready, r.spec.ConvergeTimeout)
+		}
+	}
+	r.journal.Update(func(run *record.Run) {
+		run.Proxies = &record.Proxies{Name: r.driver.ProxyName, Nodes: wanted, Ready: &wanted}
+	})
+	return nil, r.fleet.AwaitQuiet(ctx)
+}
+
+// takePods is what a change of a pod is passed to. Where the control plane reads pods in
+// place of EndpointSlices, they are what the endpoints of a service are.
+func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
+	take := func(ev observe.PodEvent) { r.fleet.OnPod(ctx, ev) }
+	if r.adapter.Nodes == nil {
+		return take
+	}
+	endpoints := fleet.NewPodEndpoints(r.mesh)
+	return func(ev observe.PodEvent) {
+		if changed, ok := endpoints.Take(ev); ok {
+			r.fleet.OnEndpoints(changed)
+		}
+		take(ev)
+	}
+}
+
+// takeEndpoints is what a change of EndpointSlices is passed to; nil where these are not
+// what the control plane sends.
+func takeEndpoints(r *run) func(observe.EndpointsEvent) {
+	if r.adapter.Nodes != nil {
+		return nil
+	}
+	return r.fleet.OnEndpoints
+}
+
+// podAnnotations make a pod one that its node's proxy serves.
+func podAnnotations(of *controlplane.ControlPlane) map[string]string {
+	if of.Nodes == nil {
+		return nil
+	}
+	return of.Nodes.PodAnnotations()
+}

@@ -1,0 +1,128 @@
+// Package ztunnel simulates Istio's ztunnel, the proxy of a node in ambient mode, toward its
+// control plane: its ADS stream with the two types that it subscribes to, and the
+// certificates of the workloads of its node. It follows ztunnel's src/xds/client.rs,
+// src/identity and src/cert_fetcher.rs of release 1.31.
+//
+// Which node it serves and how it gets its tokens is left to the adapter of the control
+// plane; what it should hold, to pkg/convergence. For that it reports, along with the
+// resources, the endpoints of each service as its workloads make them: see Endpoints.
+//
+// Not simulated are the on-demand subscription, which is off by default, and that up to
+// eight certificates are renewed at once: here one follows the other.
+package ztunnel
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Issuer has certificates of other identities signed than that of who asks.
+type Issuer interface {
+	// IssueFor is proxy.Issuer's Issue for an identity that the holder of the token
+	// impersonates.
+	IssueFor(ctx context.Context, token, identity string, csrPEM []byte) (proxy.Issued, error)
+	io.Closer
+}
+
+// Services are what a ztunnel needs from outside. Store and Observer are needed.
+type Services struct {
+	Store    *xdsprobe.Store   // shared by a fleet; of Types
+	Observer proxy.Observer    // receives the events; it is called with a lock held and must not call the ztunnel
+	Token    proxy.TokenSource // of stream and certificate requests; nil = there are no tokens
+	Issuer   Issuer            // of certificates; nil = it requests none. It is closed at the end of Run.
+	Backends *proxy.Backends   // Services that the Spec's address may be one of; nil = it is none
+}
+
+// Ztunnel is a simulated ztunnel.
+type Ztunnel struct {
+	// fixed after New
+	id       string
+	roots    *x509.CertPool // nil for plaintext
+	services Services
+	slowdown proxy.Slowdown
+	client   *xdsprobe.Client
+
+	held         *held // only by the client's events, which come one after the other
+	certificates certificates
+}
+
+var _ proxy.Proxy = (*Ztunnel)(nil)
+
+// New makes a ztunnel of a specification, which must have a node. It fails for one that
+// cannot work.
+func New(spec proxy.Spec, services Services) (*Ztunnel, error) {
+	if spec.Node == "" {
+		return nil, errors.New("a ztunnel needs a node")
+	}
+	z := &Ztunnel{id: spec.ID, services: services, slowdown: spec.Slowdown, held: newHeld(spec.Node)}
+	z.certificates.prepare(z)
+	z.client = xdsprobe.New(xdsprobe.Config{
+		ID:         spec.ID,
+		Address:    spec.Address,
+		Backends:   services.Backends,
+		ServerName: spec.ServerName,
+		RootPEM:    spec.RootPEM,
+		NodeID:     spec.NodeID,
+		Metadata:   spec.Metadata,
+		Build:      []byte{}, // it says nothing else of itself
+		NodeInEach: true,
+		Headers:    spec.Headers,
+		Keepalive:  spec.Keepalive,
+		Token:      services.Token,
+		Retry:      new(backoff).next,
+		Slowdown:   spec.Slowdown,
+	}, services.Store, observer{services.Observer, z})
+	if err := z.client.Err(); err != nil {
+		return nil, err
+	}
+	z.roots = z.client.Roots()
+	return z, nil
+}
+
+// Run is part of proxy.Proxy.
+func (z *Ztunnel) Run(ctx context.Context) error {
+	if z.services.Issuer == nil {
+		return z.client.Run(ctx)
+	}
+	defer z.services.Issuer.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		z.certificates.run(ctx)
+	}()
+	err := z.client.Run(ctx)
+	cancel()
+	<-done
+	return err
+}
+
+// Reset is part of proxy.Proxy.
+func (z *Ztunnel) Reset() { z.client.Reset() }
+
+// Renew is part of proxy.Proxy: it renews the certificates of all identities.
+func (z *Ztunnel) Renew() { z.certificates.renew() }
+
+// Holdings is part of proxy.Proxy.
+func (z *Ztunnel) Holdings() map[convergence.Type]proxy.Holding { return z.client.Holdings() }
+
+// Held is part of proxy.Proxy.
+func (z *Ztunnel) Held() []*proxy.Resource { return z.client.Held() }
+
+// observer is where the client of a ztunnel reports to.
+type observer struct {
+	proxy.Observer
+	z *Ztunnel
+}
+
+// Updated adds to an update what it means for the services and for the node.
+func (o observer) Updated(id string, u proxy.Update) {
+	u.Node = o.z.held.take(&u.Update)
+	o.z.certificates.take(u.Node, func() { o.Observer.Updated(id, u) })
+}
