@@ -84,6 +84,7 @@ var partHelp = map[string]string{
 	"tcp-services":      "profile: `NUMBER` of services with a TCP port in addition",
 	"headless-services": "profile: `NUMBER` of headless services",
 	"external-names":    "profile: `NUMBER` of Services of type ExternalName that stand for a service of the mesh",
+	"gateways":          "profile: `NUMBER` of ingress gateways of one pod, each with ten hosts; they are among --pods",
 	"zones":             "profile: `NUMBER` of zones that nodes are spread over",
 	"outside-pods":      "profile: `NUMBER` of pods without sidecars, there before the mesh",
 	"outside-churn":     "profile: `PODS` without sidecars that are created and deleted each second, as those of CronJobs",

@@ -82,7 +82,7 @@ func (p *phase) suitable() []int {
 	for i, s := range p.Mesh.Services {
 		switch {
 		case s.Pods < 2:
-		case len(p.Fleet.Tracker().Subscribers(s.ServicePort(s.Ports[0]))) > 0:
+		case len(p.Fleet.Tracker().Subscribers(s.ServicePort(s.Ports[0]))) > p.Mesh.Profile.Gateways: // which know every service
 			called = append(called, i)
 		default:
 			others = append(others, i)

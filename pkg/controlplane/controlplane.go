@@ -36,6 +36,7 @@ type ControlPlane struct {
 	Credentials   Credentials   // nil: it has no real sidecars
 	Probes        Probes        // nil: no change of it can be followed by a marker
 	RealProxies   RealProxies   // nil: it has no real sidecars
+	Gateways      Gateways      // nil: it has no gateways
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
 	Revision      Revision      // nil: it is the only one of its mesh
 	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
@@ -75,6 +76,12 @@ type Revision interface {
 	Promote(ctx context.Context) error
 	// Remove deletes its objects, once its program has ended.
 	Remove(ctx context.Context) error
+}
+
+// Gateways are proxies that take requests from outside the mesh.
+type Gateways interface {
+	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar.
+	MakeGateway(template *corev1.PodTemplateSpec)
 }
 
 // Server is what serves the mesh.

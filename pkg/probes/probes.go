@@ -117,7 +117,7 @@ func (p *prober) suitable() []int {
 	for i, s := range p.Mesh.Services {
 		switch {
 		case s.Pods < 2:
-		case len(p.Fleet.Tracker().Subscribers(p.servicePort(i))) > 0:
+		case len(p.Fleet.Tracker().Subscribers(p.servicePort(i))) > p.Mesh.Profile.Gateways: // which know every service
 			called = append(called, i)
 		default:
 			others = append(others, i)

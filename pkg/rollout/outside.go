@@ -34,8 +34,11 @@ const (
 // checkProfile refuses parts of a mesh that a control plane has no objects and no
 // expectations for.
 func checkProfile(s Spec, d controlplane.Driver) error {
-	text := s.Topology.Resolved().Text()
+	p := s.Topology.Resolved()
+	text := p.Text()
 	switch {
+	case p.Gateways > 0 && s.RealSidecars > 0:
+		return fmt.Errorf("parsing --gateways %d: want none with --real-sidecars, which are no gateways", p.Gateways)
 	case text == "" || d.Profiles:
 		return nil
 	default:

@@ -122,6 +122,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled,
 	}
+	if r.adapter.Gateways != nil {
+		r.applier.Gateway = r.adapter.Gateways.MakeGateway
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ type Profile struct {
 	TCPServices      int     // services with a TCP port in addition
 	HeadlessServices int     // services without an address of their own
 	ExternalNames    int     // names that stand for a service
+	Gateways         int     // ingress gateways of one pod, each with ten hosts
 	Zones            int     // that nodes are spread over; 0 = nodes have none
 	OutsidePods      int     // pods without sidecars, that are there before the mesh
 	OutsideChurn     float64 // pods without sidecars that are created and deleted each second, from the rollout on
@@ -59,6 +60,7 @@ var Parts = []Part{
 	number("tcp-services", "services with a TCP port", MaxTCPServices, func(p *Profile) *int { return &p.TCPServices }, func(services, _ int) float64 { return math.Min(MaxTCPServices, float64(services/10)) }),
 	number("headless-services", "headless services", MaxPods, func(p *Profile) *int { return &p.HeadlessServices }, func(services, _ int) float64 { return float64(services / 20) }),
 	number("external-names", "ExternalNames", MaxPods, func(p *Profile) *int { return &p.ExternalNames }, func(services, _ int) float64 { return float64(services / 20) }),
+	number("gateways", "gateways", 100, func(p *Profile) *int { return &p.Gateways }, func(services, _ int) float64 { return float64(min(2, services/10)) }),
 	number("zones", "zones", 100, func(p *Profile) *int { return &p.Zones }, func(int, int) float64 { return 3 }),
 	number("outside-pods", "pods outside the mesh", MaxPods, func(p *Profile) *int { return &p.OutsidePods }, func(_, pods int) float64 { return float64(pods / 4) }),
 	{"outside-churn", "pods outside the mesh a second that come and go", func(p *Profile) float64 { return p.OutsideChurn }, func(p *Profile, v float64) { p.OutsideChurn = v }, 100, func(int, int) float64 { return 0.5 }},
@@ -138,6 +140,9 @@ func (s Spec) checkProfile() error {
 			return &FieldError{part.name, strconv.Itoa(part.n), fmt.Sprintf("0 to %d, no more than services", s.Services)}
 		}
 	}
+	if p.Gateways > s.Pods-s.Services {
+		return &FieldError{"gateways", strconv.Itoa(p.Gateways), fmt.Sprintf("0 to %d: each is one of the pods, of which every service has one", s.Pods-s.Services)}
+	}
 	if p.TCPServices+p.HeadlessServices > s.Services {
 		return &FieldError{"headless-services", strconv.Itoa(p.HeadlessServices),
 			fmt.Sprintf("0 to %d: a service with a TCP port is not headless, too", s.Services-p.TCPServices)}
@@ -174,7 +179,7 @@ func (s Spec) shares(skew float64) []int {
 }
 
 // apply makes a mesh's services those of its profile: the last ones have a TCP port, those
-// before them are headless.
+// before them are headless. Gateways follow.
 func (m *Mesh) apply(p Profile) {
 	m.Profile = p
 	n := len(m.Services)
@@ -186,7 +191,17 @@ func (m *Mesh) apply(p Profile) {
 	for i := range p.HeadlessServices {
 		m.Services[n-1-p.TCPServices-i].Headless = true
 	}
+	for i := range p.Gateways {
+		name := fmt.Sprintf("gateway-%d", i)
+		m.Services = append(m.Services, Service{
+			Name: name, Namespace: m.Namespaces[0], Account: name, Pods: 1, Gateway: true,
+			Ports: []Port{{Name: "http", Number: 80, Target: 8080}},
+		})
+	}
 }
+
+// WithoutGateways are the services that are no gateways, which come first.
+func (m Mesh) WithoutGateways() []Service { return m.Services[:len(m.Services)-m.Profile.Gateways] }
 
 // Text is a profile's parts as words, as in virtual-services 40, zones 3; "" of nothing.
 func (p Profile) Text() string {

@@ -13,7 +13,7 @@ func TestResolved(t *testing.T) {
 		t.Errorf("plain: %+v", plain)
 	}
 	typical := Spec{Pods: 400, Profile: Typical}.Resolved()
-	want := Profile{40, 20, 10, 2, 2, 4, 2, 2, 3, 100, 0.5, 1}
+	want := Profile{40, 20, 10, 2, 2, 4, 2, 2, 2, 3, 100, 0.5, 1}
 	if typical != want {
 		t.Errorf("typical: %+v, want %+v", typical, want)
 	}
@@ -51,6 +51,7 @@ func TestProfileIsChecked(t *testing.T) {
 		{Spec{Pods: 20, Own: Profile{TCPServices: 2, HeadlessServices: 1}}, "headless-services"},
 		{Spec{Pods: 5000, Own: Profile{TCPServices: 201}}, "tcp-services"},
 		{Spec{Pods: 20, Own: Profile{Zones: 101}}, "zones"},
+		{Spec{Pods: 20, Services: 20, Own: Profile{Gateways: 1}}, "gateways"},
 		{Spec{Pods: 20, Own: Profile{OutsideChurn: 101}}, "outside-churn"},
 	} {
 		err := c.spec.Validate()
@@ -78,10 +79,19 @@ func TestReplicaSkew(t *testing.T) {
 }
 
 func TestServicesOfAProfile(t *testing.T) {
-	mesh := Build(Spec{Pods: 50, Own: Profile{TCPServices: 2, HeadlessServices: 1}})
+	mesh := Build(Spec{Pods: 50, Own: Profile{TCPServices: 2, HeadlessServices: 1, Gateways: 2}})
+	pods := 0
+	for _, s := range mesh.Services {
+		pods += s.Pods
+	}
+	if pods != 50 || len(mesh.WithoutGateways()) != 5 {
+		t.Errorf("%d pods, %d services without gateways", pods, len(mesh.WithoutGateways()))
+	}
 	var kinds []string
 	for _, s := range mesh.Services {
 		switch {
+		case s.Gateway:
+			kinds = append(kinds, "gateway")
 		case s.Headless:
 			kinds = append(kinds, "headless")
 		case len(s.Ports) == 2 && s.Ports[1].TCP && s.Address > 0:
@@ -90,7 +100,7 @@ func TestServicesOfAProfile(t *testing.T) {
 			kinds = append(kinds, "http")
 		}
 	}
-	if want := []string{"http", "http", "headless", "tcp", "tcp"}; !slices.Equal(kinds, want) {
+	if want := []string{"http", "http", "headless", "tcp", "tcp", "gateway", "gateway"}; !slices.Equal(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
 	if mesh.Services[3].Address == mesh.Services[4].Address {

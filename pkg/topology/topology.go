@@ -43,6 +43,7 @@ type Service struct {
 	Pods      int
 	Ports     []Port
 	Calls     []int // indices into Mesh.Services, ascending, without duplicates
+	Gateway   bool  // its pods are gateways, which call every service; else sidecars
 	Headless  bool  // it has no address of its own
 	Address   int   // number of the address that it is given; 0 = the cluster chooses one
 }
@@ -74,7 +75,9 @@ func Build(s Spec) Mesh {
 	}
 	calls := callGraph(s)
 	profile := s.Resolved()
-	pods := s.shares(profile.ReplicaSkew)
+	dealt := s
+	dealt.Pods -= profile.Gateways
+	pods := dealt.shares(profile.ReplicaSkew)
 	for i := range mesh.Services {
 		name := fmt.Sprintf("svc-%d", i)
 		mesh.Services[i] = Service{

@@ -34,6 +34,8 @@ type Applier struct {
 	PodLabels       map[string]string // and to see a pod as its own; nil = none
 	PodAnnotations  map[string]string // of every pod; nil = none
 
+	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
+
 	// Objects are what the mesh's knobs become, made once the namespaces and
 	// services are there. Applied through Dynamic, which may be nil if there are none.
 	Objects []*unstructured.Unstructured
@@ -189,7 +191,7 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 	for _, p := range s.Ports {
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
 	}
-	return &appsv1.Deployment{
+	made := &appsv1.Deployment{
 		ObjectMeta: a.meta(s, s.Name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
@@ -205,6 +207,10 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 			},
 		},
 	}
+	if s.Gateway {
+		a.Gateway(&made.Spec.Template)
+	}
+	return made
 }
 
 // create makes an object, however often its API server must be asked.

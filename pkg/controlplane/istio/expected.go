@@ -38,6 +38,9 @@ const (
 // builder of this version's pilot/pkg.
 func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
+	if own.Gateway {
+		return gatewayWants(mesh, own)
+	}
 	wants := []convergence.Want{
 		want(convergence.LDS, virtualOutbound),
 		c.wantInbound(mesh, knobs, service),

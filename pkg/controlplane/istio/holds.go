@@ -20,6 +20,16 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		return nil
 	}
 	h := holds{routes: map[int]bool{}}
+	if own := mesh.Services[service]; own.Gateway {
+		h.add(convergence.CDS, "BlackHoleCluster")
+		for _, w := range gatewayWants(mesh, own) {
+			h.add(w.Type, w.Name)
+		}
+		for _, b := range c.others {
+			h.clusters(b)
+		}
+		return h.sorted()
+	}
 	for _, name := range []string{"BlackHoleCluster", "InboundPassthroughCluster", "PassthroughCluster"} {
 		h.add(convergence.CDS, name)
 	}
@@ -84,6 +94,14 @@ func (h *holds) other(b otherService) {
 		if p.kind == sniffed {
 			h.add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number))
 		}
+	}
+}
+
+// clusters adds the clusters of a service that is not part of the mesh, with their endpoints.
+func (h *holds) clusters(b otherService) {
+	for _, p := range b.ports {
+		h.add(convergence.CDS, outboundCluster(p.number, b.host))
+		h.add(convergence.EDS, outboundCluster(p.number, b.host))
 	}
 }
 

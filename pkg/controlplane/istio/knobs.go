@@ -36,12 +36,15 @@ func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*
 		}))
 	}
 	if knobs.Scope == "declared" {
-		for _, s := range mesh.Services {
+		for _, s := range mesh.WithoutGateways() {
 			objects = append(objects, scopeOf(mesh, s))
 		}
 	}
 	if knobs.Authz == "declared" {
 		for callee, callers := range callers(mesh) {
+			if mesh.Services[callee].Gateway {
+				continue
+			}
 			for _, p := range policiesOf(mesh, callee, callers) {
 				objects = append(objects, p.object(mesh.Services[callee]))
 			}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		Address:     c.reached.address,
 		ServerName:  c.serverName(),
 		RootPEM:     c.root,
-		NodeID:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.%s", pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
+		NodeID:      fmt.Sprintf("%s~%s~%s.%s~%s.svc.%s", kindOfProxy(container), pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
 		NodeCluster: pod.Labels["app"] + "." + pod.Namespace,
 		Metadata:    metadata,
 		Build:       build,
@@ -65,6 +66,14 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		Token:       authority.TokenRequest(pod, tokenAudience),
 		Identity:    fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", trustDomain, pod.Namespace, pod.Spec.ServiceAccountName),
 	}, nil
+}
+
+// kindOfProxy is what a proxy calls itself: what its agent was started as.
+func kindOfProxy(container *corev1.Container) string {
+	if slices.Contains(container.Args, "router") {
+		return "router"
+	}
+	return "sidecar"
 }
 
 // nodeMetadata is node.metadata of the first request.

@@ -59,9 +59,9 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 	return probe, concerned
 }
 
-// everyService are the services of a mesh.
+// everyService are the services of a mesh that have sidecars.
 func everyService(mesh topology.Mesh) []int {
-	all := make([]int, len(mesh.Services))
+	all := make([]int, len(mesh.WithoutGateways()))
 	for i := range all {
 		all[i] = i
 	}

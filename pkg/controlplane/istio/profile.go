@@ -21,11 +21,12 @@ func profileHost(kind string, i int) string { return fmt.Sprintf("%s-%d.profile.
 func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	p := mesh.Profile
-	of := func(i int) topology.Service { return mesh.Services[i%len(mesh.Services)] }
+	services := mesh.WithoutGateways()
+	of := func(i int) topology.Service { return services[i%len(services)] }
 	selector := func(s topology.Service) map[string]any { return map[string]any{"app": s.Name} }
 	for i := range p.VirtualServices {
-		if i < len(mesh.Services) {
-			objects = append(objects, ownRoute(mesh.Services[i], "canary"))
+		if i < len(services) {
+			objects = append(objects, ownRoute(services[i], "canary"))
 			continue
 		}
 		objects = append(objects, object("networking.istio.io/v1", "VirtualService", of(i).Namespace, fmt.Sprintf("route-%d", i),
@@ -86,7 +87,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 			"ports": []any{map[string]any{"name": s.Ports[0].Name, "port": int64(s.Ports[0].Number), "protocol": "TCP"}},
 		}))
 	}
-	return objects
+	return append(objects, gatewayObjects(mesh)...)
 }
 
 // aliasName is the name of a Service that stands for another one.
@@ -128,7 +129,7 @@ func routing(host, destination, name string) map[string]any {
 
 // hasOwnRoute reports whether a profile has a VirtualService for the service with this index.
 func hasOwnRoute(mesh topology.Mesh, service int) bool {
-	return service < mesh.Profile.VirtualServices
+	return service < min(mesh.Profile.VirtualServices, len(mesh.WithoutGateways()))
 }
 
 // outboundClusters are the names of a port's clusters: its own, and one for each subset.
@@ -154,11 +155,11 @@ func profileWants(mesh topology.Mesh) (wants []convergence.Want, routes []string
 	if mesh.Profile.ServiceEntries > 0 {
 		wants = append(wants, want(convergence.LDS, anyAddress(externalPort)))
 	}
-	for i := len(mesh.Services); i < mesh.Profile.VirtualServices; i++ {
+	for i := len(mesh.WithoutGateways()); i < mesh.Profile.VirtualServices; i++ {
 		routes = append(routes, profileHost("route", i))
 	}
 	for i := range mesh.Profile.ExternalNames {
-		routes = append(routes, fqdn(aliasName(i), mesh.Services[i%len(mesh.Services)].Namespace))
+		routes = append(routes, fqdn(aliasName(i), mesh.Services[i%len(mesh.WithoutGateways())].Namespace))
 	}
 	return wants, routes
 }

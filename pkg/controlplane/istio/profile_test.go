@@ -16,7 +16,7 @@ func TestProfile(t *testing.T) {
 	c := configuration{&ControlPlane{}}
 	c.report.Version = "1.31.0"
 	spec := topology.Spec{Pods: 60, Services: 6, Own: topology.Profile{
-		VirtualServices: 8, DestinationRules: 2, ServiceEntries: 3, EnvoyFilters: 7, Telemetries: 2, TCPServices: 1, HeadlessServices: 1, ExternalNames: 2,
+		VirtualServices: 8, DestinationRules: 2, ServiceEntries: 3, EnvoyFilters: 7, Telemetries: 2, TCPServices: 1, HeadlessServices: 1, ExternalNames: 2, Gateways: 1,
 	}}
 	mesh := topology.Build(spec)
 	for mode, knobs := range controlplane.Modes {
@@ -29,7 +29,7 @@ func TestProfile(t *testing.T) {
 				names[name] = true
 			}
 		}
-		for kind, want := range map[string]int{"VirtualService": 8, "DestinationRule": 2, "ServiceEntry": 3, "EnvoyFilter": 7, "Telemetry": 2, "Service": 2} {
+		for kind, want := range map[string]int{"VirtualService": 8 + 10, "Gateway": 1, "DestinationRule": 2, "ServiceEntry": 3, "EnvoyFilter": 7, "Telemetry": 2, "Service": 2} {
 			if kinds[kind] != want {
 				t.Errorf("%s: %d %s, want %d", mode, kinds[kind], kind, want)
 			}
@@ -56,11 +56,11 @@ func TestProfile(t *testing.T) {
 			compared++
 		}
 	}
-	// 6 services with one port, one of them with a second; 2 rules with 2 subsets; 3 hosts; own.
-	if count[convergence.CDS] != 7+4+3+1 || count[convergence.EDS] != 6+4 || count[convergence.LDS] != 3+1+1 {
+	// 6 services and a gateway with one port, one of them with a second; 2 rules with 2 subsets; 3 hosts; own.
+	if count[convergence.CDS] != 8+4+3+1 || count[convergence.EDS] != 7+4 || count[convergence.LDS] != 3+1+1 {
 		t.Errorf("%v", count)
 	}
-	if compared != 6+2 || len(members) != 6+2+2 || !slices.Contains(members, "route-7.profile.example") {
+	if compared != 7+2 || len(members) != 7+2+2 || !slices.Contains(members, "route-7.profile.example") {
 		t.Errorf("%d with endpoints, hosts %v", compared, members)
 	}
 }
