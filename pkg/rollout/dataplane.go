@@ -24,6 +24,10 @@ import (
 const (
 	defaultPodsPerNode = 20
 	maxPodsPerNode     = 250
+
+	// minNodeLifetime is the least lifetime of certificates of nodes' proxies: those of 2 min
+	// would be renewed without end.
+	minNodeLifetime = 4 * time.Minute
 )
 
 // ParseDataplanes parses the value of --dataplane: names with commas between them.
@@ -45,6 +49,9 @@ func checkDataplane(s Spec, d controlplane.Driver) error {
 	}
 	if s.PodsPerNode < 1 || s.PodsPerNode > maxPodsPerNode {
 		return fmt.Errorf("parsing --pods-per-node %d: want 1 to %d", s.PodsPerNode, maxPodsPerNode)
+	}
+	if d := s.CertificateLifetime; d != 0 && d < minNodeLifetime {
+		return fmt.Errorf("parsing --certificate-lifetime %s: want %s or more with --dataplane %s, whose proxies renew in the middle between a certificate's notBefore, which may be 2m before it is issued, and its end", d, minNodeLifetime, s.Dataplane)
 	}
 	if s.Topology.Resolved() != (topology.Profile{}) {
 		return fmt.Errorf("parsing --dataplane %q: want a plain mesh with it, without a profile and its parts", s.Dataplane)

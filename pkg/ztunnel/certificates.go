@@ -158,6 +158,9 @@ func (c *certificates) request(ctx context.Context, one *certificate) {
 	defer c.mu.Unlock()
 	if err == nil {
 		one.failed, one.due = 0, renewal
+		if now := time.Now(); renewal.Before(now) { // those that are due already come first
+			one.due = now
+		}
 		c.z.services.Store.Counters().Certificates.Add(1)
 	} else {
 		one.failed++

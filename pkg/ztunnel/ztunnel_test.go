@@ -366,6 +366,33 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// A certificate whose middle has passed when it is issued is renewed without end, and keeps
+// no other one waiting.
+func TestShortLivedCertificates(t *testing.T) {
+	g := NewWithT(t)
+	s := startServer(t)
+	z, d, _ := start(t, s.address, &issuer{Authority: credential.NewAuthority(10 * time.Second)})
+	one := <-s.streams
+	one.answer(addressURL, "1", map[string]message{
+		"Kubernetes//Pod/ns/p1": aPod("p1", "a", "one", "10.0.0.1", 0), "Kubernetes//Pod/ns/p2": aPod("p2", "b", "one", "10.0.0.2", 0),
+	})
+	times := func(identity string) func() int {
+		return func() (n int) {
+			for _, one := range d.certified() {
+				if one == identity {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	g.Eventually(times(identityA)).Should(BeNumerically(">", 2))
+	z.Renew()
+	a, b := times(identityA)(), times(identityB)()
+	g.Eventually(times(identityA)).Should(BeNumerically(">", a+2))
+	g.Eventually(times(identityB)).Should(BeNumerically(">", b+2))
+}
+
 // A service and what it loses.
 func TestHeld(t *testing.T) {
 	g := NewWithT(t)
