@@ -16,7 +16,7 @@ var floors = [][]string{
 		"pkg/convergence", "pkg/output", "pkg/proxy", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
-		"pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
+		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
 		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},

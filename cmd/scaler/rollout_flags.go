@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -53,6 +54,8 @@ type rolloutTexts struct {
 	memory     string
 	parts      map[string]*float64
 	dilation   string
+	mesh       string
+	scale      int
 }
 
 // addLadderFlags adds those that make several runs.
@@ -63,6 +66,8 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.dataplane, "dataplane", o.ladder.Spec.Dataplane, "what the pods have: sidecar, a proxy each, or ambient, a proxy for each node; both, as in sidecar,ambient, are one run each")
 	f.IntVar(&o.ladder.Spec.PodsPerNode, "pods-per-node", o.ladder.Spec.PodsPerNode, "with --dataplane ambient, the number of pods for which there is a fake node")
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
+	f.StringVar(&o.texts.mesh, "mesh", "", "`FILE` of a captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one")
+	f.IntVar(&o.texts.scale, "scale", 1, "with --mesh: number of copies of each of its namespaces, with all that is in them")
 }
 
 // addProfileFlags adds those that state what the mesh contains in addition to its services.
@@ -153,9 +158,41 @@ func modeChoices(d controlplane.Driver) string {
 	return strings.Join(names, ", ") + " or " + bothModes
 }
 
+// synthetic are the flags that describe a mesh; a captured one has its own.
+var synthetic = []string{"pods", "services", "namespaces", "topology", "fanout", "mode", "mtls", "scope", "authz", "profile"}
+
+// readMesh reads the file of --mesh.
+func (o *rolloutOptions) readMesh(f *pflag.FlagSet) error {
+	if !f.Changed("mesh") {
+		if f.Changed("scale") {
+			return usagef("parsing --scale %d: want it with --mesh", o.texts.scale)
+		}
+		return nil
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(partHelp)), synthetic...) {
+		if flag := f.Lookup(name); flag != nil && flag.Changed {
+			return usagef("parsing --%s %q: want none with --mesh, whose file says it", name, flag.Value)
+		}
+	}
+	mesh, err := rollout.ReadMesh(o.texts.mesh, o.texts.scale)
+	if err != nil {
+		return usagef("parsing --mesh: %w", err)
+	}
+	spec := &o.ladder.Spec
+	rollout.UseMesh(spec, mesh)
+	o.sizes = sizes{spec.Topology.Pods}
+	if !f.Changed("probes") {
+		spec.Probes = 0 // changes of a captured mesh are not followed
+	}
+	return nil
+}
+
 // parseTexts parses what the flags above hold as text.
 func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	spec := &o.ladder.Spec
+	if err := o.readMesh(f); err != nil {
+		return err
+	}
 	o.ladder.Pods = o.sizes
 	o.ladder.Modes = []string{o.texts.mode}
 	if o.ladder.Dataplanes = rollout.ParseDataplanes(o.texts.dataplane); len(o.ladder.Dataplanes) == 1 {
@@ -169,7 +206,7 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		return usagef("%w", err)
 	}
 	if !f.Changed("mode") {
-		o.texts.mode = driver.Modes[0].Name
+		o.texts.mode = driver.Modes[0].Name // without a meaning to a captured mesh
 		o.ladder.Modes = []string{o.texts.mode}
 	}
 	if !f.Changed("xds") {

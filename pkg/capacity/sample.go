@@ -151,7 +151,7 @@ var axes = []struct {
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
 	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
-	{"topology", func(r *record.Run) string { return fmt.Sprint(r.Spec.Topology, " with fan-out ", r.Spec.FanOut) }},
+	{"topology", func(r *record.Run) string { return r.Topology() }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
 	{"certificate lifetime", func(r *record.Run) string { return cmp.Or(r.Spec.CertificateLifetime, "that of agents") }},

@@ -35,7 +35,7 @@ var conditions = []condition{
 	{"pods per node", func(r *record.Run) string { return podsPerNodeText(r) }},
 	{"knobs", func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
 	{"profile", func(r *record.Run) string { return orNone(r.Spec.ProfileText()) }},
-	{"topology", func(r *record.Run) string { return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut) }},
+	{"topology", func(r *record.Run) string { return r.Topology() }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -40,6 +41,18 @@ type ControlPlane struct {
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
 	Revision      Revision      // nil: it is the only one of its mesh
 	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
+	Captured      Captured      // nil: captured meshes cannot be replayed
+}
+
+// Captured is what makes a captured mesh that of a control plane.
+type Captured interface {
+	// Prepare installs the kinds of the mesh's configuration that the control plane's own
+	// installation does not have.
+	Prepare(ctx context.Context, mesh *capture.Mesh) error
+	// Replay is what the mesh is to the control plane: a service of topology.Mesh is a workload
+	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
+	// it returns what is not checked.
+	Replay(mesh *capture.Mesh) (Mesh, []record.NotChecked)
 }
 
 // Nodes are the proxies of nodes, in place of those of pods. They are pods, too, without the

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -47,6 +48,12 @@ type Driver struct {
 	// Revisions reports that several versions of it can serve one mesh at the same time,
 	// each its own pods. Then it starts with StartOptions.Revision.
 	Revisions bool
+
+	// CheckMesh checks the configuration of a captured mesh: its error names the object, the field
+	// and what is wanted. nil: captured meshes cannot be replayed. Needs ControlPlane.Captured.
+	CheckMesh func(*capture.Mesh) error
+	// MeshEnv are the settings (NAME=VALUE) that a captured mesh needs; nil = none.
+	MeshEnv func(*capture.Mesh) []string
 
 	// External reports that it is there already, at an address that --control-plane
 	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of

@@ -58,8 +58,8 @@ func (a APIServer) Resource(object *unstructured.Unstructured) dynamic.ResourceI
 
 // SetReplicas changes how many pods a service has.
 func (a APIServer) SetReplicas(ctx context.Context, s topology.Service, replicas int) error {
-	_, err := a.Client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
+	_, err := a.Client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Object(), &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
 	}, metav1.UpdateOptions{})
 	return err

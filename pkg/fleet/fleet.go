@@ -100,10 +100,8 @@ func New(o Options) (*Fleet, error) {
 	f.tracker = first.tracker
 	f.Revisions.all.Store(&[]*revision{first})
 	f.real = newRealSidecars(f)
-	for _, s := range o.Mesh.Services {
-		f.wanted.Add(int64(s.Pods))
-		f.healthy.Add(int64(s.Pods * len(s.Ports)))
-	}
+	f.wanted.Store(int64(o.Mesh.Sidecars()))
+	f.healthy.Store(int64(o.Mesh.Healthy()))
 	f.Endpoints = newEndpoints(int(f.wanted.Load()))
 	if o.StartWorkers == nil {
 		return f, nil

@@ -63,6 +63,7 @@ type Run struct {
 	Environment Environment `json:"environment"`
 	Phases      []Phase     `json:"phases,omitempty"` // in order of time
 
+	Mesh         *Mesh                      `json:"mesh,omitempty"` // nil where the mesh was built from Spec
 	Arrival      *Arrival                   `json:"arrival,omitempty"`
 	Pods         *Pods                      `json:"pods,omitempty"`
 	ControlPlane *ByPhase[*Usage]           `json:"controlPlane,omitempty"`

@@ -12,7 +12,7 @@ type Spec struct {
 	Pods       int    `json:"pods"`
 	Services   int    `json:"services"`
 	Namespaces int    `json:"namespaces"`
-	Topology   string `json:"topology"`         // star, layers or random
+	Topology   string `json:"topology"`         // star, layers or random; captured where Run.Mesh says
 	FanOut     int    `json:"fanOut,omitempty"` // services that a service calls
 	Seed       uint64 `json:"seed"`
 	// Profile are the parts that the mesh contains in addition to uniform HTTP services without

@@ -58,6 +58,9 @@ func (r *runReport) facts() []fact {
 	if text := dataplaneText(r.run); text != "" {
 		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
 	}
+	if m := r.run.Mesh; m != nil {
+		facts = append(facts, fact{"captured mesh", unmarked(meshText(m))}, fact{"not checked", unmarked(notCheckedText(m))})
+	}
 	if spec.Dilation > 1 {
 		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
 	}
@@ -160,6 +163,25 @@ func topologyText(spec record.Spec) string {
 		text += "; " + profile
 	}
 	return text
+}
+
+// meshText is the captured mesh of a run.
+func meshText(m *record.Mesh) string {
+	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", m.File, m.Digest, m.Scale,
+		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
+}
+
+// notCheckedText is what of a captured mesh is not checked.
+func notCheckedText(m *record.Mesh) string {
+	var parts []string
+	for _, n := range m.NotChecked {
+		part := string(n.What)
+		if n.Count > 0 {
+			part += fmt.Sprintf(" (%d)", n.Count)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // burstText is how pods arrive, as its flag has it.

@@ -16,6 +16,9 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	o := startOptions(r)
 	o.Revision, _ = revisionsOf(r.spec)
+	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
+		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)
+	}
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
 	if replicated(r.spec) {
 		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), spareReplicas(r.spec)
@@ -25,6 +28,9 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		return nil, err // what it started is in the run's group
 	}
 	r.describeControlPlane()
+	if err := useMesh(ctx, r); err != nil {
+		return nil, err
+	}
 	if r.adapter.Replicas == nil {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/topology"
 )
 
 // Knobs are the mesh's settings: those of the mode, each replaced by what was
@@ -12,6 +13,9 @@ import (
 func (s Spec) Knobs() controlplane.Knobs {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	mode, _ := driver.Mode(s.Mode)
+	if s.Mesh != nil {
+		return capturedKnobs
+	}
 	knobs := mode.Knobs
 	for _, one := range []struct {
 		knob *string
@@ -27,6 +31,9 @@ func (s Spec) Knobs() controlplane.Knobs {
 // checkKnobs checks the knobs that were set by themselves, which not every control
 // plane allows.
 func (s Spec) checkKnobs(d controlplane.Driver) error {
+	if s.Mesh != nil {
+		return nil
+	}
 	if !d.OwnKnobs {
 		return s.Knobs().Validate()
 	}
@@ -38,10 +45,21 @@ func (s Spec) checkKnobs(d controlplane.Driver) error {
 	return nil
 }
 
+// modesOf are the modes that a run may have; a captured mesh has none but its own.
+func modesOf(s Spec, d controlplane.Driver) []string {
+	if s.Mesh != nil {
+		return []string{s.Mode}
+	}
+	return d.ModeNames()
+}
+
 // preset is the mode that the run is recorded with: "" when any knob was set by
 // itself.
 func (s Spec) preset() string {
-	if s.Own != (controlplane.Knobs{}) {
+	switch {
+	case s.Mesh != nil:
+		return topology.Captured
+	case s.Own != (controlplane.Knobs{}):
 		return ""
 	}
 	return s.Mode

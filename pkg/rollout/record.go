@@ -21,6 +21,7 @@ func newRecord(spec Spec) record.Run {
 	t := spec.Topology.Defaults()
 	knobs := spec.Knobs()
 	return record.Run{
+		Mesh:       spec.Mesh.record(),
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
 		Name:    spec.Name(),
 		Started: time.Now().UTC(),

@@ -24,6 +24,9 @@ import (
 // field is not its default: DefaultSpec has those.
 type Spec struct {
 	Topology topology.Spec
+	// Mesh is rolled out in place of one that Topology describes, which UseMesh sets to match;
+	// nil = there is none.
+	Mesh *MeshFile
 
 	Burst        string             // "all"
 	Arrival      workload.Arrival   // pods a second, one by one and evenly spaced; 0 = as Burst says
@@ -135,6 +138,9 @@ func (s Spec) Validate() error {
 	if err := s.checkExternal(driver); err != nil {
 		return err
 	}
+	if err := checkMesh(s, driver); err != nil {
+		return err
+	}
 	if err := s.Programs.Validate(experiment.RunPrograms(driver)...); err != nil {
 		return err
 	}
@@ -151,7 +157,7 @@ func (s Spec) Validate() error {
 		flag, value string
 		want        []string
 	}{
-		{"mode", s.Mode, driver.ModeNames()},
+		{"mode", s.Mode, modesOf(s, driver)},
 		{"xds", s.XDS, driver.Variants()},
 	} {
 		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {

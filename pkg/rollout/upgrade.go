@@ -11,7 +11,6 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
-	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/upgrade"
 )
 
@@ -23,7 +22,7 @@ func checkUpgrade(s Spec, d controlplane.Driver) error {
 	if !d.Revisions {
 		return fmt.Errorf("parsing --control-plane %q: want one that has revisions for an upgrade", s.ControlPlane)
 	}
-	if err := s.Upgrade.Validate(topology.Build(s.Topology)); err != nil {
+	if err := s.Upgrade.Validate(meshOf(s)); err != nil {
 		return err
 	}
 	for _, version := range []struct{ flag, value string }{{"from", s.Upgrade.From}, {"to", s.Upgrade.To}} {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,13 +27,10 @@ import (
 func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	profile := r.mesh.Profile
-	for i := range nodes(r.spec, profile) {
+	for i, zone := range nodeLabels(r.spec) {
 		group.Go(func() error {
 			node := kwok.Node(i, r.runLabel())
-			if profile.Zones > 0 {
-				kwok.SetZone(node, i%profile.Zones)
-			}
+			maps.Copy(node.Labels, zone)
 			if _, err := r.api.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %s: %w", node.Name, err)
 			}
@@ -124,6 +122,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	if r.adapter.Gateways != nil {
 		r.applier.Gateway = r.adapter.Gateways.MakeGateway
+	}
+	if r.spec.Mesh != nil {
+		r.applier.Templates, r.applier.Around = r.spec.Mesh.templates(), r.spec.Mesh.Mesh.Surroundings(r.applier.NamespaceLabels)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ type Spec struct {
 	Pods       int    // 1 to MaxPods
 	Services   int    // 0 means one for every 10 pods, the last of them begun
 	Namespaces int    // 0 means one for every 50 services, the last of them begun
-	Shape      string // Star, Layers or Random; "" means Layers
+	Shape      string // Star, Layers or Random; "" means Layers. Captured has its own numbers, and no call graph
 	FanOut     int    // how many services each one calls, or fewer if there are not as many; 0 means 3
 	Seed       uint64 // decides who calls whom; every value is valid
 
@@ -24,6 +24,9 @@ type Spec struct {
 
 // Defaults returns s with its zero values replaced by what they mean.
 func (s Spec) Defaults() Spec {
+	if s.Shape == Captured {
+		return s
+	}
 	if s.Services == 0 {
 		s.Services = (s.Pods + 9) / 10
 	}
@@ -57,6 +60,9 @@ func (e *FieldError) Error() string {
 func (s Spec) Validate() error {
 	if s.Pods < 1 || s.Pods > MaxPods {
 		return &FieldError{"pods", strconv.Itoa(s.Pods), fmt.Sprintf("1 to %d", MaxPods)}
+	}
+	if s.Shape == Captured {
+		return nil
 	}
 	s = s.Defaults()
 	if s.Services < 1 || s.Services > s.Pods {

@@ -4,6 +4,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -23,29 +24,59 @@ const (
 	// Random: each service calls FanOut others, drawn by the seed without
 	// replacement. Cycles are possible, calls to itself are not.
 	Random = "random"
+	// Captured is that of a mesh that is not built but read from a file: who calls whom is not
+	// known.
+	Captured = "captured"
 )
 
 // layerCount is how many layers the shape Layers has, given as many services.
 const layerCount = 4
 
-// Mesh is a layout. It holds no more than Build derived from a Spec.
+// Mesh is a layout.
 type Mesh struct {
 	Namespaces []string
 	Services   []Service
 	Profile    Profile // what it contains in addition
+	// Endpoints is how many endpoints the API server lists when all pods are ready; 0 = each pod is
+	// one of every port of its service.
+	Endpoints int
 }
 
-// Service is one service and the one workload behind it.
+// Service is one service and the one workload behind it. Of a mesh that was captured it is a
+// workload, which may be behind several services or none, and has no Ports.
 type Service struct {
 	Name      string // unique in the mesh, not only in its namespace
 	Namespace string
+	Workload  string // name of its workload's object; "" = Name
 	Account   string // service account of its pods, in the same namespace
 	Pods      int
+	Outside   bool // its pods have no sidecars
 	Ports     []Port
 	Calls     []int // indices into Mesh.Services, ascending, without duplicates
 	Gateway   bool  // its pods are gateways, which call every service; else sidecars
 	Headless  bool  // it has no address of its own
 	Address   int   // number of the address that it is given; 0 = the cluster chooses one
+}
+
+// Object is the name of its workload's object.
+func (s Service) Object() string { return cmp.Or(s.Workload, s.Name) }
+
+// Sidecars is the number of pods with a sidecar.
+func (m Mesh) Sidecars() (n int) {
+	for _, s := range m.Services {
+		if !s.Outside {
+			n += s.Pods
+		}
+	}
+	return n
+}
+
+// Healthy is how many endpoints are healthy when all pods are ready.
+func (m Mesh) Healthy() (n int) {
+	for _, s := range m.Services {
+		n += s.Pods * len(s.Ports)
+	}
+	return max(n, m.Endpoints)
 }
 
 // Port is one port of a service.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,11 @@ type Applier struct {
 
 	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
 
+	// Templates are those of the pods, by service; nil = as the services say. With them, the
+	// namespaces, service accounts and services are not made of Mesh but are Around.
+	Templates []corev1.PodTemplateSpec
+	Around    []*unstructured.Unstructured
+
 	// Objects are what the mesh's knobs become, made once the namespaces and
 	// services are there. Applied through Dynamic, which may be nil if there are none.
 	Objects []*unstructured.Unstructured
@@ -62,6 +68,9 @@ type scaled struct {
 // Surroundings creates everything but the Deployments: what exists before the
 // first pod arrives.
 func (a *Applier) Surroundings(ctx context.Context) error {
+	if a.Templates != nil {
+		return a.objects(ctx, append(slices.Clone(a.Around), a.Objects...))
+	}
 	err := a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
 		name := a.Mesh.Namespaces[i]
 		labels := map[string]string{kwok.RunLabel: a.Run}
@@ -92,7 +101,7 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	if err != nil || len(a.Objects) == 0 {
 		return err
 	}
-	return a.objects(ctx)
+	return a.objects(ctx, a.Objects)
 }
 
 // Step brings the Deployments of one step to their replicas. It may be called while
@@ -124,18 +133,18 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 	}
 	deployments := a.Client.AppsV1().Deployments(s.Namespace)
 	if !exists {
-		return create(ctx, "deployment", s.Name, func(ctx context.Context) error {
-			_, err := deployments.Create(ctx, a.deployment(s, replicas), metav1.CreateOptions{})
+		return create(ctx, "deployment", s.Object(), func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, a.deployment(service, replicas), metav1.CreateOptions{})
 			return err
 		})
 	}
 	return Persist(ctx, func(ctx context.Context, _ int) error {
-		_, err := deployments.UpdateScale(ctx, s.Name, &autoscalingv1.Scale{
-			ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace},
+		_, err := deployments.UpdateScale(ctx, s.Object(), &autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace},
 			Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
 		}, metav1.UpdateOptions{})
 		if err != nil {
-			return fmt.Errorf("scaling deployment %s to %d: %w", s.Name, replicas, err)
+			return fmt.Errorf("scaling deployment %s to %d: %w", s.Object(), replicas, err)
 		}
 		return nil
 	})
@@ -185,8 +194,11 @@ func (a *Applier) service(s topology.Service) *corev1.Service {
 	return service
 }
 
-func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deployment {
-	count := int32(replicas)
+func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
+	s, count := a.Mesh.Services[service], int32(replicas)
+	if a.Templates != nil {
+		return a.templated(s, a.Templates[service], count)
+	}
 	app := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
 	for _, p := range s.Ports {
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
@@ -211,6 +223,29 @@ func (a *Applier) deployment(s topology.Service, replicas int) *appsv1.Deploymen
 		a.Gateway(&made.Spec.Template)
 	}
 	return made
+}
+
+// templated is the Deployment of a service whose pods have a template. Pods without sidecars do not
+// carry the run's label: nothing is to be done for them, and nothing waited for.
+func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec, replicas int32) *appsv1.Deployment {
+	own := map[string]string{kwok.ServiceLabel: s.Name}
+	template = *template.DeepCopy()
+	if template.Labels == nil {
+		template.Labels = map[string]string{}
+	}
+	maps.Copy(template.Labels, own)
+	if !s.Outside {
+		maps.Copy(template.Labels, a.PodLabels)
+		template.Labels[kwok.RunLabel] = a.Run
+	}
+	template.Spec.NodeSelector, template.Spec.Tolerations = kwok.NodeSelector(), []corev1.Toleration{kwok.Toleration()}
+	for i := range template.Spec.TopologySpreadConstraints {
+		template.Spec.TopologySpreadConstraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: own}
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace, Labels: map[string]string{kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: own}, Template: template},
+	}
 }
 
 // create makes an object, however often its API server must be asked.

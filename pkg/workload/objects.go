@@ -2,29 +2,79 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
 	"scaler.mesh/scaler/kwok"
 )
 
-// objects creates Objects, labelled with the run.
-func (a *Applier) objects(ctx context.Context) error {
-	// Which resource a kind is, the API server is asked once for all of a group.
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
-	return a.each(ctx, len(a.Objects), func(ctx context.Context, i int) error {
-		object := a.Objects[i].DeepCopy()
-		kwok.SetRun(object, a.Run)
-		kind := object.GroupVersionKind()
-		return create(ctx, kind.Kind, object.GetNamespace()+"/"+object.GetName(), func(ctx context.Context) error {
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil {
-				return err
-			}
-			_, err = a.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
+// order are kinds whose objects others need, in the order in which they are made: namespaces,
+// and what is in them. All others come last.
+var order = [][]string{{"Namespace"}, {"ServiceAccount", "Service"}}
+
+// objects creates objects, labelled with the run.
+func (a *Applier) objects(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	waves := make([][]*unstructured.Unstructured, len(order)+1)
+	for _, o := range objects {
+		wave := slices.IndexFunc(order, func(kinds []string) bool { return slices.Contains(kinds, o.GetKind()) })
+		if wave < 0 {
+			wave = len(order)
+		}
+		waves[wave] = append(waves[wave], o)
+	}
+	for _, wave := range waves {
+		// Which resource a kind is, the API server is asked once for all of a group.
+		mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
+		err := a.each(ctx, len(wave), func(ctx context.Context, i int) error { return a.object(ctx, mapper, wave[i]) })
+		if err != nil {
 			return err
-		})
+		}
+	}
+	return nil
+}
+
+// object creates one.
+func (a *Applier) object(ctx context.Context, mapper meta.RESTMapper, of *unstructured.Unstructured) error {
+	object := of.DeepCopy()
+	kwok.SetRun(object, a.Run)
+	kind := object.GroupVersionKind()
+	return create(ctx, kind.Kind, object.GetNamespace()+"/"+object.GetName(), func(ctx context.Context) error {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return err
+		}
+		client := a.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
+		_, err = client.Create(ctx, object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			switch kind.Kind {
+			case "Namespace":
+				return relabel(ctx, client, of) // without the run's label: it is the cluster's
+			case "ServiceAccount":
+				return nil // a controller has made it
+			}
+		}
+		return err
 	})
+}
+
+// relabel gives an object that is there the labels and annotations of another.
+func relabel(ctx context.Context, client dynamic.ResourceInterface, as *unstructured.Unstructured) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": as.GetLabels(), "annotations": as.GetAnnotations()}})
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, as.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }

@@ -43,9 +43,9 @@ func (a *Applier) Move(ctx context.Context, services []int, podLabels map[string
 	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[services[i]]
 		return Persist(ctx, func(ctx context.Context, _ int) error {
-			_, err := a.Client.AppsV1().Deployments(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			_, err := a.Client.AppsV1().Deployments(s.Namespace).Patch(ctx, s.Object(), types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 			if err != nil && !apierrors.IsNotFound(err) { // its creation is on the way
-				return fmt.Errorf("restarting deployment %s: %w", s.Name, err)
+				return fmt.Errorf("restarting deployment %s: %w", s.Object(), err)
 			}
 			return nil
 		})

@@ -30,6 +30,8 @@ func Driver() controlplane.Driver {
 		Metrics:           metrics(),
 		Panels:            panels(),
 		Dilate:            dilate,
+		CheckMesh:         checkMesh,
+		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,
 		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient}},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
@@ -53,6 +55,7 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
 		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c}, Gateways: configuration{c},
 		RealProxies: realProxies{c}, HostWorkloads: realProxies{c}, Revision: c.revisions(),
+		Captured: captured{c},
 	}
 	if c.opts.Ambient {
 		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil

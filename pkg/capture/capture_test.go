@@ -1,0 +1,288 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// written is a mesh as its file.
+func written(t *testing.T, m Mesh) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := m.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s changed (-want +got), run with -update if it should:\n%s", name, diff)
+	}
+}
+
+func shop(t *testing.T) Mesh {
+	t.Helper()
+	m, err := FromFiles(filepath.Join("testdata", "cluster.yaml"), filepath.Join("testdata", "configuration.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func read(t *testing.T, text string) Mesh {
+	t.Helper()
+	m, err := Read("mesh.yaml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestCapture(t *testing.T) {
+	m := shop(t)
+	golden(t, "mesh.yaml", written(t, m))
+	var summary bytes.Buffer
+	if err := m.Summary(&summary); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "summary.txt", summary.String())
+	for _, secret := range []string{"hunter2", "aHVudGVyMg", "registry.example", "managedFields", "uid:", "status:"} {
+		if strings.Contains(written(t, m), secret) {
+			t.Errorf("the file holds %q", secret)
+		}
+	}
+}
+
+// What is written is read as it was.
+func TestRoundTrip(t *testing.T) {
+	m := shop(t)
+	text := written(t, m)
+	again := read(t, text)
+	if diff := cmp.Diff(text, written(t, again)); diff != "" {
+		t.Errorf("written, read and written again differs:\n%s", diff)
+	}
+	if diff := cmp.Diff(m, again, cmpopts.IgnoreUnexported(Mesh{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("read is not what was written:\n%s", diff)
+	}
+	if m.Endpoints() != again.Endpoints() || m.Endpoints() == 0 {
+		t.Errorf("%d endpoints, want the same and some: %d", again.Endpoints(), m.Endpoints())
+	}
+}
+
+// What a replay makes of a mesh is captured as the same mesh, but for what owned the pods.
+func TestReplayOfCapture(t *testing.T) {
+	m := shop(t)
+	g := NewGatherer()
+	for _, o := range append(m.Surroundings(map[string]string{injectionLabel: "enabled"}), m.Objects...) {
+		if err := g.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range m.Workloads {
+		template := w.Template()
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": w.Name, "namespace": w.Namespace},
+			"spec": map[string]any{"replicas": int64(w.Spec.Replicas)},
+		}}
+		if err := unstructured.SetNestedField(o.Object, toMap(t, template), "spec", "template"); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := g.Mesh()
+	for i := range m.Workloads {
+		m.Workloads[i].Spec.Owner, m.Workloads[i].Spec.Zones = "Deployment", nil
+	}
+	m.LeftOut, again.LeftOut = nil, nil
+	if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
+		t.Errorf("a replay is captured as another mesh:\n%s", diff)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	good := written(t, shop(t))
+	header := "apiVersion: scaler.mesh/v1\nkind: Mesh\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n"
+	workload := header + "apiVersion: scaler.mesh/v1\nkind: Workload\nmetadata: {name: cart, namespace: shop}\nspec: {owner: Deployment, sidecar: true, replicas: "
+	service := header + "apiVersion: v1\nkind: Service\nmetadata: {name: cart, namespace: shop}\nspec: "
+	tests := []struct{ name, text, want string }{
+		{"empty", "", "mesh.yaml: it is empty: want a mesh, as 'scaler capture' writes it"},
+		{"a list", "apiVersion: v1\nkind: List\nitems: []\n", `mesh.yaml: document 1: apiVersion "v1", kind "List": want scaler.mesh/v1 and Mesh first, as 'scaler capture' writes it`},
+		{"no YAML", header + "a: [", "mesh.yaml: document 3: line 1: did not find expected node content"},
+		{"a key twice", header + "kind: Service\nkind: Service\n", `mesh.yaml: document 3: unmarshal errors:`},
+		{"unknown kind", header + "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: shop}\n", `mesh.yaml: document 3: Secret of "v1": want a kind that is captured: Namespace, Service, Workload, DestinationRule,`},
+		{"twice", good + "---\napiVersion: v1\nkind: Service\nmetadata: {name: cart, namespace: shop}\n", "Service shop/cart: it is in document"},
+		{"replicas", workload + "0}\n", "mesh.yaml: document 3: Workload shop/cart: spec.replicas 0: want 1 to 100000"},
+		{"replicas as text", workload + "many}\n", "mesh.yaml: document 3: Workload shop/cart: spec.replicas string: want a whole number"},
+		{"unknown field", workload + "1, image: x}\n", `mesh.yaml: document 3: Workload shop/cart: unknown field "image"`},
+		{"port", service + "{ports: [{port: 99999}]}\n", "mesh.yaml: document 3: Service shop/cart: spec.ports[0].port 99999: want 1 to 65535"},
+		{"protocol", service + "{ports: [{port: 80, protocol: HTTP}]}\n", `mesh.yaml: document 3: Service shop/cart: spec.ports[0].protocol "HTTP": want TCP, UDP or SCTP`},
+		{"type", service + "{type: Public, ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: spec.type "Public": want ClusterIP, NodePort, LoadBalancer or ExternalName`},
+		{"address", service + "{clusterIP: 10.0.0.1, ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: spec.clusterIP "10.0.0.1": want None, or none: the replay gives services their addresses`},
+		{"namespace", strings.ReplaceAll(service, "{name: shop}", "{name: store}") + "{ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: metadata.namespace "shop": want a Namespace of the file`},
+		{"status", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {}\nstatus: {}\n", "mesh.yaml: document 3: Sidecar shop/s: field status: want apiVersion, kind, metadata and spec alone"},
+		{"no specification", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: all\n", `mesh.yaml: document 3: Sidecar shop/s: spec "all": want an object`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Read("mesh.yaml", strings.NewReader(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"just text":                       "document 1: want objects",
+		"a: b":                            "document 1: want apiVersion and kind",
+		"apiVersion: v1\nkind: ConfigMap": "nothing of the files can be captured",
+		"apiVersion: v1\nkind: Service\nspec: {ports: 5}": "document 1: Service ",
+	} {
+		path := filepath.Join(dir, "file.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := FromFiles(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestDangling(t *testing.T) {
+	m := shop(t)
+	if found := m.Dangling(); len(found) != 1 || found[0].To != "gone" {
+		t.Errorf("dangling %v, want the host gone alone", found)
+	}
+	m.Services = slices.DeleteFunc(m.Services, func(s corev1.Service) bool { return s.Name == "cart" })
+	var found []string
+	for _, r := range m.Dangling() {
+		found = append(found, r.String())
+	}
+	want := []string{
+		"DestinationRule shop/cart: spec.host: cart",
+		"VirtualService shop/cart: destination.host: cart.shop.svc.cluster.local",
+		"VirtualService shop/cart: mirror.host: gone",
+		"HTTPRoute shop/cart: backendRefs: shop/cart",
+	}
+	slices.Sort(found)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("dangling references differ:\n%s", diff)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	m := shop(t)
+	three, err := m.Times(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "scaled.yaml", written(t, three))
+	var one, many int
+	for _, n := range m.Namespaces {
+		if !once(n.Name) {
+			one++
+		}
+	}
+	many = len(three.Namespaces) - (len(m.Namespaces) - one)
+	if many != 3*one || len(three.Dangling()) != 3*len(m.Dangling()) {
+		t.Errorf("%d namespaces, %d dangling references, want three of each: %d, %d", many, len(three.Dangling()), one, len(m.Dangling()))
+	}
+	for _, n := range []int{0, -1, MaxScale + 1} {
+		if _, err := m.Times(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("parsing --scale %d: want 1 to 100", n)) {
+			t.Errorf("times %d: %v", n, err)
+		}
+	}
+	m.Namespaces = append(m.Namespaces, Namespace{Name: "shop-2"})
+	if _, err := m.Times(2); err == nil || !strings.Contains(err.Error(), "would be shop-2") {
+		t.Errorf("with a namespace of that name: %v", err)
+	}
+}
+
+func TestAnonymize(t *testing.T) {
+	m, plain := shop(t), shop(t)
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	text := written(t, m)
+	golden(t, "anonymized.yaml", text)
+	for _, name := range []string{"shop", "cart", "front", "example.com", "checkout", "secret-path", "x-tenant", "203.0.113", "eu-west", "stable"} {
+		if strings.Contains(text, name) {
+			t.Errorf("the file holds %q", name)
+		}
+	}
+	read(t, text)
+	// References are intact: the same number of endpoints, and nothing dangles that did not.
+	if m.Endpoints() != plain.Endpoints() || len(m.Dangling()) != len(plain.Dangling()) {
+		t.Errorf("%d endpoints and %v dangling, want %d and %v", m.Endpoints(), m.Dangling(), plain.Endpoints(), plain.Dangling())
+	}
+	again := shop(t)
+	if err := again.Anonymize(); err != nil || written(t, again) != text {
+		t.Errorf("the same mesh has other hashes: %v", err)
+	}
+}
+
+// Hashes that collide are made anew, and names that cannot be told apart are refused.
+func TestCollisions(t *testing.T) {
+	m, plain := shop(t), shop(t)
+	weak := func(text string, n int) string {
+		if strings.Contains(text, "\x00") { // another attempt
+			return digest(text, n)
+		}
+		return strings.Repeat("a", n)
+	}
+	if err := m.anonymize(weak); err != nil {
+		t.Fatal(err)
+	}
+	if m.Endpoints() != plain.Endpoints() || len(m.Dangling()) != len(plain.Dangling()) || len(m.Namespaces) != len(plain.Namespaces) {
+		t.Errorf("references are lost: %d endpoints, want %d; dangling %v", m.Endpoints(), plain.Endpoints(), m.Dangling())
+	}
+	m = shop(t)
+	if err := m.anonymize(func(_ string, n int) string { return strings.Repeat("a", n) }); err == nil || !strings.Contains(err.Error(), "hashes of a name are those of other names") {
+		t.Errorf("hashes that are all alike: %v", err)
+	}
+}
+
+func toMap(t *testing.T, object any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &of.Object); err != nil {
+		t.Fatal(err)
+	}
+	return whole(of).Object
+}

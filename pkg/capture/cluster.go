@@ -1,0 +1,114 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+// Cluster is where objects are read.
+type Cluster struct {
+	Discovery discovery.DiscoveryInterface
+	Dynamic   dynamic.Interface
+	Progress  func(string) // nil = silent
+}
+
+// FromCluster captures the mesh of a cluster. Kinds that there are not are no part of it; those that
+// may not be read are left out and stated, and the mesh is usable without them.
+func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
+	served, err := c.served()
+	if err != nil {
+		return Mesh{}, err
+	}
+	g := NewGatherer()
+	read := 0
+	for _, r := range Resources() {
+		gvr, there := served[r.GroupResource()]
+		if !there {
+			continue
+		}
+		n, err := c.list(ctx, r, gvr, g)
+		read += n
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			g.LeaveOut(r.name(), "no right to list them", 0)
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err): // it was deleted meanwhile
+		case err != nil:
+			return Mesh{}, fmt.Errorf("listing %s: %w", r.name(), err)
+		}
+	}
+	if read == 0 {
+		return Mesh{}, errors.New("nothing could be read: want the right to list services and workloads of all namespaces")
+	}
+	return g.Mesh(), nil
+}
+
+// served are the resources that the cluster has, in the versions that it prefers.
+func (c Cluster) served() (map[schema.GroupResource]schema.GroupVersionResource, error) {
+	lists, err := c.Discovery.ServerPreferredResources()
+	if len(lists) == 0 && err != nil {
+		return nil, fmt.Errorf("asking the cluster for its kinds: %w", err)
+	}
+	served := map[schema.GroupResource]schema.GroupVersionResource{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			gvr := version.WithResource(r.Name)
+			served[gvr.GroupResource()] = gvr
+		}
+	}
+	return served, nil
+}
+
+// list takes all objects of a resource, page by page. A list that takes so long that its next page
+// is gone goes on with what the server offers in its place, which may miss changes made meanwhile.
+func (c Cluster) list(ctx context.Context, r Resource, gvr schema.GroupVersionResource, g *Gatherer) (n int, err error) {
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := c.Dynamic.Resource(gvr).List(ctx, options)
+		if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsResourceExpired(err) && status.Status().Continue != "" {
+			options.Continue = status.Status().Continue
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			if item.GetKind() == "" { // lists of some servers leave it out
+				item.SetGroupVersionKind(gvr.GroupVersion().WithKind(r.Kind))
+			}
+			if err := add(g, item); err != nil {
+				return n, err
+			}
+			n++
+		}
+		if c.Progress != nil && page.GetContinue() != "" {
+			c.Progress(fmt.Sprintf("%d %s read", n, r.name()))
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return n, nil
+		}
+	}
+}
+
+func add(g *Gatherer, object *unstructured.Unstructured) error {
+	if err := g.Add(object); err != nil {
+		return fmt.Errorf("%s: %w", Identity(object.GetKind(), object.GetNamespace(), object.GetName()), err)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+package capture
+
+import "strings"
+
+// FullHost is a host as configuration of a namespace writes it, in full: a name without dots is
+// that of a service of the same namespace.
+func FullHost(host, namespace, domain string) string {
+	if host == "" || strings.ContainsAny(host, ".*") {
+		return host
+	}
+	return host + "." + namespace + ".svc." + domain
+}
+
+// HostMatches reports whether a host is meant by a pattern: "*" is all, "*.shop.example" all below.
+func HostMatches(pattern, host string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(host, suffix)
+	}
+	return pattern == host
+}

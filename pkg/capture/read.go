@@ -1,0 +1,181 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// maxFile bounds a mesh's file.
+const maxFile = 1 << 30
+
+// ReadFile reads the file of a mesh. Its error names the file, the document, the object, the field
+// and what is wanted.
+func ReadFile(path string) (Mesh, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Mesh{}, err
+	}
+	defer f.Close()
+	return Read(path, f)
+}
+
+// Read is ReadFile of a file that is open.
+func Read(name string, from io.Reader) (Mesh, error) {
+	r := reader{file: name, mesh: Mesh{places: map[string]string{}}}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.LimitReader(from, maxFile)))
+	for {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return Mesh{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		r.document++
+		if err := r.take(text); err != nil {
+			return Mesh{}, fmt.Errorf("%s: document %d: %w", name, r.document, err)
+		}
+	}
+	if r.document == 0 {
+		return Mesh{}, fmt.Errorf("%s: it is empty: want a mesh, as 'scaler capture' writes it", name)
+	}
+	if err := r.mesh.check(); err != nil {
+		return Mesh{}, err
+	}
+	r.mesh.sort()
+	return r.mesh, nil
+}
+
+// reader reads a file, document by document.
+type reader struct {
+	file     string
+	document int // of the last one read, from 1
+	mesh     Mesh
+}
+
+// place is where the present document is.
+func (r *reader) place() string { return fmt.Sprintf("%s: document %d", r.file, r.document) }
+
+// fieldError is a field of an object that cannot be used.
+func fieldError(identity, field string, value any, want string) error {
+	if text, ok := value.(string); ok {
+		value = fmt.Sprintf("%q", text)
+	}
+	return fmt.Errorf("%s: %s %v: want %s", identity, field, value, want)
+}
+
+func (r *reader) take(text []byte) error {
+	document, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(document, &object.Object); err != nil || object.Object == nil {
+		return errors.New("want an object with apiVersion and kind")
+	}
+	kind := object.GroupVersionKind()
+	if r.document == 1 {
+		if object.GetAPIVersion() != APIVersion || kind.Kind != Kind {
+			return fmt.Errorf("apiVersion %q, kind %q: want %s and %s first, as 'scaler capture' writes it", object.GetAPIVersion(), kind.Kind, APIVersion, Kind)
+		}
+		return strict(document, &r.mesh.Header, Kind)
+	}
+	identity := Identity(kind.Kind, object.GetNamespace(), object.GetName())
+	unique := kind.Group + " " + identity
+	if first := r.mesh.places[unique]; first != "" {
+		return fmt.Errorf("%s: it is in %s already: want each object once", identity, strings.TrimPrefix(first, r.file+": "))
+	}
+	r.mesh.places[unique] = r.place()
+	r.mesh.places[identity] = r.place()
+	switch object.GetAPIVersion() + " " + kind.Kind {
+	case "v1 Namespace":
+		var n namespaceDocument
+		if err := strict(document, &n, identity); err != nil {
+			return err
+		}
+		r.mesh.Namespaces = append(r.mesh.Namespaces, Namespace(n.Metadata))
+		return nil
+	case "v1 Service":
+		var s corev1.Service
+		if err := strict(document, &s, identity); err != nil {
+			return err
+		}
+		r.mesh.Services = append(r.mesh.Services, s)
+		return nil
+	case APIVersion + " " + WorkloadKind:
+		var w workloadDocument
+		if err := strict(document, &w, identity); err != nil {
+			return err
+		}
+		r.mesh.Workloads = append(r.mesh.Workloads, Workload{w.Metadata.Namespace, w.Metadata.Name, w.Spec})
+		return nil
+	}
+	if _, known := Configuration(kind); !known {
+		return fmt.Errorf("%s of %q: want a kind that is captured: %s", kind.Kind, object.GetAPIVersion(), strings.Join(fileKinds(), ", "))
+	}
+	for field := range object.Object {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "spec"}, field) {
+			return fmt.Errorf("%s: field %s: want apiVersion, kind, metadata and spec alone", identity, field)
+		}
+	}
+	if _, isMap := object.Object["spec"].(map[string]any); !isMap {
+		return fieldError(identity, "spec", object.Object["spec"], "an object")
+	}
+	r.mesh.Objects = append(r.mesh.Objects, whole(object))
+	return nil
+}
+
+// fileKinds are the kinds of a file's documents after the first.
+func fileKinds() []string {
+	kinds := []string{"Namespace", "Service", WorkloadKind}
+	for _, r := range configuration {
+		if !slices.Contains(kinds, r.Kind) {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	return kinds
+}
+
+// strict decodes a document without unknown fields.
+func strict(document []byte, into any, identity string) error {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: %s %s: want %s", identity, wrong.Field, wrong.Value, wanted(wrong.Type.Kind().String()))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s", identity, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// wanted is a kind of Go value in words.
+func wanted(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	case kind == "string":
+		return "a text"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice":
+		return "a list"
+	default:
+		return "an object"
+	}
+}

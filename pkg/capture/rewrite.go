@@ -1,0 +1,221 @@
+package capture
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rewriter replaces the names in a mesh. What refers to something is given the same replacement as
+// what it refers to, so that references stay intact.
+type rewriter struct {
+	namespace func(string) string
+	name      func(string) string // of an object, and of what belongs to one: subsets, listeners, accounts
+	host      func(string) string // in full, short or with a wildcard
+	labels    func(map[string]string) map[string]string
+	text      func(field, text string) string // of all other fields
+	portName  func(string) string
+	zone      func(string) string
+	keys      func(field string, of map[string]any) map[string]any // of maps whose keys are not fields
+}
+
+// mesh is a mesh with other names. The one that is given stays as it is.
+func (r rewriter) mesh(m *Mesh) Mesh {
+	to := Mesh{Header: m.Header}
+	to.LeftOut = slices.Clone(m.LeftOut)
+	for _, n := range m.Namespaces {
+		to.Namespaces = append(to.Namespaces, Namespace{r.namespace(n.Name), r.labels(n.Labels), r.annotations(n.Annotations)})
+	}
+	for _, s := range m.Services {
+		to.Services = append(to.Services, r.service(s))
+	}
+	for _, w := range m.Workloads {
+		to.Workloads = append(to.Workloads, r.workload(w))
+	}
+	for _, o := range m.Objects {
+		to.Objects = append(to.Objects, r.object(o))
+	}
+	return to
+}
+
+func (r rewriter) service(s corev1.Service) corev1.Service {
+	s = *s.DeepCopy()
+	s.Name, s.Namespace = r.name(s.Name), r.namespace(s.Namespace)
+	s.Labels, s.Annotations = r.labels(s.Labels), r.annotations(s.Annotations)
+	s.Spec.Selector = r.labels(s.Spec.Selector)
+	if s.Spec.ExternalName != "" {
+		s.Spec.ExternalName = r.host(s.Spec.ExternalName)
+	}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		p.Name = r.portName(p.Name)
+		p.TargetPort.StrVal = r.portName(p.TargetPort.StrVal)
+	}
+	return s
+}
+
+func (r rewriter) workload(w Workload) Workload {
+	w.Namespace, w.Name = r.namespace(w.Namespace), r.name(w.Name)
+	if w.Spec.Account != "" {
+		w.Spec.Account = r.name(w.Spec.Account)
+	}
+	w.Spec.Labels, w.Spec.Annotations = r.labels(w.Spec.Labels), r.annotations(w.Spec.Annotations)
+	w.Spec.Ports, w.Spec.Zones = slices.Clone(w.Spec.Ports), slices.Clone(w.Spec.Zones)
+	for i := range w.Spec.Ports {
+		w.Spec.Ports[i].Name = r.portName(w.Spec.Ports[i].Name)
+	}
+	for i := range w.Spec.Zones {
+		z := &w.Spec.Zones[i]
+		z.Zone, z.Region = r.zone(z.Zone), r.zone(z.Region)
+	}
+	return w
+}
+
+// annotations are kept but for the namespaces that something is exported to.
+func (r rewriter) annotations(annotations map[string]string) map[string]string {
+	to := maps.Clone(annotations)
+	for name, value := range to {
+		switch {
+		case strings.HasSuffix(name, "/exportTo"):
+			var namespaces []string
+			for namespace := range strings.SplitSeq(value, ",") {
+				namespaces = append(namespaces, r.visibility(strings.TrimSpace(namespace)))
+			}
+			to[name] = strings.Join(namespaces, ",")
+		case strings.HasPrefix(name, "alpha.istio.io/"):
+			to[name] = r.text(name, value)
+		}
+	}
+	return to
+}
+
+// visibility is a namespace, or a sign for several.
+func (r rewriter) visibility(namespace string) string {
+	switch namespace {
+	case "", "*", ".", "~":
+		return namespace
+	}
+	return r.namespace(namespace)
+}
+
+func (r rewriter) object(o *unstructured.Unstructured) *unstructured.Unstructured {
+	to := o.DeepCopy()
+	to.SetName(r.name(o.GetName()))
+	if o.GetNamespace() != "" {
+		to.SetNamespace(r.namespace(o.GetNamespace()))
+	}
+	if labels := o.GetLabels(); labels != nil {
+		to.SetLabels(r.labels(labels))
+	}
+	if annotations := o.GetAnnotations(); annotations != nil {
+		to.SetAnnotations(r.annotations(annotations))
+	}
+	if spec, ok := to.Object["spec"]; ok {
+		to.Object["spec"] = r.value("spec", spec)
+	}
+	return to
+}
+
+// value is a field's value with other names.
+func (r rewriter) value(field string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		switch field {
+		case "labels", "matchLabels", "selector":
+			if plain, ok := texts(v); ok {
+				return untyped(r.labels(plain))
+			}
+		}
+		return r.fields(r.keys(field, v))
+	case []any:
+		for i, of := range v {
+			if object, ok := of.(map[string]any); ok {
+				v[i] = r.fields(object)
+			} else {
+				v[i] = r.value(field, of)
+			}
+		}
+		return v
+	case string:
+		return r.string(field, v)
+	default:
+		return value
+	}
+}
+
+// fields are an object's fields with other names.
+func (r rewriter) fields(of map[string]any) map[string]any {
+	for name, value := range of {
+		of[name] = r.value(name, value)
+	}
+	return of
+}
+
+// texts are the entries of a map whose values are all texts.
+func texts(of map[string]any) (map[string]string, bool) {
+	all := map[string]string{}
+	for name, value := range of {
+		text, ok := value.(string)
+		if !ok {
+			return nil, false
+		}
+		all[name] = text
+	}
+	return all, true
+}
+
+// string is the value of a field that is a text, or of an element of its list.
+func (r rewriter) string(field, text string) string {
+	switch field {
+	case "host", "hosts", "hostname", "hostnames", "sniHosts", "notHosts", "sni":
+		return r.scopedHost(text)
+	case "namespace", "namespaces", "notNamespaces", "exportTo":
+		return r.visibility(text)
+	case "gateways":
+		if namespace, name, ok := strings.Cut(text, "/"); ok {
+			return r.visibility(namespace) + "/" + r.name(name)
+		}
+		if text == "mesh" {
+			return text
+		}
+		return r.name(text)
+	case "principals", "notPrincipals", "subjectAltNames":
+		return r.principal(text)
+	case "serviceAccounts", "notServiceAccounts":
+		if namespace, name, ok := strings.Cut(text, "/"); ok {
+			return r.visibility(namespace) + "/" + r.name(name)
+		}
+		return r.name(text)
+	case "name", "subset", "serviceAccount", "sectionName", "credentialName":
+		return r.name(text)
+	}
+	return r.text(field, text)
+}
+
+// scopedHost is a host, with or without the namespace that it is looked for in.
+func (r rewriter) scopedHost(text string) string {
+	namespace, host, ok := strings.Cut(text, "/")
+	if !ok {
+		return r.host(text)
+	}
+	return r.visibility(namespace) + "/" + r.host(host)
+}
+
+// principals are the identities of workloads, in a trust domain.
+var principals = regexp.MustCompile(`/ns/([^/]+)/sa/([^/]+)$`)
+
+func (r rewriter) principal(text string) string {
+	at := principals.FindStringSubmatchIndex(text)
+	if at == nil {
+		return r.text("principals", text)
+	}
+	namespace, account := text[at[2]:at[3]], text[at[4]:at[5]]
+	if account != "*" {
+		account = r.name(account)
+	}
+	return text[:at[0]] + "/ns/" + r.visibility(namespace) + "/sa/" + account
+}

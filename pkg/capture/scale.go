@@ -1,0 +1,134 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// MaxScale is the most copies of a mesh.
+const MaxScale = 100
+
+// once are namespaces that a cluster has one of, and their objects with it: the root namespace, whose
+// configuration is that of all, and the cluster's own.
+func once(namespace string) bool {
+	return namespace == rootNamespace || strings.HasPrefix(namespace, "kube-")
+}
+
+// Times is the mesh with so many copies of its namespaces, and of all that is in them: services,
+// workloads with their pods, and configuration. What refers to something of a copied namespace refers
+// to that of the same copy, and hosts outside the cluster are other ones in each copy. The root
+// namespace, those of the cluster itself, and what is in no namespace stay one. The error names a
+// namespace for which there is no name.
+func (m *Mesh) Times(n int) (Mesh, error) {
+	if n < 1 || n > MaxScale {
+		return Mesh{}, fmt.Errorf("parsing --scale %d: want 1 to %d", n, MaxScale)
+	}
+	to := *m
+	if n == 1 {
+		return to, nil
+	}
+	taken := map[string]bool{}
+	for _, namespace := range m.Namespaces {
+		taken[namespace.Name] = true
+	}
+	to.Scale = max(1, m.Scale) * n
+	for copied := 2; copied <= n; copied++ {
+		part := m.copied()
+		for _, namespace := range part.Namespaces {
+			name := copyName(namespace.Name, copied)
+			if taken[name] || validation.IsDNS1123Label(name) != nil {
+				return Mesh{}, fmt.Errorf("parsing --scale %d: the name of namespace %s in copy %d would be %s, which is another's or too long", n, namespace.Name, copied, name)
+			}
+			taken[name] = true
+		}
+		part = copier(copied, part.Namespaces).mesh(&part)
+		to.Namespaces = append(to.Namespaces, part.Namespaces...)
+		to.Services = append(to.Services, part.Services...)
+		to.Workloads = append(to.Workloads, part.Workloads...)
+		to.Objects = append(to.Objects, part.Objects...)
+	}
+	to.sort()
+	return to, to.check()
+}
+
+func copyName(name string, copied int) string { return name + "-" + strconv.Itoa(copied) }
+
+// copied is the part of a mesh that its copies have.
+func (m *Mesh) copied() Mesh {
+	part := Mesh{Header: m.Header}
+	for _, n := range m.Namespaces {
+		if !once(n.Name) {
+			part.Namespaces = append(part.Namespaces, n)
+		}
+	}
+	for _, s := range m.Services {
+		if !once(s.Namespace) {
+			part.Services = append(part.Services, s)
+		}
+	}
+	for _, w := range m.Workloads {
+		if !once(w.Namespace) {
+			part.Workloads = append(part.Workloads, w)
+		}
+	}
+	for _, o := range m.Objects {
+		if o.GetNamespace() != "" && !once(o.GetNamespace()) {
+			part.Objects = append(part.Objects, o)
+		}
+	}
+	return part
+}
+
+// serviceHosts are hosts of services, wherever in a text.
+var serviceHosts = regexp.MustCompile(`\b([a-z0-9-]+)\.([a-z0-9-]+)\.svc\.cluster\.local\b`)
+
+// copier gives the namespaces of a mesh the names of a copy.
+func copier(copied int, namespaces []Namespace) rewriter {
+	ours := map[string]bool{}
+	for _, n := range namespaces {
+		ours[n.Name] = true
+	}
+	same := func(s string) string { return s }
+	namespace := func(name string) string {
+		if !ours[name] {
+			return name
+		}
+		return copyName(name, copied)
+	}
+	inText := func(text string) string {
+		return serviceHosts.ReplaceAllStringFunc(text, func(host string) string {
+			parts := serviceHosts.FindStringSubmatch(host)
+			return parts[1] + "." + namespace(parts[2]) + ".svc." + domain
+		})
+	}
+	return rewriter{
+		namespace: namespace, name: same, portName: same, zone: same,
+		labels: func(labels map[string]string) map[string]string { return maps.Clone(labels) },
+		keys:   func(_ string, of map[string]any) map[string]any { return of },
+		text:   func(_, text string) string { return inText(text) },
+		host: func(host string) string {
+			if strings.HasSuffix(host, ".svc."+domain) {
+				if suffix, ok := strings.CutPrefix(host, "*."); ok { // all services of a namespace
+					return "*." + namespace(strings.TrimSuffix(suffix, ".svc."+domain)) + ".svc." + domain
+				}
+				return inText(host)
+			}
+			wildcard, rest := "", host
+			if suffix, ok := strings.CutPrefix(host, "*."); ok {
+				wildcard, rest = "*.", suffix
+			}
+			if !strings.Contains(rest, ".") { // of the same namespace, or all
+				return host
+			}
+			if service, of, ok := strings.Cut(rest, "."); ok && ours[of] && wildcard == "" {
+				return service + "." + namespace(of)
+			}
+			return wildcard + "copy-" + strconv.Itoa(copied) + "." + rest
+		},
+	}
+}

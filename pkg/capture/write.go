@@ -1,0 +1,88 @@
+package capture
+
+import (
+	"bufio"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// workloadDocument is a workload as its file has it.
+type workloadDocument struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   objectName   `json:"metadata"`
+	Spec       WorkloadSpec `json:"spec"`
+}
+
+type objectName struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// namespaceDocument is a namespace as its file has it.
+type namespaceDocument struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   namespaceMetadata `json:"metadata"`
+}
+
+type namespaceMetadata struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Write writes the file of a mesh: its header, then one document for each namespace, service,
+// workload and object of its configuration, in their order. Equal meshes give equal files.
+func (m *Mesh) Write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	m.APIVersion, m.Kind = APIVersion, Kind
+	documents := []any{m.Header}
+	for _, n := range m.Namespaces {
+		documents = append(documents, namespaceDocument{"v1", "Namespace", namespaceMetadata(n)})
+	}
+	for i := range m.Services {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m.Services[i])
+		if err != nil {
+			return err
+		}
+		delete(object, "status")
+		unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
+		object["apiVersion"], object["kind"] = "v1", "Service"
+		documents = append(documents, withoutDefaults(object))
+	}
+	for _, w := range m.Workloads {
+		documents = append(documents, workloadDocument{APIVersion, WorkloadKind, objectName{w.Namespace, w.Name}, w.Spec})
+	}
+	for _, o := range m.Objects {
+		documents = append(documents, o.Object)
+	}
+	for i, d := range documents {
+		text, err := yaml.Marshal(d)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			_, _ = out.WriteString("---\n") // Flush reports what goes wrong
+		}
+		_, _ = out.Write(text)
+	}
+	return out.Flush()
+}
+
+// withoutDefaults leaves out target ports of 0, which mean the port itself.
+func withoutDefaults(service map[string]any) map[string]any {
+	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok && port["targetPort"] == int64(0) {
+			delete(port, "targetPort")
+		}
+	}
+	if ports != nil {
+		_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
+	}
+	return service
+}

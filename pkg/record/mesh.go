@@ -1,0 +1,59 @@
+package record
+
+import "fmt"
+
+// Mesh is the captured mesh that a run replayed.
+type Mesh struct {
+	File       string `json:"file"`                 // as it was named
+	Digest     string `json:"digest"`               // first 12 digits of the SHA-256 of the file
+	Anonymized bool   `json:"anonymized,omitempty"` // its names are hashes
+	Scale      int    `json:"scale"`                // copies of the file's mesh, 1 or more
+
+	Services  int `json:"services"`  // objects of that kind, headless and external ones too
+	Workloads int `json:"workloads"` // Deployments that were made, of workloads of whatever kind
+	Gateways  int `json:"gateways"`  // pods that are gateways, which Spec.Pods includes
+	Outside   int `json:"outside"`   // pods without sidecars, which Spec.Pods does not include
+	Zones     int `json:"zones"`     // of nodes; 0 = none was known
+	Endpoints int `json:"endpoints"` // that the API server lists once all pods are ready
+
+	Objects    map[string]int `json:"objects,omitempty"`    // of the mesh's configuration, by kind
+	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
+}
+
+// Topology is what a run's mesh was, apart from its size, in words.
+func (r *Run) Topology() string {
+	if m := r.Mesh; m != nil {
+		return fmt.Sprintf("captured, %s, scale %d", m.Digest, m.Scale)
+	}
+	return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut)
+}
+
+// NotChecked is a part of a captured mesh of which convergence says nothing: what sidecars hold of
+// it is not compared with what they should.
+type NotChecked struct {
+	What  Unchecked `json:"what"`
+	Count int       `json:"count,omitempty"` // of what it names; 0 = it is not a matter of numbers
+	// Examples are some of them, by namespace and name.
+	Examples []string `json:"examples,omitempty"`
+}
+
+// Unchecked names a part of a captured mesh that is not checked.
+type Unchecked string
+
+// The parts of a mesh that are not checked. Each names what Count counts.
+const (
+	UncheckedNames      Unchecked = "other-resources"     // whether sidecars hold resources besides those expected
+	UncheckedInbound    Unchecked = "inbound-policies"    // objects that decide what inbound listeners accept
+	UncheckedRoutes     Unchecked = "routes"              // objects that change routes
+	UncheckedClusters   Unchecked = "cluster-settings"    // DestinationRules: subsets, and how endpoints are chosen
+	UncheckedEntries    Unchecked = "service-entries"     // hosts that are no Services, and their workloads
+	UncheckedHeadless   Unchecked = "headless-listeners"  // headless Services: listeners of their addresses
+	UncheckedExternal   Unchecked = "external-names"      // ExternalName Services: names of other Services
+	UncheckedListeners  Unchecked = "address-listeners"   // ports without a known HTTP protocol: listeners of Service addresses
+	UncheckedEndpoints  Unchecked = "chosen-endpoints"    // Services whose sidecars get some of the endpoints
+	UncheckedGateways   Unchecked = "gateway-listeners"   // pods that are gateways: their listeners and routes
+	UncheckedScope      Unchecked = "scope"               // Sidecars whose egress is not read in full
+	UncheckedPatches    Unchecked = "patches"             // EnvoyFilters, WasmPlugins, Telemetries and ProxyConfigs
+	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, which is not captured
+	UncheckedDangling   Unchecked = "dangling-references" // references to what the mesh does not have
+)
