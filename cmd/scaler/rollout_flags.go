@@ -176,7 +176,7 @@ func (o *rolloutOptions) readMesh(f *pflag.FlagSet) error {
 	}
 	mesh, err := rollout.ReadMesh(o.texts.mesh, o.texts.scale)
 	if err != nil {
-		return usagef("parsing --mesh: %w", err)
+		return usagef("%w", err)
 	}
 	spec := &o.ladder.Spec
 	rollout.UseMesh(spec, mesh)

@@ -28,15 +28,16 @@ type MeshFile struct {
 // capturedKnobs are those of a captured mesh: its own configuration decides.
 var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
-// ReadMesh reads the file of a captured mesh and makes so many copies of it.
+// ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
+// the flag, --mesh or --scale.
 func ReadMesh(path string, scale int) (*MeshFile, error) {
 	mesh, err := capture.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("parsing --mesh: %w", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("parsing --mesh: %w", err)
 	}
 	digest := sha256.Sum256(text)
 	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest[:])[:12], Scale: scale}

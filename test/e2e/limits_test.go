@@ -19,7 +19,7 @@ var _ = Describe("limits", func() {
 		where := newPlace()
 		search := func(runs string) (int, limits.Result) {
 			session := where.start("limits", "--control-plane", "reference", "--pods", "10", "--slo", "push.p50<10s", "--out", where.out,
-				"--change", "5/s", "--max", "10/s", "--change-duration", "2s", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--max-runs", runs)
+				"--change", "2/s", "--max", "4/s", "--change-duration", "3s", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--max-runs", runs)
 			code := wait(session)
 			text, err := os.ReadFile(filepath.Join(where.out, limits.FileName))
 			Expect(err).NotTo(HaveOccurred())
@@ -35,7 +35,7 @@ var _ = Describe("limits", func() {
 		code, r = search("5")
 		Expect(code).To(Equal(exitDone))
 		Expect(r.Status).To(Equal(limits.MetThroughout))
-		Expect(*r.Bracket.Passes).To(Equal(10.0))
+		Expect(*r.Bracket.Passes).To(Equal(4.0))
 		Expect(r.Bracket.Fails).To(BeNil())
 		Expect(r.Runs).To(HaveLen(2))
 		for _, one := range r.Runs {
