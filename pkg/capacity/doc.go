@@ -34,8 +34,8 @@
 //
 // With several replicas memory is that of one, and processor time that of all together.
 // Where runs differ in their replicas, memory has a part for each sidecar that a
-// replica serves, beside that for each pod of the mesh, and processor time one for what each
-// replica after the first does again for each pod.
+// replica serves, in addition to the term for each pod of the mesh, and processor
+// time has one for what each replica after the first does again for each pod.
 //
 // Few parameters are what keeps intervals narrow: twice as far out as the largest
 // run, three leave twice as much open as two.

@@ -22,9 +22,9 @@ const (
 // Anonymize replaces names, hosts, values of labels and free texts by hashes: the same name becomes
 // the same hash everywhere, and in every file, so that references stay intact. Hashes are as long as
 // what they stand for, names at least 8 letters, so that configuration keeps its size. A hash that
-// two names would share is made anew for the second. Objects whose content may be anything are left
-// out. What is kept are numbers, durations, values of enumerations, names of protocols and kinds, and
-// keys of labels. Short names can be found by trying: the hashes have no key.
+// two names would share is replaced by another hash for the second. Objects whose content may be
+// anything are left out. What is kept are numbers, durations, values of enumerations, names of
+// protocols and kinds, and keys of labels. Short names can be found by trying: the hashes have no key.
 func (m *Mesh) Anonymize() error {
 	return m.anonymize(digest)
 }

@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What a replay makes of a mesh is captured as the same mesh, but for what owned the pods.
+// A capture of a replayed mesh equals the captured mesh, except for the owners of the pods.
 func TestReplayOfCapture(t *testing.T) {
 	m := shop(t)
 	g := NewGatherer()
@@ -253,7 +253,7 @@ func TestAnonymize(t *testing.T) {
 	}
 }
 
-// Hashes that collide are made anew, and names that cannot be told apart are refused.
+// A hash that collides is replaced by another one, and names with equal hashes are refused.
 func TestCollisions(t *testing.T) {
 	m, plain := shop(t), shop(t)
 	weak := func(text string, n int) string {

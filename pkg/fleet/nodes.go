@@ -205,8 +205,8 @@ func IDs(f *Fleet) []string {
 	return ids
 }
 
-// PodEndpoints makes of the pods of a mesh what their services' endpoints are to a control
-// plane that reads pods: each with an address, whether ready or not, until it is deleted.
+// PodEndpoints derives the endpoints of services from the pods of a mesh, as a control plane
+// that reads pods does: each with an address, whether ready or not, until it is deleted.
 type PodEndpoints struct {
 	ports map[string][]topology.Port // of services, by name
 	of    map[string]map[string]endpoint

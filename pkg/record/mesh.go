@@ -20,7 +20,7 @@ type Mesh struct {
 	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
 }
 
-// Topology is what a run's mesh was, apart from its size, in words.
+// Topology describes a run's mesh in words, without its size.
 func (r *Run) Topology() string {
 	if m := r.Mesh; m != nil {
 		return fmt.Sprintf("captured, %s, scale %d", m.Digest, m.Scale)

@@ -279,7 +279,7 @@ func TestConversation(t *testing.T) {
 	g.Expect(store.Counters().CertificateRequests.Load()).To(BeEquivalentTo(2))
 	g.Expect(store.Counters().Certificates.Load()).To(BeEquivalentTo(1))
 
-	// All certificates anew.
+	// All certificates are renewed.
 	z.Renew()
 	g.Eventually(func() (n int) {
 		for _, identity := range d.certified() {
