@@ -54,8 +54,8 @@ var (
 	// pairs is work that each pod's coming makes at every sidecar, however little of
 	// it each is sent.
 	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.pods }, false}
-	// served is what a replica does for the sidecars that it serves, beside what each
-	// does for the whole mesh.
+	// served is what a replica does for the sidecars that it serves. What each replica does
+	// for the whole mesh is in the other terms.
 	served = term{"sidecars of a replica", func(p point) float64 { return p.pods / p.replicas }, false}
 	// again is what each replica after the first does again for the whole mesh.
 	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
@@ -163,9 +163,13 @@ var figures = []figure{
 	},
 }
 
-// figureNamed is one of figures.
-func figureNamed(name string) figure {
-	return figures[slices.IndexFunc(figures, func(f figure) bool { return f.name == name })]
+// figureNamed is one of figures; false if there is none of that name.
+func figureNamed(name string) (figure, bool) {
+	at := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
+	if at < 0 {
+		return figure{}, false
+	}
+	return figures[at], true
 }
 
 // collected reports whether the live heap is all that was needed when nothing was touched

@@ -115,7 +115,8 @@ func (s *sample) replicaGone(t target, o Options) *State {
 		return nil
 	}
 	t.replicas--
-	memory := []figure{figureNamed(rolloutMemory)}
+	rollout, _ := figureNamed(rolloutMemory)
+	memory := []figure{rollout}
 	for _, source := range stateSources {
 		memory = append(memory, source.memory())
 	}

@@ -96,10 +96,8 @@ func (v *Verification) text(markdown bool) string {
 // Measured is a run's value of a figure that plans forecast, by the name that the plan has
 // for it; nil if the run did not measure it, or plans have no such figure.
 func Measured(run *record.Run, name string) *float64 {
-	for _, f := range figures {
-		if f.name == name {
-			return f.of(run)
-		}
+	if f, planned := figureNamed(name); planned {
+		return f.of(run)
 	}
 	return run.Value(name)
 }
