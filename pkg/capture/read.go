@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,18 +19,8 @@ import (
 // maxFile bounds a mesh's file.
 const maxFile = 1 << 30
 
-// ReadFile reads the file of a mesh. Its error names the file, the document, the object, the field
-// and what is wanted.
-func ReadFile(path string) (Mesh, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Mesh{}, err
-	}
-	defer f.Close()
-	return Read(path, f)
-}
-
-// Read is ReadFile of a file that is open.
+// Read reads the file of a mesh, to its end. Its error names the file, the document, the object, the
+// field and what is wanted.
 func Read(name string, from io.Reader) (Mesh, error) {
 	r := reader{file: name, mesh: Mesh{places: map[string]string{}}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.LimitReader(from, maxFile)))

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,16 +32,17 @@ var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.
 // ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
 // the flag, --mesh or --scale.
 func ReadMesh(path string, scale int) (*MeshFile, error) {
-	mesh, err := capture.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("parsing --mesh: %w", err)
 	}
-	text, err := os.ReadFile(path)
+	defer f.Close()
+	digest := sha256.New()
+	mesh, err := capture.Read(path, io.TeeReader(f, digest))
 	if err != nil {
 		return nil, fmt.Errorf("parsing --mesh: %w", err)
 	}
-	digest := sha256.Sum256(text)
-	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest[:])[:12], Scale: scale}
+	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: scale}
 	if m.Mesh, err = mesh.Times(scale); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,16 @@ func captured(where place, name string) capture.Mesh {
 	file := filepath.Join(filepath.Dir(where.state), name+".yaml")
 	Expect(wait(where.start("capture", "--kubeconfig", filepath.Join(clusters[0], "kubeconfig"), "-o", file))).To(Equal(exitDone))
 	Expect(wait(where.start("cluster", "down", filepath.Base(clusters[0])))).To(Equal(exitDone))
-	mesh, err := capture.ReadFile(file)
+	return readMesh(file)
+}
+
+// readMesh reads the file of a mesh.
+func readMesh(file string) capture.Mesh {
+	GinkgoHelper()
+	f, err := os.Open(file)
+	Expect(err).NotTo(HaveOccurred())
+	defer f.Close()
+	mesh, err := capture.Read(file, f)
 	Expect(err).NotTo(HaveOccurred())
 	return mesh
 }
@@ -85,8 +94,7 @@ var _ = Describe("a captured mesh", func() {
 			filepath.Join(samples, "helloworld/helloworld.yaml"), filepath.Join(samples, "tcp-echo/tcp-echo.yaml"), filepath.Join(samples, "httpbin/httpbin.yaml"),
 			filepath.Join(samples, "external/github.yaml"), filepath.Join(samples, "bookinfo/gateway-api/bookinfo-gateway.yaml"),
 		))).To(Equal(exitDone))
-		mesh, err := capture.ReadFile(file)
-		Expect(err).NotTo(HaveOccurred())
+		mesh := readMesh(file)
 
 		run, again := replay(where, file, "samples-replayed")
 		Expect(text(again)).To(Equal(text(mesh)))
