@@ -34,9 +34,9 @@ func (a *Applier) objects(ctx context.Context, objects []*unstructured.Unstructu
 		}
 		waves[wave] = append(waves[wave], o)
 	}
+	// Which resource a kind is, the API server is asked once for all of a group.
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
 	for _, wave := range waves {
-		// Which resource a kind is, the API server is asked once for all of a group.
-		mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
 		err := a.each(ctx, len(wave), func(ctx context.Context, i int) error { return a.object(ctx, mapper, wave[i]) })
 		if err != nil {
 			return err
