@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,10 +24,7 @@ type limitsOptions struct {
 }
 
 func newLimitsCommand(s streams) *cobra.Command {
-	o := limitsOptions{rolloutOptions: rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultSpec()}}}
-	spec := &o.ladder.Spec
-	spec.Baseline, spec.Settle, spec.Steady = 2*time.Second, 5*time.Second, 5*time.Second
-	spec.ConvergeTimeout, spec.ChangeDuration, spec.Probes = 5*time.Minute, 20*time.Second, 0
+	o := limitsOptions{rolloutOptions: shortRollouts()}
 	cmd := &cobra.Command{
 		Use:   "limits --slo OBJECTIVE",
 		Short: "Search for the most that meets an objective: change rate, pods, memory limit, processors",
@@ -99,19 +94,10 @@ func (o *limitsOptions) run(cmd *cobra.Command, s streams) error {
 	if err != nil {
 		return err
 	}
-	collectOften()
-	shown := newProgress(s.err)
-	defer shown.close()
-	options.Progress = rollout.Progress{Say: shown.say, Status: shown.status}
-	result, err := limits.Search(cmd.Context(), options)
-	shown.close()
-	if result == nil {
-		return err
-	}
-	fmt.Fprintln(s.err, "result:", options.Spec.Out)
-	if printErr := limits.Print(s.out, o.output, result); printErr != nil {
-		return errors.Join(err, printErr)
-	}
+	result, err := runSeries(s, options.Spec.Out, func(progress rollout.Progress) (*limits.Result, error) {
+		options.Progress = progress
+		return limits.Search(cmd.Context(), options)
+	}, func(r *limits.Result) error { return limits.Print(s.out, o.output, r) })
 	switch {
 	case err != nil:
 		return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,10 +26,7 @@ type tuneOptions struct {
 }
 
 func newTuneCommand(s streams) *cobra.Command {
-	o := tuneOptions{rolloutOptions: rolloutOptions{ladder: rollout.Ladder{Spec: rollout.DefaultSpec()}}}
-	spec := &o.ladder.Spec
-	spec.Baseline, spec.Settle, spec.Steady = 2*time.Second, 5*time.Second, 5*time.Second
-	spec.ConvergeTimeout, spec.ChangeDuration, spec.Probes = 5*time.Minute, 20*time.Second, 0
+	o := tuneOptions{rolloutOptions: shortRollouts()}
 	cmd := &cobra.Command{
 		Use:   "tune --setting NAME=VALUE,VALUE",
 		Short: "Try values of the control plane's settings in turns, and recommend one if it helps",
@@ -182,19 +178,10 @@ var errSweepUndecided = errors.New("undecided")
 
 // runSweep does the runs and prints what they say.
 func runSweep(cmd *cobra.Command, s streams, options sweep.Options, format string) error {
-	collectOften()
-	shown := newProgress(s.err)
-	defer shown.close()
-	options.Progress = rollout.Progress{Say: shown.say, Status: shown.status}
-	result, err := sweep.Run(cmd.Context(), options)
-	shown.close()
-	if result == nil {
-		return err
-	}
-	fmt.Fprintln(s.err, "result:", options.Spec.Out)
-	if printErr := sweep.Print(s.out, format, result); printErr != nil {
-		return errors.Join(err, printErr)
-	}
+	result, err := runSeries(s, options.Spec.Out, func(progress rollout.Progress) (*sweep.Result, error) {
+		options.Progress = progress
+		return sweep.Run(cmd.Context(), options)
+	}, func(r *sweep.Result) error { return sweep.Print(s.out, format, r) })
 	switch {
 	case err != nil:
 		return err

@@ -17,10 +17,6 @@ import (
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
-// aroundPhases is what a run usually takes in addition to its phases of fixed length: the
-// start of cluster and control plane, the rollout, and taking everything down.
-const aroundPhases = 40 * time.Second
-
 // Search does the runs, one after the other, until the bracket is narrow enough or there is
 // another end. The result is in its folder after every run. A folder that has the result of
 // the same question is resumed.
@@ -100,12 +96,7 @@ func (o Options) try(ctx context.Context, value float64, number int) (Tried, err
 	o.say(fmt.Sprintf("run %d: %s", number, o.Find.Print(value)))
 	begin := time.Now()
 	run, err := o.Run(ctx, spec, o.Progress)
-	tried := Tried{Value: value, Status: run.Status, Seconds: time.Since(begin).Seconds()}
-	if run.Dir != "" {
-		if below, relErr := filepath.Rel(o.Spec.Out, run.Dir); relErr == nil {
-			tried.Record = filepath.ToSlash(below)
-		}
-	}
+	tried := Tried{Value: value, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: rollout.RecordBelow(o.Spec.Out, &run)}
 	return o.judge(tried, &run, err)
 }
 
@@ -170,7 +161,7 @@ func (o Options) announce(r *Result) {
 	text := fmt.Sprintf("searching the %s with %s, from %s, between %s and %s, to %g%%: at most %s",
 		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100, output.Many(runs, "run"))
 	text += fmt.Sprintf(", the first about %s (phases %s; the rollout may take %s); about %s at most",
-		rounded(o.length(s.Start)+aroundPhases), rounded(o.length(s.Start)), o.Spec.ConvergeTimeout, o.remaining(r, aroundPhases))
+		rounded(o.length(s.Start)+rollout.AroundPhases), rounded(o.length(s.Start)), o.Spec.ConvergeTimeout, o.remaining(r, rollout.AroundPhases))
 	if len(r.Runs) > 0 {
 		text += fmt.Sprintf("; resumed, %s done before", output.Many(len(r.Runs), "run"))
 	}
@@ -192,17 +183,7 @@ func (o Options) remaining(r *Result, around time.Duration) time.Duration {
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // length is how long the phases of fixed length of a run take on this machine.
-func (o Options) length(value float64) time.Duration {
-	s := o.at(value)
-	sum := s.Baseline + s.Settle + s.Steady
-	if s.Change.PerSecond > 0 {
-		sum += s.ChangeDuration
-	}
-	if s.Churn > 0 && s.Change.PerSecond == 0 {
-		sum += s.Steady
-	}
-	return time.Duration(float64(sum) * max(1, s.Dilation))
-}
+func (o Options) length(value float64) time.Duration { return rollout.FixedLength(o.at(value)) }
 
 // report says what came of the last run and how long the search may still take.
 func (o Options) report(r *Result) {

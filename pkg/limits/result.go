@@ -1,13 +1,11 @@
 package limits
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -144,21 +142,7 @@ func (r *Result) sentence() string {
 
 // save writes the result into its folder: all of it or nothing.
 func (r *Result) save(dir string) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("writing %s: %w", FileName, err)
-	}
-	temporary := filepath.Join(dir, "."+FileName)
-	if err := os.WriteFile(temporary, text.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", FileName, err)
-	}
-	if err := os.Rename(temporary, filepath.Join(dir, FileName)); err != nil {
-		return fmt.Errorf("writing %s: %w", FileName, err)
-	}
-	return nil
+	return record.SaveResult(filepath.Join(dir, FileName), r)
 }
 
 // errOther says that a folder holds another search.

@@ -191,6 +191,17 @@ func (w *Writer) Discard() error {
 	return err
 }
 
+// SaveResult writes the result of a series of runs, as of `scaler limits`, as JSON to path. It writes
+// all of it or nothing.
+func SaveResult(path string, result any) error {
+	return replaceFile(path, func(f io.Writer) error {
+		encoder := json.NewEncoder(f)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(result)
+	})
+}
+
 // replaceFile writes path anew by way of a temporary file in the same folder, which is
 // on the disk before it takes the name.
 func replaceFile(path string, write func(io.Writer) error) (err error) {

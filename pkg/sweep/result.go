@@ -1,13 +1,11 @@
 package sweep
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -104,21 +102,7 @@ func (r *Result) done(variant string, repeat int) bool {
 
 // save writes the result into its folder: all of it or nothing.
 func (r *Result) save(o Options) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("writing %s: %w", o.File, err)
-	}
-	temporary := filepath.Join(o.Spec.Out, "."+o.File)
-	if err := os.WriteFile(temporary, text.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", o.File, err)
-	}
-	if err := os.Rename(temporary, filepath.Join(o.Spec.Out, o.File)); err != nil {
-		return fmt.Errorf("writing %s: %w", o.File, err)
-	}
-	return nil
+	return record.SaveResult(filepath.Join(o.Spec.Out, o.File), r)
 }
 
 // errOther says that a folder holds another sweep.

@@ -64,10 +64,6 @@ const maxVariants = 100
 // maxRepeats does, too.
 const maxRepeats = 100
 
-// aroundPhases is what a run usually takes in addition to its phases of fixed length: the
-// start of cluster and control plane, the rollout, and taking everything down.
-const aroundPhases = 40 * time.Second
-
 // perProbe is what a change of each kind in the probe phase usually takes.
 const perProbe = 4 * time.Second
 
@@ -206,11 +202,8 @@ func (o Options) runs(ctx context.Context, r *Result) error {
 		if ctx.Err() != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-		done := Done{Variant: one.name, Repeat: t.repeat, Status: run.Status, Seconds: time.Since(begin).Seconds()}
-		if run.Dir != "" {
-			if below, relErr := filepath.Rel(o.Spec.Out, run.Dir); relErr == nil {
-				done.Record = filepath.ToSlash(below)
-			}
+		done := Done{
+			Variant: one.name, Repeat: t.repeat, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: rollout.RecordBelow(o.Spec.Out, &run),
 		}
 		if err != nil && !errors.Is(err, experiment.ErrUnconverged) && !controlplane.IsOutOfMemory(err) {
 			return fmt.Errorf("with %s: %w", one.name, err)
@@ -236,7 +229,7 @@ func freeRepeat(spec rollout.Spec, from int) int {
 // announce says, before anything is started, how many runs there are and how long they
 // take.
 func (o Options) announce(r *Result) {
-	each := o.length() + aroundPhases
+	each := o.length() + rollout.AroundPhases
 	left := len(o.turns()) - len(r.Runs)
 	text := fmt.Sprintf("%s: %s and %s, %s each, interleaved; each about %s; about %s in all",
 		output.Many(len(o.turns()), "run"), o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run"),
@@ -250,13 +243,7 @@ func (o Options) announce(r *Result) {
 // length is how long the phases of a run take on this machine, without the rollout.
 func (o Options) length() time.Duration {
 	s := o.Spec
-	sum := s.Baseline + s.Settle + s.Steady + s.Cycle + time.Duration(s.Probes)*perProbe
-	if s.Change.PerSecond > 0 {
-		sum += s.ChangeDuration
-	} else if s.Churn > 0 {
-		sum += s.Steady
-	}
-	return time.Duration(float64(sum) * max(1, s.Dilation))
+	return rollout.FixedLength(s) + time.Duration(float64(s.Cycle+time.Duration(s.Probes)*perProbe)*max(1, s.Dilation))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }

@@ -1,0 +1,37 @@
+package rollout
+
+import (
+	"path/filepath"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// AroundPhases is what a run usually takes in addition to its phases of fixed length: the
+// start of cluster and control plane, the rollout, and taking everything down.
+const AroundPhases = 40 * time.Second
+
+// FixedLength is how long the phases of a run whose length is given take on this machine:
+// baseline, settle, steady, and changes or churn. Probes and the cycle are not part of it.
+func FixedLength(s Spec) time.Duration {
+	sum := s.Baseline + s.Settle + s.Steady
+	if s.Change.PerSecond > 0 {
+		sum += s.ChangeDuration
+	} else if s.Churn > 0 {
+		sum += s.Steady
+	}
+	return s.slowed(sum)
+}
+
+// RecordBelow is the folder of a run's record relative to out, with slashes; "" for a run
+// without a record.
+func RecordBelow(out string, run *record.Run) string {
+	if run.Dir == "" {
+		return ""
+	}
+	below, err := filepath.Rel(out, run.Dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.ToSlash(below)
+}
