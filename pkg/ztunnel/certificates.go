@@ -23,16 +23,23 @@ const (
 	retryJitter = 0.2
 )
 
-// certificates are those of the identities of a node. One is requested after the other:
-// first those that were never requested, in the order in which their workloads came.
+// atOnce is how many requests may be under way (concurrency in src/identity/manager.rs).
+const atOnce = 8
+
+// certificates are those of the identities of a node. The first of each identity is
+// requested in the order in which their workloads came, one after the other (the prefetch of
+// src/cert_fetcher.rs). Those that are renewed or tried again are requested when they are
+// due, so many at once that all under way are atOnce.
 type certificates struct {
 	z    *Ztunnel
 	wake chan struct{} // holds a notice when something is due, or will be
 
 	// mu is held while events are reported, so that they have the order of what happened.
-	mu    sync.Mutex
-	of    map[string]*certificate
-	queue []*certificate // not requested yet, in order
+	mu      sync.Mutex
+	of      map[string]*certificate
+	queue   []*certificate // not requested yet, in order
+	first   *certificate   // the first request of it is under way; nil = of none is
+	running int            // requests that are under way
 
 	renewing sync.Mutex // guards all; Renew must not wait for mu, as observers may call it
 	all      bool       // all are to be renewed now
@@ -42,7 +49,9 @@ type certificates struct {
 type certificate struct {
 	identity  string
 	requested bool      // once at least
+	running   bool      // a request is under way
 	due       time.Time // of the next request; zero = now
+	expires   time.Time // of the one that is held; zero = none is
 	failed    int       // one after the other
 	forgotten bool
 }
@@ -91,12 +100,14 @@ func (c *certificates) notify() {
 	}
 }
 
-// run requests certificates until ctx ends.
+// run requests certificates until ctx ends, and returns when no request is under way.
 func (c *certificates) run(ctx context.Context) {
+	var requests sync.WaitGroup
+	defer requests.Wait()
 	for ctx.Err() == nil {
 		one, wait := c.next(time.Now())
 		if one != nil {
-			c.request(ctx, one)
+			requests.Go(func() { c.request(ctx, one) })
 			continue
 		}
 		timer := time.NewTimer(wait)
@@ -112,7 +123,8 @@ func (c *certificates) run(ctx context.Context) {
 // idle is how long nothing is looked for where nothing will be due.
 const idle = time.Hour
 
-// next is the certificate to be requested now; nil if there is none for so long.
+// next is the certificate to be requested now, which counts as under way from then on; nil if
+// there is none for so long, or until a notice.
 func (c *certificates) next(now time.Time) (*certificate, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,17 +136,20 @@ func (c *certificates) next(now time.Time) (*certificate, time.Duration) {
 	}
 	c.all = false
 	c.renewing.Unlock()
-	for len(c.queue) > 0 {
+	if c.running == atOnce {
+		return nil, idle
+	}
+	for c.first == nil && len(c.queue) > 0 {
 		one := c.queue[0]
 		c.queue = c.queue[1:]
 		if !one.forgotten {
-			one.requested = true
-			return one, 0
+			one.requested, c.first = true, one
+			return c.begin(one), 0
 		}
 	}
 	var first *certificate
 	for _, one := range c.of {
-		if one.requested && (first == nil || one.due.Before(first.due)) {
+		if one.requested && !one.running && (first == nil || one.due.Before(first.due)) {
 			first = one
 		}
 	}
@@ -144,28 +159,46 @@ func (c *certificates) next(now time.Time) (*certificate, time.Duration) {
 	case first.due.After(now):
 		return nil, first.due.Sub(now)
 	}
-	return first, 0
+	return c.begin(first), 0
+}
+
+// begin notes that a request for a certificate is under way. The caller holds mu.
+func (c *certificates) begin(one *certificate) *certificate {
+	one.running = true
+	c.running++
+	return one
 }
 
 // request requests a certificate once, and decides when to request it again.
 func (c *certificates) request(ctx context.Context, one *certificate) {
 	event := proxy.Certificate{Identity: one.identity, Attempt: one.failed + 1}
+	began := time.Now()
 	renewal, err := c.obtain(ctx, one, &event)
 	if ctx.Err() != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.notify()
+	one.running = false
+	c.running--
+	if c.first == one {
+		c.first = nil
+	}
+	again := one.due.After(began) // a renewal of all was ordered meanwhile
 	if err == nil {
-		one.failed, one.due = 0, renewal
-		if now := time.Now(); renewal.Before(now) { // those that are due already come first
-			one.due = now
+		one.failed, one.expires = 0, event.Expires
+		if one.due = renewal; again || renewal.Before(time.Now()) { // those that are due already come first
+			one.due = time.Now()
 		}
 		c.z.services.Store.Counters().Certificates.Add(1)
 	} else {
 		one.failed++
 		event.Err, event.Backoff = err, c.z.slowdown.Of(retryAfter(one.failed))
 		one.due = time.Now().Add(event.Backoff)
+		if now := time.Now(); one.expires.After(now) && one.expires.Before(one.due) {
+			one.due = one.expires
+		}
 	}
 	if !one.forgotten { // else nobody has use for it
 		c.z.services.Observer.Certified(c.z.id, event)

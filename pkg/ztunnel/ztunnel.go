@@ -7,8 +7,7 @@
 // plane; what it should hold, to pkg/convergence. For that it reports, along with the
 // resources, the endpoints of each service as its workloads make them: see Endpoints.
 //
-// Not simulated are the on-demand subscription, which is off by default, and that up to
-// eight certificates are renewed at once: here one follows the other.
+// Not simulated is the on-demand subscription, which is off by default.
 package ztunnel
 
 import (
@@ -22,7 +21,8 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Issuer has certificates of other identities signed than that of who asks.
+// Issuer has certificates of other identities signed than that of who asks. Its methods may
+// be called concurrently.
 type Issuer interface {
 	// IssueFor is proxy.Issuer's Issue for an identity that the holder of the token
 	// impersonates.

@@ -467,3 +467,37 @@ func FuzzScanAddress(f *testing.F) {
 		}
 	})
 }
+
+// First requests are made one after the other, and before others. All that are under way are
+// no more than atOnce.
+func TestRequestsAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	var c certificates
+	c.prepare(&Ztunnel{})
+	for _, identity := range []string{"new 1", "new 2", "forgotten"} {
+		c.queue = append(c.queue, &certificate{identity: identity, forgotten: identity == "forgotten"})
+	}
+	for i := range 10 {
+		c.of[string(rune('a'+i))] = &certificate{identity: string(rune('a' + i)), requested: true, due: now.Add(time.Duration(i) * time.Second)}
+	}
+	next := func(at time.Time) string {
+		one, _ := c.next(at)
+		if one == nil {
+			return ""
+		}
+		return one.identity
+	}
+	g.Expect(next(now)).To(Equal("new 1"))
+	g.Expect(next(now)).To(Equal("a"), "the next new one waits")
+	_, wait := c.next(now)
+	g.Expect(wait).To(Equal(time.Second), "until b is due")
+	for _, identity := range []string{"b", "c", "d", "e", "f", "g"} {
+		g.Expect(next(now.Add(time.Minute))).To(Equal(identity))
+	}
+	g.Expect(next(now.Add(time.Minute))).To(BeEmpty(), "so many are under way")
+	c.first, c.running = nil, c.running-1
+	g.Expect(next(now.Add(time.Minute))).To(Equal("new 2"))
+	c.first, c.running = nil, c.running-1
+	g.Expect(next(now.Add(time.Minute))).To(Equal("h"))
+}

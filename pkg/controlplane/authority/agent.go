@@ -37,7 +37,7 @@ func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error
 // from this authority. It is controlplane.Driver.NewProxy of data planes that have
 // ztunnels in place of sidecars.
 func NewZtunnel(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
-	issuer, err := New(spec, s.Backends)
+	issuer, err := NewNode(spec, s.Backends)
 	if err != nil {
 		return nil, err
 	}

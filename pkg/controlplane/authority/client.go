@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 	securityv1 "istio.io/api/security/v1alpha1"
 
 	"scaler.mesh/scaler/internal/onecall"
@@ -92,17 +91,6 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 // was sent, or nothing that the authority has seen to.
 func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	return c.issue(ctx, token, &securityv1.IstioCertificateRequest{Csr: string(csrPEM)})
-}
-
-// IssueFor is Issue for an identity that is not the holder's of the token, who
-// impersonates it.
-func (c *Client) IssueFor(ctx context.Context, token, identity string, csrPEM []byte) (proxy.Issued, error) {
-	return c.issue(ctx, token, &securityv1.IstioCertificateRequest{
-		Csr: string(csrPEM),
-		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
-			impersonated: structpb.NewStringValue(identity),
-		}},
-	})
 }
 
 // impersonated is the entry of a request's metadata that has the identity.
