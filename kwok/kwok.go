@@ -5,15 +5,18 @@
 // A pod on a fake node runs and has an address at once. If it has the label [RunLabel],
 // it becomes Ready only when its simulated sidecar reports so, through the annotation
 // [SidecarAnnotation], and unready again when the annotation is removed, like a real pod
-// whose readiness is that of its proxy. Other pods are Ready at once.
+// whose readiness is that of its proxy. Other pods are Ready at once. A pod that is deleted is
+// gone at once, or runs on for the time in [GraceAnnotation].
 package kwok
 
 import (
 	_ "embed"
 	"fmt"
+	"math"
 	"regexp"
 	"runtime"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,6 +36,9 @@ const (
 	// SidecarReady is the annotation's value that makes the pod Ready; with any
 	// other, or without the annotation, it is not.
 	SidecarReady = "ready"
+	// GraceAnnotation on a pod is for how long it runs on, terminating, after it was
+	// deleted, as in 5s; see SetGracePeriod.
+	GraceAnnotation = "scaler.mesh/grace-period"
 	// NodeAnnotation marks the nodes that KWOK manages, its value is FakeNode.
 	NodeAnnotation = "kwok.x-k8s.io/node"
 	// NodeTaint keeps pods that do not tolerate it from fake nodes; its value
@@ -80,6 +86,23 @@ func SetRun(o metav1.Object, run string) {
 	labels[RunLabel] = run
 	o.SetLabels(labels)
 }
+
+// SetGracePeriod has pods run on for so long after they were deleted, as containers that stop at
+// the end of their grace period do. Such a pod stays Ready, and its endpoints are terminating. 0
+// leaves pods as they are: they are gone at once.
+func SetGracePeriod(pod *corev1.PodTemplateSpec, length time.Duration) {
+	if length <= 0 {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[GraceAnnotation] = length.String()
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(math.Ceil(length.Seconds())))
+}
+
+// HasGracePeriod reports whether a pod runs on after it was deleted.
+func HasGracePeriod(pod *corev1.Pod) bool { return pod.Annotations[GraceAnnotation] != "" }
 
 // Nodes is how many fake nodes a run of so many pods should have, at least 1.
 func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,7 +25,7 @@ func TestStagesAreWellFormed(t *testing.T) {
 			names = append(names, object.Metadata.Name)
 		}
 	}
-	if got, want := strings.Join(names, " "), "node-initialize node-heartbeat pod-run pod-ready pod-unready pod-delete"; got != want {
+	if got, want := strings.Join(names, " "), "node-initialize node-heartbeat pod-run pod-ready pod-unready pod-delete pod-terminate"; got != want {
 		t.Errorf("stages %s, want %s", got, want)
 	}
 }
@@ -34,6 +35,7 @@ func TestStagesUseTheConstants(t *testing.T) {
 	for _, want := range []string{
 		`.metadata.labels["` + RunLabel + `"]`,
 		`.metadata.annotations["` + SidecarAnnotation + `"] == "` + SidecarReady + `"`,
+		`expressionFrom: '.metadata.annotations["` + GraceAnnotation + `"]'`,
 		"manageNodesWithAnnotationSelector: " + NodeAnnotation + "=" + FakeNode + "\n",
 	} {
 		if !bytes.Contains(Stages(), []byte(want)) {
@@ -102,5 +104,18 @@ func TestSlowedStages(t *testing.T) {
 	}
 	if strings.Contains(string(Stages()), "750000") {
 		t.Error("the stages themselves were changed")
+	}
+}
+
+// Only pods that have a grace period run on; it is whole seconds for the API, not less than it is.
+func TestSetGracePeriod(t *testing.T) {
+	var none, some corev1.PodTemplateSpec
+	SetGracePeriod(&none, 0)
+	SetGracePeriod(&some, 2500*time.Millisecond)
+	if none.Annotations != nil || none.Spec.TerminationGracePeriodSeconds != nil || HasGracePeriod(&corev1.Pod{ObjectMeta: none.ObjectMeta}) {
+		t.Errorf("without: %+v", none)
+	}
+	if some.Annotations[GraceAnnotation] != "2.5s" || *some.Spec.TerminationGracePeriodSeconds != 3 || !HasGracePeriod(&corev1.Pod{ObjectMeta: some.ObjectMeta}) {
+		t.Errorf("with: %+v", some)
 	}
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -42,6 +44,25 @@ func (s *sizes) String() string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*s), " ", ","), "[]")
 }
 
+// seconds is the value of a flag that is a length of time, in seconds.
+type seconds float64
+
+// Set is part of pflag.Value.
+func (s *seconds) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("want a time, 0s or more, as in 5s")
+	}
+	*s = seconds(d.Seconds())
+	return nil
+}
+
+// Type is part of pflag.Value.
+func (s *seconds) Type() string { return "duration" }
+
+// String is part of pflag.Value.
+func (s *seconds) String() string { return time.Duration(float64(*s) * float64(time.Second)).String() }
+
 // rolloutTexts are values of flags that are parsed after all flags were read.
 type rolloutTexts struct {
 	mode       string
@@ -75,7 +96,13 @@ func (o *rolloutOptions) addProfileFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.ladder.Spec.Topology.Profile, "profile", topology.Plain, "what the mesh contains in addition to uniform HTTP services: plain (nothing) or typical; each part has a flag of its own, which overrides it")
 	o.texts.parts = map[string]*float64{}
 	for _, part := range topology.Parts {
-		o.texts.parts[part.Name] = f.Float64(part.Name, 0, partHelp[part.Name])
+		v := new(float64)
+		o.texts.parts[part.Name] = v
+		if part.Unit == "" {
+			f.Float64Var(v, part.Name, 0, partHelp[part.Name])
+			continue
+		}
+		f.Var((*seconds)(v), part.Name, partHelp[part.Name])
 	}
 }
 
@@ -93,6 +120,7 @@ var partHelp = map[string]string{
 	"zones":             "profile: `NUMBER` of zones that nodes are spread over",
 	"outside-pods":      "profile: `NUMBER` of pods without sidecars, there before the mesh",
 	"outside-churn":     "profile: `PODS` without sidecars that are created and deleted each second, as those of CronJobs",
+	"grace-period":      "profile: `TIME` for which a pod that is deleted runs on, terminating, with its sidecar, as in 5s; 0 = it is gone at once",
 	"replica-skew":      "profile: `EXPONENT` of Zipf's law by which pods are dealt to services, as in 1; 0 deals evenly",
 }
 
@@ -277,7 +305,7 @@ func (o *rolloutOptions) parseParts(f *pflag.FlagSet) error {
 			continue
 		}
 		v := *o.texts.parts[part.Name]
-		whole := part.Name != "outside-churn" && part.Name != "replica-skew"
+		whole := part.Name != "outside-churn" && part.Name != "replica-skew" && part.Unit == ""
 		switch {
 		case !(v >= 0) || whole && v != math.Trunc(v):
 			want := "a whole number, 0 or more"

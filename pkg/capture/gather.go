@@ -45,6 +45,7 @@ const (
 	ofCluster       = "part of every cluster"
 	withoutReplicas = "no replicas"
 	finished        = "ended pods"
+	leaving         = "pods that are being deleted"
 	givenTwice      = "given more than once"
 )
 
@@ -211,6 +212,10 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 	}
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		g.LeaveOut("pods", finished, 1)
+		return nil
+	}
+	if p.DeletionTimestamp != nil {
+		g.LeaveOut("pods", leaving, 1)
 		return nil
 	}
 	kind, name := ownerOf(p)

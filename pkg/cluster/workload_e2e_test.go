@@ -298,14 +298,25 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		AddReportEntry("the namespace gone after", time.Since(start).String())
 	})
 
-	It("without a run's label is ready at once", func(ctx SpecContext) {
+	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {
+		template := corev1.PodTemplateSpec{Spec: deployment(0, 1, "").Spec.Template.Spec}
+		kwok.SetGracePeriod(&template, 2*time.Second)
 		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: deployment(0, 1, "").Spec.Template.Spec,
+			ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: template.Annotations}, Spec: template.Spec,
 		}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() (bool, error) {
 			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
 			return ready(*p), err
+		}).Should(BeTrue())
+		Expect(client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+		Consistently(func() (bool, error) {
+			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
+			return err == nil && p.DeletionTimestamp != nil && ready(*p), err
+		}).WithTimeout(time.Second).Should(BeTrue())
+		Eventually(func() bool {
+			_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
 		}).Should(BeTrue())
 	})
 

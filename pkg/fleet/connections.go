@@ -84,13 +84,13 @@ type connection struct {
 	returned int       // number of the background activity in which it last came back
 }
 
-// Streams counts the streams that are open and have been answered.
+// Streams counts the streams that are open and have been answered, those of terminating pods too.
 func (s *Pods) Streams() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for p := range s.there {
-		if p.connection.answered {
+	for _, p := range s.byID {
+		if p.connection.answered && p.ended.IsZero() {
 			n++
 		}
 	}
@@ -98,13 +98,13 @@ func (s *Pods) Streams() int {
 }
 
 // StreamsTo counts the streams of simulated sidecars that are open and have been answered
-// by the address that was dialled.
+// by the address that was dialled, those of terminating pods too.
 func StreamsTo(s *Pods) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := map[string]int{}
-	for p := range s.there {
-		if p.connection.answered && p.real == nil {
+	for _, p := range s.byID {
+		if p.connection.answered && p.ended.IsZero() && p.real == nil {
 			to[p.connection.server]++
 		}
 	}

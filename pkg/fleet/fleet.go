@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
@@ -127,6 +128,8 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		p = f.add(ev)
 	}
 	switch {
+	case deleted && ev.Kind != observe.Deleted && kwok.HasGracePeriod(ev.Pod):
+		leave(f, p)
 	case deleted:
 		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
@@ -173,10 +176,23 @@ func (f *Fleet) add(ev observe.PodEvent) *pod {
 
 // end stops the proxy of a pod that is gone. The caller holds Pods.mu.
 func (f *Fleet) end(p *pod, at time.Time) {
-	if !f.Pods.end(p, at) || p.stop == nil {
+	leave(f, p)
+	if f.Pods.end(p, at) && p.stop != nil {
+		p.stop()
+	}
+}
+
+// leave takes that a pod is being deleted: it is none of the mesh any more, and nothing waits for
+// it. Its proxy stays until the pod is gone. The caller holds Pods.mu.
+func leave(f *Fleet, p *pod) {
+	if p.gone {
 		return
 	}
-	p.stop()
+	p.gone = true
+	f.Pods.skip(p)
+	if p.stop == nil {
+		return
+	}
 	if p.ofNode {
 		f.nodes.ended(p.id)
 	}

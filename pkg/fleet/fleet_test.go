@@ -241,6 +241,35 @@ func TestOldestIsReplacedNext(t *testing.T) {
 	}
 }
 
+// A pod with a grace period is none of the mesh from its deletion on, and its proxy stays until it is gone.
+func TestGracePeriod(t *testing.T) {
+	for _, c := range []struct {
+		grace time.Duration
+		stays bool
+	}{{0, false}, {5 * time.Second, true}} {
+		f := connected(2)
+		stopped := 0
+		f.Pods.byID["ns/pod-00"].stop = func() { stopped++ }
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-00"}}
+		kwok.SetGracePeriod(&template, c.grace)
+		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta}
+		pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1005, 0)}
+		event := func(second int64, kind observe.Kind) {
+			f.OnPod(t.Context(), observe.PodEvent{Seen: time.Unix(second, 0), Kind: kind, Pod: pod})
+		}
+		event(1000, observe.Modified)
+		event(1001, observe.Modified)
+		if there := f.Count().Created; there != 1 || (stopped == 0) != c.stays || (f.Pods.Streams() == 2) != c.stays {
+			t.Errorf("grace period %s: %d pods are there with %d streams, the proxy was stopped %d times", c.grace, there, f.Pods.Streams(), stopped)
+		}
+		f.Pods.forget(time.Unix(1002, 0).Add(remembered))
+		event(1200, observe.Deleted)
+		if stopped != 1 {
+			t.Errorf("grace period %s: gone, and the proxy was stopped %d times", c.grace, stopped)
+		}
+	}
+}
+
 func TestPodsAreForgotten(t *testing.T) {
 	f := connected(3)
 	now := time.Now()

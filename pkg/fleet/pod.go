@@ -29,12 +29,12 @@ type pod struct {
 	node       string             // that it runs on; "" = not known yet
 	times      startup
 	addr       netip.Addr
-	ready      bool // as last seen
-	reported   bool // handed to the reporters
-	incomplete bool // and that although it lacked something
-	chosen     bool // to be replaced
-	gone       bool
-	ended      time.Time // when it was seen gone
+	ready      bool      // as last seen
+	reported   bool      // handed to the reporters
+	incomplete bool      // and that although it lacked something
+	chosen     bool      // to be replaced
+	gone       bool      // or being deleted: it is none of the mesh any more
+	ended      time.Time // when it was seen gone; zero while it is there, terminating or not
 	connection connection
 }
 

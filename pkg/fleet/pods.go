@@ -104,15 +104,13 @@ func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 	return p
 }
 
-// end takes that a pod is gone, and reports whether that is new. The caller holds
-// mu.
+// end takes that a pod is gone, and reports whether that is new. The caller holds mu.
 func (s *Pods) end(p *pod, at time.Time) bool {
-	if p.gone {
+	if !p.ended.IsZero() {
 		return false
 	}
-	p.gone, p.ended = true, at
+	p.ended = at
 	s.gone = append(s.gone, p)
-	s.skip(p)
 	return true
 }
 

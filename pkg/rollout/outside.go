@@ -83,7 +83,7 @@ func (r outsideMesh) makeDeployment(ctx context.Context, number, pods int) error
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: own},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: own}, Spec: outsidePod()},
+			Template: outsidePod(own, gracePeriod(r.run)),
 		},
 	}
 	return workload.Persist(ctx, func(ctx context.Context, _ int) error {
@@ -97,12 +97,22 @@ func (r outsideMesh) makeDeployment(ctx context.Context, number, pods int) error
 
 // outsidePod is a pod on a fake node. It does not carry the run's label, so that it is Ready
 // at once and no sidecar is made for it.
-func outsidePod() corev1.PodSpec {
-	return corev1.PodSpec{
-		Containers:   []corev1.Container{{Name: "app", Image: "scaler.mesh/simulated"}},
-		NodeSelector: kwok.NodeSelector(),
-		Tolerations:  []corev1.Toleration{kwok.Toleration()},
+func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplateSpec {
+	pod := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Name: "app", Image: "scaler.mesh/simulated"}},
+			NodeSelector: kwok.NodeSelector(),
+			Tolerations:  []corev1.Toleration{kwok.Toleration()},
+		},
 	}
+	kwok.SetGracePeriod(&pod, grace)
+	return pod
+}
+
+// gracePeriod is for how long pods run on after they were deleted.
+func gracePeriod(r *run) time.Duration {
+	return r.spec.slowed(time.Duration(r.mesh.Profile.GracePeriod * float64(time.Second)))
 }
 
 // await returns once so many pods outside the mesh are Ready.
@@ -137,6 +147,7 @@ type outsideChurn struct {
 	client kubernetes.Interface
 	rate   workload.Churn
 	length time.Duration // for which each pod is there
+	grace  time.Duration // for which it runs on after it was deleted
 	made   int
 	begin  time.Time
 }
@@ -154,7 +165,9 @@ func (c *outsideChurn) run(ctx context.Context) error {
 			break
 		}
 		requests.Go(func() error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: jobName(n), Labels: map[string]string{outsideLabel: "true"}}, Spec: outsidePod()}
+			of := outsidePod(map[string]string{outsideLabel: "true"}, c.grace)
+			pod := &corev1.Pod{ObjectMeta: of.ObjectMeta, Spec: of.Spec}
+			pod.Name = jobName(n)
 			return workload.Persist(during, func(ctx context.Context, _ int) error {
 				_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 				if apierrors.IsAlreadyExists(err) {
@@ -191,7 +204,7 @@ func (r outsideMesh) startChurn(ctx context.Context) (experiment.Undo, error) {
 	if rate == 0 {
 		return nil, nil
 	}
-	c := &outsideChurn{client: r.api.Client, rate: rate, length: r.spec.slowed(jobLength)}
+	c := &outsideChurn{client: r.api.Client, rate: rate, length: r.spec.slowed(jobLength), grace: gracePeriod(r.run)}
 	b := newBackground(ctx, r.fail)
 	b.run("churn outside the mesh", c.run)
 	return func(context.Context) error {

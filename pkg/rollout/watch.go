@@ -118,7 +118,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh,
 		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter), PodAnnotations: podAnnotations(r.adapter),
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
-		Scaling: r.fleet.Pods.Scaled,
+		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}
 	if r.adapter.Gateways != nil {
 		r.applier.Gateway = r.adapter.Gateways.MakeGateway

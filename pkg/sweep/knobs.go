@@ -3,7 +3,6 @@ package sweep
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/compare"
@@ -31,7 +30,7 @@ func Knobs(spec rollout.Spec) (Options, error) {
 			continue
 		}
 		only := profile.Only(part)
-		o.Variants = append(o.Variants, Variant{part.Name + " " + strconv.FormatFloat(v, 'g', -1, 64), func(s *rollout.Spec) { s.Topology.Own = only }})
+		o.Variants = append(o.Variants, Variant{part.Name + " " + part.Text(v), func(s *rollout.Spec) { s.Topology.Own = only }})
 	}
 	if len(o.Variants) == 0 {
 		return o, errors.New("parsing --knob-sweep: want parts of the mesh, by --profile typical or their own flags")

@@ -25,6 +25,7 @@ type Profile struct {
 	OutsidePods      int     // pods without sidecars, that are there before the mesh
 	OutsideChurn     float64 // pods without sidecars that are created and deleted each second, from the rollout on
 	ReplicaSkew      float64 // exponent of Zipf's law that pods are dealt to services by; 0 = evenly
+	GracePeriod      float64 // seconds for which a pod that is deleted runs on, terminating; 0 = it is gone at once
 }
 
 // None as the value of a part leaves it out, whatever the named profile has.
@@ -34,6 +35,7 @@ const None = -1
 type Part struct {
 	Name string // of its flag, without dashes
 	What string // it is, in the plural, for sentences
+	Unit string // of its value; "" = a number
 	Of   func(*Profile) float64
 	Set  func(*Profile, float64)
 	most float64
@@ -43,8 +45,11 @@ type Part struct {
 
 // number is a part that is a whole number.
 func number(name, what string, most int, field func(*Profile) *int, typical func(services, pods int) float64) Part {
-	return Part{name, what, func(p *Profile) float64 { return float64(*field(p)) }, func(p *Profile, v float64) { *field(p) = int(v) }, float64(most), typical}
+	return Part{name, what, "", func(p *Profile) float64 { return float64(*field(p)) }, func(p *Profile, v float64) { *field(p) = int(v) }, float64(most), typical}
 }
+
+// Text is a value of the part, as in 40 or 5s.
+func (p Part) Text(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) + p.Unit }
 
 // MaxTCPServices is as many as there are addresses that a cluster gives to nobody by
 // itself; their listeners are named by the address.
@@ -63,8 +68,9 @@ var Parts = []Part{
 	number("gateways", "gateways", 100, func(p *Profile) *int { return &p.Gateways }, func(services, _ int) float64 { return float64(min(2, services/10)) }),
 	number("zones", "zones", 100, func(p *Profile) *int { return &p.Zones }, func(int, int) float64 { return 3 }),
 	number("outside-pods", "pods outside the mesh", MaxPods, func(p *Profile) *int { return &p.OutsidePods }, func(_, pods int) float64 { return float64(pods / 4) }),
-	{"outside-churn", "pods outside the mesh a second that come and go", func(p *Profile) float64 { return p.OutsideChurn }, func(p *Profile, v float64) { p.OutsideChurn = v }, 100, func(int, int) float64 { return 0.5 }},
-	{"replica-skew", "replica counts by Zipf's law", func(p *Profile) float64 { return p.ReplicaSkew }, func(p *Profile, v float64) { p.ReplicaSkew = v }, 3, func(int, int) float64 { return 1 }},
+	{"outside-churn", "pods outside the mesh a second that come and go", "", func(p *Profile) float64 { return p.OutsideChurn }, func(p *Profile, v float64) { p.OutsideChurn = v }, 100, func(int, int) float64 { return 0.5 }},
+	{"replica-skew", "replica counts by Zipf's law", "", func(p *Profile) float64 { return p.ReplicaSkew }, func(p *Profile, v float64) { p.ReplicaSkew = v }, 3, func(int, int) float64 { return 1 }},
+	{"grace-period", "seconds of grace for pods that are deleted", "s", func(p *Profile) float64 { return p.GracePeriod }, func(p *Profile, v float64) { p.GracePeriod = v }, 300, func(int, int) float64 { return 5 }},
 }
 
 // The named profiles.
@@ -125,7 +131,7 @@ func (s Spec) checkProfile() error {
 	}
 	for _, part := range Parts {
 		if v := part.Of(&s.Own); v != None && !(v >= 0 && v <= part.most) {
-			return &FieldError{part.Name, strconv.FormatFloat(v, 'g', -1, 64), fmt.Sprintf("0 to %g", part.most)}
+			return &FieldError{part.Name, part.Text(v), "0 to " + part.Text(part.most)}
 		}
 	}
 	p := s.Resolved()
@@ -211,7 +217,7 @@ func (p Profile) Text() string {
 			if text != "" {
 				text += ", "
 			}
-			text += part.Name + " " + strconv.FormatFloat(v, 'g', -1, 64)
+			text += part.Name + " " + part.Text(v)
 		}
 	}
 	return text

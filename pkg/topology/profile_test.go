@@ -13,7 +13,7 @@ func TestResolved(t *testing.T) {
 		t.Errorf("plain: %+v", plain)
 	}
 	typical := Spec{Pods: 400, Profile: Typical}.Resolved()
-	want := Profile{40, 20, 10, 2, 2, 4, 2, 2, 2, 3, 100, 0.5, 1}
+	want := Profile{40, 20, 10, 2, 2, 4, 2, 2, 2, 3, 100, 0.5, 1, 5}
 	if typical != want {
 		t.Errorf("typical: %+v, want %+v", typical, want)
 	}
@@ -25,7 +25,7 @@ func TestResolved(t *testing.T) {
 	if got := OfParts(typical.Map()); got != typical {
 		t.Errorf("from its map: %+v", got)
 	}
-	if text := (Profile{VirtualServices: 40, OutsideChurn: 0.5}).Text(); text != "virtual-services 40, outside-churn 0.5" {
+	if text := (Profile{VirtualServices: 40, OutsideChurn: 0.5, GracePeriod: 2.5}).Text(); text != "virtual-services 40, outside-churn 0.5, grace-period 2.5s" {
 		t.Error(text)
 	}
 	for _, part := range Parts {
@@ -53,6 +53,7 @@ func TestProfileIsChecked(t *testing.T) {
 		{Spec{Pods: 20, Own: Profile{Zones: 101}}, "zones"},
 		{Spec{Pods: 20, Services: 20, Own: Profile{Gateways: 1}}, "gateways"},
 		{Spec{Pods: 20, Own: Profile{OutsideChurn: 101}}, "outside-churn"},
+		{Spec{Pods: 20, Own: Profile{GracePeriod: 301}}, "grace-period"},
 	} {
 		err := c.spec.Validate()
 		var field *FieldError

@@ -47,6 +47,8 @@ type Applier struct {
 	Objects []*unstructured.Unstructured
 	Dynamic dynamic.Interface
 
+	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they are gone at once
+
 	Parallel int // requests in flight at most; 0 = 32
 
 	// Scaling is called, just before the request is sent, when the Deployment of
@@ -219,6 +221,7 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 			},
 		},
 	}
+	kwok.SetGracePeriod(&made.Spec.Template, a.GracePeriod)
 	if s.Gateway {
 		a.Gateway(&made.Spec.Template)
 	}

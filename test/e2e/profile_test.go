@@ -12,13 +12,15 @@ import (
 var _ = Describe("a mesh with a profile", func() {
 	It("converges to exactly what its parts call for, and loses nothing", func() {
 		session := newPlace().rollout(20, "--services", "6", "--profile", "typical", "--virtual-services", "9", "--service-entries", "2",
-			"--tcp-services", "2", "--headless-services", "1", "--external-names", "2", "--gateways", "1", "--outside-pods", "10", "--probes", "2", "--no-calibrate")
+			"--tcp-services", "2", "--headless-services", "1", "--external-names", "2", "--gateways", "1", "--outside-pods", "10", "--probes", "2", "--grace-period", "2s", "--churn", "1/s", "--no-calibrate")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Spec.ProfileName).To(Equal("typical"))
 		Expect(run.Spec.Profile).To(And(HaveKeyWithValue("virtual-services", 9.0), HaveKeyWithValue("zones", 3.0), HaveKeyWithValue("outside-pods", 10.0)))
 		Expect(run.XDS.Nacks).To(HaveValue(BeZero()))
+		Expect(run.Churn.Replaced).To(HaveValue(BeNumerically(">", 0)), "pods that are deleted run on, and the mesh is as it was")
+		Expect(run.Churn.Seconds).NotTo(BeNil())
 		for kind, push := range run.Latencies.Push {
 			Expect(push.Lost).To(BeZero(), "%s", kind)
 			Expect(push.Count).NotTo(BeZero(), "%s", kind)
