@@ -29,6 +29,10 @@ func TestRefusals(t *testing.T) {
 	for i := range faulty {
 		faulty[i].Spec.Faults = []string{"kill-control-plane@rollout"}
 	}
+	nodes := w.runs(nil, 2, 200, 400, 800)
+	for i := range nodes {
+		nodes[i].Spec.Dataplane, nodes[i].Spec.PodsPerNode = "ambient", 20
+	}
 	const advice = "run 'scaler rollout --pods 200,400,600,800 --mode strict --repeats 3 --probes 0'"
 	for _, c := range []struct {
 		name   string
@@ -45,6 +49,7 @@ func TestRefusals(t *testing.T) {
 		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
+		{"another data plane", nodes, Options{Pods: 1600}, "6 runs of data plane ambient: want runs with sidecars", false},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "parsing --services 20: want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "parsing --pods 1600: want 800 with --validate", false},

@@ -60,6 +60,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		mode = modeOf(s.runs[0])
 	}
 	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return modeOf(r) != mode })
+	if d := s.runs[0].Dataplane(); d != record.SidecarDataplane {
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars: the models and the limits of a plan are of one stream and one certificate for each pod. 'scaler report' states what one more pod and one more node cost", output.Many(len(s.runs), "run"), d)
+	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.Spec.Pods, b.Spec.Pods), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
 	})

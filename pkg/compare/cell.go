@@ -31,9 +31,9 @@ var conditions = []condition{
 	{"pods", func(r *record.Run) string { return strconv.Itoa(r.Spec.Pods) }},
 	{"services", func(r *record.Run) string { return strconv.Itoa(r.Spec.Services) }},
 	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
-	{"data plane", func(r *record.Run) string { return r.Dataplane() }},
-	{"pods per node", func(r *record.Run) string { return podsPerNodeText(r) }},
-	{"knobs", func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
+	{dataplaneName, func(r *record.Run) string { return r.Dataplane() }},
+	{knobsName, func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
+	{podsPerNodeName, func(r *record.Run) string { return podsPerNodeText(r) }},
 	{"profile", func(r *record.Run) string { return orNone(r.Spec.ProfileText()) }},
 	{"topology", func(r *record.Run) string { return r.Topology() }},
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
@@ -70,7 +70,14 @@ var conditions = []condition{
 }
 
 // sizeAndKnobs is how many of the conditions name a cell to a reader.
-const sizeAndKnobs = 4
+const sizeAndKnobs = 5
+
+// Names of conditions that rulesFor knows.
+const (
+	dataplaneName   = "data plane"
+	podsPerNodeName = "pods per node"
+	knobsName       = "knobs"
+)
 
 // subjects are what may differ between the sides in addition to settings: what is
 // compared. "" is not known, and differs from nothing.
@@ -246,7 +253,7 @@ type pair struct{ a, b *repeats }
 // What is left over is, as far as it goes, paired with what is alike in size and
 // knobs, and at last, if one of each is left, with each other: such pairs are
 // forced.
-func match(a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
+func match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
 	alike, onlyA, onlyB = matchBy(conditions, a, b)
 	forced, onlyA, onlyB = matchBy(conditions[:sizeAndKnobs], onlyA, onlyB)
 	if len(onlyA) == 1 && len(onlyB) == 1 {
@@ -270,7 +277,7 @@ func matchBy(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*rep
 }
 
 // refusal says in one line why cells cannot be compared; nil when they can.
-func refusal(forced []pair, onlyA, onlyB []*repeats) error {
+func refusal(conditions []condition, forced []pair, onlyA, onlyB []*repeats) error {
 	var reasons []string
 	for _, p := range forced {
 		var parts []string

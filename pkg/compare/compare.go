@@ -144,6 +144,9 @@ type Sample struct {
 
 // Compare compares the runs of A with those of B.
 //
+// Where each side has one data plane, and not the same, that is compared, too: then only
+// figures that mean the same in both.
+//
 // The error is ErrNotComparable when they differ in more than the control plane
 // and Options.Force is not set; other errors report that a side holds runs of two
 // control planes, or that nothing measured has a name that Options asks for.
@@ -156,8 +159,9 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	pairs, forced, onlyA, onlyB := match(cellsA, cellsB)
-	if err := refusal(forced, onlyA, onlyB); err != nil && !o.Force {
+	rules := rulesFor(a, b)
+	pairs, forced, onlyA, onlyB := match(rules.conditions, cellsA, cellsB)
+	if err := refusal(rules.conditions, forced, onlyA, onlyB); err != nil && !o.Force {
 		return nil, err
 	}
 	pairs = append(pairs, forced...)
@@ -166,9 +170,9 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	}
 	result := &Result{APIVersion: record.APIVersion, Kind: "Comparison", A: cmp.Or(o.A, "A"), B: cmp.Or(o.B, "B"), Alpha: alpha}
 	for _, p := range pairs {
-		result.Cells = append(result.Cells, result.cell(p))
+		result.Cells = append(result.Cells, result.cell(p, rules))
 	}
-	result.remark(pairs, onlyA, onlyB, append(unknownA, unknownB...))
+	result.remark(pairs, rules, onlyA, onlyB, append(unknownA, unknownB...))
 	if err := checkNames(result.Cells, o); err != nil {
 		return nil, err
 	}
@@ -181,18 +185,21 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 }
 
 // cell pairs the figures of a pair, untested.
-func (r *Result) cell(p pair) Cell {
+func (r *Result) cell(p pair, rules rules) Cell {
 	c := Cell{
 		Label: p.a.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
 		A: side(p.a), B: side(p.b),
-		Differs: compared(p.a.first, p.b.first),
-		Forced:  differences(conditions, p.a.first, p.b.first),
+		Differs: rules.differs(p.a.first, p.b.first),
+		Forced:  differences(rules.conditions, p.a.first, p.b.first),
 	}
 	at := map[string]int{}
 	take := func(runs []*record.Run, of func(*Figure) *Sample) {
 		for _, run := range runs {
 			after := 0 // a figure that A lacks comes where B has it
 			for _, m := range figures(run) {
+				if !rules.compares(m.path) {
+					continue
+				}
 				i, known := at[m.path]
 				if !known {
 					i = after

@@ -394,3 +394,50 @@ func golden(t *testing.T, name, got string) {
 		t.Errorf("%s is now (go test -update, if it should be):\n%s", name, got)
 	}
 }
+
+// ambiently is a run whose nodes have proxies.
+func ambiently(r *record.Run) {
+	r.Spec.Dataplane, r.Spec.PodsPerNode, r.Environment.Knobs.Scope = "ambient", 10, ""
+	r.Proxies = &record.Proxies{Name: "ztunnel", Nodes: 3}
+}
+
+// Data planes are compared by what means the same in both.
+func TestDataPlanesAreCompared(t *testing.T) {
+	r := comparison(t, runs("a", 4, 1), runs("b", 4, 2, ambiently), Options{})
+	if len(r.Cells) != 1 || r.Cells[0].Forced != nil {
+		t.Fatalf("%+v", r.Cells)
+	}
+	for _, want := range []Differing{{"data plane", "sidecar", "ambient"}, {"pods per node", "any", "10"}, {"scope", "declared", "none"}} {
+		if !slices.Contains(r.Cells[0].Differs, want) {
+			t.Errorf("%v is not among what differs: %v", want, r.Cells[0].Differs)
+		}
+	}
+	var names []string
+	for _, f := range r.Cells[0].Figures {
+		names = append(names, f.Path)
+	}
+	for path, want := range map[string]bool{
+		"controlPlane.rollout.cores.mean": true, "phases.rollout.seconds": true, "latencies.push.endpointAdd.p50": false, "xds.configurationBytes.mean": false, "xds.refusals": false,
+	} {
+		if slices.Contains(names, path) != want {
+			t.Errorf("%s is compared: want %v, among %v", path, want, names)
+		}
+	}
+	if !slices.ContainsFunc(r.Remarks, func(text string) bool { return strings.Contains(text, "data planes") }) {
+		t.Errorf("remarks %v", r.Remarks)
+	}
+	// A side of several data planes has nothing to compare with one.
+	both := append(runs("a", 4, 1), runs("c", 4, 3, ambiently)...)
+	if _, err := Compare(both, runs("b", 4, 2, ambiently), Options{}); !errors.Is(err, ErrNotComparable) {
+		t.Errorf("a side of both data planes: %v", err)
+	}
+	// Nor do other modes.
+	if _, err := Compare(runs("a", 4, 1), runs("b", 4, 2, ambiently, func(r *record.Run) { r.Environment.Knobs.Authz = "none" }), Options{}); !errors.Is(err, ErrNotComparable) {
+		t.Errorf("another mode: %v", err)
+	}
+	// Runs of one data plane are compared by all figures.
+	r = comparison(t, runs("a", 4, 1, ambiently), runs("b", 4, 2, ambiently), Options{})
+	if !slices.ContainsFunc(r.Cells[0].Figures, func(f Figure) bool { return f.Path == "latencies.push.endpointAdd.p50" }) {
+		t.Error("pushes of one data plane are not compared")
+	}
+}

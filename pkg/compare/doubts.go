@@ -74,11 +74,14 @@ func withFaultNames(run *record.Run, about string) string {
 }
 
 // remark adds the warnings about the comparison as a whole.
-func (r *Result) remark(pairs []pair, onlyA, onlyB []*repeats, unknown []*record.Run) {
+func (r *Result) remark(pairs []pair, rules rules, onlyA, onlyB []*repeats, unknown []*record.Run) {
+	if text := rules.remark(); text != "" {
+		r.Remarks = append(r.Remarks, text)
+	}
 	cells := map[string][]string{} // labels of the cells by the warning about them
 	var order []string
 	for _, p := range pairs {
-		for _, text := range p.remarks() {
+		for _, text := range p.remarks(rules) {
 			if cells[text] == nil {
 				order = append(order, text)
 			}
@@ -117,7 +120,7 @@ func unusedText(runs []*record.Run) string {
 }
 
 // remarks are what is doubtful about the runs of a pair.
-func (p pair) remarks() (all []string) {
+func (p pair) remarks(rules rules) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, side := range []struct {
 		name string
@@ -145,7 +148,7 @@ func (p pair) remarks() (all []string) {
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
 	}
-	if len(compared(p.a.first, p.b.first))+len(differences(conditions, p.a.first, p.b.first)) == 0 {
+	if len(rules.differs(p.a.first, p.b.first))+len(differences(rules.conditions, p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")
 	}
 	return all

@@ -150,8 +150,12 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	if len(columns) == 0 {
 		return
 	}
+	var shown []*record.Run
+	for _, g := range columns {
+		shown = append(shown, g.runs...)
+	}
 	for _, figure := range costFigures {
-		cells := plain(figure.name)
+		cells := plain(ofProxies(figure.name, shown...))
 		for _, g := range columns {
 			cell := unmarked(g.oneMorePod(figure))
 			if cell.text != absent {
@@ -173,11 +177,7 @@ func (g alike) repeated() bool { return len(g.sizes()) < len(g.runs) }
 // oneMorePod prints what one more pod costs of a figure, or by what model it grows with
 // the square.
 func (g alike) oneMorePod(figure costFigure) string {
-	path := figure.path
-	if path == "phases.rollout" {
-		path += ".seconds"
-	}
-	cost, err := capacity.OneMorePod(g.runs, path)
+	cost, err := g.slope(figure)
 	switch {
 	case errors.Is(err, capacity.ErrSquare):
 		return "no slope: " + cost.Model
@@ -185,6 +185,15 @@ func (g alike) oneMorePod(figure costFigure) string {
 		return absent
 	}
 	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, 1, figure.print)
+}
+
+// slope is what one more pod costs of a figure; see capacity.OneMorePod.
+func (g alike) slope(figure costFigure) (capacity.Cost, error) {
+	path := figure.path
+	if path == "phases.rollout" {
+		path += ".seconds"
+	}
+	return capacity.OneMorePod(g.runs, path)
 }
 
 // term is something that a figure may grow with.
@@ -197,13 +206,13 @@ type term struct {
 var (
 	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.Spec.Pods)) }, 1}
 	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.Spec.Services)) }, 1}
-	// termConfiguration is what all sidecars hold together.
+	// termConfiguration is what all proxies hold together.
 	termConfiguration = term{"MB of sidecars' configuration", func(r *record.Run) *float64 {
-		mean := configurationMean(r)
-		if mean == nil {
+		mean, holders := configurationMean(r), proxies(r)
+		if mean == nil || holders == nil {
 			return nil
 		}
-		return new(*mean * float64(r.Spec.Pods))
+		return new(*mean * *holders)
 	}, 1e6}
 )
 
@@ -244,7 +253,7 @@ func (d *document) effects(g alike, name string, doubts *doubts) {
 	} {
 		t := table{Head: plain("separate effects" + name + " (95% interval)")}
 		for _, one := range terms {
-			t.Head = append(t.Head, unmarked("one more "+one.name))
+			t.Head = append(t.Head, unmarked("one more "+ofProxies(one.name, g.runs...)))
 		}
 		for _, figure := range costFigures {
 			fit, err := g.fit(figure, terms)

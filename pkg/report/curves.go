@@ -54,8 +54,8 @@ func (r *runCharts) curves() []template.HTML {
 			line("first configuration", "firstConfiguration", 0, l.FirstConfiguration), line("complete configuration", "completeConfiguration", 1, l.CompleteConfiguration),
 			line("pod ready", "podReady", 2, l.PodReady),
 		}, "no sidecar was configured."},
-		{"push", "Push latency, by kind of change", push, "no change was followed to the sidecars."},
-		{"propagation", "Propagation, by kind of change", propagation, "no change was followed to the sidecars."},
+		{"push", "Push latency, by kind of change", push, ofProxies("no change was followed to the sidecars.", r.run)},
+		{"propagation", "Propagation, by kind of change", propagation, ofProxies("no change was followed to the sidecars.", r.run)},
 	} {
 		about := "The share of all observations (horizontal) that took at most this time (vertical). Where a curve ends early, the rest was lost."
 		drawn = append(drawn, r.draw.draw(curveChart(chart.Chart{ID: r.id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))

@@ -149,5 +149,9 @@ func glanceNote(runs []record.Run) string {
 	}
 	note := "CPU time, cores and memory are of " + plane + " during the rollout. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
 		"Push: the slowest kind of change, from the change to the sidecar. Lost: certificates, configurations and pushes that had not come by the time limit. Limits: what limits figures of the row."
-	return strings.TrimSpace(note)
+	var all []*record.Run
+	for i := range runs {
+		all = append(all, &runs[i])
+	}
+	return ofProxies(strings.TrimSpace(note), all...)
 }

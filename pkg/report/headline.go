@@ -85,7 +85,7 @@ func (s *sentence) rollout(names []string, size int, plane string) marked {
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
 		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number))
 	if s.known(pushesPerSidecar) {
-		text += fmt.Sprintf(" sent each sidecar %s pushes and %s,",
+		text += fmt.Sprintf(" sent each %s %s pushes and %s,", proxyNoun(slices.Concat(s.groups...)...),
 			s.figure("xds.perSidecar.responses", pushesPerSidecar, number), s.figure("xds.perSidecar.bytes", bytesPerSidecar, bytes))
 	}
 	text = fmt.Sprintf("%s and its memory peaked at %s.", text,

@@ -66,7 +66,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		Title: output.Plain(measured(runs, latencies)), Made: output.Plain(made(runs, latencies)),
 		Style: template.CSS(pageStyle), Limits: d.limits(len(runs)+len(latencies) > 1), Definitions: definitions,
 	}
-	for _, paragraph := range answers(runs, &d) {
+	for _, paragraph := range append(answers(runs, &d), planeAnswers(runs, &d)...) {
 		p.Answers = append(p.Answers, d.cells(paragraph))
 	}
 	if len(runs) > 0 {

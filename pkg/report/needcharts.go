@@ -207,10 +207,10 @@ func (r *runCharts) xdsCharts() []template.HTML {
 	}
 	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
-		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", "To all sidecars, over the whole run.", tally, axisNumber, named{"responses", whole(x.Responses)})),
-		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", "To all sidecars, over the whole run, before compression.", bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
-		r.draw.draw(typeBars(r.id+"-held", "Configuration of a sidecar by type", "What a sidecar holds when converged.", bytes, axisBytes, named{"held, mean", size.ByType})),
-		r.draw.draw(typeBars(r.id+"-resources", "Resources of a sidecar by type", "How many of each type a sidecar holds when converged.", tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
+		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", ofProxies("To all sidecars, over the whole run.", r.run), tally, axisNumber, named{"responses", whole(x.Responses)})),
+		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", ofProxies("To all sidecars, over the whole run, before compression.", r.run), bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
+		r.draw.draw(typeBars(r.id+"-held", ofProxies("Configuration of a sidecar by type", r.run), ofProxies("What a sidecar holds when converged.", r.run), bytes, axisBytes, named{"held, mean", size.ByType})),
+		r.draw.draw(typeBars(r.id+"-resources", ofProxies("Resources of a sidecar by type", r.run), ofProxies("How many of each type a sidecar holds when converged.", r.run), tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
 	}
 }
 

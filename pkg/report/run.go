@@ -56,6 +56,9 @@ func (r *runReport) facts() []fact {
 		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
 	}
 	if text := dataplaneText(r.run); text != "" {
+		if p := r.run.Proxies; p != nil {
+			text = output.Many(p.Nodes, "node") + ": " + text
+		}
 		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
 	}
 	if m := r.run.Mesh; m != nil {
@@ -333,7 +336,7 @@ func (r *runReport) streams() table {
 	if x == nil {
 		return table{}
 	}
-	return r.oneRow("streams", "xds", "all sidecars", columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
+	return r.oneRow("streams", "xds", ofProxies("all sidecars", r.run), columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
 }
 
 func (r *runReport) certificates() table {
@@ -341,5 +344,5 @@ func (r *runReport) certificates() table {
 	if c == nil {
 		return table{}
 	}
-	return r.oneRow("certificates", "certificates", "all sidecars", columnsOf(record.CertificateFigures, c))
+	return r.oneRow("certificates", "certificates", ofProxies("all sidecars", r.run), columnsOf(record.CertificateFigures, c))
 }

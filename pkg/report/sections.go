@@ -26,7 +26,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
 			charts: charts.needCharts(), tables: []table{r.controlPlane(), replicas(r), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
-		{name: "latency", title: "How long sidecars and changes took", defined: "connections-and-configuration",
+		{name: "latency", title: ofProxies("How long sidecars and changes took", r.run), defined: "connections-and-configuration",
 			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",

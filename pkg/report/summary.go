@@ -47,14 +47,15 @@ var axes = []axis{
 	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 
-// dataplaneText is what the pods of a run had; "" where it was sidecars.
+// dataplaneText is what the pods of a run had; "" where it was sidecars. Runs that differ in
+// size alone have the same.
 func dataplaneText(r *record.Run) string {
 	if r.Dataplane() == record.SidecarDataplane {
 		return ""
 	}
 	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
 	if p := r.Proxies; p != nil {
-		text += fmt.Sprintf(" (%d nodes); what is said of sidecars is of the nodes' %ss", p.Nodes, p.Name)
+		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
 	}
 	return text
 }
@@ -98,7 +99,7 @@ func perSidecarText(r *record.Run, path string) string {
 func headline(d *doubts, runs ...*record.Run) table {
 	t := table{Head: plain("headline"), Left: 1}
 	for _, c := range headlineColumns {
-		t.Head = append(t.Head, unmarked(c.head))
+		t.Head = append(t.Head, unmarked(ofProxies(c.head, runs...)))
 	}
 	for _, r := range runs {
 		row := plain(orAbsent(r.Name))
@@ -228,6 +229,7 @@ func summary(runs []record.Run, d *doubts, tables ...table) document {
 	}
 	doc.tables = append(doc.tables, tables...)
 	doc.realSidecars(runs, d)
+	doc.dataplanes(runs, d)
 	doc.cost(runs, differing, d)
 	return doc
 }

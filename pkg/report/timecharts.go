@@ -61,8 +61,8 @@ func (r *runCharts) timeLines() []template.HTML {
 			count("connected", 0, func(m *record.Moment) int { return m.Connected }), count("complete", 1, func(m *record.Moment) int { return m.Complete }),
 			count("converged", 2, func(m *record.Moment) int { return m.Converged }),
 		}, []string{"pods.connected", "pods.complete", "pods.converged"}},
-		{"pushes", "Pushes over time", "Responses a second to all sidecars, by type.", tally, axisNumber, pushes, below("xds.responses.", types)},
-		{"attempts", "Connecting and certificates over time", "A second, of all sidecars.", tally, axisNumber, []timeLine{
+		{"pushes", "Pushes over time", ofProxies("Responses a second to all sidecars, by type.", r.run), tally, axisNumber, pushes, below("xds.responses.", types)},
+		{"attempts", "Connecting and certificates over time", ofProxies("A second, of all sidecars.", r.run), tally, axisNumber, []timeLine{
 			{"dials", chart.Style{}, rate(func(m *record.Moment) int64 { return m.Attempts })},
 			{"refusals", chart.Style{Hue: 1, Dash: 1}, rate(func(m *record.Moment) int64 { return m.Refusals })},
 			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},

@@ -1,0 +1,82 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// rules are in what runs of two sides must be alike to be compared, and what is compared.
+type rules struct {
+	conditions []condition // the first sizeAndKnobs name a cell
+	subjects   []condition // what may differ, in addition to that of any two control planes
+	figures    []string    // paths of figures, or beginnings of paths; nil = all
+}
+
+// sameMeaning are the figures that mean the same whatever the data plane: what the control
+// plane and the cluster needed, how long pods took, what was sent in all, and pushes whose
+// clock begins when a write returned. Other figures are of each sidecar or of each node's
+// proxy, or begin with a change of an EndpointSlice or of a pod.
+var sameMeaning = []string{
+	"phases", "arrival", "controlPlane", "cluster", "pods.created", "pods.ready", "certificates.issued", "certificates.attempts",
+	"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok",
+	"xds.rates", "latencies.propagation.policy", "latencies.pushFromWrite.endpointHealth",
+}
+
+// rulesFor are those for two sides: where each has one data plane, and not the same, that is
+// what is compared.
+func rulesFor(a, b []record.Run) rules {
+	if of, other := dataplanes(a), dataplanes(b); len(of) != 1 || len(other) != 1 || of[0] == other[0] {
+		return rules{conditions: conditions}
+	}
+	across := rules{figures: sameMeaning}
+	for _, c := range conditions {
+		switch c.name {
+		case knobsName: // scope is none of proxies of nodes
+			across.conditions = append(across.conditions, condition{knobsName, func(r *record.Run) string {
+				k := r.Environment.Knobs
+				return fmt.Sprintf("mtls %s, authz %s", orNone(k.MTLS), orNone(k.Authz))
+			}})
+			across.subjects = append(across.subjects, condition{"scope", func(r *record.Run) string { return orNone(r.Environment.Knobs.Scope) }})
+		case dataplaneName:
+			across.conditions = append(across.conditions, condition{dataplaneName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
+			across.subjects = append(across.subjects, c)
+		case podsPerNodeName:
+			across.subjects = append(across.subjects, c)
+		default:
+			across.conditions = append(across.conditions, c)
+		}
+	}
+	return across
+}
+
+// dataplanes are those of the runs of a side, each once.
+func dataplanes(runs []record.Run) []string {
+	var names []string
+	for i := range runs {
+		if r := &runs[i]; r.Spec.Pods > 0 && !slices.Contains(names, r.Dataplane()) {
+			names = append(names, r.Dataplane())
+		}
+	}
+	return names
+}
+
+// compares reports whether the figure at a path is compared.
+func (r rules) compares(path string) bool {
+	return r.figures == nil || slices.ContainsFunc(r.figures, func(f string) bool { return path == f || strings.HasPrefix(path, f+".") })
+}
+
+// differs lists in what two runs differ that is compared.
+func (r rules) differs(a, b *record.Run) []Differing {
+	return append(differences(r.subjects, a, b), compared(a, b)...)
+}
+
+// remark states what is not compared; "" if everything is.
+func (r rules) remark() string {
+	if r.figures == nil {
+		return ""
+	}
+	return "the sides have different data planes: only figures that mean the same in both are compared; those of each proxy, and pushes whose clock begins with what one data plane alone reads, are not"
+}

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// bothPlanes are repeated runs of three sizes with sidecars and, at a third of the processor
+// time, with a ztunnel for each of so many pods.
+func bothPlanes(podsPerNode ...int) []record.Run {
+	var runs []record.Run
+	for _, r := range climbed(200, 400, 800, 200, 400, 800) {
+		if r.Spec.Mode != "strict" {
+			continue
+		}
+		r.Environment.ControlPlane.ProxyVersion = "1.31"
+		r.Latencies.Certificate = &record.Latency{Unit: "s", Count: int64(r.Spec.Pods)}
+		r.Latencies.Propagation = map[record.ChangeKind]record.Propagation{
+			record.PolicyChange: {First: &record.Latency{Unit: "s", Count: 100, P50: new(0.11)}, Last: &record.Latency{Unit: "s", Count: 100, P50: new(0.15)}},
+		}
+		runs = append(runs, r)
+		for _, n := range podsPerNode {
+			z := r
+			z.Name = strings.Replace(r.Name, "istiod-", "istiod-ambient-", 1)
+			z.Spec.Dataplane, z.Spec.PodsPerNode, z.Environment.Knobs.Scope = "ambient", n, ""
+			nodes := (z.Spec.Pods + n - 1) / n
+			z.Proxies = &record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: &nodes}
+			c := &z.Environment.ControlPlane
+			c.ProxyVersion, c.Settings = "", map[string]string{"AMBIENT": "true"}
+			z.Latencies.Certificate = &record.Latency{Unit: "s", Count: int64(3 * nodes)}
+			rollout := *r.ControlPlane.Rollout
+			rollout.CPUSeconds = new(*rollout.CPUSeconds/4 + 0.1*float64(nodes))
+			z.ControlPlane = &record.ByPhase[*record.Usage]{Rollout: &rollout, Steady: r.ControlPlane.Steady}
+			runs = append(runs, z)
+		}
+	}
+	return runs
+}
+
+func TestDataPlanesGolden(t *testing.T) {
+	golden(t, "dataplanes.txt", text(t, as("table"), bothPlanes(20)))
+	golden(t, "dataplanes-nodes.txt", text(t, as("table"), bothPlanes(20, 80)))
+}
+
+func TestDataPlaneSentences(t *testing.T) {
+	said := func(runs []record.Run) string {
+		var d doubts
+		var all []string
+		for _, m := range planeSentences(sorted(runs), &d) {
+			all = append(all, m.text)
+		}
+		return strings.Join(all, "\n")
+	}
+	runs := bothPlanes(20)
+	if got := said(runs); !strings.Contains(got, "with 800 pods and 40 nodes (strict)") || !strings.Contains(got, "Limits:") || !strings.Contains(got, "one more pod costs") {
+		t.Errorf("said %q", got)
+	}
+	few := runs[:6] // a run of each size
+	if got := said(few); !strings.Contains(got, "no statement") || !strings.Contains(got, "--repeats 3") {
+		t.Errorf("of single runs: said %q", got)
+	}
+	for i := range runs {
+		if runs[i].Dataplane() != record.SidecarDataplane {
+			continue
+		}
+		usage := *runs[i].ControlPlane.Rollout
+		usage.Saturation = new(0.9)
+		by := *runs[i].ControlPlane
+		by.Rollout = &usage
+		runs[i].ControlPlane = &by
+	}
+	if got := said(runs); !strings.Contains(got, "no statement") || !strings.Contains(got, "fewer processors") {
+		t.Errorf("of a saturated control plane: said %q", got)
+	}
+	if got := said(climbed(200, 400)); got != "" {
+		t.Errorf("of sidecars alone: said %q", got)
+	}
+}
+
+func TestTextsOfProxies(t *testing.T) {
+	sidecars, nodes := record.Run{}, record.Run{Proxies: &record.Proxies{Name: "ztunnel"}}
+	const of = "Sidecars: bytes of a sidecar"
+	for want, runs := range map[string][]*record.Run{
+		of:                             {&sidecars},
+		"Ztunnels: bytes of a ztunnel": {&nodes, &nodes},
+		"Proxies: bytes of a proxy":    {&sidecars, &nodes},
+	} {
+		if got := ofProxies(of, runs...); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
