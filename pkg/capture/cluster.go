@@ -17,6 +17,9 @@ import (
 // pageSize is how many objects are asked for at once.
 const pageSize = 500
 
+// maxRestarts is how often a list begins again of which a page is gone.
+const maxRestarts = 3
+
 // Cluster is where objects are read.
 type Cluster struct {
 	Discovery discovery.DiscoveryInterface
@@ -75,35 +78,42 @@ func (c Cluster) served() (map[schema.GroupResource]schema.GroupVersionResource,
 }
 
 // list takes all objects of a resource, page by page. A list that takes so long that its next page
-// is gone goes on with what the server offers in its place, which may miss changes made meanwhile.
+// is gone goes on with what the server offers in its place, which may miss changes made meanwhile,
+// or begins again.
 func (c Cluster) list(ctx context.Context, r Resource, gvr schema.GroupVersionResource, g *Gatherer) (n int, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
-	for {
+	var taken []*unstructured.Unstructured
+	for again := 0; ; {
 		page, err := c.Dynamic.Resource(gvr).List(ctx, options)
-		if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsResourceExpired(err) && status.Status().Continue != "" {
-			options.Continue = status.Status().Continue
+		if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsResourceExpired(err) && again < maxRestarts {
+			if options.Continue = status.Status().Continue; options.Continue == "" {
+				taken, again = nil, again+1
+			}
 			continue
 		}
 		if err != nil {
-			return n, err
+			return 0, err
 		}
 		for i := range page.Items {
 			item := &page.Items[i]
 			if item.GetKind() == "" { // lists of some servers leave it out
 				item.SetGroupVersionKind(gvr.GroupVersion().WithKind(r.Kind))
 			}
-			if err := add(g, item); err != nil {
-				return n, err
-			}
-			n++
-		}
-		if c.Progress != nil && page.GetContinue() != "" {
-			c.Progress(fmt.Sprintf("%d %s read", n, r.name()))
+			taken = append(taken, item)
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return n, nil
+			break
+		}
+		if c.Progress != nil {
+			c.Progress(fmt.Sprintf("%d %s read", len(taken), r.name()))
 		}
 	}
+	for _, item := range taken {
+		if err := add(g, item); err != nil {
+			return 0, err
+		}
+	}
+	return len(taken), nil
 }
 
 func add(g *Gatherer, object *unstructured.Unstructured) error {
