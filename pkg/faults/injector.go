@@ -298,8 +298,21 @@ func (i *Injector) close(m *made, end time.Time, count xdsprobe.Counts, converge
 		}
 		fault.Replaced, fault.Reconnected = &replaced, &returned
 		fault.Replicas, fault.Balance = replicas, balance
+		fault.Bytes = bytesBetween(m.count, count)
 		fault.Attempts, fault.Refusals = new(count.Attempts-m.count.Attempts), new(count.Refusals-m.count.Refusals)
 	})
+}
+
+// bytesBetween are those of the responses received from one moment to another, by type.
+func bytesBetween(before, after xdsprobe.Counts) map[string]int64 {
+	bytes := map[string]int64{}
+	for i, of := range after.Subscribed() {
+		if i < len(before.ByType) {
+			of.Bytes -= before.ByType[i].Bytes
+		}
+		bytes[of.Type.String()] = of.Bytes
+	}
+	return bytes
 }
 
 // Ended calls do for every fault that was made and has ended: its index in the record,

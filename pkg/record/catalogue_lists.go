@@ -239,6 +239,9 @@ var ChurnFigures = []FigureOf[Churn]{
 	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(c *Churn) *float64 { return whole(c.Refusals) }},
 }
 
+// faultBytes is what sidecars received during a Fault, of one type.
+var faultBytes = []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
+
 // FaultFigures are those of a Fault that are neither latencies nor usage.
 var FaultFigures = []FigureOf[Fault]{
 	{Figure: Figure{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither}, Of: func(f *Fault) *float64 { return f.LastedSeconds }},
@@ -418,6 +421,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
 			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
 		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
+			each(place{path: "bytes.TYPE", label: "bytes: TYPE", notCompared: true}, "TYPE", func(f *Fault) []named[int64] { return entries(f.Bytes) }, leaves(faultBytes)),
 			at(place{path: "controlPlane", label: "control plane, ", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
 			at(place{path: "balance", label: "streams to replicas, "}, func(f *Fault) *Balance { return f.Balance }, leaves(BalanceFigures)),
 			each(place{path: "replicas.PROGRAM", label: "PROGRAM, "}, "PROGRAM", func(f *Fault) []named[FaultReplica] { return pointed(f.Replicas) }, leaves(replicaFigures)),

@@ -12,13 +12,15 @@ type Fault struct {
 	LastedSeconds *float64 `json:"lastedSeconds,omitempty"`
 	// Seconds is from its begin until the mesh had converged again, with every
 	// sidecar connected; absent when it did not within the time limit.
-	Seconds      *float64  `json:"seconds,omitempty"`
-	Reconnected  *int      `json:"reconnected,omitempty"` // sidecars that lost their stream and had all types answered on another
-	Replaced     *int      `json:"replaced,omitempty"`    // pods created in place of others
-	Attempts     *int64    `json:"attempts,omitempty"`    // dials meanwhile
-	Refusals     *int64    `json:"refusals,omitempty"`    // streams refused meanwhile
-	ControlPlane *Usage    `json:"controlPlane,omitempty"`
-	Latencies    Latencies `json:"latencies,omitzero"` // of sidecars that reconnected and of pods created meanwhile
+	Seconds     *float64 `json:"seconds,omitempty"`
+	Reconnected *int     `json:"reconnected,omitempty"` // sidecars that lost their stream and had all types answered on another
+	Replaced    *int     `json:"replaced,omitempty"`    // pods created in place of others
+	Attempts    *int64   `json:"attempts,omitempty"`    // dials meanwhile
+	Refusals    *int64   `json:"refusals,omitempty"`    // streams refused meanwhile
+	// Bytes are those of the responses that simulated sidecars received meanwhile, by type.
+	Bytes        map[string]int64 `json:"bytes,omitempty"`
+	ControlPlane *Usage           `json:"controlPlane,omitempty"`
+	Latencies    Latencies        `json:"latencies,omitzero"` // of sidecars that reconnected and of pods created meanwhile
 	// Replicas and Balance are of a control plane that ran as several programs.
 	Replicas map[string]*FaultReplica `json:"replicas,omitempty"` // by name
 	Balance  *Balance                 `json:"balance,omitempty"`  // when the mesh had converged again
