@@ -45,9 +45,9 @@ const (
 	UncheckedNames      Unchecked = "other-resources"     // whether sidecars hold resources besides those expected
 	UncheckedInbound    Unchecked = "inbound-policies"    // objects that decide what inbound listeners accept
 	UncheckedRoutes     Unchecked = "routes"              // objects that change routes
-	UncheckedClusters   Unchecked = "cluster-settings"    // DestinationRules: subsets, and how endpoints are chosen
-	UncheckedEntries    Unchecked = "service-entries"     // hosts that are no Services, and their workloads
-	UncheckedHeadless   Unchecked = "headless-listeners"  // headless Services: listeners of their addresses
+	UncheckedClusters   Unchecked = "cluster-settings"    // DestinationRules: the settings of clusters, and subsets that do not follow from one rule
+	UncheckedEntries    Unchecked = "service-entries"     // hosts of ServiceEntries of which not all is compared, and WorkloadEntries
+	UncheckedHeadless   Unchecked = "headless-listeners"  // ports of headless Services without a known HTTP protocol: listeners of their endpoints
 	UncheckedExternal   Unchecked = "external-names"      // ExternalName Services: names of other Services
 	UncheckedListeners  Unchecked = "address-listeners"   // ports without a known HTTP protocol: listeners of Service addresses
 	UncheckedEndpoints  Unchecked = "chosen-endpoints"    // Services whose sidecars get some of the endpoints

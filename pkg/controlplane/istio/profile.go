@@ -138,7 +138,7 @@ func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string
 	for i := range mesh.Profile.DestinationRules {
 		if mesh.Services[i].Name == s.Name {
 			for _, subset := range subsets {
-				names = append(names, fmt.Sprintf("outbound|%d|%s|%s", port, subset, hostname(s)))
+				names = append(names, subsetCluster(port, subset, hostname(s)))
 			}
 		}
 	}

@@ -38,18 +38,24 @@ type replayed struct {
 	routed   []string            // hosts that VirtualServices for sidecars name, as they are written
 	chosen   []string            // hosts that DestinationRules send past istiod's endpoints
 	removes  bool                // an EnvoyFilter takes clusters away
+	rules    []rule              // DestinationRules
+	entries  []entry             // hosts of ServiceEntries
+	named    map[string]int      // by host: services and ServiceEntries that have it
+
+	configured bool // ProxyConfigs change what proxies are configured to
 }
 
 // visible is a service of Kubernetes, and who sees it.
 type visible struct {
 	*corev1.Service
 	host     string
+	rule     *rule    // the only DestinationRule for it; nil = none, or several
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
 }
 
-// portUsers are the services with a port of one number, as far as they decide about the listener
-// on any address.
-type portUsers struct{ routed, other bool }
+// portUsers are what has a port of one number besides HTTP services, and may take the listener on
+// any address.
+type portUsers struct{ other bool }
 
 // egress is what a workload's Sidecar lets it see.
 type egress struct {
@@ -61,7 +67,7 @@ type egress struct {
 }
 
 func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
-	r := &replayed{configuration: c, mesh: mesh, byPort: map[int32]portUsers{}}
+	r := &replayed{configuration: c, mesh: mesh, byPort: map[int32]portUsers{}, named: map[string]int{}}
 	for i := range mesh.Services {
 		s := &mesh.Services[i]
 		v := visible{Service: s, host: fqdn(s.Name, s.Namespace)}
@@ -73,16 +79,19 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		r.services = append(r.services, v)
 		for _, p := range s.Spec.Ports {
 			users := r.byPort[p.Port]
-			if v.plain() && kindOf(p) == routed && p.Protocol != corev1.ProtocolUDP {
-				users.routed = true
-			} else if v.headless() {
-				users.other = true
-			}
+			users.other = users.other || v.headless() && kindOf(p) != routed && p.Protocol != corev1.ProtocolUDP
 			r.byPort[p.Port] = users
 		}
 	}
 	for _, o := range mesh.Objects {
 		r.readObject(o)
+	}
+	for i := range r.services {
+		r.services[i].rule = ruleOf(r.rules, r.services[i].host)
+		r.named[r.services[i].host]++
+	}
+	for _, e := range r.entries {
+		r.named[e.host]++
 	}
 	for i := range mesh.Workloads {
 		r.scopes = append(r.scopes, r.egressOf(&mesh.Workloads[i]))
@@ -109,11 +118,15 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 			r.routed = append(r.routed, capture.FullHost(host, o.GetNamespace(), trustDomain))
 		}
 	case "DestinationRule":
+		r.rules = append(r.rules, readRule(o))
 		if holdsText(o.Object["spec"], "simple", "PASSTHROUGH") {
 			host, _, _ := unstructured.NestedString(o.Object, "spec", "host")
 			r.chosen = append(r.chosen, capture.FullHost(host, o.GetNamespace(), trustDomain))
 		}
+	case "ProxyConfig":
+		r.configured = true
 	case "ServiceEntry":
+		r.entries = append(r.entries, readEntry(o)...)
 		ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
 		for _, p := range ports {
 			port, _ := p.(map[string]any)
@@ -161,12 +174,10 @@ func holdsText(value any, field, text string) bool {
 	return false
 }
 
-// plain reports whether a service has an address of its own and endpoints behind it.
-func (v visible) plain() bool {
-	return v.Spec.Type != corev1.ServiceTypeExternalName && !v.headless()
-}
+// external reports whether a service is another name of one.
+func (v visible) external() bool { return v.Spec.Type == corev1.ServiceTypeExternalName }
 
-func (v visible) headless() bool { return v.Spec.ClusterIP == corev1.ClusterIPNone }
+func (v visible) headless() bool { return !v.external() && v.Spec.ClusterIP == corev1.ClusterIPNone }
 
 // some reports whether sidecars get only some of a service's endpoints, or others than ready ones by
 // rules of their own (SupportsUnhealthyEndpoints and the node-local filter of istiod's pilot/pkg).
@@ -280,8 +291,9 @@ func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Un
 	return r.mesh.Objects
 }
 
-// Wants are, for every service in scope that is neither headless nor external, a cluster for each
-// port and its endpoints; for a workload with a sidecar also its listeners of all traffic, an inbound
+// Wants are, for every service in scope that is not external, a cluster for each port, the clusters
+// of its subsets and their endpoints, which headless ones have at gateways alone; the clusters of
+// hosts outside the cluster; for a workload with a sidecar also its listeners of all traffic, an inbound
 // cluster for each port of a service that selects it, and the route configuration of each port that
 // HTTP services in scope share, with the hosts that nothing else routes.
 func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
@@ -296,20 +308,24 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 	}
 	routes := map[int32][]string{}
 	for _, v := range r.services {
-		if !v.plain() || !e.sees(w.Namespace, v) {
+		if v.external() || !e.sees(w.Namespace, v) {
 			continue
 		}
 		for _, p := range v.Spec.Ports {
 			if p.Protocol == corev1.ProtocolUDP || p.Protocol == corev1.ProtocolSCTP {
 				continue
 			}
-			wants = append(wants, r.outbound(v, p)...)
+			wants = append(wants, r.outbound(w, v, p)...)
 			if kindOf(p) == routed && !w.Spec.Gateway {
 				routes[p.Port] = append(routes[p.Port], v.host)
 			}
 		}
 	}
-	if e.partial || r.removes {
+	if r.removes {
+		return wants
+	}
+	wants = append(wants, r.wantEntries(w, e)...)
+	if e.partial {
 		return wants
 	}
 	for port, hosts := range routes {
@@ -327,21 +343,34 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 	return wants
 }
 
-// outbound are the cluster of a service's port and its endpoints.
-func (r *replayed) outbound(v visible, p corev1.ServicePort) []convergence.Want {
+// outbound are the clusters of a service's port, its own and those of its subsets, and their
+// endpoints. Of a subset that selects some of the service's pods, they are not compared.
+func (r *replayed) outbound(w *capture.Workload, v visible, p corev1.ServicePort) []convergence.Want {
 	if r.removes {
 		return nil
 	}
-	name := outboundCluster(int(p.Port), v.host)
-	wants := []convergence.Want{want(convergence.CDS, name)}
-	if slices.ContainsFunc(r.chosen, func(by string) bool { return capture.HostMatches(by, v.host) }) {
-		return wants
+	var wants []convergence.Want
+	add := func(name string, whole bool) {
+		wants = append(wants, want(convergence.CDS, name))
+		if r.isChosen(v.host) || v.headless() && !w.Spec.Gateway {
+			return
+		}
+		endpoints := want(convergence.EDS, name)
+		if whole && !v.some() {
+			endpoints.Service = v.Namespace + "/" + v.Name + ":" + p.Name
+		}
+		wants = append(wants, endpoints)
 	}
-	endpoints := want(convergence.EDS, name)
-	if !v.some() {
-		endpoints.Service = v.Namespace + "/" + v.Name + ":" + p.Name
+	add(outboundCluster(int(p.Port), v.host), true)
+	for _, s := range v.subsetsFor(w.Namespace) {
+		add(subsetCluster(int(p.Port), s.name, v.host), s.all(v))
 	}
-	return append(wants, endpoints)
+	return wants
+}
+
+// isChosen reports whether a DestinationRule sends a host past istiod's endpoints.
+func (r *replayed) isChosen(host string) bool {
+	return slices.ContainsFunc(r.chosen, func(by string) bool { return capture.HostMatches(by, host) })
 }
 
 // inbound are the clusters of what reaches a workload.

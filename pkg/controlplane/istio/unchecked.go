@@ -21,7 +21,6 @@ var uncheckedKinds = map[string]record.Unchecked{
 	"TCPRoute":              record.UncheckedRoutes,
 	"DestinationRule":       record.UncheckedClusters,
 	"BackendTLSPolicy":      record.UncheckedClusters,
-	"ServiceEntry":          record.UncheckedEntries,
 	"WorkloadEntry":         record.UncheckedEntries,
 	"EnvoyFilter":           record.UncheckedPatches,
 	"WasmPlugin":            record.UncheckedPatches,
@@ -56,14 +55,16 @@ func (r *replayed) notChecked() []record.NotChecked {
 	for _, v := range r.services {
 		id := v.Namespace + "/" + v.Name
 		switch {
-		case v.headless():
-			u.add(record.UncheckedHeadless, 1, id)
-		case !v.plain():
+		case v.external():
 			u.add(record.UncheckedExternal, 1, id)
 		default:
+			what := record.UncheckedListeners
+			if v.headless() {
+				what = record.UncheckedHeadless
+			}
 			for _, p := range v.Spec.Ports {
 				if kindOf(p) != routed && p.Protocol != corev1.ProtocolUDP {
-					u.add(record.UncheckedListeners, 1, id+":"+p.Name)
+					u.add(what, 1, id+":"+p.Name)
 				}
 			}
 		}
@@ -77,6 +78,11 @@ func (r *replayed) notChecked() []record.NotChecked {
 		}
 		if e := r.scopes[i]; w.Spec.Sidecar && (e.partial || e.ingress) {
 			u.add(record.UncheckedScope, 1, e.name+" for "+w.ID())
+		}
+	}
+	for _, e := range r.entries {
+		if !r.compared(e) {
+			u.add(record.UncheckedEntries, 1, e.host+" of "+e.Namespace+"/"+e.Name)
 		}
 	}
 	for _, o := range r.mesh.Objects {
