@@ -3,38 +3,96 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // replay rolls a mesh out and captures what it became.
-func replay(where place, file, into string) (record.Run, capture.Mesh) {
+func replay(where place, file, into string, args ...string) (record.Run, capture.Mesh) {
+	GinkgoHelper()
+	return replayed(where, file, into, append(args, "--keep")...), captured(where, into)
+}
+
+// replayed rolls a mesh out.
+func replayed(where place, file, into string, args ...string) record.Run {
 	GinkgoHelper()
 	out := filepath.Join(where.out, into)
-	session := where.start("rollout", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--no-calibrate", "--keep", "-o", "json", "--out", out)
+	session := where.start(append([]string{"rollout", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--no-calibrate", "-o", "json", "--out", out}, args...)...)
 	Expect(wait(session)).To(Equal(exitDone))
-	return printed(session), captured(where, into)
+	return printed(session)
 }
 
 // captured captures the mesh of the only cluster that runs, and stops it.
 func captured(where place, name string) capture.Mesh {
 	GinkgoHelper()
-	clusters, err := filepath.Glob(filepath.Join(where.state, "clusters", "*"))
+	kubeconfig := where.kubeconfig()
+	file := filepath.Join(filepath.Dir(where.state), name+".yaml")
+	Expect(wait(where.start("capture", "--kubeconfig", kubeconfig, "-o", file))).To(Equal(exitDone))
+	Expect(wait(where.start("cluster", "down", filepath.Base(filepath.Dir(kubeconfig))))).To(Equal(exitDone))
+	return readMesh(file)
+}
+
+// kubeconfig is that of the only cluster that runs.
+func (p place) kubeconfig() string {
+	GinkgoHelper()
+	clusters, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(clusters).To(HaveLen(1))
-	file := filepath.Join(filepath.Dir(where.state), name+".yaml")
-	Expect(wait(where.start("capture", "--kubeconfig", filepath.Join(clusters[0], "kubeconfig"), "-o", file))).To(Equal(exitDone))
-	Expect(wait(where.start("cluster", "down", filepath.Base(clusters[0])))).To(Equal(exitDone))
-	return readMesh(file)
+	return filepath.Join(clusters[0], "kubeconfig")
+}
+
+// restricted writes the kubeconfig of a service account that may list what capture reads, without
+// the resources named.
+func restricted(ctx context.Context, kubeconfig, file string, without ...string) {
+	GinkgoHelper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	of, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	Expect(err).NotTo(HaveOccurred())
+	client, err := kubernetes.NewForConfig(of)
+	Expect(err).NotTo(HaveOccurred())
+
+	meta := metav1.ObjectMeta{Name: "reader"}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta}
+	for _, r := range capture.Resources() {
+		if !slices.Contains(without, r.Resource) {
+			role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list"}})
+		}
+	}
+	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: meta.Name, Namespace: metav1.NamespaceDefault}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	token, err := accounts.CreateToken(ctx, meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
 }
 
 // readMesh reads the file of a mesh.
@@ -52,28 +110,71 @@ func readMesh(file string) capture.Mesh {
 func text(mesh capture.Mesh) string {
 	GinkgoHelper()
 	mesh.LeftOut = nil
+	mesh.Workloads = slices.Clone(mesh.Workloads)
+	for i := range mesh.Workloads { // pods are spread over the zones that they were in, as evenly as may be
+		of := &mesh.Workloads[i].Spec
+		of.Zones = slices.Clone(of.Zones)
+		for k := range of.Zones {
+			of.Zones[k].Pods = 0
+		}
+	}
 	var text strings.Builder
 	Expect(mesh.Write(&text)).To(Succeed())
 	return text.String()
 }
 
+// unchecked is what a run says is not checked of its mesh.
+func unchecked(run record.Run) (parts []string) {
+	for _, n := range run.Mesh.NotChecked {
+		parts = append(parts, string(n.What))
+	}
+	return parts
+}
+
 var _ = Describe("a captured mesh", func() {
-	It("of a rollout is rolled out as it was", func() {
+	It("of a rollout is rolled out as it was, and twice, without names and some rights", func(ctx SpecContext) {
 		where := newPlace()
-		session := where.rollout(20, "--mode", "strict", "--services", "4", "--namespaces", "2", "--keep")
+		dir := filepath.Dir(where.state)
+		const storm = "reset-streams:100%@steady" // each sidecar connects to the converged mesh
+		session := where.rollout(12, "--mode", "strict", "--services", "4", "--namespaces", "2", "--no-calibrate", "--keep", "--fault", storm,
+			"--destination-rules", "2", "--service-entries", "1", "--tcp-services", "1", "--headless-services", "1", "--external-names", "1",
+			"--gateways", "1", "--zones", "3", "--outside-pods", "3")
 		Expect(wait(session)).To(Equal(exitDone))
 		first := printed(session)
+		few := filepath.Join(dir, "reader.kubeconfig")
+		restricted(ctx, where.kubeconfig(), few, "deployments", "telemetries")
+		anonymous := filepath.Join(dir, "anonymous.yaml")
+		capturing := where.start("capture", "--kubeconfig", few, "--anonymize", "-o", anonymous)
+		Expect(wait(capturing)).To(Equal(exitDone))
 		mesh := captured(where, "first")
-		Expect(mesh.Services).To(HaveLen(4))
-		Expect(mesh.Endpoints()).To(Equal(20))
+		Expect(mesh.Services).To(HaveLen(6))
+		Expect(mesh.Zones()).To(HaveLen(3))
 
-		second, again := replay(where, filepath.Join(filepath.Dir(where.state), "first.yaml"), "second")
+		By("all of it")
+		second, again := replay(where, filepath.Join(dir, "first.yaml"), "second", "--fault", storm)
 		Expect(text(again)).To(Equal(text(mesh)), "services, workloads and objects of the replay")
-		Expect(*second.Pods.Converged).To(Equal(20))
-		Expect(second.Mesh.Endpoints).To(Equal(20))
+		Expect(*second.Pods.Converged).To(Equal(12))
+		Expect(second.Mesh.Endpoints).To(Equal(mesh.Endpoints()))
 		for kind, bytes := range first.XDS.ConfigurationBytes.ByType {
 			Expect(second.XDS.ConfigurationBytes.ByType[kind]).To(BeNumerically("~", bytes, bytes/50), "bytes of %s that a converged sidecar holds", kind)
+			sent := func(run record.Run) float64 {
+				return float64(run.Faults[0].Bytes[kind]) / float64(*run.Faults[0].Reconnected)
+			}
+			Expect(sent(first)).To(BeNumerically(">", 0), kind)
+			Expect(sent(second)).To(BeNumerically("~", sent(first), sent(first)/50), "bytes of %s that a sidecar is sent when it connects", kind)
 		}
+
+		By("what may be read of it, without names, twice")
+		for _, kind := range []string{"deployments.apps", "telemetries.telemetry.istio.io"} {
+			Expect(readMesh(anonymous).LeftOut).To(ContainElement(capture.LeftOut{Kind: kind, Reason: "no right to list them"}))
+			Expect(string(capturing.Err.Contents())).To(ContainSubstring("left out: " + kind + ": no right to list them\n"))
+		}
+		twice := replayed(where, anonymous, "twice", "--scale", "2")
+		Expect(*twice.Pods.Converged).To(Equal(24))
+		Expect(twice.Mesh.Anonymized).To(BeTrue())
+		Expect(twice.Mesh.Endpoints).To(Equal(2 * mesh.Endpoints()))
+		Expect([]int{twice.Mesh.Zones, twice.Mesh.Gateways, twice.Mesh.Outside}).To(Equal([]int{3, 2, 6}))
+		Expect(unchecked(twice)).To(ConsistOf("other-resources", "mesh-config", "inbound-policies", "routes", "cluster-settings", "external-names", "address-listeners", "gateway-listeners"))
 	})
 
 	It("of Istio's samples converges", func() {
@@ -99,10 +200,6 @@ var _ = Describe("a captured mesh", func() {
 		run, again := replay(where, file, "samples-replayed")
 		Expect(text(again)).To(Equal(text(mesh)))
 		Expect(*run.Pods.Converged).To(Equal(10))
-		var unchecked []string
-		for _, n := range run.Mesh.NotChecked {
-			unchecked = append(unchecked, string(n.What))
-		}
-		Expect(unchecked).To(ConsistOf("other-resources", "mesh-config", "address-listeners", "routes", "cluster-settings", "service-entries"))
+		Expect(unchecked(run)).To(ConsistOf("other-resources", "mesh-config", "address-listeners", "routes", "cluster-settings", "service-entries"))
 	})
 })
