@@ -45,6 +45,8 @@ type Plan struct {
 	// them, which Decides names.
 	States  []State `json:"states"`
 	Decides Decides `json:"decides"`
+	// Work is the processor time of the rollout by what it is used for; nil where the runs do not tell.
+	Work *Work `json:"work,omitempty"`
 	// Sidecars are the real ones; nil where the runs had none.
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
 	// Upgrade is what the cluster must have free for one; nil where no run had an upgrade.
@@ -256,6 +258,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
+	if p.Work, err = s.work(t, left); err != nil {
+		s.doubt("work", "what processor time is used for is not known: %v", err)
+	}
 	suffices = p.ask(m, pace, estimates, o)
 	s.doubtReplicas(m.replicas)
 	p.Doubts = append(p.Doubts, s.doubts...)

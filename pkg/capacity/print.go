@@ -51,6 +51,7 @@ func (p *Plan) text(request string, markdown bool) string {
 	if p.Request.Replicas > 1 {
 		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
 	}
+	b.WriteString(p.Work.text(markdown))
 	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
 	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
 	if markdown {

@@ -12,6 +12,8 @@ import (
 const (
 	queueMetric  = "queueSeconds"
 	pushesMetric = "pushes"
+	// certificatesMetric is how many certificates were requested.
+	certificatesMetric = "certificateRequests"
 )
 
 // sentLess is the share of what a sidecar of a smaller mesh was sent below which one

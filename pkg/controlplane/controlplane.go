@@ -265,7 +265,7 @@ type Knobs struct {
 // Modes are the presets of knobs, by name.
 var Modes = map[string]Knobs{
 	"permissive": {MTLS: "permissive", Scope: "all", Authz: "none"},
-	"strict":     {MTLS: "strict", Scope: "declared", Authz: "declared"},
+	"strict":     {MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"},
 }
 
 // Validate states which knob has a value that it cannot have.
@@ -278,7 +278,7 @@ func (k Knobs) Validate() error {
 		want        [2]string
 	}{
 		{"mtls", k.MTLS, [2]string{"permissive", "strict"}},
-		{"scope", k.Scope, [2]string{"all", "declared"}},
+		{"scope", k.Scope, [2]string{"all", record.ScopeDeclared}},
 		{"authz", k.Authz, [2]string{"none", "declared"}},
 	} {
 		if knob.value != knob.want[0] && knob.value != knob.want[1] {

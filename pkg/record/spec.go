@@ -217,3 +217,6 @@ type Knobs struct {
 	Scope string `json:"scope,omitempty"` // all: every sidecar is configured for every service; declared: only for what it calls
 	Authz string `json:"authz,omitempty"` // none or declared
 }
+
+// ScopeDeclared is Knobs.Scope where a sidecar is configured only for what it calls.
+const ScopeDeclared = "declared"

@@ -1,0 +1,262 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/output"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/stats"
+)
+
+// Work is what the control plane does while the planned mesh is rolled out, and the processor
+// time that each part of it takes. Unlike Figures it is not fitted to sizes: pushes are simulated
+// from the arrival of pods, and each part's cost is that of the phases of all runs.
+type Work struct {
+	Rounds     int `json:"rounds"`     // in which changes are pushed, simulated
+	FullRounds int `json:"fullRounds"` // of these, in which more than endpoints is pushed
+	// Parts are pods, certificates, pushes and bytes, as far as the runs tell them from each other.
+	Parts []WorkPart `json:"parts"`
+	// CPUSeconds is the sum of the parts, in seconds, with the interval that holds one more run with
+	// 95 % confidence; Measured and Error are as those of a Figure.
+	CPUSeconds Bounds   `json:"cpuSeconds"`
+	Measured   *float64 `json:"measured"`
+	Error      *float64 `json:"error"`
+	// Simulated compares pushes in the rollouts of the runs with what was simulated.
+	Simulated []SimulatedPushes `json:"simulated"`
+}
+
+// WorkPart is a kind of work.
+type WorkPart struct {
+	Name  string  `json:"name"`
+	Count float64 `json:"count"` // of it in the rollout of the planned mesh
+	Each  Bounds  `json:"each"`  // processor time of one, in seconds, with its 95 % interval
+	Share float64 `json:"share"` // of CPUSeconds
+}
+
+// SimulatedPushes are the pushes in the rollout of one run.
+type SimulatedPushes struct {
+	Pods      int     `json:"pods"`
+	Measured  float64 `json:"measured"` // responses, by the control plane's own count
+	Simulated float64 `json:"simulated"`
+}
+
+// unlike is the share by which a simulation may miss the pushes of a run. Beyond it the run's
+// pushes follow from something else than the arrival of its pods.
+const unlike = 0.25
+
+// amounts are how much of each part a phase had.
+type amounts struct{ pods, certificates, pushes, bytes float64 }
+
+// part is a kind of work.
+type part struct {
+	name  string
+	of    func(amounts) float64
+	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
+}
+
+// workParts are in the order in which they are left out, from the last, where the runs do not tell
+// them from others.
+var workParts = []part{
+	{"pods started", func(a amounts) float64 { return a.pods }, ""},
+	{"pushes", func(a amounts) float64 { return a.pushes }, ""},
+	{"certificates", func(a amounts) float64 { return a.certificates }, record.PhaseStorm},
+	{"bytes pushed", func(a amounts) float64 { return a.bytes }, ""},
+}
+
+// phaseWork is the processor time of a phase, without what the control plane uses at rest, and what it
+// was used for.
+type phaseWork struct {
+	phase record.PhaseName
+	amounts
+	cpuSeconds float64
+}
+
+// workPhases are those whose work consists of the parts.
+var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
+
+// leastWork is the processor time in seconds below which a phase is too short to be distinguished
+// from a control plane at rest.
+const leastWork = 0.2
+
+// workOf is the work of the phases of a run that were not saturated.
+func workOf(r *record.Run) []phaseWork {
+	rest := r.Value("controlPlane.steady.cores.mean")
+	if rest == nil || r.Own == nil || r.Replicas != nil {
+		return nil
+	}
+	var all []phaseWork
+	for _, phase := range r.Phases {
+		if !slices.Contains(workPhases, phase.Name) {
+			continue
+		}
+		at := func(path string) *float64 { return r.Value(fmt.Sprintf(path, phase.Name)) }
+		cpu, saturation, rate := at("controlPlane.%s.cpuSeconds"), at("controlPlane.%s.saturation"), at("xds.rates.%s.bytesPerSecond")
+		own := *r.Own.At(phase.Name)
+		if cpu == nil || saturation == nil || *saturation > record.Saturated || rate == nil || own == nil || phase.Seconds == nil {
+			continue
+		}
+		w := phaseWork{
+			phase.Name,
+			amounts{certificates: own[certificatesMetric], pushes: own[pushesMetric], bytes: *rate * *phase.Seconds},
+			*cpu - *rest**phase.Seconds,
+		}
+		if phase.Name == record.PhaseRollout {
+			w.pods = float64(r.Spec.Pods)
+		}
+		if w.cpuSeconds >= leastWork {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// work is what the rollout of the target takes, part by part. The error states why that is not known.
+func (s *sample) work(t target, left []*record.Run) (*Work, error) {
+	if t.replicas > 1 || t.configuration == 0 {
+		return nil, errors.New("want runs of one replica, whose configuration is known")
+	}
+	w := &Work{}
+	var phases []phaseWork
+	var ratios, each []float64
+	var services [][]float64
+	for _, r := range s.runs {
+		of := workOf(r)
+		at := slices.IndexFunc(of, func(w phaseWork) bool { return w.phase == record.PhaseRollout })
+		if at < 0 || of[at].pushes == 0 || configurationOf(r) == 0 {
+			continue
+		}
+		rollout, err := rolloutOf(r)
+		if err != nil {
+			return nil, err
+		}
+		counts, measured := rollout.Count(debounceOf(r)), of[at]
+		ratio := measured.pushes / float64(counts.Responses)
+		w.Simulated = append(w.Simulated, SimulatedPushes{r.Spec.Pods, measured.pushes, float64(counts.Responses)})
+		if math.Abs(1/ratio-1) > unlike {
+			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
+				r.Spec.Pods, counts.Responses, measured.pushes)
+		}
+		phases, ratios = append(phases, of...), append(ratios, ratio)
+		if counts.Proxies > 0 {
+			each = append(each, (measured.bytes-measured.pods*configurationOf(r))/float64(counts.Proxies))
+			services = append(services, []float64{1, float64(r.Spec.Services)})
+		}
+	}
+	if len(w.Simulated) == 0 {
+		return nil, errors.New("no run has a rollout without saturation, as with --dilate, whose pushes and bytes are known")
+	}
+	costs, used, err := fitWork(phases)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := s.planned(t)
+	if err != nil {
+		return nil, err
+	}
+	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
+	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
+	w.sum(costs, used, amounts{
+		pods: t.pods, certificates: t.pods, pushes: average(ratios) * float64(counts.Responses),
+		bytes: t.pods*t.configuration + float64(counts.Proxies)*eachPush(services, each, float64(t.services)),
+	})
+	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
+	if w.Measured != nil && *w.Measured != 0 {
+		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
+	}
+	return w, nil
+}
+
+func average(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v / float64(len(values))
+	}
+	return sum
+}
+
+// eachPush is how many bytes a proxy is sent in a round, in a mesh of so many services: listeners
+// and routes are sent as a whole, and have a part for each service.
+func eachPush(services [][]float64, each []float64, planned float64) float64 {
+	if fit, err := stats.LeastSquares(services, each, confidence); err == nil {
+		return max(0, fit.At([]float64{1, planned}))
+	}
+	return max(0, average(each))
+}
+
+// fitWork finds the processor time of one of each part. Parts that the phases do not distinguish
+// from others are left out, and so are those that come out as costing less than nothing.
+func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
+	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
+		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
+	})
+	for len(used) > 0 {
+		var x [][]float64
+		var y []float64
+		for _, phase := range phases {
+			x, y = append(x, workRow(used, phase.amounts)), append(y, phase.cpuSeconds)
+		}
+		fit, err := stats.LeastSquaresRelative(x, y, nil, confidence)
+		out := len(used) - 1
+		if err == nil {
+			out = slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+		}
+		if out < 0 && fit.Spare > 0 {
+			return fit, used, nil
+		}
+		if out < 0 {
+			out = len(used) - 1
+		}
+		used = slices.Delete(used, out, out+1)
+	}
+	return stats.Fit{}, nil, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
+}
+
+// workRow is the amounts of these parts.
+func workRow(parts []part, a amounts) []float64 {
+	var row []float64
+	for _, p := range parts {
+		row = append(row, p.of(a))
+	}
+	return row
+}
+
+// sum adds the parts.
+func (w *Work) sum(costs stats.Fit, used []part, need amounts) {
+	row := workRow(used, need)
+	total, half := costs.At(row), stats.Student(confidence, costs.Spare)*costs.Deviation(row)
+	w.CPUSeconds = Bounds{total, new(max(0, total-half)), new(total + half)}
+	for i, p := range used {
+		cost := costs.Terms[i]
+		w.Parts = append(w.Parts, WorkPart{p.name, row[i], Bounds{cost.Value, new(cost.Low), new(cost.High)}, cost.Value * row[i] / total})
+	}
+}
+
+// text is the work for reading; "" of none.
+func (w *Work) text(markdown bool) string {
+	if w == nil {
+		return ""
+	}
+	table := output.Table{Head: []string{"work of the rollout", "count", "CPU time of one", "low", "high", "share"}}
+	for _, p := range w.Parts {
+		table.Add(p.Name, digits(p.Count), small(&p.Each.Forecast), small(p.Each.Low), small(p.Each.High), fmt.Sprintf("%.0f%%", 100*p.Share))
+	}
+	sum := fmt.Sprintf("All parts take %s of CPU time (%s to %s)", amount(secondsUnit, &w.CPUSeconds.Forecast), amount(secondsUnit, w.CPUSeconds.Low), amount(secondsUnit, w.CPUSeconds.High))
+	if w.Measured != nil {
+		sum += fmt.Sprintf(", measured %s (%s)", amount(secondsUnit, w.Measured), percent(w.Error))
+	}
+	return fmt.Sprintf("\n%s\n%s; changes are pushed in %s, of which %d push more than endpoints.\n", grid(table, markdown), sum, output.Many(w.Rounds, "round"), w.FullRounds)
+}
+
+// small prints a time that may be far below a microsecond.
+func small(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	if nano := *seconds * 1e9; math.Abs(nano) < 1e3 {
+		return output.Digits(nano, 2) + "ns"
+	}
+	return amount(secondsUnit, seconds)
+}

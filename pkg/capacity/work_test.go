@@ -1,0 +1,167 @@
+package capacity
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// The costs of the control plane of worked, in seconds.
+const (
+	podCost, pushCost, byteCost, certificateCost = 0.020, 300e-6, 8e-9, 0.004
+)
+
+// worked is a run in bursts of 20 a second whose control plane uses its processor time as the costs
+// above state, with noise of the given share, and which had a certificate storm.
+func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
+	t.Helper()
+	r := permissive().run(n, nil)
+	r.Spec.Burst, r.Spec.Namespaces = "20/1s", 1
+	r.Dir = t.TempDir()
+	begin := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	events, err := os.Create(filepath.Join(r.Dir, "events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	for i := range n {
+		after := func(ms int) time.Time {
+			return begin.Add(time.Duration(i/20)*time.Second + time.Duration(i%20*10+ms)*time.Millisecond)
+		}
+		line, err := json.Marshal(map[string]any{
+			"time": after(200), "kind": record.EventPodReady,
+			"fields": record.PodStartup{
+				Pod:   fmt.Sprintf("mesh-0/svc-%d-5f6-abc%d", i/10, i),
+				Times: record.Startup{IP: after(0), Requested: after(20), Ready: after(400)},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(events, string(line))
+	}
+	rollout, err := rolloutOf(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := rollout.Count(debounceOf(&r))
+	pods, pushes := float64(n), float64(counts.Responses)
+	bytes := pods*configurationOf(&r) + float64(counts.Proxies)*(20e3+100*pods)
+	noisy := func(v float64) float64 { return v * (1 + share*random.NormFloat64()) }
+	usage := func(cpu float64) *record.Usage {
+		return &record.Usage{Cores: &record.Level{}, CPUSeconds: &cpu, Saturation: new(0.0)}
+	}
+	r.ControlPlane.Rollout.CPUSeconds = new(noisy(podCost*pods + certificateCost*pods + pushCost*pushes + byteCost*bytes))
+	r.ControlPlane.Rollout.Saturation = new(0.0)
+	r.ControlPlane.Steady.Cores = &record.Level{Mean: new(0.0)}
+	// 100 changes of one service's endpoints, which all proxies hold.
+	r.ControlPlane.Change = usage(noisy(100 * pods * (pushCost + byteCost*1500)))
+	r.ControlPlane.Storm = usage(noisy(certificateCost * 10 * pods))
+	r.Phases = []record.Phase{
+		{Name: record.PhaseRollout, Seconds: new(pods / 20)}, {Name: record.PhaseChange, Seconds: new(20.0)}, {Name: record.PhaseStorm, Seconds: new(2.0)},
+	}
+	r.XDS.Rates = &record.ByPhase[*record.Rates]{
+		Rollout: &record.Rates{BytesPerSecond: new(bytes / (pods / 20))}, Change: &record.Rates{BytesPerSecond: new(100 * pods * 1500 / 20)}, Storm: &record.Rates{BytesPerSecond: new(0.0)},
+	}
+	r.Own = &record.Own{}
+	r.Own.Rollout = map[string]float64{pushesMetric: pushes, certificatesMetric: pods}
+	r.Own.Change = map[string]float64{pushesMetric: 100 * pods}
+	r.Own.Storm = map[string]float64{certificatesMetric: 10 * pods}
+	return r
+}
+
+// Each part's cost is found, and the processor time of a mesh four times as large as the largest
+// run is their sum.
+func TestWork(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var runs []record.Run
+	for _, n := range []int{100, 200, 300, 400} {
+		runs = append(runs, worked(t, n, 0.01, random), worked(t, n, 0.01, random))
+	}
+	p, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Work == nil {
+		t.Fatal(p.Doubts)
+	}
+	want := map[string]float64{"pods started": podCost, "pushes": pushCost, "bytes pushed": byteCost, "certificates": certificateCost}
+	if len(p.Work.Parts) != len(want) {
+		t.Fatal(p.Work.Parts)
+	}
+	shares := 0.0
+	for _, part := range p.Work.Parts {
+		shares += part.Share
+		if cost := want[part.Name]; *part.Each.Low > cost || *part.Each.High < cost || math.Abs(part.Each.Forecast/cost-1) > 0.25 {
+			t.Errorf("%s cost %g (%g to %g), want %g", part.Name, part.Each.Forecast, *part.Each.Low, *part.Each.High, cost)
+		}
+	}
+	if math.Abs(shares-1) > 1e-9 {
+		t.Errorf("the shares add up to %g", shares)
+	}
+	largest := worked(t, 1600, 0, random)
+	measured := *largest.ControlPlane.Rollout.CPUSeconds
+	if share := p.Work.CPUSeconds.Forecast/measured - 1; math.Abs(share) > 0.05 || *p.Work.CPUSeconds.Low > measured || *p.Work.CPUSeconds.High < measured {
+		t.Errorf("%v forecast, measured %g (%+.1f%%)", p.Work.CPUSeconds, measured, 100*share)
+	}
+	if p.Work.Rounds != 160 || p.Work.FullRounds != 80 {
+		t.Errorf("%d rounds, %d full, want 160 and 80: two in each of 80 bursts", p.Work.Rounds, p.Work.FullRounds)
+	}
+	if text := p.Work.text(false); !strings.Contains(text, "CPU TIME OF ONE") || !strings.Contains(text, "160 rounds") {
+		t.Error(text)
+	}
+
+	runs = append(runs, largest)
+	p, err = Make(runs, Options{Validate: true})
+	if err != nil || p.Work == nil || p.Work.Measured == nil || math.Abs(*p.Work.Error) > 0.05 {
+		t.Errorf("validating: %v, %+v", err, p.Work)
+	}
+}
+
+// Without a storm certificates are part of a pod's start; runs whose pushes do not follow from
+// arrivals, or that were saturated, tell no costs, and the plan says why.
+func TestWorkOfLess(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for name, test := range map[string]struct {
+		change func(*record.Run)
+		doubt  string
+	}{
+		"no storm":      {func(r *record.Run) { r.Phases = r.Phases[:2] }, ""},
+		"fewer pushes":  {func(r *record.Run) { r.Own.Rollout[pushesMetric] *= 0.6 }, "do not follow from when its pods came"},
+		"saturated":     {func(r *record.Run) { r.ControlPlane.Rollout.Saturation = new(0.5) }, "no run has a rollout without saturation"},
+		"no events":     {func(r *record.Run) { r.Dir = "" }, "events"},
+		"another mesh":  {func(r *record.Run) { r.Spec.Profile = map[string]float64{"zones": 3} }, "more than sidecars and uniform services"},
+		"foreign pods":  {func(r *record.Run) { r.Spec.Namespaces = 3 }, "is no workload of the run"},
+		"own not known": {func(r *record.Run) { r.Own = nil }, "no run has a rollout without saturation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var runs []record.Run
+			for _, n := range []int{100, 200, 300, 400, 400} {
+				r := worked(t, n, 0.01, random)
+				test.change(&r)
+				runs = append(runs, r)
+			}
+			p, err := Make(runs, Options{Pods: 800})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.doubt == "" {
+				if p.Work == nil || math.Abs(p.Work.Parts[0].Each.Forecast/(podCost+certificateCost)-1) > 0.25 {
+					t.Errorf("%+v, %v", p.Work, p.Doubts)
+				}
+				return
+			}
+			if p.Work != nil || p.doubtAbout("work", test.doubt) == "" {
+				t.Errorf("work %+v, doubts %v, want one that %q", p.Work, p.Doubts, test.doubt)
+			}
+		})
+	}
+}
