@@ -209,6 +209,7 @@ var CertificateFigures = []FigureOf[Certificates]{
 	{Figure: Figure{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither}, Of: func(c *Certificates) *float64 { return whole(c.Issued) }},
 	{Figure: Figure{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Failed) }},
 	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
+	{Figure: Figure{Path: "failedAttempts", Unit: UnitCount, Label: "failed attempts", Counts: "CSR", Better: BetterLower, Definition: "Certificate signing requests that were sent and brought no certificate: refused, lost, or answered with one that is not valid. `attempts` minus `issued`, where certificates come in answer to requests."}, Of: func(c *Certificates) *float64 { return whole(c.FailedAttempts) }},
 	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
 }
 

@@ -268,11 +268,13 @@ type ConfigurationBytes struct {
 
 // Certificates count pods' certificates over the whole run.
 type Certificates struct {
-	Issued    *int64   `json:"issued,omitempty"`
-	Failed    *int64   `json:"failed,omitempty"`    // pods without a certificate at the end
-	Attempts  *int64   `json:"attempts,omitempty"`  // CSRs sent
-	PerSecond *float64 `json:"perSecond,omitempty"` // issued over the time from the first CSR sent to the last chain received
-	Note      string   `json:"note,omitempty"`
+	Issued   *int64 `json:"issued,omitempty"`
+	Failed   *int64 `json:"failed,omitempty"`   // pods without a certificate at the end
+	Attempts *int64 `json:"attempts,omitempty"` // CSRs sent
+	// FailedAttempts are CSRs sent that brought no certificate: refused, lost, or not valid.
+	FailedAttempts *int64   `json:"failedAttempts,omitempty"`
+	PerSecond      *float64 `json:"perSecond,omitempty"` // issued over the time from the first CSR sent to the last chain received
+	Note           string   `json:"note,omitempty"`
 
 	// Renewals are the certificates that sidecars had issued in place of one that
 	// grew old, CSR sent to chain received and verified; those of a storm are not

@@ -64,6 +64,7 @@ type Metrics struct {
 	responses, responseBytes  *prometheus.CounterVec
 	wasted, acks, nacks       *prometheus.CounterVec
 	attempts, refusals, again prometheus.Counter
+	proxies                   prometheus.Gauge
 	certificates              *prometheus.CounterVec
 	latencies                 map[Latency]prometheus.Histogram
 	push, first, last         *prometheus.HistogramVec
@@ -80,6 +81,7 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 		registry:      prometheus.NewRegistry(),
 		pods:          gauges("pods", "Pods of the run that have reached a state.", "state"),
 		sidecars:      gauges("sidecars", "Sidecars of the run that have reached a state.", "state"),
+		proxies:       prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "proxies", Help: "Simulated proxies of the run that were ever connected: sidecars, or the proxies of nodes."}),
 		phase:         gauges("phase_info", "The phase that the run is in; none between phases.", "phase"),
 		since:         gauges("phase_start_timestamp_seconds", "When that phase began, since 1970.", "phase"),
 		run:           runInfo(),
@@ -99,7 +101,7 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 	}
 	info := gauges("build_info", "The version of scaler that runs.", "version", "revision", "go_version")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
-	m.registry.MustRegister(info, m.run, m.pods, m.sidecars, m.phase, m.since, m.responses, m.responseBytes, m.push, m.first, m.last,
+	m.registry.MustRegister(info, m.run, m.pods, m.sidecars, m.proxies, m.phase, m.since, m.responses, m.responseBytes, m.push, m.first, m.last,
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))
@@ -160,6 +162,9 @@ func (m *Metrics) Pods(state string, n int) { m.pods.WithLabelValues(state).Set(
 // Sidecars sets how many sidecars have reached a state, such as "connected",
 // "complete" or "converged".
 func (m *Metrics) Sidecars(state string, n int) { m.sidecars.WithLabelValues(state).Set(float64(n)) }
+
+// Proxies sets how many simulated proxies were ever connected.
+func (m *Metrics) Proxies(n int) { m.proxies.Set(float64(n)) }
 
 // Response counts a discovery response of a type, such as "EDS", with its size on the
 // wire, as rejected (NACK) or acknowledged (ACK). A wasted one contained nothing new.

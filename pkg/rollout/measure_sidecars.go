@@ -56,6 +56,8 @@ func (m measurement) countCertificates() error {
 	certificates := &record.Certificates{
 		Issued:   &c.Certificates,
 		Attempts: &c.CertificateRequests,
+		// A certificate that came unasked is issued and no attempt.
+		FailedAttempts: new(max(0, c.CertificateRequests-c.Certificates)),
 		// Pods that never came have none either.
 		Failed: new(int64(pods.Without + max(0, m.spec.Topology.Pods-pods.There))),
 		Storm:  m.observed.storm,

@@ -56,6 +56,7 @@ func (m *monitor) count(ctx context.Context) error {
 		m.metrics.Pods("created", c.Created)
 		m.metrics.Pods("ready", c.Ready)
 		m.metrics.Sidecars("connected", c.Connected)
+		m.metrics.Proxies(c.Simulated)
 		m.metrics.Sidecars("complete", c.Complete)
 		m.metrics.Sidecars("converged", c.Converged)
 		if err := m.writer.Moment(m.moment(c)); err != nil {

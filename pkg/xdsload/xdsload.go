@@ -251,6 +251,7 @@ func (r *run) showStatus() {
 		Responses: responses, Bytes: bytes, Refusals: c.Refusals, Failures: c.Failures,
 	}
 	r.metrics.Sidecars("connected", s.Open)
+	r.metrics.Proxies(s.Open)
 	r.metrics.Sidecars("complete", s.Complete)
 	if r.progress.Status != nil {
 		r.progress.Status(s)
