@@ -86,6 +86,7 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
 	f.StringVar(&o.texts.dataplane, "dataplane", o.ladder.Spec.Dataplane, "what the pods have: sidecar, a proxy each, or ambient, a proxy for each node; both, as in sidecar,ambient, are one run each")
 	f.IntVar(&o.ladder.Spec.PodsPerNode, "pods-per-node", o.ladder.Spec.PodsPerNode, "with --dataplane ambient, the number of pods for which there is a fake node")
+	f.StringVar(&o.ladder.Spec.Waypoints, "waypoints", o.ladder.Spec.Waypoints, "with --dataplane ambient, what has a waypoint proxy each: none, namespace or service, as in --waypoints namespace")
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
 	f.StringVar(&o.texts.mesh, "mesh", "", "`FILE` of a captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one")
 	f.IntVar(&o.texts.scale, "scale", 1, "with --mesh: number of copies of each of its namespaces, with all that is in them")

@@ -41,6 +41,7 @@ type ControlPlane struct {
 	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
 	Revision      Revision      // nil: it is the only one of its mesh
 	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
+	Waypoints     Waypoints     // nil: there are none
 	Captured      Captured      // nil: captured meshes cannot be replayed
 }
 
@@ -61,6 +62,8 @@ type Nodes interface {
 	// Objects are what makes one proxy for each fake node. Neither they nor their pods carry
 	// a run label yet.
 	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
+	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
+	PodHealth(ready, terminating bool) convergence.Health
 	// PodAnnotations are what a pod of the mesh has for it to be served by its node's proxy.
 	PodAnnotations() map[string]string
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
@@ -74,6 +77,49 @@ type Nodes interface {
 	// Service, made or taken back; and the resource of every proxy that changes with it.
 	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
 }
+
+// PodsAreEndpoints reports whether the endpoints of the mesh's services are those of its pods, as
+// Nodes.Wants has them, in place of those that the API server lists.
+func (c *ControlPlane) PodsAreEndpoints() bool { return c.Nodes != nil }
+
+// EndpointHealth is what the control plane makes of the conditions of a service's endpoint; ok is
+// false for one that it does not send.
+func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool) {
+	if c.PodsAreEndpoints() {
+		return c.Nodes.PodHealth(ready, terminating), true
+	}
+	return c.Mesh.EndpointHealth(ready, serving, terminating)
+}
+
+// Waypoints are proxies of namespaces or services, in addition to those of nodes. They are
+// pods, too, whose label kwok.ServiceLabel is their waypoint's name, which Proxies.Spec
+// specifies the proxies of.
+type Waypoints interface {
+	// List are the waypoints of a mesh, each of which has one pod.
+	List(mesh topology.Mesh) []Waypoint
+	// Objects are what makes the waypoints, with the run's label wherever it belongs. They are
+	// made when there are the mesh's namespaces, and nothing else of it.
+	Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured
+	// Labels are those by which a namespace (service "") or a service uses its waypoint.
+	Labels(namespace, service string) map[string]string
+	// Wants are the resources that a waypoint must come to hold. Endpoints of services are
+	// those that the API server lists, see Listed.
+	Wants(mesh topology.Mesh, w Waypoint) []convergence.Want
+	// Holds are the keys of all resources that a waypoint holds when converged, where the pods
+	// that are there are given as "namespace/name"; nil if the adapter does not know.
+	Holds(mesh topology.Mesh, w Waypoint, pods []string) []convergence.Key
+}
+
+// Waypoint is one of Waypoints, which has a Service of its name.
+type Waypoint struct {
+	Namespace, Name string          // the name is that of no other waypoint and of no service
+	Services        []int           // that it serves, as indices of a mesh
+	Ports           []topology.Port // of its own Service
+}
+
+// Listed is a service port, as in convergence.Want, with the endpoints that the API server lists,
+// where that by itself has those of pods: see Nodes.Wants.
+func Listed(servicePort string) string { return "listed: " + servicePort }
 
 // Serviceless is the service port, as in convergence.Want, of pods without a service.
 const Serviceless = "pods without a service:"
@@ -120,8 +166,8 @@ type Mesh interface {
 	// this index holds when converged, no more and no fewer: the wanted ones and
 	// those that the control plane adds by itself. nil if the adapter does not know.
 	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
-	// EndpointHealth is what the control plane makes of an endpoint's
-	// conditions; ok is false for one that it does not send.
+	// EndpointHealth is what the control plane makes of the conditions of an endpoint that the
+	// API server lists; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
 }
 
@@ -243,8 +289,10 @@ type Metrics struct {
 
 // Counters are PromQL expressions.
 type Counters struct {
-	Responses           map[convergence.Type]string // responses sent, by type
-	Connected           string                      // proxies connected now
+	Responses map[convergence.Type]string // responses sent, by type
+	// AlsoCounts are further types that the responses of a type contain; nil = none.
+	AlsoCounts          map[convergence.Type][]convergence.Type
+	Connected           string // proxies connected now
 	CertificateRequests string
 	Certificates        string
 	// ReplicaConnected is Connected of one of several replicas; $instance stands for its

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -117,18 +118,41 @@ type Dataplane struct {
 	Name string // as in --dataplane
 	// Of is the driver as it serves this data plane.
 	Of func(Driver) Driver
+	// Waypoints is the driver of Of as it serves waypoints, too; nil = there are none.
+	Waypoints func(Driver) Driver
 }
 
-// Of is the driver as it serves a data plane, Sidecars or one of Dataplanes; "" = Sidecars.
-// Its error names the flag.
-func (d Driver) Of(dataplane string) (Driver, error) {
-	if dataplane == "" || dataplane == Sidecars {
-		return d, nil
-	}
-	for _, one := range d.Dataplanes {
-		if one.Name == dataplane {
-			return one.Of(d), nil
+// Values of --waypoints: what has a waypoint each.
+const (
+	NoWaypoints        = "none"
+	NamespaceWaypoints = "namespace"
+	ServiceWaypoints   = "service"
+)
+
+// Of is the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
+// with waypoints ("" = NoWaypoints). Its error names the flag.
+func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
+	var has *Dataplane
+	for i := range d.Dataplanes {
+		if d.Dataplanes[i].Name == dataplane {
+			has = &d.Dataplanes[i]
 		}
+	}
+	switch waypoints {
+	case "", NoWaypoints:
+	case NamespaceWaypoints, ServiceWaypoints:
+		if has == nil || has.Waypoints == nil {
+			return d, fmt.Errorf("parsing --waypoints %q: want %s with --dataplane %s", waypoints, NoWaypoints, cmp.Or(dataplane, Sidecars))
+		}
+		return has.Waypoints(has.Of(d)), nil
+	default:
+		return d, fmt.Errorf("parsing --waypoints %q: want %s, %s or %s", waypoints, NoWaypoints, NamespaceWaypoints, ServiceWaypoints)
+	}
+	switch {
+	case has != nil:
+		return has.Of(d), nil
+	case dataplane == "" || dataplane == Sidecars:
+		return d, nil
 	}
 	return d, fmt.Errorf("parsing --dataplane %q: want %s with --control-plane %s", dataplane, strings.Join(d.DataplaneNames(), " or "), d.Name)
 }
@@ -234,6 +258,9 @@ type StartOptions struct {
 
 	// Dataplane is what it is to serve, one of Driver.DataplaneNames; "" = sidecars.
 	Dataplane string
+
+	// Waypoints is what has a waypoint each, as in --waypoints; "" = nothing.
+	Waypoints string
 
 	// RealSidecars reports that real proxies join, which are upstream's Envoy. False
 	// leaves the control plane as its project configures it.

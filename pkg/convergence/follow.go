@@ -112,7 +112,7 @@ func (f *Following) see(s *sidecar, u Update) {
 	if f.change.ofEndpoint() {
 		if f.pending[s.id] {
 			f.lookAt(s)
-		} else if _, had := f.reached[s.id]; !had && !f.change.Absent && f.listedIn(u) {
+		} else if _, had := f.reached[s.id]; !had && !f.change.Absent && f.listedIn(s, u) {
 			f.strays[s.id] = true
 		}
 		return
@@ -129,10 +129,11 @@ func (f *Following) see(s *sidecar, u Update) {
 	}
 }
 
-// listedIn reports whether an update lists the endpoint in its new state.
-func (f *Following) listedIn(u Update) bool {
+// listedIn reports whether an update lists the endpoint in its new state where the sidecar does
+// not compare endpoints, as it does of another service that has that one, too.
+func (f *Following) listedIn(s *sidecar, u Update) bool {
 	return slices.ContainsFunc(u.Set, func(r Resource) bool {
-		return r.Content != nil && r.Content.Endpoints.state(f.change.Addr) == state(f.change.Health)
+		return r.Content != nil && r.Content.Endpoints.state(f.change.Addr) == state(f.change.Health) && !s.scope.compares(r.Key)
 	})
 }
 

@@ -13,6 +13,13 @@ type Scope struct {
 	index map[string][]int // into wants, by the key's name; several may have one name, or one key
 }
 
+// compares reports whether the endpoints of a resource are compared.
+func (s *Scope) compares(key Key) bool {
+	return slices.ContainsFunc(s.index[key.Name], func(i int) bool {
+		return s.wants[i].key == key && s.wants[i].target.service != nil
+	})
+}
+
 // condition is one want of a scope with the target its content must meet.
 type condition struct {
 	key    Key

@@ -45,7 +45,7 @@ func (f *Fleet) converged() bool {
 	wanted := int(f.wanted.Load())
 	proxies := wanted
 	if f.nodes != nil {
-		proxies = f.nodes.wanted
+		proxies = f.nodes.proxies()
 	}
 	return away == 0 && sidecars == proxies && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
@@ -214,8 +214,8 @@ func (f *Fleet) Lacking() []string {
 		add("%d pods are not ready", there-ready-old)
 	}
 	if f.nodes != nil {
-		if sidecars != f.nodes.wanted {
-			add("%d nodes have a proxy, of %d", sidecars, f.nodes.wanted)
+		if sidecars != f.nodes.proxies() {
+			add("%d proxies of nodes and waypoints are there, want %d", sidecars, f.nodes.proxies())
 		}
 	} else if sidecars != there {
 		add("%d pods have a sidecar, of %d", sidecars, there)

@@ -94,7 +94,7 @@ func New(o Options) (*Fleet, error) {
 	f.Revisions.fleet, f.Revisions.listed = f, map[string]listing{}
 	seen := observer{f}
 	if o.Nodes > 0 {
-		f.nodes = newNodes(f, o.Nodes)
+		f.nodes = newNodes(f, o)
 		o.Latencies.NoStarts = true
 	}
 	first := newRevision(f, o.Adapter)
@@ -137,7 +137,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		switch {
 		case f.real.takes(p):
 			f.real.start(ctx, p, ev.Pod)
-		case f.nodes == nil || p.ofNode:
+		case f.nodes == nil || p.extra():
 			f.start(p, ev.Pod)
 		default:
 			p.stop = func() {} // its node's proxy serves it
@@ -153,7 +153,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		if p.latencies == f.Latencies {
 			f.Pods.readies = append(f.Pods.readies, ev.Seen)
 		}
-		if !p.incomplete && !p.ofNode { // else it became ready without what readiness stands for: lost
+		if !p.incomplete && !p.extra() { // else it became ready without what readiness stands for: lost
 			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
 			if d, ok := p.times.WithoutKwok(); ok {
 				p.latencies.PodReadyWithoutKwok.Record(d)
@@ -201,14 +201,16 @@ func leave(f *Fleet, p *pod) {
 	}
 }
 
-// OnEndpoints takes the endpoints of one service as the API server lists them now.
+// OnEndpoints takes the endpoints of one service as the API server lists them now or, where the
+// control plane reads pods in place of them, as PodEndpoints derives them.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := ev.Service + ":" + port
-		f.Revisions.listed[name] = listing{listed, ev.Seen}
+		l := listing{endpoints: listed, seen: ev.Seen}
+		f.Revisions.listed[name] = l
 		for i, r := range f.Revisions.list() {
-			endpoints := r.endpoints(listed)
+			endpoints := r.endpoints(l)
 			r.tracker.SetEndpoints(name, endpoints, ev.Seen)
 			if i > 0 {
 				continue
@@ -216,7 +218,7 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 			if f.real != nil {
 				f.real.tracker.SetEndpoints(name, endpoints, ev.Seen)
 			}
-			if name != controlplane.Serviceless {
+			if name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
 				f.Endpoints.set(name, endpoints, ev.Seen)
 			}
 		}

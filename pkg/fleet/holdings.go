@@ -8,12 +8,15 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/worker"
 )
 
 // Holdings are what the simulated sidecars of a run held at one moment.
 type Holdings struct {
 	Bytes     *record.ConfigurationBytes // nil if no sidecar was complete
 	Resources map[string]float64         // mean number of a sidecar, by type
+
+	Waypoints *Holdings // those of waypoints, of which the others are not; nil if there are none
 }
 
 // Holdings reads what the complete sidecars hold now; nothing if there are none. The
@@ -25,16 +28,32 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
+	var proxies, waypoints []worker.Holding
+	for p := range f.Pods.there {
+		switch {
+		case p.worker == nil || p.times.Complete.IsZero():
+		case p.ofWaypoint:
+			waypoints = append(waypoints, all[p.id])
+		default:
+			proxies = append(proxies, all[p.id])
+		}
+	}
+	h := holdingsOf(proxies)
+	if len(waypoints) > 0 {
+		h.Waypoints = new(holdingsOf(waypoints))
+	}
+	return h, nil
+}
+
+// holdingsOf sums up what some proxies hold; nothing if there are none.
+func holdingsOf(proxies []worker.Holding) Holdings {
 	var sum, most float64
 	sidecars := 0.0
 	bytes, resources := map[string]float64{}, map[string]float64{}
-	for p := range f.Pods.there {
-		if p.worker == nil || p.times.Complete.IsZero() {
-			continue
-		}
+	for _, p := range proxies {
 		sidecars++
 		held := 0.0
-		for t, h := range all[p.id].Types {
+		for t, h := range p.Types {
 			held += float64(h.Bytes)
 			bytes[t.String()] += float64(h.Bytes)
 			resources[t.String()] += float64(h.Resources)
@@ -43,7 +62,7 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 		most = max(most, held)
 	}
 	if sidecars == 0 {
-		return Holdings{}, nil
+		return Holdings{}
 	}
 	for _, byType := range []map[string]float64{bytes, resources} {
 		for t := range byType {
@@ -51,12 +70,12 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 		}
 	}
 	return Holdings{
-		&record.ConfigurationBytes{
+		Bytes: &record.ConfigurationBytes{
 			Mean: new(sum / sidecars), Max: &most, ByType: bytes,
 			Note: "bytes of the resources a sidecar holds when converged",
 		},
-		resources,
-	}, nil
+		Resources: resources,
+	}
 }
 
 // CompareHoldings compares the names of what every sidecar holds with what its

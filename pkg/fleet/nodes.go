@@ -3,6 +3,8 @@ package fleet
 import (
 	"iter"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/kwok"
@@ -17,8 +19,9 @@ import (
 // the proxy of a pod of its own (pod.ofNode), which is no pod of the mesh.
 type nodes struct {
 	fleet     *Fleet
-	wanted    int        // proxies, one for each node
-	latencies *Latencies // of the starts of the proxies, which are in no figure
+	wanted    int                              // proxies, one for each node
+	waypoints map[string]controlplane.Waypoint // by name
+	latencies *Latencies                       // of the starts of the proxies, which are in no figure
 
 	// guarded by Pods.mu
 	held         map[string]heldPod              // pods that the proxy of their node holds, by id
@@ -32,11 +35,30 @@ type heldPod struct {
 	at       time.Time
 }
 
-func newNodes(f *Fleet, wanted int) *nodes {
-	return &nodes{
-		fleet: f, wanted: wanted, latencies: NewLatencies(),
+func newNodes(f *Fleet, o Options) *nodes {
+	n := &nodes{
+		fleet: f, wanted: o.Nodes, waypoints: map[string]controlplane.Waypoint{}, latencies: NewLatencies(),
 		held: map[string]heldPod{}, certificates: map[string]map[string]time.Time{},
 	}
+	if o.Adapter.Waypoints != nil {
+		for _, w := range o.Adapter.Waypoints.List(o.Mesh) {
+			n.waypoints[w.Name] = w
+		}
+	}
+	return n
+}
+
+// proxies is how many there should be.
+func (n *nodes) proxies() int { return n.wanted + len(n.waypoints) }
+
+// isWaypoint reports whether a service, "namespace/name", is that of a waypoint. nil has none.
+func (n *nodes) isWaypoint(service string) bool {
+	if n == nil {
+		return false
+	}
+	namespace, name, _ := strings.Cut(service, "/")
+	w, ok := n.waypoints[name]
+	return ok && w.Namespace == namespace
 }
 
 // serves reports whether a pod is that of a node's proxy. nil has none.
@@ -46,7 +68,7 @@ func (n *nodes) serves(p *pod) bool { return n != nil && p.service == "" }
 func workloads(s *Pods) iter.Seq[*pod] {
 	return func(yield func(*pod) bool) {
 		for p := range s.there {
-			if !p.ofNode && !yield(p) {
+			if !p.extra() && !yield(p) {
 				return
 			}
 		}
@@ -122,7 +144,7 @@ func (n *nodes) certified(id string, e proxy.Certificate, storm bool) {
 // its identity, and reports whether it is. The caller holds Pods.mu.
 func (n *nodes) settle(id string) bool {
 	p, h := n.fleet.Pods.byID[id], n.held[id]
-	if p == nil || p.gone || p.times.IP.IsZero() || h.proxy == "" {
+	if p == nil || p.extra() || p.gone || p.times.IP.IsZero() || h.proxy == "" {
 		return false
 	}
 	certified := h.at
@@ -154,8 +176,10 @@ func (n *nodes) ended(id string) {
 func (n *nodes) count(c *Counts) {
 	stands := map[string]convergence.Stand{}
 	for p := range n.fleet.Pods.there {
-		if p.ofNode && !p.times.Connected.IsZero() {
+		if p.extra() && !p.times.Connected.IsZero() {
 			c.Simulated++
+		}
+		if p.ofNode && !p.times.Connected.IsZero() {
 			stands[p.node] = convergence.StandOf(p.revision.tracker, p.id)
 		}
 	}
@@ -194,6 +218,55 @@ func Proxies(f *Fleet) (there, ready int) {
 	return there, ready
 }
 
+// Waypoints are how many waypoints are ready, and how many there should be.
+func Waypoints(f *Fleet) (ready, wanted int) {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	if f.nodes == nil {
+		return 0, 0
+	}
+	for p := range f.Pods.there {
+		if p.ofWaypoint && p.ready {
+			ready++
+		}
+	}
+	return ready, len(f.nodes.waypoints)
+}
+
+// WaypointsOf are the ids of the pods of the waypoints of these services, which are indices of
+// the mesh.
+func WaypointsOf(f *Fleet, services []int) []string {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	var ids []string
+	for p := range f.Pods.there {
+		if !p.ofWaypoint || p.worker == nil {
+			continue
+		}
+		if slices.ContainsFunc(f.nodes.waypoints[p.service].Services, func(i int) bool { return slices.Contains(services, i) }) {
+			ids = append(ids, p.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
+// takes those of pods: waypoints are sent these.
+func OnListed(f *Fleet, ev observe.EndpointsEvent) {
+	f.Revisions.mu.Lock()
+	for port, listed := range ev.Ports {
+		name := controlplane.Listed(ev.Service + ":" + port)
+		l := listing{listed, ev.Seen, true}
+		f.Revisions.listed[name] = l
+		for _, r := range f.Revisions.list() {
+			r.tracker.SetEndpoints(name, r.endpoints(l), ev.Seen)
+		}
+	}
+	f.Revisions.mu.Unlock()
+	f.notify()
+}
+
 // IDs are the ids of the pods that are there, of the mesh and of its nodes' proxies.
 func IDs(f *Fleet) []string {
 	f.Pods.mu.Lock()
@@ -218,11 +291,14 @@ type endpoint struct {
 	ready, terminating bool
 }
 
-// NewPodEndpoints begins without a pod.
-func NewPodEndpoints(mesh topology.Mesh) *PodEndpoints {
+// NewPodEndpoints begins without a pod. The pods of waypoints are those of services, too.
+func NewPodEndpoints(mesh topology.Mesh, waypoints []controlplane.Waypoint) *PodEndpoints {
 	e := &PodEndpoints{ports: map[string][]topology.Port{}, of: map[string]map[string]endpoint{}}
 	for _, s := range mesh.Services {
 		e.ports[s.Name] = s.Ports
+	}
+	for _, w := range waypoints {
+		e.ports[w.Name] = w.Ports
 	}
 	return e
 }

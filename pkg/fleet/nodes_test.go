@@ -11,6 +11,7 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/topology"
@@ -30,7 +31,7 @@ func aPod(name, service, ip string, ready bool) *corev1.Pod {
 
 func TestPodEndpoints(t *testing.T) {
 	g := NewWithT(t)
-	e := NewPodEndpoints(topology.Mesh{Services: []topology.Service{{Name: "s", Namespace: "ns", Ports: []topology.Port{{Name: "http", Number: 80, Target: 8080}}}}})
+	e := NewPodEndpoints(topology.Mesh{Services: []topology.Service{{Name: "s", Namespace: "ns", Ports: []topology.Port{{Name: "http", Number: 80, Target: 8080}}}}}, nil)
 	at := netip.MustParseAddrPort("10.0.0.1:8080")
 	seen := time.Now()
 	take := func(kind observe.Kind, pod *corev1.Pod) (observe.EndpointsEvent, bool) {
@@ -65,7 +66,7 @@ func TestPodEndpoints(t *testing.T) {
 func TestPodsOfNodes(t *testing.T) {
 	g := NewWithT(t)
 	f := &Fleet{Pods: newPods(NewLatencies())}
-	n := newNodes(f, 1)
+	n := newNodes(f, Options{Nodes: 1, Adapter: &controlplane.ControlPlane{}})
 	f.nodes = n
 	f.Readiness = newReadiness(f)
 	begin := time.Now()
@@ -95,4 +96,73 @@ func TestPodsOfNodes(t *testing.T) {
 	n.ended("ns/z")
 	n.updated("ns/y", &proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/b", Identity: "sa"}}}, held)
 	g.Expect(next.certified()).To(BeZero())
+}
+
+// nodesOf and waypointsOf are a control plane whose nodes have proxies that know of pods, and
+// whose only service has a waypoint that knows of EndpointSlices.
+type (
+	nodesOf     struct{ controlplane.Nodes }
+	waypointsOf struct{ controlplane.Waypoints }
+)
+
+func (nodesOf) PodHealth(ready, terminating bool) convergence.Health {
+	if ready && !terminating {
+		return convergence.Healthy
+	}
+	return convergence.Unhealthy
+}
+
+func (nodesOf) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
+	return []convergence.Want{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Service: port}}
+}
+
+func (waypointsOf) List(topology.Mesh) []controlplane.Waypoint {
+	return []controlplane.Waypoint{{Namespace: "ns", Name: "w", Services: []int{0}, Ports: []topology.Port{{Name: "mesh", Number: 15008, Target: 15008}}}}
+}
+
+func (waypointsOf) Wants(topology.Mesh, controlplane.Waypoint) []convergence.Want {
+	return []convergence.Want{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Service: controlplane.Listed(port)}}
+}
+
+// The pods of waypoints are none of the mesh, and are expected to hold what the API server lists
+// where the proxies of nodes hold pods.
+func TestWaypoints(t *testing.T) {
+	g := NewWithT(t)
+	adapter := version{}.adapter()
+	adapter.Nodes, adapter.Waypoints = nodesOf{}, waypointsOf{}
+	f := connected(0)
+	f.Mesh = topology.Mesh{Services: []topology.Service{{Name: "s", Namespace: "ns"}}}
+	f.nodes = newNodes(f, Options{Nodes: 1, Adapter: adapter, Mesh: f.Mesh})
+	first := newRevision(f, adapter)
+	f.tracker = first.tracker
+	f.Revisions.all.Store(&[]*revision{first})
+	f.Endpoints = newEndpoints(1)
+
+	begin := time.Unix(1000, 0)
+	w := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("w-1", "w", "", false)}, true, f.nodes)
+	p := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("s-1", "s", "", false)}, true, f.nodes)
+	g.Expect(w.ofWaypoint).To(BeTrue())
+	g.Expect(p.extra()).To(BeFalse())
+	g.Expect(f.Pods.Certificates().There).To(Equal(1), "pods of the mesh")
+	g.Expect(f.nodes.proxies()).To(Equal(2))
+
+	for id, scope := range map[string]string{"node": "", "waypoint": "w"} {
+		f.tracker.Add(id, first.scopes[scope])
+		f.tracker.Certified(id, begin)
+	}
+	at := netip.MustParseAddrPort("10.0.0.1:80")
+	event := func(of string, endpoints ...observe.Endpoint) observe.EndpointsEvent {
+		return observe.EndpointsEvent{Seen: begin, Service: of, Ports: map[string][]observe.Endpoint{"http": endpoints}}
+	}
+	going := observe.Endpoint{Addr: at, Ready: true, Terminating: true}
+	f.OnEndpoints(event("ns/s", going))
+	f.OnEndpoints(event("ns/w", going))
+	OnListed(f, event("ns/s"))
+	held := func(endpoints convergence.Endpoints) convergence.Update {
+		return convergence.Update{ReceivedAt: begin, AckedAt: begin, Set: []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}}}
+	}
+	f.tracker.Update("node", held(convergence.Endpoints{at: convergence.Unhealthy}))
+	f.tracker.Update("waypoint", held(convergence.Endpoints{}))
+	g.Expect(f.tracker.Counts().Converged).To(Equal(2), "%v", f.tracker.Missing(2))
+	g.Expect(f.Endpoints.listed).To(HaveLen(1), "what is counted are the endpoints of the mesh")
 }

@@ -84,7 +84,7 @@ func (f observer) Updated(id string, e proxy.Update) {
 		received.Responses.Add(1)
 	}
 	p.revision.tracker.Update(id, e.Update)
-	if p.ofNode && e.Complete { // what makes it ready; the mesh may not even be there
+	if p.extra() && e.Complete { // what makes it ready; the mesh may not even be there
 		f.Pods.update(id, func(p *pod) { first(&p.times.Complete, e.AckedAt) })
 		f.Readiness.check(id)
 	}
@@ -94,7 +94,7 @@ func (f observer) Updated(id string, e proxy.Update) {
 // complete takes from a tracker that a sidecar has its complete set.
 func (f observer) complete(id string, at time.Time) {
 	p, t := f.Pods.update(id, func(p *pod) {
-		if p.ofNode {
+		if p.extra() {
 			return
 		}
 		p.times.Complete = at
@@ -102,7 +102,7 @@ func (f observer) complete(id string, at time.Time) {
 			f.Pods.progressed = at
 		}
 	})
-	if p.ofNode {
+	if p.extra() {
 		return // see Updated
 	}
 	if took, in := at.Sub(t.Requested), p.starts().CompleteConfiguration; p.real != nil {

@@ -15,6 +15,7 @@ import (
 type pod struct {
 	id, namespace, name, service string
 	ofNode                       bool // it is that of a node's proxy, and none of the mesh
+	ofWaypoint                   bool // it is that of a waypoint, whose name service is, and none of the mesh
 
 	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
 	order      int        // among all pods seen
@@ -53,6 +54,9 @@ func newPod(ev observe.PodEvent) *pod {
 	p.times.Seen = ev.Seen
 	return p
 }
+
+// extra reports whether the pod is none of the mesh: it is there for its proxy.
+func (p *pod) extra() bool { return p.ofNode || p.ofWaypoint }
 
 // located takes that a pod has its IP address. The caller holds Pods.mu.
 func (p *pod) located(ev observe.PodEvent) {

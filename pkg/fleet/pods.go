@@ -80,10 +80,11 @@ func (s *Pods) owner(service string, n int) time.Time {
 }
 
 // add enters a pod that was not seen before: the rollout's if that goes on and
-// requested it, else the background activity's; or that of a node's proxy. The caller holds mu.
+// requested it, else the background activity's; or none of the mesh. The caller holds mu.
 func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 	p := newPod(ev)
-	if p.ofNode = of.serves(p); p.ofNode {
+	p.ofNode, p.ofWaypoint = of.serves(p), of.isWaypoint(p.namespace+"/"+p.service)
+	if p.extra() {
 		p.latencies, p.order = of.latencies, s.total
 		s.total++
 		s.byID[p.id] = p

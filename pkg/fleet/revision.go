@@ -21,7 +21,7 @@ type revision struct {
 	// fixed after newRevision
 	fleet   *Fleet
 	tracker *convergence.Tracker
-	scopes  map[string]*convergence.Scope // by service name; "" = that of nodes' proxies
+	scopes  map[string]*convergence.Scope // by service name; "" = that of nodes' proxies; or by the name of a waypoint
 
 	adapter  atomic.Pointer[controlplane.ControlPlane]
 	received atomic.Pointer[Received] // nil = nobody wants to know
@@ -40,6 +40,7 @@ type Revisions struct {
 type listing struct {
 	endpoints []observe.Endpoint
 	seen      time.Time
+	slices    bool // they are of EndpointSlices although the revision's own are pods
 }
 
 // Received is what the sidecars of one revision of the control plane received since a moment.
@@ -68,6 +69,9 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	r.tracker.Delivered = r.delivered
 	if f.nodes != nil {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
+		for name, w := range f.nodes.waypoints {
+			r.scopes[name] = r.tracker.Scope(adapter.Waypoints.Wants(f.Mesh, w))
+		}
 		return r
 	}
 	for i, s := range f.Mesh.Services {
@@ -82,7 +86,7 @@ func (s *Revisions) Join(adapter *controlplane.ControlPlane) {
 	defer s.mu.Unlock()
 	r := newRevision(s.fleet, adapter)
 	for name, l := range s.listed {
-		r.tracker.SetEndpoints(name, r.endpoints(l.endpoints), l.seen)
+		r.tracker.SetEndpoints(name, r.endpoints(l), l.seen)
 	}
 	all := append(slices.Clone(s.list()), r)
 	s.all.Store(&all)
@@ -96,7 +100,7 @@ func (s *Revisions) Replace(adapter *controlplane.ControlPlane) {
 	first := s.list()[0]
 	first.adapter.Store(adapter)
 	for name, l := range s.listed {
-		first.tracker.SetEndpoints(name, first.endpoints(l.endpoints), time.Now())
+		first.tracker.SetEndpoints(name, first.endpoints(l), time.Now())
 	}
 }
 
@@ -129,10 +133,13 @@ func (s *Revisions) of(pod *corev1.Pod) *revision {
 }
 
 // endpoints are what the revision makes of those that the API server lists.
-func (r *revision) endpoints(listed []observe.Endpoint) convergence.Endpoints {
-	endpoints := convergence.Endpoints{}
-	for _, e := range listed {
-		if health, ok := r.adapter.Load().Mesh.EndpointHealth(e.Ready, e.Serving, e.Terminating); ok {
+func (r *revision) endpoints(l listing) convergence.Endpoints {
+	endpoints, health := convergence.Endpoints{}, r.adapter.Load().EndpointHealth
+	if l.slices {
+		health = r.adapter.Load().Mesh.EndpointHealth
+	}
+	for _, e := range l.endpoints {
+		if health, ok := health(e.Ready, e.Serving, e.Terminating); ok {
 			endpoints[e.Addr] = health
 		}
 	}

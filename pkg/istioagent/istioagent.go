@@ -35,6 +35,8 @@ type Services struct {
 	Issuer proxy.Issuer
 	Keys   func() (crypto.Signer, error) // a private key for a certificate; needed with Issuer
 
+	Types []convergence.Type // of the store's that the proxy subscribes to; nil = all
+
 	Backends *proxy.Backends // Services that the Spec's address may be one of; nil = it is none
 
 	// Bounds of the wait before a stream is tried again; 0 = Envoy's 500 ms and 30 s.
@@ -75,6 +77,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 		Headers:          spec.Headers,
 		Keepalive:        spec.Keepalive,
 		Drain:            spec.Drain,
+		Types:            services.Types,
 		Token:            services.Token,
 		AwaitCertificate: services.Issuer != nil,
 		BackoffBase:      services.BackoffBase,

@@ -58,8 +58,8 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 // when its pod turns ready or not: its health changes or, where the control plane sends
 // only endpoints that are ready, it comes or goes.
 func (p *prober) readiness(ready bool) fleet.EndpointChange {
-	unready, sent := p.Adapter.Mesh.EndpointHealth(false, false, false)
-	healthy, _ := p.Adapter.Mesh.EndpointHealth(true, true, false)
+	unready, sent := p.Adapter.EndpointHealth(false, false, false)
+	healthy, _ := p.Adapter.EndpointHealth(true, true, false)
 	switch {
 	case sent && ready:
 		return fleet.EndpointChange{Kind: record.EndpointHealth, Health: healthy}
@@ -146,7 +146,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		object, concerned := p.probeObject(kind, service)
 		object.SetResourceVersion(made[service].GetResourceVersion())
 		marker := p.lastMarker
-		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.Fleet.Pods.Simulated(p.names(concerned)))
+		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.followers(kind, concerned))
 		updated, begin, err := p.update(ctx, object)
 		if err != nil {
 			f.Stop()
@@ -198,7 +198,7 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 		}
 		return there, nil
 	}
-	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Pods.Simulated(p.names(concerned)))
+	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.followers(kind, concerned))
 	defer f.Stop()
 	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -221,6 +221,15 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
 	kwok.SetRun(object, p.Label)
 	return object, concerned
+}
+
+// followers are the proxies that a change of an object is followed to, given the services that
+// it concerns: a route concerns their waypoints, where there are any.
+func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []string {
+	if p.Adapter.Waypoints != nil && kind == controlplane.RouteProbe {
+		return fleet.WaypointsOf(p.Fleet, concerned)
+	}
+	return p.Fleet.Pods.Simulated(p.names(concerned))
 }
 
 func (p *prober) names(services []int) []string {

@@ -8,6 +8,33 @@ type Proxies struct {
 	Name  string `json:"name"`            // what such a proxy is called, as in ztunnel
 	Nodes int    `json:"nodes"`           // that there were, each with a proxy
 	Ready *int   `json:"ready,omitempty"` // proxies that were ready when the mesh began to be rolled out
+
+	Waypoints *Waypoints `json:"waypoints,omitempty"` // nil = there were none
+}
+
+// Waypoints are the proxies of namespaces or services, in addition to those of nodes.
+type Waypoints struct {
+	Ready *int `json:"ready,omitempty"` // that were ready when the mesh began to be rolled out: all
+
+	ConfigurationBytes     *ConfigurationBytes `json:"configurationBytes,omitempty"`     // that each held
+	ConfigurationResources map[string]float64  `json:"configurationResources,omitempty"` // that each held, mean, by type
+}
+
+// WaypointFigures are the counts of Waypoints.
+var WaypointFigures = []FigureOf[Waypoints]{
+	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "waypoint", Better: BetterNeither, NotCompared: true, Definition: "Waypoints, one for each namespace or service, that were ready when the mesh began to be rolled out; absent where there are none."}, Of: func(w *Waypoints) *float64 { return whole(w.Ready) }},
+	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "waypoint", Better: BetterLower, Definition: "Bytes of the resources that a waypoint holds when converged, mean over the waypoints."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Mean }},
+	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "waypoint", Better: BetterLower, Definition: "The same of the waypoint that holds most."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Max }},
+}
+
+// waypointsHeld are what waypoints hold, by type.
+func waypointsHeld() []node[Waypoints] {
+	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "waypoint", Better: BetterLower, Definition: "Those bytes by type, mean over the waypoints."}, Of: self}}
+	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "waypoint", Better: BetterLower, Definition: "The number of resources of a type that a waypoint holds, mean over the waypoints."}, Of: self}}
+	return []node[Waypoints]{
+		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(w *Waypoints) []named[float64] { return entries(orZero(w.ConfigurationBytes).ByType) }, leaves(held)),
+		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(w *Waypoints) []named[float64] { return entries(w.ConfigurationResources) }, leaves(resources)),
+	}
 }
 
 // ProxyFigures are the counts of Proxies.
@@ -17,7 +44,7 @@ var ProxyFigures = []FigureOf[Proxies]{
 }
 
 // Mode is the mode of a run as it is grouped and named: with the data plane where that is
-// not sidecars, as in "ambient strict"; otherwise, without a mode, as knobs says.
+// not sidecars, as in "ambient strict" or "ambient with namespace waypoints strict"; otherwise, without a mode, as knobs says.
 func (r *Run) Mode(knobs func() string) string {
 	mode := r.Spec.Mode
 	if mode == "" {
@@ -29,10 +56,14 @@ func (r *Run) Mode(knobs func() string) string {
 	return mode
 }
 
-// Dataplane is what the pods of a run had, also of a record that does not say.
+// Dataplane is what the pods of a run had, also of a record that does not say: Spec.Dataplane
+// and, where there are any, Spec.Waypoints.
 func (r *Run) Dataplane() string {
-	if r.Spec.Dataplane == "" {
+	switch {
+	case r.Spec.Dataplane == "":
 		return SidecarDataplane
+	case r.Spec.Waypoints != "":
+		return r.Spec.Dataplane + " with " + r.Spec.Waypoints + " waypoints"
 	}
 	return r.Spec.Dataplane
 }

@@ -35,6 +35,9 @@ type Spec struct {
 	// PodsPerNode is for how many pods there was a node; 0 where nodes have no proxies.
 	PodsPerNode int `json:"podsPerNode,omitempty"`
 
+	// Waypoints is what has a waypoint each: namespace or service; "" = nothing.
+	Waypoints string `json:"waypoints,omitempty"`
+
 	// Dilation is the factor by which time was slowed down in the run, K; 0 = it was
 	// not. All else in the spec, and every figure, is of the machine that was stood
 	// for: see Scaling and Environment.Dilation.

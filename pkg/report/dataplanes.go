@@ -62,7 +62,11 @@ func proxies(r *record.Run) *float64 {
 	case r.Dataplane() == record.SidecarDataplane:
 		return new(float64(r.Spec.Pods))
 	case r.Proxies != nil:
-		return new(float64(r.Proxies.Nodes))
+		n := r.Proxies.Nodes
+		if w := r.Proxies.Waypoints; w != nil && w.Ready != nil {
+			n += *w.Ready
+		}
+		return new(float64(n))
 	}
 	return nil
 }

@@ -56,6 +56,9 @@ func dataplaneText(r *record.Run) string {
 	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
 	if p := r.Proxies; p != nil {
 		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
+		if w := p.Waypoints; w != nil && w.Ready != nil {
+			text += ", and of " + output.Many(*w.Ready, "waypoint")
+		}
 	}
 	return text
 }

@@ -51,5 +51,6 @@ func startOptions(r *run) controlplane.StartOptions {
 		Resources:    r.resources,
 		ProxyVersion: r.spec.ProxyVersion,
 		Dataplane:    r.spec.Dataplane,
+		Waypoints:    r.spec.Waypoints,
 	}
 }

@@ -119,24 +119,65 @@ func startNodeProxies(ctx context.Context, r *run) (experiment.Undo, error) {
 	if _, err := r.api.Client.AppsV1().DaemonSets(proxies.Namespace).Create(ctx, proxies, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("creating daemon set %s: %w", proxies.Name, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, r.spec.slowed(r.spec.ConvergeTimeout))
-	defer cancel()
-	for {
+	err := awaitProxies(ctx, r, func() (done bool, state string) {
 		there, ready := fleet.Proxies(r.fleet)
-		if ready == wanted && there == wanted {
-			break
-		}
-		if err := experiment.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			return nil, fmt.Errorf("starting %ss: %d of %d are there and %d ready after %s", r.driver.ProxyName, there, wanted, ready, r.spec.ConvergeTimeout)
-		}
+		return ready == wanted && there == wanted, fmt.Sprintf("%d of %d %ss are there and %d ready", there, wanted, r.driver.ProxyName, ready)
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.journal.Update(func(run *record.Run) {
 		run.Proxies = &record.Proxies{Name: r.driver.ProxyName, Nodes: wanted, Ready: &wanted}
 	})
 	return nil, r.fleet.AwaitQuiet(ctx)
+}
+
+// waypoints are those of a run.
+func waypoints(r *run) []controlplane.Waypoint {
+	if r.adapter.Waypoints == nil {
+		return nil
+	}
+	return r.adapter.Waypoints.List(r.mesh)
+}
+
+// startWaypoints makes the waypoints, which are there before the mesh is, and returns once all
+// are ready.
+func startWaypoints(ctx context.Context, r *run) (experiment.Undo, error) {
+	wanted := len(waypoints(r))
+	if wanted == 0 {
+		return nil, nil
+	}
+	r.progress.say(fmt.Sprintf("starting %d waypoints", wanted))
+	if err := r.applier.Prepare(ctx, r.adapter.Waypoints.Objects(r.mesh, r.runLabel())); err != nil {
+		return nil, fmt.Errorf("creating waypoints: %w", err)
+	}
+	err := awaitProxies(ctx, r, func() (done bool, state string) {
+		ready, _ := fleet.Waypoints(r.fleet)
+		return ready == wanted, fmt.Sprintf("%d of %d waypoints are ready", ready, wanted)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.journal.Update(func(run *record.Run) { run.Proxies.Waypoints = &record.Waypoints{Ready: &wanted} })
+	return nil, r.fleet.AwaitQuiet(ctx)
+}
+
+// awaitProxies returns once the proxies are done that are there before the mesh.
+func awaitProxies(ctx context.Context, r *run, are func() (done bool, state string)) error {
+	limited, cancel := context.WithTimeout(ctx, r.spec.slowed(r.spec.ConvergeTimeout))
+	defer cancel()
+	for {
+		done, state := are()
+		if done {
+			return nil
+		}
+		if err := experiment.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("starting proxies: %s after %s", state, r.spec.ConvergeTimeout)
+		}
+	}
 }
 
 // takePods is what a change of a pod is passed to. Where the control plane reads pods in
@@ -146,7 +187,7 @@ func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
 	if r.adapter.Nodes == nil {
 		return take
 	}
-	endpoints := fleet.NewPodEndpoints(r.mesh)
+	endpoints := fleet.NewPodEndpoints(r.mesh, waypoints(r))
 	return func(ev observe.PodEvent) {
 		if changed, ok := endpoints.Take(ev); ok {
 			r.fleet.OnEndpoints(changed)
@@ -158,7 +199,10 @@ func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
 // takeEndpoints is what a change of EndpointSlices is passed to; nil where these are not
 // what the control plane sends.
 func takeEndpoints(r *run) func(observe.EndpointsEvent) {
-	if r.adapter.Nodes != nil {
+	switch {
+	case r.adapter.Waypoints != nil:
+		return func(ev observe.EndpointsEvent) { fleet.OnListed(r.fleet, ev) }
+	case r.adapter.Nodes != nil:
 		return nil
 	}
 	return r.fleet.OnEndpoints

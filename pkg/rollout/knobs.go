@@ -70,12 +70,16 @@ func (s Spec) preset() string {
 // take the mode's place, in the order of controlplane.Knobs:
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
 // from -r2 on. A data plane other than sidecars follows the control plane:
-// istiod-ambient-strict-200.
+// istiod-ambient-strict-200, and then what has waypoints:
+// istiod-ambient-namespace-waypoints-strict-200.
 func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-"
 	if !withSidecars(s) {
 		name += s.Dataplane + "-"
+	}
+	if w := waypointsName(s); w != "" {
+		name += w + "-waypoints-"
 	}
 	if s.Upgrade != nil {
 		name += "upgrade-"

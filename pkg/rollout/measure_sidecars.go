@@ -20,6 +20,9 @@ import (
 func (m measurement) measureSidecars() error {
 	x := experiment.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
+	if held := m.observed.holdings.Waypoints; held != nil && m.document.Proxies != nil && m.document.Proxies.Waypoints != nil {
+		m.document.Proxies.Waypoints.ConfigurationBytes, m.document.Proxies.Waypoints.ConfigurationResources = held.Bytes, held.Resources
+	}
 	x.PerSidecar = m.observed.perSidecar
 	x.Rates = &record.ByPhase[*record.Rates]{}
 	for _, w := range m.timeline.Windows() {
@@ -112,7 +115,11 @@ func (m measurement) crossCheck(ctx context.Context) error {
 	}
 	var errs []error
 	for _, t := range slices.SortedFunc(maps.Keys(counters.Responses), convergence.Type.Compare) {
-		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, m.document.XDS.Responses[t.String()]))
+		ours := m.document.XDS.Responses[t.String()]
+		for _, also := range counters.AlsoCounts[t] {
+			ours += m.document.XDS.Responses[also.String()]
+		}
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, ours))
 	}
 	errs = append(errs, check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)))
 	if m.document.Certificates == nil {

@@ -86,7 +86,7 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 }
 
 // expectedHoldings are the names of all resources that the sidecars of each service
-// hold when converged; nil if the adapter cannot say. "" stands for the proxies of nodes.
+// hold when converged; nil if the adapter cannot say. "" stands for the proxies of nodes, the name of a waypoint for it.
 func expectedHoldings(r *run) map[string]map[convergence.Key]bool {
 	expected := map[string]map[convergence.Key]bool{}
 	add := func(service string, all []convergence.Key) {
@@ -102,7 +102,11 @@ func expectedHoldings(r *run) map[string]map[convergence.Key]bool {
 		}
 	}
 	if r.adapter.Nodes != nil {
-		add("", r.adapter.Nodes.Holds(r.mesh, r.spec.Knobs(), fleet.IDs(r.fleet)))
+		pods := fleet.IDs(r.fleet)
+		add("", r.adapter.Nodes.Holds(r.mesh, r.spec.Knobs(), pods))
+		for _, w := range waypoints(r) {
+			add(w.Name, r.adapter.Waypoints.Holds(r.mesh, w, pods))
+		}
 		return expected
 	}
 	for i, s := range r.mesh.Services {

@@ -29,7 +29,7 @@ func newRecord(spec Spec) record.Run {
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
 			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
-			Dataplane: dataplaneName(spec), PodsPerNode: recordedPodsPerNode(spec),
+			Dataplane: dataplaneName(spec), PodsPerNode: recordedPodsPerNode(spec), Waypoints: waypointsName(spec),
 			BaselineSeconds:        spec.Baseline.Seconds(),
 			SettleSeconds:          spec.Settle.Seconds(),
 			SteadySeconds:          spec.Steady.Seconds(),
@@ -165,6 +165,14 @@ func recordedPodsPerNode(spec Spec) int {
 		return 0
 	}
 	return spec.PodsPerNode
+}
+
+// waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
+func waypointsName(spec Spec) string {
+	if spec.Waypoints == controlplane.NoWaypoints {
+		return ""
+	}
+	return spec.Waypoints
 }
 
 // recordedDilation is the factor by which time is slowed down; 0 where it is not.

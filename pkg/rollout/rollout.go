@@ -146,6 +146,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "watching", Do: r.startWatching},
 		{Name: "making pods outside the mesh", Do: outsideMesh{r}.makePods},
 		{Name: "starting the nodes' proxies", Do: func(ctx context.Context) (experiment.Undo, error) { return startNodeProxies(ctx, r) }},
+		{Name: "starting the waypoints", Do: func(ctx context.Context) (experiment.Undo, error) { return startWaypoints(ctx, r) }},
 		{Name: "baseline", Do: c.baseline},
 		{Name: "churn outside the mesh", Do: outsideMesh{r}.startChurn},
 		{Name: "rollout", Do: c.rollOut},

@@ -37,6 +37,7 @@ type Spec struct {
 
 	Dataplane   string // what the pods have, one of the driver's DataplaneNames; "" = sidecars
 	PodsPerNode int    // for which there is a fake node, where the nodes have proxies
+	Waypoints   string // what has a waypoint each, one of controlplane's values of --waypoints; "" = nothing
 
 	// ProxyVersion is the one that simulated sidecars report; "" = the control plane's.
 	ProxyVersion string
@@ -102,6 +103,7 @@ func DefaultSpec() Spec {
 		XDS:             "delta",
 		Dataplane:       controlplane.Sidecars,
 		PodsPerNode:     defaultPodsPerNode,
+		Waypoints:       controlplane.NoWaypoints,
 		Baseline:        10 * time.Second,
 		Settle:          10 * time.Second,
 		Steady:          60 * time.Second,
@@ -257,5 +259,5 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 	if err != nil {
 		return d, err
 	}
-	return d.Of(s.Dataplane)
+	return d.Of(s.Dataplane, s.Waypoints)
 }

@@ -120,6 +120,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}
+	if r.adapter.Waypoints != nil {
+		r.applier.Labels = r.adapter.Waypoints.Labels
+	}
 	if r.adapter.Gateways != nil {
 		r.applier.Gateway = r.adapter.Gateways.MakeGateway
 	}

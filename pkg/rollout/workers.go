@@ -55,7 +55,7 @@ func (w *workers) start(ctx context.Context, r *run, observer proxy.Observer) ([
 	for n := 1; n < r.spec.Workers; n++ {
 		r.progress.say("starting " + workerName(n))
 		child, err := worker.StartChild(ctx, r.group, r.journal.Writer().LogDir(), worker.Setup{
-			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Kubeconfig: r.env.API().Kubeconfig,
+			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
 		}, options(n))
 		if err != nil {
 			return nil, err // what it started is in the run's group

@@ -165,7 +165,7 @@ func (h *host) setUp(ctx context.Context, s *Setup) error {
 	if at < 0 {
 		return fmt.Errorf("worker %s does not know the control plane %s", s.Name, s.Driver)
 	}
-	driver, err := h.options.Drivers[at].Of(s.Dataplane)
+	driver, err := h.options.Drivers[at].Of(s.Dataplane, s.Waypoints)
 	if err != nil {
 		return err
 	}

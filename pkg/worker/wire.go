@@ -31,6 +31,7 @@ type Setup struct {
 	Build      string // of scaler; both ends have the same
 	Driver     string // of the control plane
 	Dataplane  string // that it serves; see controlplane.Driver.Of
+	Waypoints  string // likewise
 	Kubeconfig string // file for the requests of tokens; "" = there are none
 }
 

@@ -34,6 +34,8 @@ type Applier struct {
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
 	PodLabels       map[string]string // and to see a pod as its own; nil = none
 	PodAnnotations  map[string]string // of every pod; nil = none
+	// Labels are further ones of a namespace (service "") or of a service; nil = none.
+	Labels func(namespace, service string) map[string]string
 
 	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
 
@@ -58,6 +60,7 @@ type Applier struct {
 
 	mu     sync.Mutex
 	scaled map[int]*scaled // by index of the service
+	spaces bool            // the namespaces were made
 }
 
 // scaled is how far the Deployment of a service was scaled.
@@ -73,19 +76,10 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	if a.Templates != nil {
 		return a.objects(ctx, append(slices.Clone(a.Around), a.Objects...))
 	}
-	err := a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
-		name := a.Mesh.Namespaces[i]
-		labels := map[string]string{kwok.RunLabel: a.Run}
-		maps.Copy(labels, a.NamespaceLabels)
-		return create(ctx, "namespace", name, func(ctx context.Context) error {
-			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
-			return err
-		})
-	})
-	if err != nil {
+	if err := a.namespaces(ctx); err != nil {
 		return err
 	}
-	err = a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
+	err := a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[i]
 		account := &corev1.ServiceAccount{ObjectMeta: a.meta(s, s.Account)}
 		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
@@ -104,6 +98,40 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 		return err
 	}
 	return a.objects(ctx, a.Objects)
+}
+
+// Prepare creates the namespaces of the mesh before Surroundings does, and these objects.
+func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if err := a.namespaces(ctx); err != nil {
+		return err
+	}
+	return a.objects(ctx, objects)
+}
+
+// namespaces creates the namespaces of the mesh, once.
+func (a *Applier) namespaces(ctx context.Context) error {
+	if a.spaces {
+		return nil
+	}
+	a.spaces = true
+	return a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
+		name := a.Mesh.Namespaces[i]
+		labels := map[string]string{kwok.RunLabel: a.Run}
+		maps.Copy(labels, a.NamespaceLabels)
+		maps.Copy(labels, a.further(name, ""))
+		return create(ctx, "namespace", name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+			return err
+		})
+	})
+}
+
+// further are the labels of a.Labels.
+func (a *Applier) further(namespace, service string) map[string]string {
+	if a.Labels == nil {
+		return nil
+	}
+	return a.Labels(namespace, service)
 }
 
 // Step brings the Deployments of one step to their replicas. It may be called while
@@ -181,6 +209,7 @@ func (a *Applier) podLabels(s topology.Service) map[string]string {
 
 func (a *Applier) service(s topology.Service) *corev1.Service {
 	service := &corev1.Service{ObjectMeta: a.meta(s, s.Name)}
+	maps.Copy(service.Labels, a.further(s.Namespace, s.Name))
 	service.Spec.Selector = map[string]string{"app": s.Name}
 	switch {
 	case s.Headless:

@@ -98,7 +98,9 @@ func BenchmarkPush(b *testing.B) {
 		}
 		open := func(store *Store) *state {
 			st := &state{}
-			st.prepare(&Config{Variant: SotW}, store)
+			if err := st.prepare(&Config{Variant: SotW}, store); err != nil {
+				b.Fatal(err)
+			}
 			st.open()
 			return st
 		}

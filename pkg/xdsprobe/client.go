@@ -84,7 +84,9 @@ func (s *Client) prepare(c Config) (err error) {
 		return errors.New("a client certificate needs TLS: want roots")
 	}
 	s.config = c
-	s.state.prepare(&c, s.store)
+	if err = s.state.prepare(&c, s.store); err != nil {
+		return err
+	}
 	s.state.certified.Store(!c.AwaitCertificate)
 	s.backoff = backoff{base: c.BackoffBase, max: c.BackoffMax}
 	s.tokens = tokens{source: c.Token, fetched: func(e proxy.TokenFetched) { s.observer.TokenFetched(c.ID, e) }}

@@ -9,7 +9,7 @@ func (st *state) complete() bool {
 	if len(st.waiting) > 0 {
 		return false
 	}
-	for _, k := range st.store.types.kinds {
+	for _, k := range st.types.kinds {
 		switch t := &st.tables[k.index]; {
 		case k.wildcard() && t.nonce == "", !k.wildcard() && !t.answered():
 			return false

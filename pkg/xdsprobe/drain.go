@@ -44,7 +44,7 @@ func (st *state) linger(kind *kind, names []string, now time.Time) []string {
 // takes. What is not held any more is reported with the next response.
 func (st *state) drained(now time.Time) (steps []step) {
 	var c change
-	for _, k := range st.store.types.kinds {
+	for _, k := range st.types.kinds {
 		if k.lingers {
 			steps = st.subscribe(steps, k, &c, now)
 		}

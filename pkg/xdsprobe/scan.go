@@ -232,8 +232,9 @@ func scanAssignment(b []byte) (s scanned) {
 
 // socket is the part of an endpoint's address that makes an address and a port.
 type socket struct {
-	host string
-	port uint32
+	host     string
+	port     uint32
+	internal bool // it is that of an envoy_internal_address
 }
 
 // scanEndpoint adds an LbEndpoint to endpoints, unless its address is none of
@@ -268,9 +269,14 @@ func scanEndpoint(b []byte, endpoints convergence.Endpoints) {
 func (s *socket) mergeAddress(b []byte) {
 	for m := read(b); m.next(); {
 		switch {
-		case m.is(2, protowire.BytesType), m.is(3, protowire.BytesType): // pipe, internal: one of three
+		case m.is(2, protowire.BytesType): // pipe, one of three
 			*s = socket{}
+		case m.is(3, protowire.BytesType): // envoy_internal_address
+			s.mergeInternal(m.bytes)
 		case m.is(1, protowire.BytesType): // socket_address
+			if s.internal {
+				*s = socket{}
+			}
 			for a := read(m.bytes); a.next(); {
 				switch {
 				case a.is(2, protowire.BytesType):
@@ -281,6 +287,24 @@ func (s *socket) mergeAddress(b []byte) {
 					s.port = 0
 				}
 			}
+		}
+	}
+}
+
+// mergeInternal reads a core.v3.EnvoyInternalAddress: an endpoint behind a listener of the
+// proxy's own, which opens a tunnel to it, is named by the address that the tunnel leads to
+// (BuildInternalAddressWithIdentifier of Istio's pilot/pkg/networking/util).
+func (s *socket) mergeInternal(b []byte) {
+	if !s.internal {
+		*s = socket{internal: true}
+	}
+	for m := read(b); m.next(); {
+		if !m.is(2, protowire.BytesType) { // endpoint_id
+			continue
+		}
+		*s = socket{internal: true}
+		if at, err := netip.ParseAddrPort(string(m.bytes)); err == nil {
+			s.host, s.port = at.Addr().String(), uint32(at.Port())
 		}
 	}
 }

@@ -93,6 +93,10 @@ func endpointsOf(a *endpointv3.ClusterLoadAssignment) convergence.Endpoints {
 		for _, e := range l.GetLbEndpoints() {
 			at := e.GetEndpoint().GetAddress().GetSocketAddress()
 			ip, err := netip.ParseAddr(at.GetAddress())
+			if tunnel, err := netip.ParseAddrPort(e.GetEndpoint().GetAddress().GetEnvoyInternalAddress().GetEndpointId()); err == nil {
+				endpoints[tunnel] = healthOf(int32(e.GetHealthStatus()))
+				continue
+			}
 			if err != nil || at.GetPortValue() > 65535 {
 				continue
 			}

@@ -36,6 +36,7 @@ import (
 type state struct {
 	variant Variant
 	store   *Store
+	types   *Types  // that are subscribed to, of the store's
 	tables  []table // by the index of the type
 	bytes   int     // of all that is held
 
@@ -61,9 +62,13 @@ type step struct {
 	updates []*proxy.Update
 }
 
-func (st *state) prepare(c *Config, store *Store) {
+func (st *state) prepare(c *Config, store *Store) (err error) {
+	if st.types, err = store.types.only(c.Types); err != nil {
+		return err
+	}
 	st.variant, st.store, st.drain = c.Variant, store, c.Drain
 	st.tables = make([]table, len(store.types.kinds))
+	return nil
 }
 
 // open forgets the stream that was and returns the first requests of a new one.
@@ -77,7 +82,7 @@ func (st *state) open() []step {
 	st.waiting, st.opened = nil, false
 
 	var steps []step
-	for _, k := range st.store.types.kinds {
+	for _, k := range st.types.kinds {
 		// An empty list of names in the first request of a stream would subscribe to
 		// everything.
 		t := &st.tables[k.index]

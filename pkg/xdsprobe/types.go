@@ -156,6 +156,30 @@ func NewTypes(types []ResourceType) (*Types, error) {
 	return ts, nil
 }
 
+// only are those of the set that have one of these names; nil = all. It fails for a name
+// that is not in the set.
+func (ts *Types) only(names []convergence.Type) (*Types, error) {
+	if names == nil {
+		return ts, nil
+	}
+	some := &Types{}
+	for _, name := range names {
+		if ts.byName(name) == nil {
+			return nil, fmt.Errorf("subscribing to %s: want a type of the store", name)
+		}
+	}
+	chosen := func(all []*kind) (these []*kind) {
+		for _, k := range all {
+			if slices.Contains(names, k.Name) {
+				these = append(these, k)
+			}
+		}
+		return these
+	}
+	some.kinds, some.warming, some.gated = chosen(ts.kinds), chosen(ts.warming), chosen(ts.gated)
+	return some, nil
+}
+
 // Names are the short names of the types, in their order.
 func (ts *Types) Names() []convergence.Type {
 	names := make([]convergence.Type, len(ts.kinds))

@@ -1,6 +1,7 @@
 package xdsprobe
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,5 +69,25 @@ func received(c *Counters, t convergence.Type) func() int64 {
 			}
 		}
 		return 0
+	}
+}
+
+func TestOnlySomeTypes(t *testing.T) {
+	all, err := NewTypes(EnvoyTypes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := all.only([]convergence.Type{convergence.EDS, convergence.CDS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := some.Names(); !slices.Equal(got, []convergence.Type{convergence.CDS, convergence.EDS}) {
+		t.Errorf("they are %v", got)
+	}
+	if len(some.gated) != 0 || len(some.warming) != 1 {
+		t.Errorf("%d wait, for %d", len(some.gated), len(some.warming))
+	}
+	if _, err := all.only([]convergence.Type{convergence.SDS}); err == nil {
+		t.Error("a type is taken that is not there")
 	}
 }

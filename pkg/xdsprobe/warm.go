@@ -7,7 +7,7 @@ import (
 
 // warm reports whether everything of the types that others wait for was answered.
 func (st *state) warm() bool {
-	for _, k := range st.store.types.warming {
+	for _, k := range st.types.warming {
 		if !st.tables[k.index].answered() {
 			return false
 		}
@@ -18,7 +18,7 @@ func (st *state) warm() bool {
 // begun reports whether all types that are AfterWarming have been subscribed to, on
 // any stream.
 func (st *state) begun() bool {
-	for _, k := range st.store.types.gated {
+	for _, k := range st.types.gated {
 		if !st.tables[k.index].begun {
 			return false
 		}
@@ -32,7 +32,7 @@ func (st *state) secured() bool {
 	if st.begun() {
 		return false
 	}
-	for _, k := range st.store.types.warming {
+	for _, k := range st.types.warming {
 		for _, parent := range k.parents {
 			if !parent.AfterWarming && slices.ContainsFunc(st.tables[parent.index].held, func(r *Resource) bool { return r.secured }) {
 				return true
@@ -47,7 +47,7 @@ func (st *state) proceed(steps []step) []step {
 	if st.begun() || !st.warm() || !st.parentsAnswered() || !st.certified.Load() && st.secured() {
 		return steps
 	}
-	for _, k := range st.store.types.gated {
+	for _, k := range st.types.gated {
 		st.tables[k.index].begun = true
 		steps = append(steps, step{request: st.first(k)})
 	}
@@ -57,7 +57,7 @@ func (st *state) proceed(steps []step) []step {
 // parentsAnswered reports whether on this stream a response came of every type that
 // names what is to be warmed.
 func (st *state) parentsAnswered() bool {
-	for _, k := range st.store.types.warming {
+	for _, k := range st.types.warming {
 		for _, parent := range k.parents {
 			if !parent.AfterWarming && st.tables[parent.index].nonce == "" {
 				return false
@@ -73,7 +73,7 @@ func (st *state) waitLimit() (limit time.Duration, waiting bool) {
 	if st.warm() || st.begun() && len(st.waiting) == 0 {
 		return 0, false
 	}
-	for _, k := range st.store.types.warming {
+	for _, k := range st.types.warming {
 		children := &st.tables[k.index]
 		for _, parent := range k.parents {
 			if parent.AfterWarming {
@@ -98,7 +98,7 @@ func (st *state) waitLimit() (limit time.Duration, waiting bool) {
 // giveUp stops waiting for resources that have not come, and returns what can be
 // sent now.
 func (st *state) giveUp() []step {
-	for _, k := range st.store.types.warming {
+	for _, k := range st.types.warming {
 		t := &st.tables[k.index]
 		for _, name := range t.names {
 			if !t.has(name) {

@@ -18,6 +18,7 @@ import (
 	"crypto/tls"
 	"time"
 
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -54,6 +55,9 @@ type Config struct {
 	Headers   map[string]string // gRPC metadata of the stream in addition to the token
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
 	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio's agent: 45 s)
+
+	// Types are those of the store's types that the client subscribes to; nil means all.
+	Types []convergence.Type
 
 	// Token provides the bearer token of streams; nil means none.
 	Token proxy.TokenSource

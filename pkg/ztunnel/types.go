@@ -40,7 +40,14 @@ type workload struct {
 }
 
 // service is the part of an istio.workload.Service that is read.
-type service struct{ ports []port }
+type service struct {
+	ports    []port
+	waypoint string // as WaypointMember has it; "" = none
+}
+
+// WaypointMember is the member of a service's content which says that requests to it go
+// through a waypoint.
+func WaypointMember(namespace, host string) string { return "waypoint " + namespace + "/" + host }
 
 // port is an istio.workload.Port.
 type port struct{ service, target uint16 }
@@ -120,6 +127,9 @@ func scanAddress(b []byte) (xdsprobe.Scanned, error) {
 			var o *service
 			s.Name, o, err = scanService(f.bytes)
 			s.Content = &convergence.Content{Detail: o}
+			if o.waypoint != "" {
+				s.Content.Members = []string{o.waypoint}
+			}
 		}
 		return err
 	})
@@ -199,10 +209,34 @@ func scanService(b []byte) (name string, s *service, err error) {
 			hostname = string(f.bytes)
 		case f.is(5, protowire.BytesType):
 			s.ports, err = appendPort(s.ports, f.bytes)
+		case f.is(7, protowire.BytesType):
+			s.waypoint, err = scanWaypoint(f.bytes)
 		}
 		return err
 	})
 	return namespace + "/" + hostname, s, err
+}
+
+// scanWaypoint reads a GatewayAddress, whose destination is a host here.
+func scanWaypoint(b []byte) (member string, err error) {
+	err = fields(b, func(f *field) error {
+		if !f.is(1, protowire.BytesType) {
+			return nil
+		}
+		var namespace, host string
+		err := fields(f.bytes, func(f *field) error {
+			switch {
+			case f.is(1, protowire.BytesType):
+				namespace = string(f.bytes)
+			case f.is(2, protowire.BytesType):
+				host = string(f.bytes)
+			}
+			return nil
+		})
+		member = WaypointMember(namespace, host)
+		return err
+	})
+	return member, err
 }
 
 func appendPort(ports []port, b []byte) ([]port, error) {

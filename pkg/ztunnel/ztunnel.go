@@ -73,6 +73,7 @@ func New(spec proxy.Spec, services Services) (*Ztunnel, error) {
 		Build:      []byte{}, // it says nothing else of itself
 		NodeInEach: true,
 		Headers:    spec.Headers,
+		Types:      []convergence.Type{Address, Authorization},
 		Keepalive:  spec.Keepalive,
 		Token:      services.Token,
 		Retry:      new(backoff).next,

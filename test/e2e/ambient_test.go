@@ -54,3 +54,36 @@ var _ = Describe("30 pods without sidecars on 3 nodes", Serial, func() {
 		Expect(report.Out).To(gbytes.Say("ambient"))
 	})
 })
+
+// Serial: its figures are compared with istiod's own.
+var _ = Describe("10 pods without sidecars whose services have waypoints", Serial, func() {
+	It("have everything that is expected in ztunnels and waypoints", func() {
+		const pods, services, probes = 10, 2, 2
+		where := newPlace()
+		session := where.start("rollout", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
+			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--no-calibrate", "--out", where.out, "-o", "json")
+		Expect(wait(session)).To(Equal(exitDone))
+		where.expectNothingLeft(nil)
+		var list record.RunList
+		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
+		Expect(list.Items).To(HaveLen(1))
+		run := list.Items[0]
+		Expect(run.Spec.Waypoints).To(Equal("service"))
+		Expect(*run.Proxies.Waypoints.Ready).To(Equal(services))
+		Expect(*run.Pods.Converged).To(Equal(pods))
+		for _, w := range run.Warnings {
+			Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources, record.ReasonStrays), w.Text)
+		}
+		Expect(*run.XDS.Nacks).To(BeZero())
+		for _, kind := range []string{"CDS", "EDS", "LDS", "Workload", "Address", "Authorization"} {
+			Expect(run.XDS.Responses[kind]).To(BeNumerically(">", 0), kind)
+		}
+		Expect(run.XDS.Responses["RDS"]).To(BeZero(), "routes are in the listeners")
+		Expect(run.Proxies.Waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(1))
+		for kind, push := range run.Latencies.Push {
+			Expect(push.Count).To(BeEquivalentTo(probes), string(kind)) // there is one node, and each service has one waypoint
+			Expect(push.Lost).To(BeZero(), string(kind))
+		}
+		Expect(run.Latencies.Push).To(HaveKey(record.RouteChange))
+	})
+})

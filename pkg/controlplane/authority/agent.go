@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/ztunnel"
@@ -18,11 +19,16 @@ import (
 // authority. It has tokens if its specification has a request for them. It is
 // controlplane.Driver.NewProxy of control planes that offer this API.
 func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	return NewProxyOf(spec, s, nil)
+}
+
+// NewProxyOf is NewProxy for one that subscribes to these of the store's types; nil = all.
+func NewProxyOf(spec proxy.Spec, s controlplane.ProxyServices, types []convergence.Type) (proxy.Proxy, error) {
 	issuer, err := New(spec, s.Backends)
 	if err != nil {
 		return nil, err
 	}
-	services := istioagent.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Keys: s.Keys, Backends: s.Backends}
+	services := istioagent.Services{Store: s.Store, Observer: s.Observer, Issuer: issuer, Keys: s.Keys, Backends: s.Backends, Types: types}
 	if spec.Token != (proxy.TokenRequest{}) && s.Tokens != nil {
 		services.Token = s.Tokens(spec.Token)
 	}

@@ -80,6 +80,14 @@ func (c ambient) Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet) {
 	}
 }
 
+// PodHealth is part of controlplane.Nodes: each pod that is there is sent.
+func (c ambient) PodHealth(ready, terminating bool) convergence.Health {
+	if !ready || terminating {
+		return convergence.Unhealthy
+	}
+	return convergence.Healthy
+}
+
 // PodAnnotations are those that istio-cni writes.
 func (c ambient) PodAnnotations() map[string]string {
 	return map[string]string{redirection: "enabled"}
@@ -108,8 +116,19 @@ func (c ambient) spec(pod *corev1.Pod) proxy.Spec {
 // Wants is part of controlplane.Nodes.
 func (c ambient) Wants(mesh topology.Mesh, knobs controlplane.Knobs) []convergence.Want {
 	var wants []convergence.Want
-	for _, s := range mesh.Services {
-		wants = append(wants, convergence.Want{Key: addressOf(s.Namespace, hostname(s))})
+	via := map[int][]string{} // the waypoint of each service
+	for _, w := range c.waypoints(mesh) {
+		host := fqdn(w.Name, w.Namespace)
+		wants = append(wants, convergence.Want{Key: addressOf(w.Namespace, host)})
+		for _, p := range w.Ports {
+			wants = append(wants, convergence.Want{Key: ztunnel.Endpoints(w.Namespace, host, p.Number), Service: w.Namespace + "/" + w.Name + ":" + p.Name})
+		}
+		for _, i := range w.Services {
+			via[i] = []string{ztunnel.WaypointMember(w.Namespace, host)}
+		}
+	}
+	for i, s := range mesh.Services {
+		wants = append(wants, convergence.Want{Key: addressOf(s.Namespace, hostname(s)), Members: via[i]})
 		for _, p := range s.Ports {
 			wants = append(wants, convergence.Want{Key: ztunnel.Endpoints(s.Namespace, hostname(s), p.Number), Service: s.ServicePort(p)})
 		}
@@ -135,13 +154,30 @@ func (c ambient) Holds(mesh topology.Mesh, knobs controlplane.Knobs, pods []stri
 	for _, o := range c.others {
 		keys = append(keys, addressOf(o.namespace, o.host))
 	}
+	for _, w := range c.waypoints(mesh) {
+		keys = append(keys, addressOf(w.Namespace, fqdn(w.Name, w.Namespace)))
+	}
+	return append(keys, c.workloads(ztunnel.Address, pods)...)
+}
+
+// workloads are the keys of all workloads of the cluster.
+func (c ambient) workloads(t convergence.Type, pods []string) []convergence.Key {
+	var keys []convergence.Key
 	for _, name := range c.podless {
-		keys = append(keys, convergence.Key{Type: ztunnel.Address, Name: name})
+		keys = append(keys, convergence.Key{Type: t, Name: name})
 	}
 	for _, id := range pods {
-		keys = append(keys, convergence.Key{Type: ztunnel.Address, Name: clusterID + "//Pod/" + id})
+		keys = append(keys, convergence.Key{Type: t, Name: clusterID + "//Pod/" + id})
 	}
 	return keys
+}
+
+// waypoints are those of a mesh.
+func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
+	if !c.opts.withWaypoints() {
+		return nil
+	}
+	return waypoints{c.ControlPlane}.List(mesh)
 }
 
 // ServiceProbe is an annotation that prefers endpoints of the client's zone: fake nodes have

@@ -109,10 +109,10 @@ func TestSidecarsHaveNoAmbientSettings(t *testing.T) {
 	if parts := (&ControlPlane{first: &instance{}}).Parts(); parts.Nodes != nil {
 		t.Error("nodes have proxies without ambient mode")
 	}
-	if _, err := Driver().Of("mixed"); err == nil {
+	if _, err := Driver().Of("other", ""); err == nil {
 		t.Error("a data plane that there is not is one of the driver's")
 	}
-	if d, err := Driver().Of(controlplane.Sidecars); err != nil || d.Modes[1].Knobs.Scope != "declared" {
+	if d, err := Driver().Of(controlplane.Sidecars, controlplane.NoWaypoints); err != nil || d.Modes[1].Knobs.Scope != "declared" {
 		t.Errorf("with sidecars the driver is another: %v", err)
 	}
 }

@@ -33,14 +33,14 @@ func Driver() controlplane.Driver {
 		CheckMesh:         checkMesh,
 		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,
-		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient}},
+		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient, Waypoints: ofWaypoints}},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
 				Name: o.Name, Revision: o.Revision, Next: o.Next,
-				Ambient: o.Dataplane == ambientName,
+				Ambient: o.Dataplane == ambientName, Waypoints: o.Waypoints,
 			})
 			if err != nil {
 				return nil, err
@@ -59,6 +59,9 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	}
 	if c.opts.Ambient {
 		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil
+	}
+	if c.opts.withWaypoints() {
+		parts.Waypoints = waypoints{c}
 	}
 	if c.replicas != nil {
 		parts.Program, parts.Replicas = nil, c.replicas

@@ -141,12 +141,9 @@ func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 // unhealthy where sendsUnready, terminating
 // ones are not sent (endpointHealthStatus in
 // pilot/pkg/serviceregistry/kube/controller/endpointslice.go and the filter of
-// pilot/pkg/xds/endpoints/endpoint_builder.go). In ambient mode they are pods, and each that
-// is there is sent: see ambient.
+// pilot/pkg/xds/endpoints/endpoint_builder.go).
 func (c configuration) EndpointHealth(ready, _, terminating bool) (health convergence.Health, ok bool) {
 	switch {
-	case c.opts.Ambient && (!ready || terminating):
-		return convergence.Unhealthy, true
 	case ready:
 		return convergence.Healthy, true
 	case terminating || !c.sendsUnready:

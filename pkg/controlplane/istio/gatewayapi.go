@@ -32,6 +32,12 @@ func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {
 	if len(versions) == 0 {
 		return nil
 	}
+	return definitionsOf(versions)
+}
+
+// definitionsOf are all kinds of the Gateway API that istiod reads, with these versions of each, by
+// plural, in addition to those that it reads.
+func definitionsOf(versions map[string][]string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, r := range capture.Resources() {
 		if !capture.IsGatewayAPI(r.GroupVersion().WithKind(r.Kind)) {

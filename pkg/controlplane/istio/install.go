@@ -95,6 +95,9 @@ func (c installer) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.opts.withWaypoints() {
+		objects = append(objects, definitionsOf(nil)...)
+	}
 	mapper := c.mapper()
 	for _, obj := range objects {
 		if err := c.create(ctx, mapper, obj); err != nil {

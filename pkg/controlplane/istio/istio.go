@@ -85,6 +85,9 @@ type Options struct {
 	// about ambient mode as the chart has it: off.
 	Ambient bool
 
+	// Waypoints is what has a waypoint each in ambient mode, as controlplane.StartOptions has it.
+	Waypoints string
+
 	// ConnectionAge is that at which istiod closes a proxy's connection, as its
 	// flag takes it; "" leaves the chart's, connectionAge.
 	ConnectionAge string

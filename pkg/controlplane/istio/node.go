@@ -35,7 +35,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	if pod.Status.PodIP == "" {
 		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	if c.opts.Ambient {
+	if c.opts.Ambient && pod.Labels[gatewayName] == "" {
 		return ambient{c}.spec(pod), nil
 	}
 	container, err := injected(pod)
@@ -57,7 +57,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 		ServerName:  c.serverName(),
 		RootPEM:     c.root,
 		NodeID:      fmt.Sprintf("%s~%s~%s.%s~%s.svc.%s", kindOfProxy(container), pod.Status.PodIP, pod.Name, pod.Namespace, pod.Namespace, trustDomain),
-		NodeCluster: pod.Labels["app"] + "." + pod.Namespace,
+		NodeCluster: serviceCluster(pod) + "." + pod.Namespace,
 		Metadata:    metadata,
 		Build:       build,
 		Headers:     map[string]string{"ClusterID": env[metaPrefix+"CLUSTER_ID"]},
@@ -70,10 +70,21 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 
 // kindOfProxy is what a proxy calls itself: what its agent was started as.
 func kindOfProxy(container *corev1.Container) string {
-	if slices.Contains(container.Args, "router") {
-		return "router"
+	for _, kind := range []string{"router", "waypoint"} {
+		if slices.Contains(container.Args, kind) {
+			return kind
+		}
 	}
 	return "sidecar"
+}
+
+// serviceCluster is the first part of node.cluster; that of a waypoint is its account, as its
+// template has it.
+func serviceCluster(pod *corev1.Pod) string {
+	if pod.Labels[gatewayName] != "" {
+		return pod.Spec.ServiceAccountName
+	}
+	return pod.Labels["app"]
 }
 
 // nodeMetadata is node.metadata of the first request.
