@@ -79,6 +79,31 @@ func TestDataPlaneSentences(t *testing.T) {
 	}
 }
 
+// Runs with waypoints are of a data plane of their own.
+func TestWaypoints(t *testing.T) {
+	run := record.Run{
+		Spec:    record.Spec{Pods: 8, Dataplane: "ambient", Waypoints: "namespace", PodsPerNode: 4, Mode: "strict"},
+		Proxies: &record.Proxies{Name: "ztunnel", Nodes: 2, Waypoints: &record.Waypoints{Ready: new(3), ConfigurationBytes: &record.ConfigurationBytes{Mean: new(2000.0), Max: new(3000.0)}}},
+	}
+	for got, want := range map[string]string{
+		run.Mode(nil):       "ambient with namespace waypoints strict",
+		dataplaneText(&run): "ambient with namespace waypoints, a node for 4 pods; what is said of sidecars is of the nodes' ztunnels, and of 3 waypoints",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if n := proxies(&run); n == nil || *n != 5 {
+		t.Errorf("%v proxies, want 5", n)
+	}
+	if rows := waypoints(&runReport{run: &run}).Rows; len(rows) != 1 {
+		t.Errorf("%d rows, want one", len(rows))
+	}
+	if rows := waypoints(&runReport{run: &record.Run{}}).Rows; len(rows) != 0 {
+		t.Errorf("%d rows without waypoints", len(rows))
+	}
+}
+
 func TestTextsOfProxies(t *testing.T) {
 	sidecars, nodes := record.Run{}, record.Run{Proxies: &record.Proxies{Name: "ztunnel"}}
 	const of = "Sidecars: bytes of a sidecar"

@@ -27,7 +27,7 @@ func runDocument(run *record.Run) document {
 	}
 	for _, t := range []table{
 		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), replicas(&r), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), balance(&r), r.instrument(), r.floor(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), waypoints(&r), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), balance(&r), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -337,6 +337,15 @@ func (r *runReport) streams() table {
 		return table{}
 	}
 	return r.oneRow("streams", "xds", ofProxies("all sidecars", r.run), columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
+}
+
+// waypoints is what each waypoint holds; nothing where there are none.
+func waypoints(r *runReport) table {
+	p := r.run.Proxies
+	if p == nil || p.Waypoints == nil {
+		return table{}
+	}
+	return r.oneRow("waypoints", "proxies.waypoints", "one for each "+r.run.Spec.Waypoints, columnsOf(record.WaypointFigures, p.Waypoints))
 }
 
 func (r *runReport) certificates() table {

@@ -30,7 +30,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
-			charts: charts.xdsCharts(), tables: []table{r.xds(), received(r), r.streams()}},
+			charts: charts.xdsCharts(), tables: []table{r.xds(), received(r), r.streams(), waypoints(r)}},
 		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
 		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{changesMade(r), changesCost(r)}},
 		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{cycle(r)}},

@@ -64,10 +64,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", Seria
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--no-calibrate", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft(nil)
-		var list record.RunList
-		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
-		Expect(list.Items).To(HaveLen(1))
-		run := list.Items[0]
+		run := printed(session)
 		Expect(run.Spec.Waypoints).To(Equal("service"))
 		Expect(*run.Proxies.Waypoints.Ready).To(Equal(services))
 		Expect(*run.Pods.Converged).To(Equal(pods))
