@@ -403,7 +403,8 @@ func ambiently(r *record.Run) {
 
 // Data planes are compared by what means the same in both.
 func TestDataPlanesAreCompared(t *testing.T) {
-	r := comparison(t, runs("a", 4, 1), runs("b", 4, 2, ambiently), Options{})
+	probed := func(r *record.Run) { r.ControlPlane.Probe = &record.Usage{CPUSeconds: new(1.0)} }
+	r := comparison(t, runs("a", 4, 1, probed), runs("b", 4, 2, ambiently, probed), Options{})
 	if len(r.Cells) != 1 || r.Cells[0].Forced != nil {
 		t.Fatalf("%+v", r.Cells)
 	}
@@ -417,7 +418,7 @@ func TestDataPlanesAreCompared(t *testing.T) {
 		names = append(names, f.Path)
 	}
 	for path, want := range map[string]bool{
-		"controlPlane.rollout.cores.mean": true, "phases.rollout.seconds": true, "latencies.push.endpointAdd.p50": false, "xds.configurationBytes.mean": false, "xds.refusals": false,
+		"controlPlane.rollout.cores.mean": true, "phases.rollout.seconds": true, "latencies.push.endpointAdd.p50": false, "xds.configurationBytes.mean": false, "xds.refusals": false, "controlPlane.probe.cpuSeconds": false,
 	} {
 		if slices.Contains(names, path) != want {
 			t.Errorf("%s is compared: want %v, among %v", path, want, names)

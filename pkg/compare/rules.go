@@ -18,7 +18,8 @@ type rules struct {
 // sameMeaning are the figures that mean the same whatever the data plane: what the control
 // plane and the cluster needed, how long pods took, what was sent in all, and pushes whose
 // clock begins when a write returned. Other figures are of each sidecar or of each node's
-// proxy, or begin with a change of an EndpointSlice or of a pod.
+// proxy, or begin with a change of an EndpointSlice or of a pod. Those of the probe phase are
+// none of them, as data planes have other changes in it.
 var sameMeaning = []string{
 	"phases", "arrival", "controlPlane", "cluster", "pods.created", "pods.ready", "certificates.issued", "certificates.attempts",
 	"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok",
@@ -65,7 +66,11 @@ func dataplanes(runs []record.Run) []string {
 
 // compares reports whether the figure at a path is compared.
 func (r rules) compares(path string) bool {
-	return r.figures == nil || slices.ContainsFunc(r.figures, func(f string) bool { return path == f || strings.HasPrefix(path, f+".") })
+	if r.figures == nil {
+		return true
+	}
+	return !slices.Contains(strings.Split(path, "."), string(record.PhaseProbe)) &&
+		slices.ContainsFunc(r.figures, func(f string) bool { return path == f || strings.HasPrefix(path, f+".") })
 }
 
 // differs lists in what two runs differ that is compared.
