@@ -58,7 +58,7 @@ fi
 step go run ./cmd/scaler components build
 # shellcheck disable=SC2086
 step go test -tags e2e -p 2 -count=1 -timeout 40m $suites
-step go tool ginkgo -tags e2e -procs 2 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
+step go tool ginkgo -tags e2e -procs 3 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
 for verify in hack/verify-*.sh; do
 	step "$verify"
 done

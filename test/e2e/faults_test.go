@@ -19,8 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Serial: it must be killed before the rollout is over.
-var _ = Describe("a control plane that is killed in mid-rollout", Serial, func() {
+var _ = Describe("a control plane that is killed in mid-rollout", func() {
 	It("is started again once, and the run is measured through", func() {
 		const pods = 60
 		where := newPlace()

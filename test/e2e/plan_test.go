@@ -14,8 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Serial: the control plane is killed if it has too little memory.
-var _ = It("a plan is carried out with what it asks for", Serial, func() {
+var _ = It("a plan is carried out with what it asks for", func() {
 	where := newPlace()
 	measured := where.rollout(0, "--pods", "10,20", "--control-plane", "reference", "--burst", "10/2s", "--topology", "star", "--settle", "1s", "--steady", "2s", "--probes", "0")
 	Expect(wait(measured)).To(Equal(exitDone))

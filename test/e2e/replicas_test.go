@@ -10,8 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Serial: each replica is measured.
-var _ = Describe("two replicas of a control plane, one of which is killed", Serial, func() {
+var _ = Describe("two replicas of a control plane, one of which is killed", func() {
 	It("serves all sidecars by the other", func() {
 		const pods = 20
 		where := newPlace()

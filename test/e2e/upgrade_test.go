@@ -24,8 +24,7 @@ func (p place) upgrade(pods int, args ...string) *gexec.Session {
 	}, args...)...)
 }
 
-// Serial: both control planes are measured.
-var _ = Describe("an upgrade in two waves", Serial, func() {
+var _ = Describe("an upgrade in two waves", func() {
 	It("moves every sidecar to the new revision, and removes the old one", func() {
 		const pods = 20
 		where := newPlace()
