@@ -177,7 +177,7 @@ func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
 	if !c.opts.withWaypoints() {
 		return nil
 	}
-	return waypoints{c.ControlPlane}.List(mesh)
+	return waypoints(c).List(mesh)
 }
 
 // ServiceProbe is an annotation that prefers endpoints of the client's zone: fake nodes have
