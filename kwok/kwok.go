@@ -10,9 +10,11 @@
 package kwok
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"math"
+	"net/netip"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -111,20 +113,78 @@ func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 // run's name goes into label and node name, and must be a valid DNS label.
 // Nodes have an address each, of 10.1.0.0/16, and no pod CIDR: how pods get
 // their addresses stands in stages.yaml.
-func Node(i int, run string) *corev1.Node {
+func Node(i int, run string) *corev1.Node { return Shared.Node(i, run) }
+
+// Pool are fake nodes that one KWOK manages. They have an annotation, a label and a taint of
+// its key and value: KWOK finds them by the annotation, simulated pods select the label and
+// tolerate the taint.
+type Pool struct{ Key, Value string }
+
+// Shared is the pool of a cluster that has no real nodes but those of scaler.
+var Shared = Pool{NodeTaint, FakeNode}
+
+// PoolOf are the nodes of one run alone, in a cluster with nodes of others. They lack the
+// label of the operating system, which DaemonSets of a cluster select that tolerate every
+// taint.
+func PoolOf(run string) Pool { return Pool{RunLabel, run} }
+
+// NodeSelector keeps a pod on the nodes of the pool.
+func (p Pool) NodeSelector() map[string]string { return map[string]string{p.Key: p.Value} }
+
+// Toleration lets a pod onto the nodes of the pool.
+func (p Pool) Toleration() corev1.Toleration {
+	return corev1.Toleration{Key: p.Key, Operator: corev1.TolerationOpEqual, Value: p.Value, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// selection is the line of stages.yaml that says which nodes KWOK manages, and pods the
+// expression there that makes a pod's address.
+const (
+	selection = "manageNodesWithAnnotationSelector: " + NodeTaint + "=" + FakeNode
+	pods      = `printf "10.%d.%d.%d" (add 64 (mod`
+)
+
+// StagesOf is Stages for the nodes of a pool, with pods that have addresses of a range that
+// Addresses lists.
+func StagesOf(p Pool, addresses netip.Prefix) []byte {
+	first := addresses.Addr().As4()
+	all := bytes.Replace(stages, []byte(selection), fmt.Appendf(nil, "manageNodesWithAnnotationSelector: %s=%s", p.Key, p.Value), 1)
+	return bytes.Replace(all, []byte(pods), fmt.Appendf(nil, `printf "%d.%%d.%%d.%%d" (add %d (mod`, first[0], first[1]), 1)
+}
+
+// Addresses are the ranges that the addresses of simulated pods can be of, the one of Stages
+// first. A pod's address is made from a number of 22 bits.
+func Addresses() []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range []string{"10.64.0.0/10", "10.128.0.0/10", "10.192.0.0/10", "100.64.0.0/10"} {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// nodeNetwork begins the addresses of the nodes of a pool: in a cluster with nodes of others
+// they are of a range for tests of networks (RFC 2544).
+func (p Pool) nodeNetwork() string {
+	if p == Shared {
+		return "10.1"
+	}
+	return "198.18"
+}
+
+// Node is the function Node for the nodes of a pool.
+func (p Pool) Node(i int, run string) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", run, i)
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
 		corev1.ResourceMemory: resource.MustParse("4Ti"),
 		corev1.ResourcePods:   *resource.NewQuantity(10*PodsPerNode, resource.DecimalSI),
 	}
-	return &corev1.Node{
+	node := &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
-			Annotations: map[string]string{NodeAnnotation: FakeNode},
+			Annotations: map[string]string{p.Key: p.Value},
 			Labels: map[string]string{
-				NodeTaint:              FakeNode,
+				p.Key:                  p.Value,
 				RunLabel:               run,
 				corev1.LabelHostname:   name,
 				corev1.LabelOSStable:   "linux",
@@ -132,13 +192,13 @@ func Node(i int, run string) *corev1.Node {
 			},
 		},
 		Spec: corev1.NodeSpec{
-			Taints: []corev1.Taint{{Key: NodeTaint, Value: FakeNode, Effect: corev1.TaintEffectNoSchedule}},
+			Taints: []corev1.Taint{{Key: p.Key, Value: p.Value, Effect: corev1.TaintEffectNoSchedule}},
 		},
 		Status: corev1.NodeStatus{
 			Capacity:    room,
 			Allocatable: room,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.1.%d.%d", (i+1)/256, (i+1)%256)},
+				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("%s.%d.%d", p.nodeNetwork(), (i+1)/256, (i+1)%256)},
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
@@ -149,15 +209,17 @@ func Node(i int, run string) *corev1.Node {
 			},
 		},
 	}
+	if p != Shared {
+		delete(node.Labels, corev1.LabelOSStable)
+	}
+	return node
 }
 
 // Toleration lets a pod onto fake nodes; [NodeSelector] keeps it there.
-func Toleration() corev1.Toleration {
-	return corev1.Toleration{Key: NodeTaint, Operator: corev1.TolerationOpEqual, Value: FakeNode, Effect: corev1.TaintEffectNoSchedule}
-}
+func Toleration() corev1.Toleration { return Shared.Toleration() }
 
 // NodeSelector is the node selector of simulated pods.
-func NodeSelector() map[string]string { return map[string]string{NodeTaint: FakeNode} }
+func NodeSelector() map[string]string { return Shared.NodeSelector() }
 
 // ServiceAddress is the n-th address, from 1 to 250, of those of the embedded cluster's
 // range for services that it gives to nobody by itself: of 10.0.0.0/16 the first 256.

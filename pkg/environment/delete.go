@@ -44,6 +44,12 @@ type DeleteOptions struct {
 	// Force deletes pods at once instead of granting them their grace period. It
 	// is for fake nodes: on a real one, containers could outlive their pod.
 	Force bool
+	// AwaitNamespaces has it wait for namespaces, too.
+	AwaitNamespaces bool
+	// SkipForbidden passes over resources that may not be listed, and waits for those to go
+	// that may not be deleted. It is for a caller who may list and delete what a run makes:
+	// what controllers make of it goes with its owner, or its namespace.
+	SkipForbidden bool
 }
 
 // DeleteRun deletes all objects of a cluster that carry the run's label and
@@ -75,12 +81,43 @@ type deletion struct {
 	seen map[string]map[string]bool // by resource, the UIDs that were found
 }
 
+// FindRuns counts the objects of a cluster that carry the label of any run, by run.
+// Resources that may not be listed are passed over.
+func FindRuns(ctx context.Context, config *rest.Config) (map[string]Deleted, error) {
+	d, err := newFinder(config, kwok.RunLabel, DeleteOptions{SkipForbidden: true, AwaitNamespaces: true})
+	if err != nil {
+		return nil, fmt.Errorf("looking for objects of runs: %w", err)
+	}
+	resources, err := d.resources(ctx)
+	if len(resources) == 0 && err != nil {
+		return nil, fmt.Errorf("looking for objects of runs: %w", err)
+	}
+	there, err := d.find(ctx, resources)
+	if err != nil {
+		return nil, fmt.Errorf("looking for objects of runs: %w", err)
+	}
+	runs := map[string]Deleted{}
+	for _, f := range there {
+		for run, count := range f.runs {
+			if runs[run] == nil {
+				runs[run] = Deleted{}
+			}
+			runs[run][f.resource.String()] += count
+		}
+	}
+	return runs, nil
+}
+
 func newDeletion(config *rest.Config, run string, opts DeleteOptions) (*deletion, error) {
-	d := &deletion{opts: opts, seen: map[string]map[string]bool{}}
-	d.selector = metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{kwok.RunLabel: run}})}
 	if run == "" {
 		return nil, errors.New("no run named") // its selector would select what has an empty label
 	}
+	return newFinder(config, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{kwok.RunLabel: run}}), opts)
+}
+
+// newFinder finds what a selector selects.
+func newFinder(config *rest.Config, selector string, opts DeleteOptions) (*deletion, error) {
+	d := &deletion{opts: opts, seen: map[string]map[string]bool{}, selector: metav1.ListOptions{LabelSelector: selector}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // every resource is looked at, deprecated ones too
 	var err error
@@ -97,7 +134,8 @@ type found struct {
 	resource  resource
 	namespace string
 	names     []string
-	owned     bool // each has a controller, which would make it again
+	runs      map[string]int // how many are of each run
+	owned     bool           // each has a controller, which would make it again
 }
 
 // all deletes rank after rank, until a look at everything finds nothing.
@@ -191,6 +229,8 @@ func (d *deletion) find(ctx context.Context, resources []resource) ([]found, err
 		group.Go(func() error {
 			list, err := d.objects.Resource(r.GroupVersionResource).List(ctx, d.selector)
 			switch {
+			case d.opts.SkipForbidden && apierrors.IsForbidden(err):
+				return nil
 			case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 				return nil // a resource that was removed meanwhile has no objects
 			case err != nil:
@@ -211,7 +251,7 @@ func (d *deletion) sort(r resource, objects []metav1.PartialObjectMetadata) []fo
 	defer d.mu.Unlock()
 	by := map[string]*found{}
 	for _, o := range objects {
-		if o.DeletionTimestamp != nil && r.is("", "namespaces") {
+		if o.DeletionTimestamp != nil && r.is("", "namespaces") && !d.opts.AwaitNamespaces {
 			continue // the namespace controller does the rest
 		}
 		if d.seen[r.String()] == nil {
@@ -220,10 +260,11 @@ func (d *deletion) sort(r resource, objects []metav1.PartialObjectMetadata) []fo
 		d.seen[r.String()][string(o.UID)] = true
 		f := by[o.Namespace]
 		if f == nil {
-			f = &found{resource: r, namespace: o.Namespace, owned: true}
+			f = &found{resource: r, namespace: o.Namespace, owned: true, runs: map[string]int{}}
 			by[o.Namespace] = f
 		}
 		f.names = append(f.names, o.Name)
+		f.runs[o.Labels[kwok.RunLabel]]++
 		f.owned = f.owned && metav1.GetControllerOf(&o) != nil
 	}
 	var all []found
@@ -240,6 +281,9 @@ func (d *deletion) delete(ctx context.Context, there []found) error {
 	group.SetLimit(atOnce)
 	ignore := func(err error) error {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or being deleted
+			return nil
+		}
+		if d.opts.SkipForbidden && apierrors.IsForbidden(err) { // it goes with its owner, or its namespace
 			return nil
 		}
 		return err

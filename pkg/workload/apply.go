@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -38,6 +39,9 @@ type Applier struct {
 	Labels func(namespace, service string) map[string]string
 
 	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
+
+	// Nodes are those that the pods are for; the zero value = kwok.Shared.
+	Nodes kwok.Pool
 
 	// Templates are those of the pods, by service; nil = as the services say. With them, the
 	// namespaces, service accounts and services are not made of Mesh but are Around.
@@ -81,7 +85,7 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	}
 	err := a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[i]
-		account := &corev1.ServiceAccount{ObjectMeta: a.meta(s, s.Account)}
+		account := a.account(s)
 		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
 			_, err := a.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, account, metav1.CreateOptions{})
 			return err
@@ -115,12 +119,9 @@ func (a *Applier) namespaces(ctx context.Context) error {
 	}
 	a.spaces = true
 	return a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
-		name := a.Mesh.Namespaces[i]
-		labels := map[string]string{kwok.RunLabel: a.Run}
-		maps.Copy(labels, a.NamespaceLabels)
-		maps.Copy(labels, a.further(name, ""))
-		return create(ctx, "namespace", name, func(ctx context.Context) error {
-			_, err := a.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+		namespace := a.namespace(a.Mesh.Namespaces[i])
+		return create(ctx, "namespace", namespace.Name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 			return err
 		})
 	})
@@ -193,6 +194,8 @@ func (a *Applier) state(service int) *scaled {
 	return a.scaled[service]
 }
 
+func (a *Applier) nodes() kwok.Pool { return cmp.Or(a.Nodes, kwok.Shared) }
+
 func (a *Applier) meta(s topology.Service, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: a.labels(s)}
 }
@@ -207,8 +210,19 @@ func (a *Applier) podLabels(s topology.Service) map[string]string {
 	return labels
 }
 
+func (a *Applier) namespace(name string) *corev1.Namespace {
+	labels := map[string]string{kwok.RunLabel: a.Run}
+	maps.Copy(labels, a.NamespaceLabels)
+	maps.Copy(labels, a.further(name, ""))
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func (a *Applier) account(s topology.Service) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: a.meta(s, s.Account)}
+}
+
 func (a *Applier) service(s topology.Service) *corev1.Service {
-	service := &corev1.Service{ObjectMeta: a.meta(s, s.Name)}
+	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: a.meta(s, s.Name)}
 	maps.Copy(service.Labels, a.further(s.Namespace, s.Name))
 	service.Spec.Selector = map[string]string{"app": s.Name}
 	switch {
@@ -235,6 +249,7 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
 	}
 	made := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: a.meta(s, s.Name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
@@ -244,8 +259,8 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 				Spec: corev1.PodSpec{
 					ServiceAccountName: s.Account,
 					Containers:         []corev1.Container{app},
-					NodeSelector:       kwok.NodeSelector(),
-					Tolerations:        []corev1.Toleration{kwok.Toleration()},
+					NodeSelector:       a.nodes().NodeSelector(),
+					Tolerations:        []corev1.Toleration{a.nodes().Toleration()},
 				},
 			},
 		},
@@ -270,7 +285,7 @@ func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec,
 		maps.Copy(template.Labels, a.PodLabels)
 		template.Labels[kwok.RunLabel] = a.Run
 	}
-	template.Spec.NodeSelector, template.Spec.Tolerations = kwok.NodeSelector(), []corev1.Toleration{kwok.Toleration()}
+	template.Spec.NodeSelector, template.Spec.Tolerations = a.nodes().NodeSelector(), []corev1.Toleration{a.nodes().Toleration()}
 	for i := range template.Spec.TopologySpreadConstraints {
 		template.Spec.TopologySpreadConstraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: own}
 	}

@@ -1,0 +1,30 @@
+package workload
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"scaler.mesh/scaler/kwok"
+)
+
+// Manifests are the objects that an Applier makes, Deployments with all their replicas, as
+// they are sent to the API server.
+func Manifests(a *Applier) []runtime.Object {
+	var all []runtime.Object
+	for _, name := range a.Mesh.Namespaces {
+		all = append(all, a.namespace(name))
+	}
+	for _, s := range a.Mesh.Services {
+		all = append(all, a.account(s), a.service(s))
+	}
+	for _, o := range slices.Concat(a.Around, a.Objects) {
+		object := o.DeepCopy()
+		kwok.SetRun(object, a.Run)
+		all = append(all, object)
+	}
+	for i, s := range a.Mesh.Services {
+		all = append(all, a.deployment(i, s.Pods))
+	}
+	return all
+}
