@@ -21,10 +21,10 @@ var floors = [][]string{
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
 	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
-	{"pkg/controlplane"},             // one package for each control plane, and their list
-	{"pkg/experiment", "pkg/worker"}, // what experiments share: steps, progress, facts about the machine; and what runs proxies
-	{"pkg/fleet"},                    // pods and their sidecars
-	{"pkg/phases"},                   // the measured windows of a run
+	{"pkg/controlplane"},                           // one package for each control plane, and their list
+	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
+	{"pkg/fleet"},                                  // pods and their sidecars
+	{"pkg/phases"},                                 // the measured windows of a run
 	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"pkg/limits", "pkg/sweep", "pkg/verify"},                                                             // what does runs of an experiment to decide something

@@ -26,21 +26,34 @@ func newCleanupCommand(s streams) *cobra.Command {
 	var (
 		dryRun bool
 		output string
+		inside clusterCleanup
 	)
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Stop processes and delete folders that a killed scaler left",
+		Short: "Remove what a killed scaler left on this machine, or in a cluster",
 		Long: `Cleanup stops the processes that a killed scaler left, including a Grafana in
 Docker, and deletes its folders. Runs in progress, kept clusters and records are
-not touched.`,
+not touched.
+
+With --context it deletes instead what runs left in that cluster: all objects with
+the label scaler.mesh/run of one run, or of all runs, those in progress included.`,
 		Example: `  # list what would be removed
   scaler cleanup --dry-run
 
-  scaler cleanup`,
+  scaler cleanup
+
+  # which runs left objects in a cluster, and delete those of one
+  scaler cleanup --context staging --all --dry-run
+  scaler cleanup --context staging --run istiod-permissive-200-3f9a1c`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
 				return err
+			}
+			if asked, err := inside.check(cmd.Flags()); err != nil {
+				return err
+			} else if asked {
+				return inside.run(cmd.Context(), s, dryRun, output)
 			}
 			root, err := stateDir()
 			if err != nil {
@@ -78,6 +91,7 @@ not touched.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
+	inside.addFlags(cmd.Flags())
 	addListOutputFlag(cmd.Flags(), &output)
 	return cmd
 }

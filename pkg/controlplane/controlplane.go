@@ -43,6 +43,7 @@ type ControlPlane struct {
 	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
 	Waypoints     Waypoints     // nil: there are none
 	Captured      Captured      // nil: captured meshes cannot be replayed
+	Instances     []Instance    // its programs that run elsewhere; nil: it has none, or they are not known
 }
 
 // Captured is what makes a captured mesh that of a control plane.

@@ -105,6 +105,9 @@ type Driver struct {
 	// of it.
 	Dilate func(env []string, processors int, k float64) Dilated
 
+	// Installed is how one is used that a cluster has already; nil = that is not possible.
+	Installed *Installed
+
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)

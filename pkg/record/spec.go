@@ -129,7 +129,41 @@ type Environment struct {
 	// with the revision appended for the control plane that an upgrade leads to, as in istiod-1-31-0;
 	// nil in records from before it was there.
 	Programs map[string]Program `json:"programs,omitempty"`
+	// Existing is the cluster that the run used; nil where it started its own.
+	Existing *ExistingCluster `json:"existing,omitempty"`
 }
+
+// ExistingCluster is a cluster, with its control plane, that was there before the run and that
+// the run did not change.
+type ExistingCluster struct {
+	Context string `json:"context"` // of the kubeconfig
+	Server  string `json:"server"`  // URL of its API server
+	Run     string `json:"run"`     // value of the label scaler.mesh/run of all that the run made there
+	Access  Access `json:"access"`  // how the control plane was reached
+	Address string `json:"address,omitempty"`
+	// Usage is where cores and memory of the control plane are from; "" = they are not known.
+	Usage        UsageSource `json:"usage,omitempty"`
+	Pods         []string    `json:"pods,omitempty"`       // of the control plane, at the start
+	PodAddresses string      `json:"podAddresses"`         // range of the addresses of the simulated pods
+	DaemonSets   []string    `json:"daemonSets,omitempty"` // of the cluster whose pods come onto the run's fake nodes
+}
+
+// Access is how a control plane of an existing cluster is reached.
+type Access string
+
+// The ways to reach one.
+const (
+	AccessAddress     Access = "address"     // at an address that was given
+	AccessPortForward Access = "portForward" // through the API server and the kubelet, whose time is part of all latencies
+)
+
+// UsageSource is where cores and memory of a control plane are from.
+type UsageSource string
+
+// UsageOfOwnMetrics are process_cpu_seconds_total, in steps of 10 ms, and
+// process_resident_memory_bytes of its own metrics, read over the network about once a second
+// and at the edges of phases. They include what it does for the cluster's own workloads.
+const UsageOfOwnMetrics UsageSource = "ownMetrics"
 
 // Program is where a program that scaler started is from.
 type Program struct {

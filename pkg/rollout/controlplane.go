@@ -14,27 +14,12 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		r.journal.Warn(*doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
-	o := startOptions(r)
-	o.Revision, _ = revisionsOf(r.spec)
-	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
-		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)
-	}
-	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
-	if replicated(r.spec) {
-		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), spareReplicas(r.spec)
-	}
-	r.adapter, err = r.driver.Start(ctx, o)
-	if err != nil {
-		return nil, err // what it started is in the run's group
+	var undo experiment.Undo
+	if r.adapter, undo, err = placeOf(r.spec).startControlPlane(ctx, r); err != nil {
+		return undo, err
 	}
 	r.describeControlPlane()
-	if err := useMesh(ctx, r); err != nil {
-		return nil, err
-	}
-	if r.adapter.Replicas == nil {
-		return nil, nil
-	}
-	return func(context.Context) error { return r.adapter.Replicas.Close() }, nil
+	return undo, useMesh(ctx, r)
 }
 
 // startOptions are what every control plane of a run is started with.

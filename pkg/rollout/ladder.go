@@ -81,6 +81,9 @@ func (l Ladder) Validate() error {
 	if len(runs) > 1 && l.Spec.Keep {
 		return fmt.Errorf("parsing --keep: want it with one run alone, not with %d", len(runs))
 	}
+	if len(runs) > 1 && l.Spec.Existing != nil {
+		return fmt.Errorf("parsing --context: want one run, and one size and mode, in an existing cluster, not %d", len(runs))
+	}
 	if own := l.Spec.Own; len(l.Modes) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
 		return errors.New("parsing --mode both: want it without --mtls, --scope or --authz: all of them together leave the modes nothing to differ in")
 	}

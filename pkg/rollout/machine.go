@@ -28,7 +28,7 @@ func Requirements(ctx context.Context, programs component.Options, d controlplan
 		Pods: pods,
 		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
 	}
-	return req, requirePrograms(ctx, &req, programs, experiment.RunPrograms(d), state)
+	return req, requirePrograms(ctx, &req, programs, embeddedPlace{}.programs(d), state)
 }
 
 // requirePrograms adds what starting programs needs: where they are, what building
@@ -99,11 +99,10 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	if err != nil {
 		return err
 	}
-	req, err := Requirements(ctx, largest.Programs, driver, largest.Topology.Pods, largest.Out, largest.State)
-	if err != nil {
+	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}}
+	if err := requirePrograms(ctx, &req, largest.Programs, placeOf(largest).programs(driver), largest.State); err != nil {
 		return err
 	}
-	req.Dirs[0].Bytes = records
 	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
 		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err

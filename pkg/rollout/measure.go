@@ -58,7 +58,7 @@ func (m measurement) measure(ctx context.Context) error {
 			m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
 		}
 	}
-	if runsHere(m.adapter) {
+	if usageKnown(m.adapter) {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -89,12 +89,15 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if runsHere(m.adapter) {
+	if usageKnown(m.adapter) {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
 	}
 	if err := m.measureReplicas(ctx, w); err != nil {
+		return err
+	}
+	if err := m.measureInstances(ctx, w); err != nil {
 		return err
 	}
 	if err := m.measureCluster(ctx, w); err != nil {
@@ -256,7 +259,7 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 func (m measurement) measureFaults(ctx context.Context) error {
 	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if runsHere(m.adapter) {
+		if usageKnown(m.adapter) {
 			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)

@@ -59,16 +59,16 @@ func newRecord(spec Spec) record.Run {
 	}
 }
 
-// askVersions asks the programs that the run has for their versions. It returns those
-// of Kubernetes and KWOK, and keeps Envoy's where there are real sidecars.
-func (p *programs) askVersions(ctx context.Context, realSidecars int) (kubernetes, kwok string, err error) {
-	kubernetes, kwok, err = experiment.ClusterVersions(ctx, p.versions, p.paths)
+// askVersions asks the programs that the run has for their versions. It returns KWOK's, and
+// keeps Envoy's where there are real sidecars.
+func (p *programs) askVersions(ctx context.Context, realSidecars int) (kwok string, err error) {
+	nodes, err := p.versions.Of(ctx, component.Kwok, p.paths[component.Kwok])
 	if err != nil || realSidecars == 0 {
-		return kubernetes, kwok, err
+		return nodes.Version, err
 	}
 	envoy, err := p.versions.Of(ctx, component.Envoy, p.paths[component.Envoy])
 	p.envoy.Version = envoy.Version
-	return kubernetes, kwok, err
+	return nodes.Version, err
 }
 
 // describeCluster puts into the record how the cluster's programs are set.

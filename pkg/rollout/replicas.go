@@ -319,8 +319,11 @@ func (r programsOf) endpoints() []controlplane.Endpoints {
 	return all
 }
 
-// runsHere reports whether a control plane runs as programs of this machine.
-func runsHere(c *controlplane.ControlPlane) bool { return c.Program != nil || c.Replicas != nil }
+// usageKnown reports whether it is known what the programs of a control plane use: they run
+// on this machine, or report it themselves.
+func usageKnown(c *controlplane.ControlPlane) bool {
+	return c.Program != nil || c.Replicas != nil || c.Instances != nil
+}
 
 // replicated reports whether the control plane is started as several programs.
 func replicated(s Spec) bool { return s.Replicas > 1 || spareReplicas(s) > 0 }
@@ -349,6 +352,8 @@ func (r programsOf) sources() map[string]recorder.Source {
 				sources[one.Name()] = one.Life().Usage()
 			}
 		}
+	default:
+		addInstances(r.run, sources)
 	}
 	return sources
 }
@@ -356,6 +361,9 @@ func (r programsOf) sources() map[string]recorder.Source {
 // targets are where the programs of the control plane are scraped.
 func (r programsOf) targets() []recorder.Target {
 	job := r.controlPlaneName()
+	if len(r.adapter.Instances) > 0 {
+		return instanceTargets(job, r.adapter.Instances)
+	}
 	if r.replicas == nil {
 		if url := r.adapter.Server.Endpoints().Metrics; url != "" {
 			return []recorder.Target{{Job: job, URL: url}}
@@ -369,8 +377,11 @@ func (r programsOf) targets() []recorder.Target {
 	return targets
 }
 
-// names are those of the programs of the control plane.
+// names are those of the programs of the control plane that run on this machine.
 func (r programsOf) names() []string {
+	if r.adapter.Instances != nil {
+		return nil
+	}
 	if r.adapter.Replicas == nil {
 		return []string{r.controlPlaneName()}
 	}

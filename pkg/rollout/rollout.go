@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/environment"
-	"scaler.mesh/scaler/pkg/environment/embedded"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/fleet"
@@ -117,7 +115,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		spec:     spec,
 		driver:   driver,
 		progress: progress,
-		mesh:     meshOf(spec),
+		mesh:     placeOf(spec).mesh(placeOf(spec).label(spec.Name()), meshOf(spec)),
 		fail:     fail,
 		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), changeLag: stats.NewHistogram()},
@@ -139,8 +137,10 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "starting the control plane", Do: r.startControlPlane},
 		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
 			kept := func() bool { return r.spec.Keep && r.completed }
-			return experiment.Deletion{Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say}.Undo, nil
-		}, Reserve: experiment.DeletionTime},
+			return experiment.Deletion{
+				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: placeOf(spec).stays(r.runLabel()),
+			}.Undo, nil
+		}, Reserve: deletionTime(placeOf(spec))},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
 		{Name: "watching", Do: r.startWatching},
@@ -170,7 +170,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 func (r *run) prepare(ctx context.Context) (err error) {
 	options := ownPrograms(r.spec)
 	options.Progress = r.progress.say
-	names := experiment.RunPrograms(r.driver)
+	names := placeOf(r.spec).programs(r.driver)
 	if r.spec.RealSidecars > 0 {
 		names = append(names, r.driver.SidecarPrograms...)
 		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
@@ -181,7 +181,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	kubernetes, kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
+	kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
+	if err != nil {
+		return err
+	}
+	kubernetes, err := placeOf(r.spec).kubernetes(ctx, r.programs)
 	if err != nil {
 		return err
 	}
@@ -228,14 +232,7 @@ func (r *run) stopGroup(ctx context.Context) error {
 }
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
-	r.env, err = embedded.Start(ctx, cluster.Options{
-		Group:      r.group,
-		Programs:   experiment.ClusterPrograms(r.programs.paths),
-		KwokConfig: kwok.SlowedStages(r.spec.dilation()),
-		LogDir:     r.journal.Writer().LogDir(),
-		Progress:   r.progress.Say,
-	})
-	if err != nil {
+	if r.env, err = placeOf(r.spec).startCluster(ctx, r); err != nil {
 		return nil, err
 	}
 	describeCluster(r.env, r.journal)
@@ -251,7 +248,7 @@ func (r *run) complete(context.Context) (experiment.Undo, error) {
 
 // runLabel is the value of the run label on everything the run makes in its
 // cluster, and part of the names of its nodes.
-func (r *run) runLabel() string { return r.spec.Name() }
+func (r *run) runLabel() string { return placeOf(r.spec).label(r.spec.Name()) }
 
 // clusterName distinguishes the clusters of scalers that run at the same time.
 func (r *run) clusterName() string {

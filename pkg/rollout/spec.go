@@ -84,6 +84,9 @@ type Spec struct {
 
 	Repeat int // which of several like runs this is, from 1; 0 = there is one
 
+	// Existing is a cluster with a control plane that the run uses; nil = the run starts both.
+	Existing *Existing
+
 	// Drivers are the control planes that there are; nil = those of package drivers.
 	Drivers []controlplane.Driver
 
@@ -143,7 +146,10 @@ func (s Spec) Validate() error {
 	if err := checkMesh(s, driver); err != nil {
 		return err
 	}
-	if err := s.Programs.Validate(experiment.RunPrograms(driver)...); err != nil {
+	if err := checkExisting(s, driver); err != nil {
+		return err
+	}
+	if err := s.Programs.Validate(placeOf(s).programs(driver)...); err != nil {
 		return err
 	}
 	if err := s.checkProxyVersion(driver); err != nil {

@@ -27,7 +27,11 @@ func TestVersionsOfProgramsInAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := programs{paths: paths, versions: new(component.Versions)}
-	kubernetes, kwok, err := p.askVersions(t.Context(), 1)
+	kwok, err := p.askVersions(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubernetes, err := embeddedPlace{}.kubernetes(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +39,7 @@ func TestVersionsOfProgramsInAFolder(t *testing.T) {
 		t.Errorf("kubernetes %s, kwok %s, envoy %s", kubernetes, kwok, p.envoy.Version)
 	}
 	paths[component.Kwok] = filepath.Join(dir, "gone")
-	if _, _, err := p.askVersions(t.Context(), 0); err == nil || !strings.Contains(err.Error(), component.Kwok) {
+	if _, err := p.askVersions(t.Context(), 0); err == nil || !strings.Contains(err.Error(), component.Kwok) {
 		t.Errorf("error %v: want one that names the program", err)
 	}
 }

@@ -29,7 +29,7 @@ func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group.SetLimit(16)
 	for i, zone := range nodeLabels(r.spec) {
 		group.Go(func() error {
-			node := kwok.Node(i, r.runLabel())
+			node := poolOf(r).Node(i, r.runLabel())
 			maps.Copy(node.Labels, zone)
 			if _, err := r.api.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %s: %w", node.Name, err)
@@ -115,7 +115,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		r.injector.Streams = r.replicas.now
 	}
 	r.applier = &workload.Applier{
-		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh,
+		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: poolOf(r),
 		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter), PodAnnotations: podAnnotations(r.adapter),
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
@@ -131,6 +131,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	return nil
 }
+
+// poolOf are the nodes of a run's pods.
+func poolOf(r *run) kwok.Pool { return placeOf(r.spec).pool(r.runLabel()) }
 
 // podLabels make pods those of a control plane that is one of several revisions.
 func podLabels(of *controlplane.ControlPlane) map[string]string {

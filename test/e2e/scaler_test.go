@@ -28,6 +28,7 @@ const (
 	exitDone        = 0
 	exitUndecided   = 4
 	exitFailed      = 1
+	exitUsage       = 2
 	exitInterrupted = 130
 )
 

@@ -34,6 +34,7 @@ func Driver() controlplane.Driver {
 		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,
 		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient, Waypoints: ofWaypoints}},
+		Installed:         installed(),
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,

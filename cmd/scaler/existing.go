@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/pkg/attach"
+	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/rollout"
+)
+
+// existingOptions are the flags of a rollout in a cluster that is there already.
+type existingOptions struct {
+	use         rollout.Existing
+	yes, dryRun bool
+}
+
+// addTargetFlags adds those that name a cluster.
+func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
+	f.StringVar(&t.Context, "context", "", "context of the kubeconfig: "+use)
+	f.StringVar(&t.Kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+}
+
+// addAttachFlags adds those that name a cluster and its control plane.
+func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
+	addTargetFlags(f, &t.Target, use)
+	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
+	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
+	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the control plane's own metrics, from which its cores and memory are; they are unknown without")
+}
+
+// checkTarget reports whether a cluster is named, and checks what goes with one.
+func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
+	if !f.Changed("context") {
+		for _, name := range []string{"kubeconfig", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run"} {
+			if flag := f.Lookup(name); flag != nil && flag.Changed {
+				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
+			}
+		}
+		return false, nil
+	}
+	if t.Context == "" {
+		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
+	}
+	for _, flag := range []struct{ name, value string }{{"control-plane-address", t.Address}, {"control-plane-metrics", t.Metrics}} {
+		if f.Changed(flag.name) && !hostPort(flag.value) {
+			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
+		}
+	}
+	return true, nil
+}
+
+func (o *existingOptions) addFlags(f *pflag.FlagSet) {
+	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
+	f.BoolVar(&o.yes, "yes", false, "with --context: do not ask before objects are created")
+	f.BoolVar(&o.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
+}
+
+// complete checks the flags and, if a cluster is named, makes the run one in it.
+func (o *existingOptions) complete(f *pflag.FlagSet, spec *rollout.Spec) error {
+	asked, err := checkTarget(f, &o.use.Target)
+	if err != nil || !asked {
+		return err
+	}
+	if o.use.ID, err = attach.NewID(); err != nil {
+		return err
+	}
+	spec.Existing = &o.use
+	return nil
+}
+
+// hostPort reports whether text is HOST:PORT.
+func hostPort(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	number, portErr := strconv.Atoi(port)
+	return err == nil && host != "" && portErr == nil && number > 0 && number < 1<<16
+}
+
+// prepare looks at the cluster, shows what would be done and asks. goOn is false where
+// nothing is to be done.
+func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec rollout.Spec) (goOn bool, err error) {
+	found, err := rollout.Inspect(cmd.Context(), spec)
+	if err != nil {
+		return false, err
+	}
+	if err := showFound(s.err, found, o.use.Target.Removal(found.Run)); err != nil {
+		return false, err
+	}
+	if o.dryRun {
+		return false, printObjects(s.out, found)
+	}
+	if o.yes {
+		return true, nil
+	}
+	if in, ok := s.in.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
+		return false, usagef("parsing --yes false: want --yes without a terminal, or --dry-run")
+	}
+	fmt.Fprint(s.err, "Create these objects? [y/N] ")
+	if yes, err := answer(cmd.Context(), s.in); err != nil || !yes {
+		fmt.Fprintln(s.err, "nothing was created")
+		return false, err
+	}
+	return true, nil
+}
+
+// answer reads a line, and reports whether it says yes.
+func answer(ctx context.Context, in io.Reader) (bool, error) {
+	line := make(chan string, 1)
+	go func() { // ends with its line, or the program
+		text, _ := bufio.NewReader(in).ReadString('\n') // an end without one is no
+		line <- text
+	}()
+	select {
+	case text := <-line:
+		text = strings.ToLower(strings.TrimSpace(text))
+		return text == "y" || text == "yes", nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// showFound states what a cluster has and what a run would create there.
+func showFound(w io.Writer, f *rollout.Found, removal string) error {
+	i := f.Installation
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
+	fmt.Fprintf(&b, "control plane:  %s\n", i.Describe())
+	for _, line := range []struct {
+		name   string
+		values map[string]string
+	}{{"requests:", i.Requests}, {"limits:", i.Limits}, {"settings:", i.Settings}} {
+		if len(line.values) > 0 {
+			fmt.Fprintf(&b, "  %-13s %s\n", line.name, pairs(line.values))
+		}
+	}
+	counts := map[string]int{}
+	for _, o := range f.Objects {
+		counts[o.GetObjectKind().GroupVersionKind().Kind]++
+	}
+	pods := 0
+	for _, s := range f.Mesh.Services {
+		pods += s.Pods
+	}
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", strings.Join(kinds, ", "), pods, f.Neighbours.Addresses)
+	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
+	if len(f.Neighbours.DaemonSets) > 0 {
+		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
+	}
+	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", removal)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// pairs are NAME=VALUE in order.
+func pairs(values map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, name+"="+values[name])
+	}
+	return strings.Join(all, ", ")
+}
+
+// printObjects prints what a run would create, as documents of YAML.
+func printObjects(w io.Writer, f *rollout.Found) error {
+	for _, o := range f.Objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// dialTimeout is for a connection to the control plane.
+const dialTimeout = 5 * time.Second
+
+// Doctor checks what a cluster lacks for a run, until a check fails that the others need.
+// Last it connects to the control plane, which no other does. It creates nothing.
+func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlplane.Knobs) []doctor.Result {
+	var results []doctor.Result
+	f := &Found{}
+	all := append(checks(d, t, knobs, "doctor"), check{
+		"connection", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (string, error) { return tryConnection(ctx, t, f) },
+	})
+	for _, c := range all {
+		detail, err := c.do(ctx, f)
+		if err != nil {
+			results = append(results, doctor.Result{Name: c.name, Status: doctor.Failed, Detail: err.Error(), Fix: c.fix})
+			if c.name != "rights" {
+				break
+			}
+			continue
+		}
+		results = append(results, doctor.Result{Name: c.name, Status: doctor.OK, Detail: detail})
+	}
+	return results
+}
+
+// tryConnection connects to where proxies do, and reads the metrics.
+func tryConnection(ctx context.Context, t Target, f *Found) (string, error) {
+	c, err := Connect(ctx, t, f, func(error) {})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	dialer := net.Dialer{Timeout: dialTimeout}
+	connection, err := dialer.DialContext(ctx, "tcp", c.Address)
+	if err != nil {
+		return "", fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	connection.Close()
+	detail := "the control plane is reached at " + c.Address
+	if t.Address == "" {
+		detail = fmt.Sprintf("the control plane is reached through the API server, %d pods", len(c.Instances))
+	}
+	for _, one := range c.Instances {
+		if _, err := recorder.OfMetrics(ctx, one.Name, one.Metrics).Read(); err != nil {
+			return "", err
+		}
+	}
+	if len(c.Instances) == 0 {
+		detail += "; its cores and memory are not known without --control-plane-metrics"
+	}
+	return detail, nil
+}

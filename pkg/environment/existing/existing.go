@@ -1,0 +1,138 @@
+// Package existing is an environment made of a cluster that is there already. In it a run
+// makes namespaces, what is in them, and fake nodes, all with the run's label. KWOK runs as
+// a process of this machine and manages the run's fake nodes alone; nothing is installed in
+// the cluster.
+//
+// What a mesh is, and how its control plane is found, is left to others.
+package existing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/environment"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// Kwok is the name of the component that simulates the run's nodes and pods.
+const Kwok = "kwok"
+
+// readyTimeout is for KWOK to answer.
+const readyTimeout = time.Minute
+
+// Options state what a run brings to a cluster.
+type Options struct {
+	Cluster   *Cluster     // as Open returns it; it must be set
+	Run       string       // value of the run's label
+	Addresses netip.Prefix // of the simulated pods, one of kwok.Addresses
+	Kwok      string       // its program
+	// Group runs KWOK, whose files are in its folder. The caller owns it.
+	Group  *process.Group
+	LogDir string // takes KWOK's log
+}
+
+// Environment is a cluster that is there already.
+type Environment struct {
+	cluster    *Cluster
+	kubeconfig string
+	kwok       *process.Process
+	metrics    string // of kwok
+	died       chan error
+}
+
+var _ environment.Environment = (*Environment)(nil)
+
+// Start starts KWOK for a run and returns when it answers. Stopping the group ends it.
+func Start(ctx context.Context, opts Options) (_ *Environment, err error) {
+	e := &Environment{cluster: opts.Cluster, kubeconfig: filepath.Join(opts.Group.Dir(), "kubeconfig"), died: make(chan error, 1)}
+	if err := clientcmd.WriteToFile(opts.Cluster.kubeconfig, e.kubeconfig); err != nil {
+		return nil, fmt.Errorf("writing a kubeconfig for KWOK: %w", err)
+	}
+	config := filepath.Join(opts.Group.Dir(), "kwok.yaml")
+	if err := os.WriteFile(config, kwok.StagesOf(kwok.PoolOf(opts.Run), opts.Addresses), 0o600); err != nil {
+		return nil, fmt.Errorf("writing KWOK's configuration: %w", err)
+	}
+	address, err := process.FreeAddress()
+	if err != nil {
+		return nil, fmt.Errorf("finding a port for KWOK: %w", err)
+	}
+	e.metrics = "http://" + address + "/metrics"
+	e.kwok, err = opts.Group.Start(process.Spec{
+		Name: Kwok, Path: opts.Kwok, Dir: opts.Group.Dir(), Log: filepath.Join(opts.LogDir, Kwok+".log"),
+		Args: []string{
+			"--kubeconfig=" + e.kubeconfig, "--config=" + config, "--server-address=" + address,
+			"--manage-nodes-with-label-selector=" + kwok.RunLabel + "=" + opts.Run,
+		},
+		Env:      os.Environ(), // a kubeconfig may name a program that gets credentials
+		Priority: process.PriorityLast,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting KWOK: %w", err)
+	}
+	ready, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %v", readyTimeout))
+	defer cancel()
+	err = process.WaitReady(ready, e.kwok, func(ctx context.Context) error {
+		_, err := httpget.Get(ctx, http.DefaultClient, "http://"+address+"/healthz")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for KWOK: %w", err)
+	}
+	go func() { // ends with KWOK, which ends with its group
+		<-e.kwok.Done()
+		if err := e.kwok.Err(); err != nil {
+			e.died <- err
+		}
+	}()
+	return e, nil
+}
+
+// API is part of environment.Environment.
+func (e *Environment) API() environment.API {
+	return environment.API{Config: e.cluster.Config, Kubeconfig: e.kubeconfig}
+}
+
+// Components is part of environment.Environment: of a cluster that is there already, what the
+// run has brought.
+func (e *Environment) Components() []environment.Component {
+	return []environment.Component{{
+		Name:   Kwok,
+		Target: &recorder.Target{Job: Kwok, URL: e.metrics},
+		Usage:  recorder.OfProcess(e.kwok.Handle()),
+		Note:   "a process of scaler's machine, which manages the nodes of this run alone",
+	}}
+}
+
+// Died is part of environment.Environment.
+func (e *Environment) Died() <-chan error { return e.died }
+
+// Delete is part of environment.Environment.
+func (e *Environment) Delete(ctx context.Context, run string) (environment.Deleted, error) {
+	return e.cluster.Delete(ctx, run)
+}
+
+// Delete deletes all objects of the cluster that carry a run's label, and returns when they
+// are gone, namespaces included. The run's pods are on fake nodes and are deleted without
+// their grace period. It may be called again, and for a run that made nothing.
+func (c *Cluster) Delete(ctx context.Context, run string) (environment.Deleted, error) {
+	return environment.DeleteRun(ctx, c.Config, run, environment.DeleteOptions{Force: true, AwaitNamespaces: true, SkipForbidden: true})
+}
+
+// Runs counts the objects of each run that the cluster has.
+func (c *Cluster) Runs(ctx context.Context) (map[string]environment.Deleted, error) {
+	return environment.FindRuns(ctx, c.Config)
+}
+
+// errNotReady marks a cluster that a run does not start in.
+var errNotReady = errors.New("the cluster is not ready for a run")

@@ -1,0 +1,57 @@
+package rollout
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
+)
+
+// addInstances adds what programs of the control plane use that run elsewhere: one has the
+// control plane's name, several are together what has it.
+func addInstances(r *run, sources map[string]recorder.Source) {
+	all := r.adapter.Instances
+	for _, one := range all {
+		if len(all) == 1 {
+			sources[r.controlPlaneName()] = one.Usage
+			return
+		}
+		r.sampler.Join(r.controlPlaneName(), one.Name)
+		sources[one.Name] = one.Usage
+	}
+}
+
+// instanceTargets are where they are scraped.
+func instanceTargets(job string, all []controlplane.Instance) []recorder.Target {
+	var targets []recorder.Target
+	for _, one := range all {
+		targets = append(targets, recorder.Target{Job: job, Instance: one.Name, URL: one.Metrics})
+	}
+	return targets
+}
+
+// measureInstances computes the usage of each of several programs that run elsewhere.
+func (m measurement) measureInstances(ctx context.Context, w phases.Window) error {
+	if len(m.adapter.Instances) < 2 {
+		return nil
+	}
+	if m.document.Replicas == nil {
+		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
+	}
+	for _, one := range m.adapter.Instances {
+		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), one.Name, w.Begin, w.End)
+		if err != nil {
+			return err
+		}
+		each := m.document.Replicas.Each[one.Name]
+		if each == nil {
+			each = &record.Replica{}
+			m.document.Replicas.Each[one.Name] = each
+		}
+		*each.Usage.At(w.Name) = experiment.UsageOf(usage)
+	}
+	return nil
+}

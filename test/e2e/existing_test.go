@@ -1,0 +1,181 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// keptCluster is a cluster with istiod that a rollout has left.
+type keptCluster struct{ name, kubeconfig, proxies, metrics string }
+
+// keep leaves a cluster with istiod.
+func (p place) keep() keptCluster {
+	GinkgoHelper()
+	kept := place{state: p.state, out: p.out + "-kept"}
+	Expect(wait(kept.rollout(2, "--keep", "--settle", "0s", "--steady", "1s"))).To(Equal(exitDone))
+	groups, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(groups).To(HaveLen(1))
+	c := keptCluster{name: filepath.Base(groups[0]), kubeconfig: filepath.Join(groups[0], "kubeconfig")}
+	state, err := process.Inspect(groups[0])
+	Expect(err).NotTo(HaveOccurred())
+	for _, child := range state.Children {
+		arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(child.PID), "cmdline"))
+		if child.Name != "istiod" || err != nil {
+			continue
+		}
+		all := strings.Split(string(arguments), "\x00")
+		c.proxies, c.metrics = all[slices.Index(all, "--secureGRPCAddr")+1], all[slices.Index(all, "--monitoringAddr")+1]
+	}
+	Expect(c.proxies).NotTo(BeEmpty(), "address of istiod")
+	return c
+}
+
+// limited is the cluster as a user sees it who has the documented rights alone.
+func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	role := existing.Role(existing.Rights(drivers.Default().Installed.Rights))
+	_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	user := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "operator", Namespace: metav1.NamespaceDefault}}
+	user, err = client.CoreV1().ServiceAccounts(user.Namespace).Create(ctx, user, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: user.Name, Namespace: user.Namespace}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	token, err := client.CoreV1().ServiceAccounts(user.Namespace).CreateToken(ctx, user.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	file, err := clientcmd.LoadFromFile(c.kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	for name := range file.AuthInfos {
+		file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	c.kubeconfig = filepath.Join(folder, "operator")
+	Expect(clientcmd.WriteToFile(*file, c.kubeconfig)).To(Succeed())
+	return c
+}
+
+// inside are the arguments of a rollout in the cluster.
+func (c keptCluster) inside(p place, args ...string) []string {
+	return append([]string{
+		"rollout", "--context", c.name, "--kubeconfig", c.kubeconfig, "--control-plane-address", c.proxies, "--control-plane-metrics", c.metrics,
+		"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--out", p.out, "-o", "json", "--no-calibrate",
+		"--baseline", "1s", "--settle", "0s", "--probes", "1", "--converge-timeout", "90s",
+	}, args...)
+}
+
+// objects are all objects of the cluster, of every resource that discovery lists, as
+// "resource namespace/name UID generation". Events are left out: controllers write them about
+// nodes that are gone, and the API server deletes them by itself.
+func (c keptCluster) objects(ctx context.Context) []string {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	client, err := metadata.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	lists, err := kinds.ServerPreferredResources()
+	Expect(err).NotTo(HaveOccurred())
+	var all []string
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range list.APIResources {
+			if !slices.Contains(r.Verbs, "list") || r.Name == "events" {
+				continue
+			}
+			items, err := client.Resource(version.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred(), r.Name)
+			for _, o := range items.Items {
+				all = append(all, fmt.Sprintf("%s %s/%s %s %d", r.Name, o.Namespace, o.Name, o.UID, o.Generation))
+			}
+		}
+	}
+	Expect(len(all)).To(BeNumerically(">", 100))
+	slices.Sort(all)
+	return all
+}
+
+var _ = Describe("a cluster that is there already", func() {
+	It("is as it was after a rollout in it, and after a killed one and cleanup", func(ctx SpecContext) {
+		where := newPlace()
+		all := where.keep()
+		cluster := all.limited(ctx, filepath.Dir(where.state))
+		before := all.objects(ctx)
+
+		By("asking nobody and creating nothing")
+		asked := where.start(cluster.inside(where)...)
+		Expect(wait(asked)).To(Equal(exitUsage))
+		Expect(asked.Err).To(gbytes.Say("to be created: +\\d+ AuthorizationPolicy, 3 Deployment, 2 Namespace, 1 Node, 2 PeerAuthentication, 3 Service, 3 ServiceAccount, 3 Sidecar, and 10 pods"))
+		Expect(asked.Err).To(gbytes.Say("want --yes without a terminal"))
+		shown := where.start(cluster.inside(where, "--dry-run")...)
+		Expect(wait(shown)).To(Equal(exitDone))
+		Expect(strings.Count(string(shown.Out.Contents()), "\nkind: Deployment\n")).To(Equal(3))
+		Expect(all.objects(ctx)).To(Equal(before))
+
+		doctor := where.start("doctor", "--context", cluster.name, "--kubeconfig", cluster.kubeconfig, "--control-plane-address", cluster.proxies)
+		Expect(wait(doctor)).To(Equal(exitDone))
+
+		By("rolling out")
+		session := where.start(cluster.inside(where, "--yes", "--steady", "2s")...)
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect(*run.Pods.Converged).To(Equal(10))
+		Expect(run.Environment.Existing).To(HaveField("Access", record.AccessAddress))
+		Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
+		Expect(run.ControlPlane.Rollout.CPUSeconds).To(BeNumerically(">", 0))
+		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(BeNumerically(">", 50e6))
+		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+		Expect(all.objects(ctx)).To(Equal(before))
+
+		By("killing a rollout")
+		where.out += "-killed"
+		killed := where.start(cluster.inside(where, "--yes", "--steady", "5m")...)
+		where.reach(killed, record.PhaseSteady)
+		killed.Kill().Wait()
+		Expect(all.objects(ctx)).NotTo(Equal(before))
+		label := where.recorded().Environment.Existing.Run
+		for range 2 {
+			cleanup := where.start("cleanup", "--context", cluster.name, "--kubeconfig", cluster.kubeconfig, "--run", label)
+			Expect(wait(cleanup)).To(Equal(exitDone))
+			Expect(all.objects(ctx)).To(Equal(before))
+		}
+		Expect(wait(where.start("cluster", "down", cluster.name))).To(Equal(exitDone))
+		Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
+	}, SpecTimeout(5*time.Minute))
+})
