@@ -11,9 +11,7 @@ import (
 )
 
 // pkg/rollout has the strict mode, with what istiod itself says.
-//
-// Serial: its figures are compared with istiod's own.
-var _ = Describe("30 pods without sidecars on 3 nodes", Serial, func() {
+var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 	It("are served by the ztunnels of their nodes", func() {
 		const pods, nodes, services, probes = 30, 3, 3, 4
 		where := newPlace()
@@ -55,8 +53,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", Serial, func() {
 	})
 })
 
-// Serial: its figures are compared with istiod's own.
-var _ = Describe("10 pods without sidecars whose services have waypoints", Serial, func() {
+var _ = Describe("10 pods without sidecars whose services have waypoints", func() {
 	It("have everything that is expected in ztunnels and waypoints", func() {
 		const pods, services, probes = 10, 2, 2
 		where := newPlace()
