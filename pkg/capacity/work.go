@@ -57,11 +57,17 @@ type part struct {
 	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
 }
 
+// The parts without which no rollout is explained.
+const (
+	podsPart   = "pods started"
+	pushesPart = "pushes"
+)
+
 // workParts are in the order in which they are left out, from the last, where the runs do not tell
 // them from others.
 var workParts = []part{
-	{"pods started", func(a amounts) float64 { return a.pods }, ""},
-	{"pushes", func(a amounts) float64 { return a.pushes }, ""},
+	{podsPart, func(a amounts) float64 { return a.pods }, ""},
+	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
 	{"certificates", func(a amounts) float64 { return a.certificates }, record.PhaseStorm},
 	{"bytes pushed", func(a amounts) float64 { return a.bytes }, ""},
 }
@@ -186,13 +192,15 @@ func eachPush(services [][]float64, each []float64, planned float64) float64 {
 	return max(0, average(each))
 }
 
-// fitWork finds the processor time of one of each part. Parts that the phases do not distinguish
-// from others are left out, and so are those that come out as costing less than nothing.
+// fitWork finds the processor time of one of each part. Certificates and bytes that the phases do
+// not distinguish from others are left out, and so are those that come out as costing less than
+// nothing. Without pods and pushes there is no fit: they grow differently, and one in place of both
+// would forecast neither.
 func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
 	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
 	})
-	for len(used) > 0 {
+	for slices.ContainsFunc(used, isPods) && slices.ContainsFunc(used, isPushes) {
 		var x [][]float64
 		var y []float64
 		for _, phase := range phases {
@@ -213,6 +221,9 @@ func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
 	}
 	return stats.Fit{}, nil, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
 }
+
+func isPods(p part) bool   { return p.name == podsPart }
+func isPushes(p part) bool { return p.name == pushesPart }
 
 // workRow is the amounts of these parts.
 func workRow(parts []part, a amounts) []float64 {

@@ -134,12 +134,17 @@ func TestWorkOfLess(t *testing.T) {
 		change func(*record.Run)
 		doubt  string
 	}{
-		"no storm":      {func(r *record.Run) { r.Phases = r.Phases[:2] }, ""},
-		"fewer pushes":  {func(r *record.Run) { r.Own.Rollout[pushesMetric] *= 0.6 }, "do not follow from when its pods came"},
-		"saturated":     {func(r *record.Run) { r.ControlPlane.Rollout.Saturation = new(0.5) }, "no run has a rollout without saturation"},
-		"no events":     {func(r *record.Run) { r.Dir = "" }, "events"},
-		"another mesh":  {func(r *record.Run) { r.Spec.Profile = map[string]float64{"zones": 3} }, "more than sidecars and uniform services"},
-		"foreign pods":  {func(r *record.Run) { r.Spec.Namespaces = 3 }, "is no workload of the run"},
+		"no storm":     {func(r *record.Run) { r.Phases = r.Phases[:2] }, ""},
+		"fewer pushes": {func(r *record.Run) { r.Own.Rollout[pushesMetric] *= 0.6 }, "do not follow from when its pods came"},
+		"saturated":    {func(r *record.Run) { r.ControlPlane.Rollout.Saturation = new(0.5) }, "no run has a rollout without saturation"},
+		"no events":    {func(r *record.Run) { r.Dir = "" }, "events"},
+		"another mesh": {func(r *record.Run) { r.Spec.Profile = map[string]float64{"zones": 3} }, "more than sidecars and uniform services"},
+		"foreign pods": {func(r *record.Run) { r.Spec.Namespaces = 3 }, "is no workload of the run"},
+		"one size": {func(r *record.Run) {
+			if r.Phases = r.Phases[:1]; r.Spec.Pods != 400 {
+				r.ControlPlane.Rollout.Saturation = new(0.5)
+			}
+		}, "do not tell what each part of the work costs"},
 		"own not known": {func(r *record.Run) { r.Own = nil }, "no run has a rollout without saturation"},
 	} {
 		t.Run(name, func(t *testing.T) {
