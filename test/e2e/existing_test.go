@@ -158,8 +158,8 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(*run.Pods.Converged).To(Equal(10))
 		Expect(run.Environment.Existing).To(HaveField("Access", record.AccessAddress))
 		Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
-		Expect(run.ControlPlane.Rollout.CPUSeconds).To(BeNumerically(">", 0))
-		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(BeNumerically(">", 50e6))
+		Expect(run.ControlPlane.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
+		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
 		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
 		Expect(all.objects(ctx)).To(Equal(before))
 
