@@ -283,6 +283,9 @@ func (g *Gatherer) Mesh() Mesh {
 		})
 		w.Spec.Labels = keptLabels(w.Spec.Labels)
 		w.Spec.Annotations = keptAnnotations(w.Spec.Annotations)
+		if w.Spec.Gateway {
+			delete(w.Spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
+		}
 		g.mesh.Workloads = append(g.mesh.Workloads, *w)
 	}
 	g.mesh.APIVersion, g.mesh.Kind = APIVersion, Kind

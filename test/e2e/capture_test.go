@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +19,15 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -93,6 +103,49 @@ func restricted(ctx context.Context, kubeconfig, file string, without ...string)
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
 	Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+}
+
+// apply creates the objects of files, in the namespace default unless they name another.
+func apply(ctx context.Context, kubeconfig string, files ...string) {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	objects, err := dynamic.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	for _, file := range files {
+		content, err := os.Open(file)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(content.Close)
+		decoder := yaml.NewYAMLOrJSONDecoder(content, 1<<16)
+		for {
+			var object unstructured.Unstructured
+			err := decoder.Decode(&object.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			Expect(err).NotTo(HaveOccurred(), file)
+			if object.Object == nil {
+				continue
+			}
+			kind := object.GroupVersionKind()
+			Eventually(func() error { // a definition takes effect some time after its creation
+				mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+				if err != nil {
+					mapper.Reset()
+					return err
+				}
+				var client dynamic.ResourceInterface = objects.Resource(mapping.Resource)
+				if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+					client = objects.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
+				}
+				_, err = client.Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: "test", Force: true})
+				return err
+			}).Should(Succeed(), "%s: %s %s", file, kind.Kind, object.GetName())
+		}
+	}
 }
 
 // readMesh reads the file of a mesh.
@@ -177,29 +230,50 @@ var _ = Describe("a captured mesh", func() {
 		Expect(unchecked(twice)).To(ConsistOf("other-resources", "mesh-config", "inbound-policies", "routes", "cluster-settings", "external-names", "address-listeners", "gateway-listeners"))
 	})
 
-	It("of Istio's samples converges", func() {
+	It("of Istio's samples converges", func(ctx SpecContext) {
 		where := newPlace()
+		dir := filepath.Dir(where.state)
 		download := exec.Command("go", "mod", "download", "-json", "-modfile=pkg/component/modules/istio.mod", "istio.io/istio")
 		download.Dir = filepath.Join("..", "..")
 		printed, err := download.Output()
 		Expect(err).NotTo(HaveOccurred())
 		var module struct{ Dir string }
 		Expect(json.Unmarshal(printed, &module)).To(Succeed())
-		samples := filepath.Join(module.Dir, "samples")
-		around := filepath.Join(filepath.Dir(where.state), "around.yaml")
+		around := filepath.Join(dir, "around.yaml")
 		Expect(os.WriteFile(around, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {istio-injection: enabled}}\n"), 0o600)).To(Succeed())
-		file := filepath.Join(filepath.Dir(where.state), "samples.yaml")
-		Expect(wait(where.start("capture", "-o", file, around,
-			filepath.Join(samples, "bookinfo/platform/kube/bookinfo.yaml"), filepath.Join(samples, "bookinfo/networking/bookinfo-gateway.yaml"),
-			filepath.Join(samples, "bookinfo/networking/destination-rule-all.yaml"), filepath.Join(samples, "bookinfo/networking/virtual-service-all-v1.yaml"),
-			filepath.Join(samples, "helloworld/helloworld.yaml"), filepath.Join(samples, "tcp-echo/tcp-echo.yaml"), filepath.Join(samples, "httpbin/httpbin.yaml"),
-			filepath.Join(samples, "external/github.yaml"), filepath.Join(samples, "bookinfo/gateway-api/bookinfo-gateway.yaml"),
-		))).To(Equal(exitDone))
-		mesh := readMesh(file)
+		samples := []string{around}
+		for _, name := range []string{
+			"bookinfo/platform/kube/bookinfo.yaml", "bookinfo/networking/bookinfo-gateway.yaml", "bookinfo/networking/destination-rule-all.yaml",
+			"bookinfo/networking/virtual-service-all-v1.yaml", "helloworld/helloworld.yaml", "tcp-echo/tcp-echo.yaml", "httpbin/httpbin.yaml",
+			"external/github.yaml", "bookinfo/gateway-api/bookinfo-gateway.yaml",
+		} {
+			samples = append(samples, filepath.Join(module.Dir, "samples", name))
+		}
+		files := filepath.Join(dir, "files.yaml")
+		Expect(wait(where.start(append([]string{"capture", "-o", files}, samples...)...))).To(Equal(exitDone))
 
-		run, again := replay(where, file, "samples-replayed")
+		By("applied to a cluster with a mesh of one pod, which injects sidecars")
+		Expect(wait(where.rollout(1, "--probes", "0", "--no-calibrate", "--keep"))).To(Equal(exitDone))
+		apply(ctx, where.kubeconfig(), filepath.Join(module.Dir, "tests/integration/pilot/testdata/gateway-api-crd.yaml"))
+		apply(ctx, where.kubeconfig(), samples...)
+		config, err := clientcmd.BuildConfigFromFlags("", where.kubeconfig())
+		Expect(err).NotTo(HaveOccurred())
+		client, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() ([]corev1.Pod, error) { // istiod makes a Deployment and a Service of the Gateway
+			pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+			return pods.Items, err
+		}).Should(HaveLen(11))
+		mesh := captured(where, "samples")
+		same := readMesh(files)
+		Expect(mesh.Services).To(HaveLen(len(same.Services)+2), "those of the samples, of the mesh and of the gateway")
+		Expect(mesh.Workloads).To(HaveLen(len(same.Workloads) + 2))
+		Expect(mesh.Objects).To(HaveLen(len(same.Objects)))
+
+		By("rolled out")
+		run, again := replay(where, filepath.Join(dir, "samples.yaml"), "samples-replayed")
 		Expect(text(again)).To(Equal(text(mesh)))
-		Expect(*run.Pods.Converged).To(Equal(10))
-		Expect(unchecked(run)).To(ConsistOf("other-resources", "mesh-config", "address-listeners", "routes", "cluster-settings", "service-entries"))
+		Expect(*run.Pods.Converged).To(Equal(12))
+		Expect(unchecked(run)).To(ConsistOf("other-resources", "mesh-config", "address-listeners", "gateway-listeners", "routes", "cluster-settings", "service-entries"))
 	})
 })
