@@ -11,6 +11,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // clusterCleanup is the deletion of what runs left in a cluster.
@@ -51,7 +52,7 @@ type leftInCluster struct {
 	Objects environment.Deleted `json:"objects"` // by resource
 }
 
-func (c *clusterCleanup) run(ctx context.Context, s streams, dryRun bool, output string) error {
+func (c *clusterCleanup) run(ctx context.Context, s streams, dryRun bool, format string) error {
 	cluster, err := c.target.Open()
 	if err != nil {
 		return usagef("%w", err)
@@ -81,27 +82,15 @@ func (c *clusterCleanup) run(ctx context.Context, s streams, dryRun bool, output
 			found = append(found, leftInCluster{run, runs[run]})
 		}
 	}
-	if len(found) == 0 && output == "table" {
+	if len(found) == 0 && format == "table" {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
 		fmt.Fprintln(s.err, "nothing to clean up")
 		return nil
 	}
-	errs = append(errs, printList(s.out, output, "LeftInClusterList", found, []string{"RUN", "OBJECTS", "OF THEM"}, func(l leftInCluster) []string {
-		return []string{l.Run, fmt.Sprint(l.Objects.Total()), counted(l.Objects)}
+	errs = append(errs, printList(s.out, format, "LeftInClusterList", found, []string{"RUN", "OBJECTS", "OF THEM"}, func(l leftInCluster) []string {
+		return []string{l.Run, fmt.Sprint(l.Objects.Total()), output.Counts(l.Objects)}
 	}))
 	return errors.Join(errs...)
-}
-
-// counted are counts by name, as in "3 pods, 1 services".
-func counted(counts map[string]int) string {
-	text := ""
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("%d %s", counts[name], name)
-	}
-	return text
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
@@ -143,7 +142,7 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 		values map[string]string
 	}{{"requests:", i.Requests}, {"limits:", i.Limits}, {"settings:", i.Settings}} {
 		if len(line.values) > 0 {
-			fmt.Fprintf(&b, "  %-13s %s\n", line.name, pairs(line.values))
+			fmt.Fprintf(&b, "  %-13s %s\n", line.name, output.Pairs(line.values, ", "))
 		}
 	}
 	counts := map[string]int{}
@@ -154,11 +153,7 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 	for _, s := range f.Mesh.Services {
 		pods += s.Pods
 	}
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		kinds = append(kinds, fmt.Sprintf("%d %s", counts[kind], kind))
-	}
-	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", strings.Join(kinds, ", "), pods, f.Neighbours.Addresses)
+	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", output.Counts(counts), pods, f.Neighbours.Addresses)
 	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
 	if len(f.Neighbours.DaemonSets) > 0 {
 		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
@@ -166,15 +161,6 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", removal)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// pairs are NAME=VALUE in order.
-func pairs(values map[string]string) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, name+"="+values[name])
-	}
-	return strings.Join(all, ", ")
 }
 
 // printObjects prints what a run would create, as documents of YAML.

@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // rootNamespace is the one whose configuration is that of all.
@@ -107,10 +109,4 @@ func counted(counts map[string]int) string {
 }
 
 // text is a set of labels as a selector.
-func text(labels map[string]string) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, name+"="+labels[name])
-	}
-	return strings.Join(parts, ",")
-}
+func text(labels map[string]string) string { return output.Pairs(labels, ",") }

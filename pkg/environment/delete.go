@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/output"
 )
 
 const (
@@ -212,11 +212,7 @@ func describe(there []found) string {
 	for _, f := range there {
 		counts[f.resource.String()] += len(f.names)
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
-	}
-	return strings.Join(parts, ", ")
+	return output.Counts(counts)
 }
 
 // find lists what carries the label, of these resources.

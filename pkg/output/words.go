@@ -2,7 +2,9 @@ package output
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,6 +36,24 @@ var markdownEscapes = strings.NewReplacer(
 
 // Escaped is s, made Plain, as Markdown shows it unchanged.
 func Escaped(s string) string { return markdownEscapes.Replace(Plain(s)) }
+
+// Counts are counts by name, sorted, as in "3 pods, 1 namespaces".
+func Counts(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Pairs are values by name, sorted, as in "app=a,version=v1" with the separator ",".
+func Pairs(values map[string]string, separator string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, name+"="+values[name])
+	}
+	return strings.Join(parts, separator)
+}
 
 // Digits prints v with three digits that say something and no exponent, but with no
 // more than so many decimals. Of 1000 and more it prints all that is before the point.

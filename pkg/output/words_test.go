@@ -64,3 +64,15 @@ func TestMany(t *testing.T) {
 		}
 	}
 }
+
+func TestNamedValues(t *testing.T) {
+	if got := Counts(map[string]int{"services": 1, "pods": 3}); got != "3 pods, 1 services" {
+		t.Errorf("counts: %q", got)
+	}
+	if got := Pairs(map[string]string{"version": "v1", "app": "a"}, ","); got != "app=a,version=v1" {
+		t.Errorf("pairs: %q", got)
+	}
+	if got := Counts(nil) + Pairs(nil, ","); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
+}

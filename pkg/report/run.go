@@ -141,13 +141,7 @@ func priorityText(p *record.Priority) string {
 	return fmt.Sprintf("control plane, scaler, cluster (%s %d, %d, %d)", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
 }
 
-func settingsText(settings map[string]string) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		parts = append(parts, name+"="+settings[name])
-	}
-	return strings.Join(parts, " ")
-}
+func settingsText(settings map[string]string) string { return output.Pairs(settings, " ") }
 
 func knobsText(k record.Knobs, mode string) string {
 	text := fmt.Sprintf("mtls %s, scope %s, authz %s", orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz))
