@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/kwok"
@@ -147,7 +146,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		}
 	}
 	p.passed(ev)
-	p.ready = isReady(ev.Pod)
+	p.ready = observe.Ready(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
 		if p.latencies == f.Latencies {
@@ -276,13 +275,4 @@ func (f *Fleet) notify() {
 	case f.changed <- struct{}{}:
 	default:
 	}
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -320,7 +320,7 @@ func (e *PodEndpoints) Take(ev observe.PodEvent) (observe.EndpointsEvent, bool) 
 		}
 	} else {
 		address, err := netip.ParseAddr(ev.Pod.Status.PodIP)
-		is := endpoint{address, isReady(ev.Pod), ev.Pod.DeletionTimestamp != nil}
+		is := endpoint{address, observe.Ready(ev.Pod), ev.Pod.DeletionTimestamp != nil}
 		if err != nil || had && is == was {
 			return observe.EndpointsEvent{}, false
 		}

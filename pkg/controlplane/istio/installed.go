@@ -27,6 +27,8 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -176,18 +178,12 @@ func describeDeployment(ctx context.Context, client kubernetes.Interface, i *con
 		return fmt.Errorf("listing istiod's pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil && isReady(pod) {
+		if pod.DeletionTimestamp == nil && observe.Ready(&pod) {
 			i.Pods = append(i.Pods, pod.Name)
 		}
 	}
 	slices.Sort(i.Pods)
 	return nil
-}
-
-func isReady(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func quantities(list corev1.ResourceList) map[string]string {
@@ -203,7 +199,13 @@ func quantities(list corev1.ResourceList) map[string]string {
 func imageVersion(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	version, _, _ := strings.Cut(tag, "-")
+	return released(tag)
+}
+
+// released is the version that a text begins with, up to the first hyphen; "" if that is not the
+// number of a release.
+func released(text string) string {
+	version, _, _ := strings.Cut(text, "-")
 	if !proxyVersion.MatchString(version) {
 		return ""
 	}
@@ -246,7 +248,7 @@ func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) st
 	if i.Deployment != "" && i.Ready < i.Replicas {
 		return fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready: want all", i.Namespace, i.Deployment, i.Ready, i.Replicas)
 	}
-	if i.Settings[rootSidecar] != "" && knobs.Scope != "declared" {
+	if i.Settings[rootSidecar] != "" && knobs.Scope != record.ScopeDeclared {
 		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want --scope declared, with which each workload has its own", i.Namespace, i.Settings[rootSidecar])
 	}
 	return ""
@@ -369,11 +371,7 @@ func reportedVersion(ctx context.Context, metrics string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking istiod for its version: %w", err)
 	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
-	if !proxyVersion.MatchString(version) {
-		return "", nil
-	}
-	return version, nil
+	return released(strings.TrimSpace(string(text))), nil
 }
 
 const versionTimeout = 10 * time.Second
