@@ -59,14 +59,20 @@ func New(s proxy.Spec, backends *proxy.Backends) (*Client, error) {
 	c := &Client{
 		options:  onecall.Options{Address: s.Address, TLS: config},
 		backends: backends,
-		headers:  make(metadata.MD, len(s.Headers)+1),
+		headers:  headers(s),
 		lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
 		slowdown: s.Slowdown,
 	}
-	for k, v := range s.Headers {
-		c.headers.Set(k, v)
-	}
 	return c, nil
+}
+
+// headers are those of every request of a proxy.
+func headers(s proxy.Spec) metadata.MD {
+	md := make(metadata.MD, len(s.Headers)+1)
+	for k, v := range s.Headers {
+		md.Set(k, v)
+	}
+	return md
 }
 
 // trusted holds the settings of TLS by roots and server name: thousands of proxies
@@ -90,15 +96,7 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 // that dialling is not counted as the authority's time; it is zero when nothing
 // was sent, or nothing that the authority has seen to.
 func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
-	return c.issue(ctx, token, &securityv1.IstioCertificateRequest{Csr: string(csrPEM)})
-}
-
-// impersonated is the entry of a request's metadata that has the identity.
-const impersonated = "ImpersonatedIdentity"
-
-func (c *Client) issue(ctx context.Context, token string, asked *securityv1.IstioCertificateRequest) (proxy.Issued, error) {
-	asked.ValidityDuration = int64(c.lifetime / time.Second)
-	request, err := proto.Marshal(asked)
+	request, err := proto.Marshal(&securityv1.IstioCertificateRequest{Csr: string(csrPEM), ValidityDuration: int64(c.lifetime / time.Second)})
 	if err != nil {
 		return proxy.Issued{}, fmt.Errorf("asking for a certificate: %w", err)
 	}

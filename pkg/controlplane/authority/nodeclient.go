@@ -42,8 +42,7 @@ type NodeClient struct {
 var _ ztunnel.Issuer = (*NodeClient)(nil)
 
 // nodeKeepalive is how often ztunnel pings over a connection, and nodePingTimeout how long it
-// waits for the
-// answer (src/tls/control.rs).
+// waits for the answer (src/tls/control.rs).
 const (
 	nodeKeepalive   = 30 * time.Second
 	nodePingTimeout = 10 * time.Second
@@ -57,15 +56,14 @@ func NewNode(s proxy.Spec, backends *proxy.Backends) (*NodeClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &NodeClient{
+	return &NodeClient{
 		address: s.Address, config: config, backends: backends,
-		headers: make(metadata.MD, len(s.Headers)+1), lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
-	}
-	for k, v := range s.Headers {
-		c.headers.Set(k, v)
-	}
-	return c, nil
+		headers: headers(s), lifetime: cmp.Or(s.CertificateLifetime, DefaultLifetime),
+	}, nil
 }
+
+// impersonated is the entry of a request's metadata that has the identity.
+const impersonated = "ImpersonatedIdentity"
 
 // IssueFor is part of ztunnel.Issuer. Issued.Sent is as Client.Issue has it.
 func (c *NodeClient) IssueFor(ctx context.Context, token, identity string, csrPEM []byte) (proxy.Issued, error) {
