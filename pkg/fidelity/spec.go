@@ -8,6 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -43,7 +44,7 @@ type knobCase struct {
 var knobCases = []knobCase{
 	{"permissive", controlplane.Modes["permissive"]},
 	{"mtls", controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
-	{"scope", controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "none"}},
+	{"scope", controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}},
 	{"authz", controlplane.Knobs{MTLS: "permissive", Scope: "all", Authz: "declared"}},
 	{"strict", controlplane.Modes["strict"]},
 }

@@ -5,6 +5,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -70,7 +71,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 			hosts[port.Number] = append(hosts[port.Number], host)
 		}
 	}
-	if knobs.Scope != "declared" {
+	if knobs.Scope != record.ScopeDeclared {
 		more, routes := profileWants(mesh)
 		wants = append(wants, more...)
 		if len(routes) > 0 {
@@ -107,7 +108,7 @@ func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs,
 // scope are the services of the mesh that a service's sidecars are configured
 // for. With scope all that is every one, its own included.
 func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []topology.Service {
-	if knobs.Scope != "declared" {
+	if knobs.Scope != record.ScopeDeclared {
 		return mesh.Services
 	}
 	var services []topology.Service

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -41,7 +42,7 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	for _, s := range scope(mesh, knobs, service) {
 		h.service(mesh, s)
 	}
-	if knobs.Scope != "declared" {
+	if knobs.Scope != record.ScopeDeclared {
 		more, _ := profileWants(mesh)
 		for _, w := range more {
 			h.add(w.Type, w.Name)

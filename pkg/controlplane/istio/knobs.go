@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -35,7 +36,7 @@ func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*
 			"mtls": map[string]any{"mode": "STRICT"},
 		}))
 	}
-	if knobs.Scope == "declared" {
+	if knobs.Scope == record.ScopeDeclared {
 		for _, s := range mesh.WithoutGateways() {
 			objects = append(objects, scopeOf(mesh, s))
 		}

@@ -33,14 +33,14 @@ type replayed struct {
 	configuration
 	mesh     *capture.Mesh
 	services []visible
-	scopes   []egress            // of the workloads, with their indices
-	byPort   map[int32]portUsers // of the ports of all services
-	routed   []string            // hosts that VirtualServices for sidecars name, as they are written
-	chosen   []string            // hosts that DestinationRules send past istiod's endpoints
-	removes  bool                // an EnvoyFilter takes clusters away
-	rules    []rule              // DestinationRules
-	entries  []entry             // hosts of ServiceEntries
-	named    map[string]int      // by host: services and ServiceEntries that have it
+	scopes   []egress       // of the workloads, with their indices
+	shared   map[int32]bool // ports of more than HTTP services, of which something else may have the listener on any address
+	routed   []string       // hosts that VirtualServices for sidecars name, as they are written
+	chosen   []string       // hosts that DestinationRules send past istiod's endpoints
+	removes  bool           // an EnvoyFilter takes clusters away
+	rules    []rule         // DestinationRules
+	entries  []entry        // hosts of ServiceEntries
+	named    map[string]int // by host: services and ServiceEntries that have it
 
 	configured bool // ProxyConfigs change what proxies are configured to
 }
@@ -53,10 +53,6 @@ type visible struct {
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
 }
 
-// portUsers are what has a port of one number besides HTTP services, and may take the listener on
-// any address.
-type portUsers struct{ other bool }
-
 // egress is what a workload's Sidecar lets it see.
 type egress struct {
 	name    string     // of the Sidecar, "" = there is none
@@ -67,7 +63,7 @@ type egress struct {
 }
 
 func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
-	r := &replayed{configuration: c, mesh: mesh, byPort: map[int32]portUsers{}, named: map[string]int{}}
+	r := &replayed{configuration: c, mesh: mesh, shared: map[int32]bool{}, named: map[string]int{}}
 	for i := range mesh.Services {
 		s := &mesh.Services[i]
 		v := visible{Service: s, host: fqdn(s.Name, s.Namespace)}
@@ -78,9 +74,9 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		}
 		r.services = append(r.services, v)
 		for _, p := range s.Spec.Ports {
-			users := r.byPort[p.Port]
-			users.other = users.other || v.headless() && kindOf(p) != routed && p.Protocol != corev1.ProtocolUDP
-			r.byPort[p.Port] = users
+			if v.headless() && kindOf(p) != routed && p.Protocol != corev1.ProtocolUDP {
+				r.shared[p.Port] = true
+			}
 		}
 	}
 	for _, o := range mesh.Objects {
@@ -126,14 +122,10 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 	case "ProxyConfig":
 		r.configured = true
 	case "ServiceEntry":
-		r.entries = append(r.entries, readEntry(o)...)
-		ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
-		for _, p := range ports {
-			port, _ := p.(map[string]any)
-			if number, ok := port["number"].(int64); ok {
-				users := r.byPort[int32(number)]
-				users.other = true
-				r.byPort[int32(number)] = users
+		for _, e := range readEntry(o) {
+			r.entries = append(r.entries, e)
+			for _, p := range e.ports {
+				r.shared[int32(p.number)] = true
 			}
 		}
 	case "EnvoyFilter":
@@ -329,7 +321,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 		return wants
 	}
 	for port, hosts := range routes {
-		if r.byPort[port].other || port >= 15000 && port < 15100 { // the proxy's own
+		if r.shared[port] || port >= 15000 && port < 15100 { // the proxy's own
 			continue
 		}
 		route := want(convergence.RDS, fmt.Sprint(port))

@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -71,7 +72,7 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		}
 		inbound[p.Target] = true
 	}
-	route := want(convergence.RDS, server.Route(knobs.Scope == "declared", server.Workload(own.Namespace, own.Name)))
+	route := want(convergence.RDS, server.Route(knobs.Scope == record.ScopeDeclared, server.Workload(own.Namespace, own.Name)))
 	for _, i := range scope(mesh, knobs, service) {
 		s := mesh.Services[i]
 		for n, p := range s.Ports {
@@ -87,7 +88,7 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 
 // scope are the services that the sidecars of one are configured for.
 func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []int {
-	if knobs.Scope == "declared" {
+	if knobs.Scope == record.ScopeDeclared {
 		return mesh.Services[service].Calls
 	}
 	return every(mesh)
