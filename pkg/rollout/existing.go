@@ -52,7 +52,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{Found: *there, Run: run, Mesh: e.mesh(run, meshOf(s))}
+	f := &Found{Found: *there, Run: run, Mesh: e.mesh(meshOf(s))}
 	if err := f.describeObjects(ctx, s, driver); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (e *Existing) label(name string) string { return name + "-" + e.ID }
 func (*Existing) pool(label string) kwok.Pool { return kwok.PoolOf(label) }
 
 // mesh gives the namespaces names that no other run's have.
-func (e *Existing) mesh(_ string, mesh topology.Mesh) topology.Mesh {
+func (e *Existing) mesh(mesh topology.Mesh) topology.Mesh {
 	rename := func(namespace string) string {
 		return "mesh-" + e.ID + strings.TrimPrefix(namespace, "mesh")
 	}

@@ -25,7 +25,7 @@ type place interface {
 	// pool are the nodes of the run's pods.
 	pool(label string) kwok.Pool
 	// mesh is a mesh under the names that it has there.
-	mesh(label string, mesh topology.Mesh) topology.Mesh
+	mesh(topology.Mesh) topology.Mesh
 	// startCluster starts what is missing of the cluster, in the run's group.
 	startCluster(ctx context.Context, r *run) (environment.Environment, error)
 	// startControlPlane starts the control plane, or connects to it.
@@ -56,7 +56,7 @@ func (embeddedPlace) label(name string) string { return name }
 
 func (embeddedPlace) pool(string) kwok.Pool { return kwok.Shared }
 
-func (embeddedPlace) mesh(_ string, mesh topology.Mesh) topology.Mesh { return mesh }
+func (embeddedPlace) mesh(mesh topology.Mesh) topology.Mesh { return mesh }
 
 func (embeddedPlace) stays(string) string { return "" }
 

@@ -115,7 +115,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		spec:     spec,
 		driver:   driver,
 		progress: progress,
-		mesh:     placeOf(spec).mesh(placeOf(spec).label(spec.Name()), meshOf(spec)),
+		mesh:     placeOf(spec).mesh(meshOf(spec)),
 		fail:     fail,
 		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), changeLag: stats.NewHistogram()},
