@@ -94,7 +94,7 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	return suffices
 }
 
-// slowest is the upper bound of the rollout's duration; infinite where no run tells it.
+// slowest is the upper bound of the rollout's duration; infinite where that is not known.
 func (r Request) slowest() float64 {
 	if r.RolloutSeconds == nil {
 		return math.Inf(1)

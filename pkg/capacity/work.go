@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
@@ -165,7 +167,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
 	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
 	w.sum(costs, used, amounts{
-		pods: t.pods, certificates: t.pods, pushes: average(ratios) * float64(counts.Responses),
+		pods: t.pods, certificates: t.pods, pushes: stat.Mean(ratios, nil) * float64(counts.Responses),
 		bytes: t.pods*t.configuration + float64(counts.Proxies)*eachPush(services, each, float64(t.services)),
 	})
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
@@ -175,21 +177,16 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	return w, nil
 }
 
-func average(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v / float64(len(values))
-	}
-	return sum
-}
-
 // eachPush is how many bytes a proxy is sent in a round, in a mesh of so many services: listeners
 // and routes are sent as a whole, and have a part for each service.
 func eachPush(services [][]float64, each []float64, planned float64) float64 {
 	if fit, err := stats.LeastSquares(services, each, confidence); err == nil {
 		return max(0, fit.At([]float64{1, planned}))
 	}
-	return max(0, average(each))
+	if len(each) == 0 {
+		return 0 // nothing was pushed in rounds
+	}
+	return max(0, stat.Mean(each, nil))
 }
 
 // fitWork finds the processor time of one of each part. Certificates and bytes that the phases do
@@ -200,7 +197,8 @@ func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
 	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
 	})
-	for slices.ContainsFunc(used, isPods) && slices.ContainsFunc(used, isPushes) {
+	has := func(name string) bool { return slices.ContainsFunc(used, func(p part) bool { return p.name == name }) }
+	for has(podsPart) && has(pushesPart) {
 		var x [][]float64
 		var y []float64
 		for _, phase := range phases {
@@ -221,9 +219,6 @@ func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
 	}
 	return stats.Fit{}, nil, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
 }
-
-func isPods(p part) bool   { return p.name == podsPart }
-func isPushes(p part) bool { return p.name == pushesPart }
 
 // workRow is the amounts of these parts.
 func workRow(parts []part, a amounts) []float64 {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Debounce is for how long changes are collected: until none has come for After, but for Max at
-// most after the first.
+// Debounce is how long changes are collected before they are pushed: until none has come for the time
+// After, or until the time Max has passed since the first.
 type Debounce struct {
 	After, Max time.Duration
 }
