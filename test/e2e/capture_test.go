@@ -16,20 +16,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/record"
@@ -60,61 +55,26 @@ func captured(where place, name string) capture.Mesh {
 	return readMesh(file)
 }
 
-// kubeconfig is that of the only cluster that runs.
-func (p place) kubeconfig() string {
-	GinkgoHelper()
-	clusters, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(clusters).To(HaveLen(1))
-	return filepath.Join(clusters[0], "kubeconfig")
-}
-
 // restricted writes the kubeconfig of a service account that may list what capture reads, without
 // the resources named.
 func restricted(ctx context.Context, kubeconfig, file string, without ...string) {
 	GinkgoHelper()
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	of, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(of)
-	Expect(err).NotTo(HaveOccurred())
-
-	meta := metav1.ObjectMeta{Name: "reader"}
-	role := &rbacv1.ClusterRole{ObjectMeta: meta}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
 	for _, r := range capture.Resources() {
 		if !slices.Contains(without, r.Resource) {
 			role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list"}})
 		}
 	}
-	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: meta.Name, Namespace: metav1.NamespaceDefault}},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	token, err := accounts.CreateToken(ctx, meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	Expect(clientcmd.WriteToFile(*config, file)).To(Succeed())
+	userWith(ctx, role, kubeconfig, file)
 }
 
 // apply creates the objects of files, in the namespace default unless they name another.
 func apply(ctx context.Context, kubeconfig string, files ...string) {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
+	config, client := connection(kubeconfig)
 	objects, err := dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
-	found, err := discovery.NewDiscoveryClientForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	for _, file := range files {
 		content, err := os.Open(file)
 		Expect(err).NotTo(HaveOccurred())
@@ -256,10 +216,7 @@ var _ = Describe("a captured mesh", func() {
 		Expect(wait(where.rollout(1, "--probes", "0", "--no-calibrate", "--keep"))).To(Equal(exitDone))
 		apply(ctx, where.kubeconfig(), filepath.Join(module.Dir, "tests/integration/pilot/testdata/gateway-api-crd.yaml"))
 		apply(ctx, where.kubeconfig(), samples...)
-		config, err := clientcmd.BuildConfigFromFlags("", where.kubeconfig())
-		Expect(err).NotTo(HaveOccurred())
-		client, err := kubernetes.NewForConfig(config)
-		Expect(err).NotTo(HaveOccurred())
+		_, client := connection(where.kubeconfig())
 		Eventually(func() ([]corev1.Pod, error) { // istiod makes a Deployment and a Service of the Gateway
 			pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 			return pods.Items, err

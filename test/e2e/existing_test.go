@@ -15,16 +15,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
@@ -40,11 +34,10 @@ func (p place) keep() keptCluster {
 	GinkgoHelper()
 	kept := place{state: p.state, out: p.out + "-kept"}
 	Expect(wait(kept.rollout(2, "--keep", "--settle", "0s", "--steady", "1s"))).To(Equal(exitDone))
-	groups, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(groups).To(HaveLen(1))
-	c := keptCluster{name: filepath.Base(groups[0]), kubeconfig: filepath.Join(groups[0], "kubeconfig")}
-	state, err := process.Inspect(groups[0])
+	kubeconfig := p.kubeconfig()
+	group := filepath.Dir(kubeconfig)
+	c := keptCluster{name: filepath.Base(group), kubeconfig: kubeconfig}
+	state, err := process.Inspect(group)
 	Expect(err).NotTo(HaveOccurred())
 	for _, child := range state.Children {
 		arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(child.PID), "cmdline"))
@@ -61,30 +54,10 @@ func (p place) keep() keptCluster {
 // limited is the cluster as a user sees it who has the documented rights alone.
 func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
 	role := existing.Role(existing.Rights(drivers.Default().Installed.Rights))
-	_, err = client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	user := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "operator", Namespace: metav1.NamespaceDefault}}
-	user, err = client.CoreV1().ServiceAccounts(user.Namespace).Create(ctx, user, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: user.Name, Namespace: user.Namespace}},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	token, err := client.CoreV1().ServiceAccounts(user.Namespace).CreateToken(ctx, user.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	file, err := clientcmd.LoadFromFile(c.kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	for name := range file.AuthInfos {
-		file.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	c.kubeconfig = filepath.Join(folder, "operator")
-	Expect(clientcmd.WriteToFile(*file, c.kubeconfig)).To(Succeed())
+	limited := filepath.Join(folder, "operator")
+	userWith(ctx, role, c.kubeconfig, limited)
+	c.kubeconfig = limited
 	return c
 }
 
@@ -102,8 +75,7 @@ func (c keptCluster) inside(p place, args ...string) []string {
 // nodes that are gone, and the API server deletes them by itself.
 func (c keptCluster) objects(ctx context.Context) []string {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
+	config, _ := connection(c.kubeconfig)
 	config.QPS = -1
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
