@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
 	{"pkg/fleet"},                                  // pods and their sidecars
 	{"pkg/phases"},                                 // the measured windows of a run
-	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/upgrade"},
+	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"pkg/limits", "pkg/sweep", "pkg/verify"},                                                             // what does runs of an experiment to decide something
 	{"cmd", "test", "hack", "dashboards/generate"},

@@ -12,7 +12,7 @@ import (
 // faultActions are how the faults of a run are made.
 func (r *run) faultActions() faults.Actions {
 	actions := faults.Actions{
-		EndControlPlane: r.supervisor.end,
+		EndControlPlane: r.supervisor.End,
 		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
 		StopAPIServer: func(ctx context.Context, length time.Duration) error {
 			return r.stopAPIServer(ctx, r.spec.slowed(length))
@@ -23,7 +23,7 @@ func (r *run) faultActions() faults.Actions {
 		RollingRestart: func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
 	}
 	if s := r.replicas; s != nil {
-		actions.EndControlPlane, actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.end, s.kill, s.add, s.restart
+		actions.EndControlPlane, actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.End, s.Kill, s.Add, s.Restart
 	}
 	return actions
 }

@@ -198,7 +198,7 @@ func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
 	if m.replicas == nil {
 		return nil
 	}
-	for _, name := range m.replicas.throughout(w.Begin, w.End) {
+	for _, name := range m.replicas.Throughout(w.Begin, w.End) {
 		missed, total, err := m.recorder.InstanceGaps(ctx, m.controlPlaneName(), name, w.Begin, w.End)
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func (m measurement) crossCheck(ctx context.Context) error {
 	if m.adapter.Instances != nil { // which count others than the run's, too
 		return nil
 	}
-	if !m.completed || m.supervisor.restarted.Load() || m.upgrading != nil || m.replicas != nil && m.replicas.restarted() {
+	if !m.completed || m.supervisor.Restarted() || m.upgrading != nil || m.replicas != nil && m.replicas.Restarted() {
 		return nil
 	}
 	var w phases.Window // the last with figures

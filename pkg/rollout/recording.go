@@ -83,9 +83,6 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		b.stop()
 		return nil, err
 	}
-	if r.replicas != nil {
-		r.replicas.recorder = r.recorder
-	}
 	return func(ctx context.Context) error {
 		defer b.stop()
 		return r.recorder.Stop(ctx)

@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/pkg/supervision"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/upgrade"
 	"scaler.mesh/scaler/pkg/workload"
@@ -61,8 +62,8 @@ type parts struct {
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline
 	monitor    *monitor
-	supervisor *supervisor
-	replicas   *replicas // nil where the control plane is one program
+	supervisor *supervision.Supervisor
+	replicas   *supervision.Replicas // nil where the control plane is one program
 	injector   *faults.Injector
 	applier    *workload.Applier
 	watching   *background      // what runs from baseline to the end

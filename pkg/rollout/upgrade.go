@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/supervision"
 	"scaler.mesh/scaler/pkg/upgrade"
 )
 
@@ -98,7 +99,7 @@ func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
 // successor is the control plane that an upgrade leads to, while it runs next to the first.
 type successor struct {
 	*run
-	supervisor *supervisor
+	supervisor *supervision.Supervisor
 }
 
 // start starts it, and supervises it from then on.
@@ -117,12 +118,8 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err
 	}
-	s.supervisor = &supervisor{
-		name: name, program: adapter.Program, memoryBytes: s.resources.MemoryBytes,
-		sampler: s.sampler, journal: s.journal, timeline: s.timeline, say: s.progress.say,
-		standing: func() string { return s.monitor.status().String() }, back: make(chan struct{}, 1),
-	}
-	s.watching.run("supervising the new control plane", s.supervisor.run)
+	s.supervisor = supervision.New(name, adapter.Program, supervisionOptions(s.run))
+	s.watching.run("supervising the new control plane", s.supervisor.Run)
 	s.monitor.others.Store(&[]string{name})
 	return adapter, nil
 }
@@ -143,8 +140,7 @@ func (s *successor) stop(ctx context.Context, next bool) error {
 	if next {
 		of = s.supervisor
 	}
-	of.retired.Store(true)
-	return of.program.Life().Stop(ctx)
+	return of.Retire(ctx)
 }
 
 // measureUpgrade computes the figures of an upgrade.

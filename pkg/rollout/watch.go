@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/supervision"
 	"scaler.mesh/scaler/pkg/worker"
 	"scaler.mesh/scaler/pkg/workload"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -59,10 +60,9 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	})
 	switch {
 	case r.adapter.Program != nil:
-		b.run("supervising the control plane", r.supervisor.run)
+		b.run("supervising the control plane", r.supervisor.Run)
 	case r.replicas != nil:
-		r.replicas.supervise = func(one *replica) { b.run("supervising "+one.Name(), one.supervisor.run) }
-		r.replicas.begin()
+		r.replicas.Begin(r.recorder, func(name string, run func(context.Context) error) { b.run("supervising "+name, run) })
 	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
 	b.run("counting", r.monitor.count)
@@ -94,17 +94,11 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	r.timeline = phases.NewTimeline(phases.Options{
 		Journal: r.journal, Edge: func() (time.Time, error) { return edge(r) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
-	r.supervisor = newSupervisor(r, r.controlPlaneName(), r.adapter.Program)
-	r.replicas = newReplicas(r.adapter.Replicas, r.controlPlaneName(), func(one controlplane.Replica) *supervisor {
-		s := newSupervisor(r, one.Name(), one)
-		s.replica = one.Name()
-		return s
-	})
-	if r.replicas != nil {
-		r.replicas.sampler, r.replicas.route, r.replicas.streams = r.sampler, r.fleet.Workers.Route, func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
-	}
+	streams := func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
+	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, supervisionOptions(r))
+	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, streams, supervisionOptions(r))
 	r.monitor = &monitor{
-		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.names(), programs: r.env.Components,
+		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.env.Components,
 		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
 	r.injector = faults.NewInjector(faults.Options{
@@ -112,7 +106,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
 	})
 	if r.replicas != nil {
-		r.injector.Streams = r.replicas.now
+		r.injector.Streams = r.replicas.Now
 	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: poolOf(r),
