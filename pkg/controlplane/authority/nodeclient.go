@@ -41,11 +41,14 @@ type NodeClient struct {
 
 var _ ztunnel.Issuer = (*NodeClient)(nil)
 
-// nodeKeepalive is how often ztunnel pings over a connection, and nodePingTimeout how long it
-// waits for the answer (src/tls/control.rs).
+// nodeKeepalive is how often ztunnel pings while a request is under way, and nodePingTimeout
+// how long it waits for the answer (src/tls/control.rs; without http2_keep_alive_while_idle,
+// hyper sends no pings over an idle connection, for which istiod would close it). A connection
+// that was idle for nodeIdle is not used again (pool_idle_timeout of hyper-util's client).
 const (
 	nodeKeepalive   = 30 * time.Second
 	nodePingTimeout = 10 * time.Second
+	nodeIdle        = 90 * time.Second
 )
 
 // NewNode makes the certificate client of one node's proxy; it does not connect yet. The
@@ -130,8 +133,8 @@ func (c *NodeClient) open() (*grpc.ClientConn, error) {
 			}
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: nodeKeepalive, Timeout: nodePingTimeout, PermitWithoutStream: true}),
-		grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: nodeKeepalive, Timeout: nodePingTimeout}),
+		grpc.WithIdleTimeout(nodeIdle), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithReadBufferSize(4<<10), grpc.WithSharedWriteBuffer(true), // of hundreds
 	)
 	c.conn = conn
