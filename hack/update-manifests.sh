@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
 # Writes pkg/component/manifests: the output of istioctl of the pinned
-# version, and Envoy's bootstrap template of its module, both unedited. Pass
-# another folder to write there instead.
+# version, Envoy's bootstrap template of its module, and the standard kinds of
+# the Gateway API of the version that it requires, all unedited. Pass another
+# folder to write there instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-pkg/component/manifests}
 istioctl=$(go run ./cmd/scaler components path istioctl)
 "$istioctl" manifest generate --set profile=minimal --set hub=docker.io/istio --set tag=1.31.0 >"$out/istio.yaml"
 pin=$(sed -n 's/^require istio.io\/istio \(v[^ ]*\).*/\1/p; s/^\tistio.io\/istio \(v[^ ]*\).*/\1/p' pkg/component/modules/istio.mod)
-module=$(cd / && GOWORK=off GOFLAGS=-mod=mod go mod download -json "istio.io/istio@$pin" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+folder() { # MODULE VERSION
+  (cd / && GOWORK=off GOFLAGS=-mod=mod go mod download -json "$1@$2") | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
+}
+module=$(folder istio.io/istio "$pin")
 install -m 644 "$module/tools/packaging/common/envoy_bootstrap.json" "$out/"
+gateway=$(sed -n 's/^\tsigs.k8s.io\/gateway-api \(v[^ ]*\).*/\1/p' "$module/go.mod")
+for part in "$(folder sigs.k8s.io/gateway-api "$gateway")"/config/crd/standard/*.yaml; do
+  echo ---
+  cat "$part"
+done >"$out/gateway-api.yaml"

@@ -94,8 +94,9 @@ func istioModuleVersion(release string) string {
 // moduleVersion is the version at which a module file requires a module; "" if it does not.
 func moduleVersion(mod, module string) string {
 	for line := range strings.Lines(mod) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "require" && fields[1] == module {
-			return fields[2]
+		fields := strings.Fields(strings.TrimPrefix(line, "require")) // alone, or in a block
+		if len(fields) >= 2 && fields[0] == module {
+			return fields[1]
 		}
 	}
 	return ""

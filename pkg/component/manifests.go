@@ -17,14 +17,19 @@ import (
 )
 
 // IstioManifests is not a program but a folder, which Paths knows too: what istioctl installs of
-// a release of Istio, and Envoy's bootstrap template of that release.
+// a release of Istio, Envoy's bootstrap template of that release, and the kinds of the Gateway API
+// of the version that it is built with.
 const IstioManifests = "istio-manifests"
 
 // Files of the folder IstioManifests.
 const (
 	IstioManifestsFile = "istio.yaml"           // the output of `istioctl manifest generate`, unedited
 	IstioBootstrapFile = "envoy_bootstrap.json" // tools/packaging/common/envoy_bootstrap.json of Istio's module, unedited
+	GatewayAPIFile     = "gateway-api.yaml"     // the files of config/crd/standard of the Gateway API's module, one after the other
 )
+
+// gatewayAPIPath is the module of the Gateway API.
+const gatewayAPIPath = "sigs.k8s.io/gateway-api"
 
 // manifests is that folder of the default release; hack/update-manifests.sh writes it. With it no
 // Go toolchain is needed where all programs are ready.
@@ -50,7 +55,7 @@ func renderArgs(module, release, revision string) []string {
 func (s *store) istioManifests(ctx context.Context, release, revision string) (string, error) {
 	mod, sum := istioModFiles(release)
 	h := sha256.New()
-	for _, part := range append(renderArgs("", release, revision), mod, sum, Version(Istioctl)) {
+	for _, part := range append(renderArgs("", release, revision), mod, sum, Version(Istioctl), GatewayAPIFile) {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
 	}
 	place := filepath.Join(s.dir, IstioManifests, release+"-"+hex.EncodeToString(h.Sum(nil))[:12])
@@ -104,7 +109,7 @@ func manifestsIntact(dir string) bool {
 func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if release == IstioDefault && revision == "" {
-		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile} {
+		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile, GatewayAPIFile} {
 			text, err := manifests.ReadFile(path.Join("manifests", name))
 			if err != nil {
 				return nil, err
@@ -136,8 +141,36 @@ func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, 
 		return nil, fmt.Errorf("running %s: %w: %s", commandLine(cmd.Args), err, lastLines(log.String(), 3))
 	}
 	files[IstioManifestsFile] = rendered
-	files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile))
+	if files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile)); err != nil {
+		return nil, err
+	}
+	files[GatewayAPIFile], err = gatewayAPI(ctx, module, tc, dir)
 	return files, err
+}
+
+// gatewayAPI gives the standard kinds of the Gateway API at the version that a module of Istio
+// requires, in one file. dir is a folder for files of Go's.
+func gatewayAPI(ctx context.Context, istio string, tc toolchain, dir string) ([]byte, error) {
+	mod, modErr := os.ReadFile(filepath.Join(istio, "go.mod"))
+	sum, sumErr := os.ReadFile(filepath.Join(istio, "go.sum"))
+	if err := errors.Join(modErr, sumErr); err != nil {
+		return nil, err
+	}
+	module, err := moduleFolder(ctx, &graph{title: "the Gateway API", mod: string(mod), sum: string(sum)}, gatewayAPIPath, tc, dir)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := filepath.Glob(filepath.Join(module, "config", "crd", "standard", "*.yaml")) // in the order of their names
+	if err == nil && len(parts) == 0 {
+		err = fmt.Errorf("%s has no config/crd/standard/*.yaml", module)
+	}
+	var all []byte
+	for _, part := range parts {
+		text, readErr := os.ReadFile(part)
+		all = append(append(all, "---\n"...), text...)
+		err = errors.Join(err, readErr)
+	}
+	return all, err
 }
 
 // moduleFolder downloads a module of the graph, if need be, and gives its folder. What is not of

@@ -28,6 +28,7 @@ var _ = Describe("another version of Istio", func() {
 			}, component.IstioManifests)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(filepath.Join(paths[component.IstioManifests], component.IstioBootstrapFile)).To(BeAnExistingFile())
+			Expect(filepath.Join(paths[component.IstioManifests], component.GatewayAPIFile)).To(BeAnExistingFile())
 			text, err := os.ReadFile(filepath.Join(paths[component.IstioManifests], component.IstioManifestsFile))
 			Expect(err).NotTo(HaveOccurred())
 			return string(text)

@@ -14,9 +14,9 @@ import (
 // pkg/config/schema/gvk and pilot/pkg/config/kube/crdclient).
 const gatewayBundle = "v1.6.0"
 
-// gatewayDefinitions are the kinds of the Gateway API that a mesh's objects are of, and those that
-// istiod waits for when it sees one of them. Their content is not validated: it was, in the cluster
-// that it is from.
+// gatewayDefinitions are all kinds of the Gateway API that istiod reads, if a mesh has objects of
+// one of them: istiod waits for all when it sees one. Each has the versions that istiod reads and
+// those of the objects. Their content is not validated: it was, in the cluster that it is from.
 func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {
 	versions := map[string][]string{}
 	for _, o := range mesh.Objects {
@@ -32,12 +32,6 @@ func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {
 	if len(versions) == 0 {
 		return nil
 	}
-	return definitionsOf(versions)
-}
-
-// definitionsOf are all kinds of the Gateway API that istiod reads, with these versions of each, by
-// plural, in addition to those that it reads.
-func definitionsOf(versions map[string][]string) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, r := range capture.Resources() {
 		if !capture.IsGatewayAPI(r.GroupVersion().WithKind(r.Kind)) {

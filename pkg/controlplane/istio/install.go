@@ -43,20 +43,13 @@ type installer struct{ *ControlPlane }
 // objects are the manifests' objects that are installed, in their order, with
 // the webhooks pointed at the host's istiod.
 func (c installer) objects() ([]*unstructured.Unstructured, error) {
-	manifests, err := os.ReadFile(filepath.Join(c.opts.Manifests, component.IstioManifestsFile))
+	manifests, err := c.read(component.IstioManifestsFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifests: %w", err)
+		return nil, err
 	}
 	var all []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 1<<16)
-	for {
-		obj := &unstructured.Unstructured{}
-		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("reading the manifests: %w", err)
-		}
-		if len(obj.Object) == 0 || leftOut[obj.GetKind()] {
+	for _, obj := range manifests {
+		if leftOut[obj.GetKind()] {
 			continue
 		}
 		if obj.GetLabels()[tagLabel] != "" && !c.tagged() {
@@ -73,6 +66,28 @@ func (c installer) objects() ([]*unstructured.Unstructured, error) {
 			}
 		}
 		all = append(all, obj)
+	}
+	return all, nil
+}
+
+// read gives the objects of a file of the manifests, in their order.
+func (c installer) read(file string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(filepath.Join(c.opts.Manifests, file))
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
+	var all []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 1<<16)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(&obj.Object); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the manifests, %s: %w", file, err)
+		}
+		if len(obj.Object) > 0 {
+			all = append(all, obj)
+		}
 	}
 }
 
@@ -96,7 +111,11 @@ func (c installer) install(ctx context.Context) error {
 		return err
 	}
 	if c.opts.withWaypoints() {
-		objects = append(objects, definitionsOf(nil)...)
+		kinds, err := c.read(component.GatewayAPIFile)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, kinds...)
 	}
 	mapper := c.mapper()
 	for _, obj := range objects {
