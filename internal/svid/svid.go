@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -66,8 +67,8 @@ func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto
 			return nil, err
 		}
 	}
-	if identity != "" && (len(leaf.URIs) != 1 || leaf.URIs[0].String() != identity) {
-		return nil, fmt.Errorf("it is for %v, want %s", leaf.URIs, identity)
+	if names := namesOf(leaf, identity); identity != "" && (len(names) != 1 || names[0] != identity) {
+		return nil, fmt.Errorf("it is for %v, want %s", names, identity)
 	}
 	if public == nil {
 		return leaf, nil
@@ -76,6 +77,18 @@ func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto
 		return nil, errors.New("it is for another key")
 	}
 	return leaf, nil
+}
+
+// namesOf are the identities of a certificate, of the kind of the wanted one: a URI, or a DNS
+// name where it has no scheme.
+func namesOf(leaf *x509.Certificate, wanted string) (names []string) {
+	if !strings.Contains(wanted, "://") {
+		return leaf.DNSNames
+	}
+	for _, uri := range leaf.URIs {
+		names = append(names, uri.String())
+	}
+	return names
 }
 
 // parse parses certificates in PEM, of which there must be one at least.

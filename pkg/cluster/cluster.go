@@ -42,6 +42,9 @@ type Options struct {
 	// KwokConfig is the configuration file of kwok, with Stages that make pods
 	// run; package kwok has one.
 	KwokConfig []byte
+	// Controllers are those of the controller-manager that run in addition to the cluster's
+	// own; nil = none.
+	Controllers []string
 	// LogDir takes a log file for each component; "" is the folder logs in the
 	// group's.
 	LogDir string
@@ -135,11 +138,11 @@ func portTaken(err error) bool {
 }
 
 func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
-	l := layout{dir: opts.Group.Dir(), logDir: opts.LogDir}
+	l := layout{dir: opts.Group.Dir(), logDir: opts.LogDir, controllers: opts.Controllers}
 	if l.logDir == "" {
 		l.logDir = filepath.Join(l.dir, "logs")
 	}
-	settings, err := Settings(opts.KwokConfig)
+	settings, err := l.settings(opts.KwokConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,7 @@ type layout struct {
 	dir, logDir string
 	ports       ports
 	pki         pki
+	controllers []string // in addition to those that every cluster has
 }
 
 func (l layout) kubeconfig() string { return kubeconfigIn(l.dir) }
@@ -197,7 +199,7 @@ func (l layout) controllerManagerArgs() []arg {
 	args := []arg{
 		wire("kubeconfig", l.clientKubeconfig()),
 		standalone(),
-		differs("controllers", strings.Join(controllers, ","), "*",
+		differs("controllers", strings.Join(slices.Concat(controllers, l.controllers), ","), "*",
 			"These are what a mesh of Deployments and Services needs. Each of the others watches the same objects; one of them writes every EndpointSlice a second time, as Endpoints.",
 			"Controller-manager and API server use less processor time and memory, and etcd has fewer writes."),
 		wire("root-ca-file", l.pki.CA),

@@ -132,7 +132,7 @@ func makeClientsRole(ctx context.Context, client kubernetes.Interface) error {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: all, Resources: all, Verbs: []string{"get", "list", "watch", "update", "patch", "delete", "deletecollection", "escalate", "bind"}},
 			{APIGroups: all, Verbs: []string{"create"}, Resources: []string{
-				"pods", "pods/binding", "bindings", "pods/eviction", "replicasets", "controllerrevisions", "jobs", "endpointslices",
+				"pods", "pods/binding", "bindings", "pods/eviction", "replicasets", "controllerrevisions", "jobs", "endpointslices", "endpoints",
 				"serviceaccounts", "serviceaccounts/token", "configmaps", "secrets", "leases", "persistentvolumeclaims", "clusterroles",
 				"tokenreviews", "subjectaccessreviews",
 			}},

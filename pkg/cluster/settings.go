@@ -91,9 +91,12 @@ var kwokOptions = map[string]Setting{
 // Settings are all settings of a cluster with this configuration of KWOK that
 // differ from stock, in the order of the components. They are read off the very
 // command lines and the very file that its programs get.
-func Settings(kwokConfig []byte) ([]Setting, error) {
+func Settings(kwokConfig []byte) ([]Setting, error) { return layout{}.settings(kwokConfig) }
+
+// settings are those of a cluster that is laid out so.
+func (l layout) settings(kwokConfig []byte) ([]Setting, error) {
 	var all []Setting
-	for _, c := range (layout{}).components(Programs{}) {
+	for _, c := range l.components(Programs{}) {
 		for _, a := range append(slices.Clone(c.args), c.environment...) {
 			if a.setting != nil {
 				s := *a.setting

@@ -127,7 +127,11 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 		}
 		sum += string(rest)
 	}
-	files := map[string]string{"go.mod": g.mod, "go.sum": sum}
+	replaced, err := edited(ctx, g, tc, dir)
+	if err != nil {
+		return "", err
+	}
+	files := map[string]string{"go.mod": g.mod + replaced, "go.sum": sum}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")

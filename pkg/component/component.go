@@ -1,5 +1,5 @@
 // Package component finds or builds the programs that scaler runs: the Kubernetes control plane
-// with etcd, KWOK, istiod with its tools, Prometheus, and Envoy.
+// with etcd, KWOK, istiod with its tools, Open Service Mesh, Prometheus, and Envoy.
 //
 // A program is taken from a folder that the user names, or from the cache, or into the cache out
 // of the container image that its project releases, or it is built into the cache from a pinned
@@ -38,6 +38,8 @@ const (
 	Istiod                = "istiod" // upstream's binary is called pilot-discovery
 	PilotAgent            = "pilot-agent"
 	Istioctl              = "istioctl"
+	OSMController         = "osm-controller"
+	OSMInjector           = "osm-injector"
 	Envoy                 = "envoy"
 )
 

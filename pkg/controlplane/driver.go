@@ -56,6 +56,10 @@ type Driver struct {
 	// MeshEnv are the settings (NAME=VALUE) that a captured mesh needs; nil = none.
 	MeshEnv func(*capture.Mesh) []string
 
+	// Controllers are those of the cluster's controller-manager that it needs, in addition to
+	// those that every cluster has; nil = none.
+	Controllers []string
+
 	// External reports that it is there already, at an address that --control-plane
 	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
 	// this machine and no objects, and cannot be ended.
@@ -238,6 +242,7 @@ type StartOptions struct {
 	LogDir     string              // takes its logs
 	Progress   func(string)        // nil = silent
 	Resources  Resources           // what it is given of this machine; zero = all
+	Knobs      Knobs               // of the mesh that it is to serve; zero = not known
 
 	// Replicas is how many processes share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.

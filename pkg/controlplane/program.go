@@ -42,6 +42,13 @@ type Replica interface {
 	Endpoints() Endpoints // where this one is asked about itself
 }
 
+// Helper is a program that helps a control plane.
+type Helper struct {
+	Name    string // of its process, and of its metrics
+	Program Program
+	Metrics string // URL of its own metrics; "" = it has none
+}
+
 // Life is one life of a program, from its start to its end.
 type Life interface {
 	// Usage returns a new source that reads what the program uses in this life. It

@@ -27,7 +27,7 @@ type Spec struct {
 	Token     TokenRequest `json:",omitzero"`
 	TokenFile string       `json:",omitempty"`
 
-	Identity string // SPIFFE URI of the workload
+	Identity string // of the workload in its certificate: a SPIFFE URI, or a DNS name
 	// Node is the node whose pods the proxy serves; "" = it is one pod's own.
 	Node      string        `json:",omitempty"`
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none

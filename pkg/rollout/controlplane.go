@@ -34,6 +34,7 @@ func startOptions(r *run) controlplane.StartOptions {
 		LogDir:       r.journal.Writer().LogDir(),
 		Progress:     r.progress.Say,
 		Resources:    r.resources,
+		Knobs:        r.spec.Knobs(),
 		ProxyVersion: r.spec.ProxyVersion,
 		Dataplane:    r.spec.Dataplane,
 		Waypoints:    r.spec.Waypoints,

@@ -207,11 +207,3 @@ func takeEndpoints(r *run) func(observe.EndpointsEvent) {
 	}
 	return r.fleet.OnEndpoints
 }
-
-// podAnnotations make a pod one that its node's proxy serves.
-func podAnnotations(of *controlplane.ControlPlane) map[string]string {
-	if of.Nodes == nil {
-		return nil
-	}
-	return of.Nodes.PodAnnotations()
-}

@@ -36,7 +36,7 @@ func TestExternalControlPlane(t *testing.T) {
 			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
 		}, "--fault"},
 		"no port":         {func(s *Spec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
-		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, reference or xds://HOST:PORT"},
+		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, osm, reference or xds://HOST:PORT"},
 		"not with istiod": {func(s *Spec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
 	} {
 		s := DefaultSpec()

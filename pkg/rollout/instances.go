@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -54,4 +55,13 @@ func (m measurement) measureInstances(ctx context.Context, w phases.Window) erro
 		*each.Usage.At(w.Name) = experiment.UsageOf(usage)
 	}
 	return nil
+}
+
+// components are the programs of the cluster, and those that help the control plane.
+func components(r *run) []environment.Component {
+	all := r.env.Components()
+	for _, h := range r.adapter.Helpers {
+		all = append(all, environment.Component{Name: h.Name, Target: &recorder.Target{Job: h.Name, URL: h.Metrics}, Usage: h.Program.Life().Usage()})
+	}
+	return all
 }

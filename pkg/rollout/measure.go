@@ -136,7 +136,7 @@ func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) e
 
 // measureCluster computes the usage of the cluster's programs over one phase.
 func (m measurement) measureCluster(ctx context.Context, w phases.Window) error {
-	for _, c := range m.env.Components() {
+	for _, c := range components(m.run) {
 		usage, err := m.recorder.Figures(ctx, m.sampler, c.Name, w.Begin, w.End)
 		if err != nil {
 			return err

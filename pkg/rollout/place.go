@@ -64,9 +64,9 @@ func (embeddedPlace) startCluster(ctx context.Context, r *run) (environment.Envi
 	return embedded.Start(ctx, cluster.Options{
 		Group:      r.group,
 		Programs:   experiment.ClusterPrograms(r.programs.paths),
-		KwokConfig: kwok.SlowedStages(r.spec.dilation()),
-		LogDir:     r.journal.Writer().LogDir(),
-		Progress:   r.progress.Say,
+		KwokConfig: kwok.SlowedStages(r.spec.dilation()), Controllers: r.driver.Controllers,
+		LogDir:   r.journal.Writer().LogDir(),
+		Progress: r.progress.Say,
 	})
 }
 

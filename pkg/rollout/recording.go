@@ -44,7 +44,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		}
 	}
 	sources[experiment.InstrumentName] = r.workers.instrument()
-	for _, c := range r.env.Components() {
+	for _, c := range components(r) {
 		if c.Usage != nil {
 			sources[c.Name] = c.Usage
 		}

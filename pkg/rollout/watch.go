@@ -110,7 +110,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: poolOf(r),
-		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter), PodAnnotations: podAnnotations(r.adapter),
+		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter), PodAnnotations: r.adapter.PodAnnotations,
 		Objects: r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}

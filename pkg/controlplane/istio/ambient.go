@@ -88,8 +88,8 @@ func (c ambient) PodHealth(ready, terminating bool) convergence.Health {
 	return convergence.Healthy
 }
 
-// PodAnnotations are those that istio-cni writes.
-func (c ambient) PodAnnotations() map[string]string {
+// podAnnotations are those that istio-cni writes.
+func podAnnotations() map[string]string {
 	return map[string]string{redirection: "enabled"}
 }
 

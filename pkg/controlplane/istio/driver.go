@@ -60,6 +60,7 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	}
 	if c.opts.Ambient {
 		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil
+		parts.PodAnnotations = podAnnotations()
 	}
 	if c.opts.withWaypoints() {
 		parts.Waypoints = waypoints{c}

@@ -1,0 +1,64 @@
+package component
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// edit replaces a text in a file of a module, where it must be exactly once.
+type edit struct{ module, file, old, new string }
+
+// edited copies the modules that a graph edits into a build folder, edits them, and gives what
+// the module file needs in addition for them to take the place of the modules, whose hashes were
+// compared before. The module cache stays as it is: Go refuses other sources for what is there.
+func edited(ctx context.Context, g *graph, tc toolchain, dir string) (replaced string, err error) {
+	folders := map[string]string{}
+	for _, e := range g.edits {
+		if folders[e.module] == "" {
+			if folders[e.module], err = copyModule(ctx, g, e.module, tc, dir); err != nil {
+				return "", err
+			}
+			replaced += fmt.Sprintf("\nreplace %s => ./%s\n", e.module, filepath.Base(folders[e.module]))
+		}
+		path := filepath.Join(folders[e.module], filepath.FromSlash(e.file))
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("reading a source of %s: %w", e.module, err)
+		}
+		changed, err := e.apply(string(text))
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+			return "", hinted(fmt.Errorf("writing a source of %s: %w", e.module, err), "")
+		}
+	}
+	return replaced, nil
+}
+
+// copyModule copies a module of the graph into a folder in dir.
+func copyModule(ctx context.Context, g *graph, module string, tc toolchain, dir string) (string, error) {
+	from, err := moduleFolder(ctx, g, module, tc, dir)
+	if err != nil {
+		return "", err
+	}
+	to, err := os.MkdirTemp(dir, "edited-")
+	if err == nil {
+		err = os.CopyFS(to, os.DirFS(from))
+	}
+	if err != nil {
+		return "", hinted(fmt.Errorf("copying module %s: %w", module, err), "")
+	}
+	return to, nil
+}
+
+// apply makes the edit in the text of its file.
+func (e edit) apply(text string) (string, error) {
+	if n := strings.Count(text, e.old); n != 1 {
+		return "", fmt.Errorf("editing %s of %s: %q is in it %d times: want once", e.file, e.module, e.old, n)
+	}
+	return strings.Replace(text, e.old, e.new, 1), nil
+}

@@ -1,0 +1,5 @@
+module scaler.mesh/components/osm
+
+go 1.26.0
+
+require github.com/openservicemesh/osm v1.2.4

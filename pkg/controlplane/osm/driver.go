@@ -1,0 +1,73 @@
+// Package osm is scaler's adapter for Open Service Mesh: osm-controller and osm-injector as host
+// processes, installed and started as the chart of release 1.2.4 would, and everything that a
+// sidecar of that release sends and must receive.
+//
+// A sidecar has no agent and no tokens: the injector writes a certificate into a Secret for each
+// pod, with which its Envoy connects to the controller, and its service certificate comes over
+// SDS. Kubernetes objects of the mesh are unstructured here: its Go module is that of the
+// programs alone.
+package osm
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/istioagent"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Name is that of the control plane.
+const Name = "osm"
+
+// Driver is Open Service Mesh with its sidecars.
+func Driver() controlplane.Driver {
+	return controlplane.Driver{
+		Name:                 Name,
+		Summary:              "Open Service Mesh, with sidecars",
+		Programs:             []string{component.OSMController, component.OSMInjector},
+		Modes:                modes(),
+		OwnKnobs:             true,
+		XDS:                  []string{string(xdsprobe.SotW)},
+		DeliversCertificates: true,
+		NoTokens:             true,
+		Controllers:          []string{"endpoints-controller"}, // osm-controller watches Endpoints, not EndpointSlices
+		Metrics:              metrics(),
+		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()) },
+		NewProxy:             newProxy,
+		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
+			c, err := start(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return &controlplane.ControlPlane{
+				Server: c, Program: c.controller, Mesh: c, Proxies: c,
+				Helpers:        []controlplane.Helper{{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)}},
+				PodAnnotations: map[string]string{injectAnnotation: "enabled"},
+			}, nil
+		},
+	}
+}
+
+// permissive is the mode in which every sidecar is configured for all services.
+const permissive = "permissive"
+
+// modes are MeshConfig's enablePermissiveTrafficPolicyMode and its opposite, SMI's policies. In
+// both, sidecars accept no plaintext.
+func modes() []controlplane.Mode {
+	return []controlplane.Mode{
+		{Name: permissive, Knobs: controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
+		{Name: "strict", Knobs: controlplane.Knobs{MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"}},
+	}
+}
+
+// newProxy is an Envoy without an agent: its specification has all that it needs.
+func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	envoy, err := istioagent.New(spec, istioagent.Services{Store: s.Store, Observer: s.Observer})
+	if err != nil {
+		return nil, err
+	}
+	return envoy, nil
+}

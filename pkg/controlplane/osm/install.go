@@ -1,0 +1,253 @@
+package osm
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	caSecret   = "osm-ca-bundle"
+	meshConfig = "osm-mesh-config"
+
+	// tokenLifetime is that of the programs' token, which is not renewed: longer than any run.
+	tokenLifetime = 30 * 24 * time.Hour
+
+	// webhookHost is where the API server finds what the programs' webhooks name as Services.
+	webhookHost = "localhost"
+)
+
+// install makes all that the programs need in their cluster.
+func (c *controlPlane) install(ctx context.Context) error {
+	core := c.client.CoreV1()
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	for _, d := range definitions {
+		if err := c.define(ctx, d); err != nil {
+			return err
+		}
+	}
+	if _, err := core.ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: own(account)}, metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating service account %s: %w", account, err)
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rights()}
+	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating cluster role %s: %w", account, err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+	}
+	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating cluster role binding %s: %w", account, err)
+	}
+	for _, name := range []string{injectorName, validatorName} {
+		if _, err := core.Services(namespace).Create(ctx, webhookService(name), metav1.CreateOptions{}); made(err) != nil {
+			return fmt.Errorf("creating service %s: %w", name, err)
+		}
+	}
+	for _, name := range []string{controllerName, injectorName} {
+		if _, err := core.Pods(namespace).Create(ctx, standIn(name), metav1.CreateOptions{}); made(err) != nil {
+			return fmt.Errorf("creating pod %s: %w", name, err)
+		}
+	}
+	for _, d := range definitions {
+		if err := c.awaitDefinition(ctx, d); err != nil {
+			return err
+		}
+	}
+	config := c.meshConfig()
+	if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Create(ctx, config, metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating MeshConfig %s: %w", meshConfig, err)
+	}
+	return c.writeKubeconfig(ctx)
+}
+
+// made is the error of a creation, unless the object was there.
+func made(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func own(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+
+// webhookService is the Service that a webhook configuration of a program names. The programs run
+// on this host: the API server resolves a Service of this type to its name, with the port that
+// the configuration states.
+func webhookService(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: own(name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: webhookHost}}
+}
+
+// standIn is the pod of a program, which it looks for at its start and writes Events about. No
+// scheduler takes it.
+func standIn(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: own(name), Spec: corev1.PodSpec{
+		ServiceAccountName: account, SchedulerName: "scaler.mesh/none",
+		Containers: []corev1.Container{{Name: name, Image: "scaler.mesh/simulated"}},
+	}}
+}
+
+// writeKubeconfig writes the file that the programs read: the cluster, with a token of their
+// account.
+func (c *controlPlane) writeKubeconfig(ctx context.Context) error {
+	seconds := int64(tokenLifetime.Seconds())
+	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("requesting a token of service account %s/%s: %w", namespace, account, err)
+	}
+	config, err := clientcmd.LoadFromFile(c.options.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the cluster's kubeconfig: %w", err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	c.kubeconfig = filepath.Join(filepath.Dir(c.options.Kubeconfig), Name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, c.kubeconfig); err != nil {
+		return fmt.Errorf("writing the kubeconfig of %s: %w", Name, err)
+	}
+	return nil
+}
+
+// definition is one kind of the mesh's own objects.
+type definition struct {
+	group, version, kind, plural string
+	status                       bool // it has a status of its own
+}
+
+// definitions are the kinds that osm-bootstrap installs, in the versions that the programs use.
+// They have no schemas: the controller's own types decide what it reads.
+var definitions = []definition{
+	{"config.openservicemesh.io", "v1alpha2", "MeshConfig", "meshconfigs", false},
+	{"config.openservicemesh.io", "v1alpha2", "MeshRootCertificate", "meshrootcertificates", true},
+	{"policy.openservicemesh.io", "v1alpha1", "Egress", "egresses", false},
+	{"policy.openservicemesh.io", "v1alpha1", "IngressBackend", "ingressbackends", true},
+	{"policy.openservicemesh.io", "v1alpha1", "Retry", "retries", false},
+	{"policy.openservicemesh.io", "v1alpha1", "UpstreamTrafficSetting", "upstreamtrafficsettings", true},
+	{"specs.smi-spec.io", "v1alpha4", "HTTPRouteGroup", "httproutegroups", false},
+	{"specs.smi-spec.io", "v1alpha4", "TCPRoute", "tcproutes", false},
+	{"access.smi-spec.io", "v1alpha3", "TrafficTarget", "traffictargets", false},
+	{"split.smi-spec.io", "v1alpha2", "TrafficSplit", "trafficsplits", false},
+}
+
+var (
+	customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	meshConfigs     = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
+)
+
+func (d definition) name() string { return d.plural + "." + d.group }
+
+// object is the CustomResourceDefinition.
+func (d definition) object() *unstructured.Unstructured {
+	version := map[string]any{
+		"name": d.version, "served": true, "storage": true,
+		"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+	}
+	if d.status {
+		version["subresources"] = map[string]any{"status": map[string]any{}}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": d.name()},
+		"spec": map[string]any{
+			"group": d.group, "scope": "Namespaced",
+			"names":    map[string]any{"kind": d.kind, "plural": d.plural},
+			"versions": []any{version},
+		},
+	}}
+}
+
+func (c *controlPlane) define(ctx context.Context, d definition) error {
+	if _, err := c.dynamic.Resource(customResources).Create(ctx, d.object(), metav1.CreateOptions{}); made(err) != nil {
+		return fmt.Errorf("creating %s: %w", d.name(), err)
+	}
+	return nil
+}
+
+// awaitDefinition returns once the API server serves a kind.
+func (c *controlPlane) awaitDefinition(ctx context.Context, d definition) error {
+	resource := schema.GroupVersionResource{Group: d.group, Version: d.version, Resource: d.plural}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := c.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be served: %w", d.name(), err)
+	}
+	return nil
+}
+
+// rights are those of the chart's cluster role, without what only its other certificate managers
+// and its debugging need.
+func rights() []rbacv1.PolicyRule {
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	read := []string{"list", "get", "watch"}
+	rules := []rbacv1.PolicyRule{
+		rule("apps", read, "daemonsets", "deployments", "replicasets", "statefulsets"),
+		rule("networking.k8s.io", read, "ingresses"),
+		rule("batch", read, "jobs"),
+		rule("", read, "endpoints", "namespaces", "pods", "services", "secrets", "configmaps", "serviceaccounts"),
+		rule("", []string{"create", "watch", "patch"}, "events"),
+		rule("", []string{"create", "update", "delete", "patch"}, "secrets"),
+		rule("", []string{"create", "update"}, "configmaps"),
+		rule("admissionregistration.k8s.io", []string{"get", "list", "watch", "create", "update", "patch"}, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+		rule("apiextensions.k8s.io", read, "customresourcedefinitions"),
+		rule("policy.openservicemesh.io", []string{"update"}, "ingressbackends/status", "upstreamtrafficsettings/status"),
+	}
+	for _, d := range definitions {
+		rules = append(rules, rule(d.group, read, d.plural))
+	}
+	return rules
+}
+
+// meshConfig is the chart's MeshConfig in the mode. Fields that have a default in osm-bootstrap's
+// definitions are given. The statistics extension is off: its module, which goes into every
+// listener, is not part of the Go module.
+func (c *controlPlane) meshConfig() *unstructured.Unstructured {
+	return object("config.openservicemesh.io/v1alpha2", "MeshConfig", namespace, meshConfig, map[string]any{
+		"sidecar": map[string]any{
+			"enablePrivilegedInitContainer": false, "logLevel": "error", "maxDataPlaneConnections": int64(0), "configResyncInterval": "0s",
+			"localProxyMode": "Localhost", "tlsMinProtocolVersion": "TLSv1_2", "tlsMaxProtocolVersion": "TLSv1_3",
+		},
+		"traffic": map[string]any{
+			"enableEgress": true, "enablePermissiveTrafficPolicyMode": c.permissive(),
+			"outboundPortExclusionList": []any{}, "inboundPortExclusionList": []any{},
+			"outboundIPRangeExclusionList": []any{}, "outboundIPRangeInclusionList": []any{}, "networkInterfaceExclusionList": []any{},
+		},
+		"observability": map[string]any{"enableDebugServer": false, "osmLogLevel": "info", "tracing": map[string]any{"enable": false}},
+		"certificate":   map[string]any{"serviceCertValidityDuration": "24h", "certKeyBitSize": int64(2048)},
+		"featureFlags": map[string]any{
+			"enableWASMStats": false, "enableEgressPolicy": true, "enableSnapshotCacheMode": false, "enableAsyncProxyServiceMapping": false,
+			"enableIngressBackendPolicy": true, "enableEnvoyActiveHealthChecks": false, "enableRetryPolicy": false,
+		},
+	})
+}
+
+// object is an object of the mesh.
+func object(version, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec,
+	}}
+}

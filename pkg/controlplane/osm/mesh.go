@@ -1,0 +1,162 @@
+package osm
+
+import (
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
+)
+
+// Names of resources, from pkg/envoy of its module.
+const (
+	inboundListener  = "inbound-listener"
+	outboundListener = "outbound-listener"
+	passthrough      = "passthrough-outbound" // the cluster of traffic that leaves the mesh
+	inboundRoutes    = "rds-inbound."
+	outboundRoutes   = "rds-outbound."
+	certificate      = "service-cert:"
+	inboundRoots     = "root-cert-for-mtls-inbound:"
+	outboundRoots    = "root-cert-for-mtls-outbound:"
+)
+
+// routeGroup is the HTTPRouteGroup of every namespace, with the one match that allows everything.
+const (
+	routeGroup = "all"
+	everything = "everything"
+)
+
+// NamespaceLabels is part of controlplane.Mesh.
+func (c *controlPlane) NamespaceLabels() map[string]string {
+	return map[string]string{monitorLabel: meshName}
+}
+
+// Objects is part of controlplane.Mesh: where traffic needs a policy, a TrafficTarget for each
+// service that is called, which lets its callers do so, and the routes that these name.
+func (c *controlPlane) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
+	if knobs.Scope != record.ScopeDeclared {
+		return nil
+	}
+	var objects []*unstructured.Unstructured
+	for _, namespace := range mesh.Namespaces {
+		objects = append(objects, object("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", namespace, routeGroup, map[string]any{
+			"matches": []any{map[string]any{"name": everything, "pathRegex": ".*", "methods": []any{"*"}}},
+		}))
+	}
+	for i, s := range mesh.Services {
+		if sources := callers(mesh, i); len(sources) > 0 {
+			objects = append(objects, trafficTarget(s, sources))
+		}
+	}
+	return objects
+}
+
+// trafficTarget lets accounts call the account of a service.
+func trafficTarget(s topology.Service, sources []any) *unstructured.Unstructured {
+	return object("access.smi-spec.io/v1alpha3", "TrafficTarget", s.Namespace, s.Name, map[string]any{
+		"destination": subject(s),
+		"sources":     sources,
+		"rules":       []any{map[string]any{"kind": "HTTPRouteGroup", "name": routeGroup, "matches": []any{everything}}},
+	})
+}
+
+// callers are the subjects of the services that call one.
+func callers(mesh topology.Mesh, service int) (subjects []any) {
+	for _, s := range mesh.Services {
+		if slices.Contains(s.Calls, service) {
+			subjects = append(subjects, subject(s))
+		}
+	}
+	return subjects
+}
+
+func subject(s topology.Service) map[string]any {
+	return map[string]any{"kind": "ServiceAccount", "name": s.Account, "namespace": s.Namespace}
+}
+
+// Wants is part of controlplane.Mesh.
+func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
+	own := mesh.Services[service]
+	want := func(t convergence.Type, name string, members ...string) convergence.Want {
+		return convergence.Want{Key: convergence.Key{Type: t, Name: name}, Members: members}
+	}
+	wants := []convergence.Want{
+		want(convergence.CDS, passthrough),
+		want(convergence.LDS, inboundListener),
+		want(convergence.LDS, outboundListener),
+		want(convergence.SDS, certificate+identity(own)),
+		want(convergence.SDS, inboundRoots+identity(own)),
+	}
+	for _, p := range own.Ports {
+		wants = append(wants,
+			want(convergence.CDS, clusterName(own, p)+"|local"),
+			want(convergence.RDS, inboundRoutes+strconv.Itoa(p.Target), domain(own, p)))
+	}
+	outbound := map[int][]string{} // domains by port
+	var ports []int
+	for _, i := range reached(mesh, knobs, service) {
+		s := mesh.Services[i]
+		wants = append(wants, want(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name))
+		for _, p := range s.Ports {
+			endpoints := want(convergence.EDS, clusterName(s, p))
+			endpoints.Service = s.ServicePort(p)
+			wants = append(wants, want(convergence.CDS, clusterName(s, p)), endpoints)
+			if outbound[p.Number] == nil {
+				ports = append(ports, p.Number)
+			}
+			outbound[p.Number] = append(outbound[p.Number], domain(s, p))
+		}
+	}
+	for _, port := range ports {
+		wants = append(wants, want(convergence.RDS, outboundRoutes+strconv.Itoa(port), outbound[port]...))
+	}
+	return wants
+}
+
+// reached are the services that the sidecars of one are configured for: with policies, those whose
+// account it may call.
+func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []int) {
+	allowed := map[string]bool{}
+	for _, i := range mesh.Services[service].Calls {
+		allowed[identity(mesh.Services[i])] = true
+	}
+	for i, s := range mesh.Services {
+		// A service is found by the pods of an account.
+		if knobs.Scope != record.ScopeDeclared || allowed[identity(s)] && s.Pods > 0 {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// Holds is part of controlplane.Mesh: the wanted resources and no others.
+func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	var keys []convergence.Key
+	for _, w := range c.Wants(mesh, knobs, service) {
+		keys = append(keys, w.Key)
+	}
+	return keys
+}
+
+// EndpointHealth is part of controlplane.Mesh: Endpoints list the ready addresses by themselves,
+// and only those are sent.
+func (c *controlPlane) EndpointHealth(ready, _, _ bool) (convergence.Health, bool) {
+	return convergence.Healthy, ready
+}
+
+// identity names the account of a service as secrets do.
+func identity(s topology.Service) string { return s.Namespace + "/" + s.Account }
+
+// clusterName is that of a service port, by the port of its pods.
+func clusterName(s topology.Service, p topology.Port) string {
+	return s.Namespace + "/" + s.Name + "|" + strconv.Itoa(p.Target)
+}
+
+// domain is one of the names by which a service port is called.
+func domain(s topology.Service, p topology.Port) string {
+	return s.Name + "." + s.Namespace + ".svc." + trustDomain + ":" + strconv.Itoa(p.Number)
+}
