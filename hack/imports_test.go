@@ -13,7 +13,7 @@ import (
 var floors = [][]string{
 	{ // ground
 		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
-		"pkg/convergence", "pkg/output", "pkg/proxy", "pkg/pushes", "pkg/record", "pkg/stats", "pkg/topology",
+		"pkg/convergence", "pkg/guard", "pkg/output", "pkg/proxy", "pkg/pushes", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
 		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",

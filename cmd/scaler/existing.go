@@ -17,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/guard"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/rollout"
 )
@@ -25,6 +26,7 @@ import (
 type existingOptions struct {
 	use         rollout.Existing
 	yes, dryRun bool
+	abortIf     string
 }
 
 // addTargetFlags adds those that name a cluster.
@@ -44,7 +46,7 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 // checkTarget reports whether a cluster is named, and checks what goes with one.
 func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run"} {
+		for _, name := range []string{"kubeconfig", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -64,6 +66,7 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 
 func (o *existingOptions) addFlags(f *pflag.FlagSet) {
 	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
+	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
 	f.BoolVar(&o.yes, "yes", false, "with --context: do not ask before objects are created")
 	f.BoolVar(&o.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
 }
@@ -73,6 +76,11 @@ func (o *existingOptions) complete(f *pflag.FlagSet, spec *rollout.Spec) error {
 	asked, err := checkTarget(f, &o.use.Target)
 	if err != nil || !asked {
 		return err
+	}
+	if f.Changed("abort-if") {
+		if o.use.AbortIf, err = guard.Parse(o.abortIf); err != nil {
+			return usagef("parsing --abort-if %w", err)
+		}
 	}
 	if o.use.ID, err = attach.NewID(); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/guard"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/workload"
@@ -26,9 +27,11 @@ import (
 type Existing struct {
 	Target attach.Target
 	// ID distinguishes the runs of a cluster; attach.NewID makes one.
-	ID string
+	ID      string
+	AbortIf guard.Conditions // end a run
 
-	found *Found // what Inspect found
+	found    *Found // what Inspect found
+	requests *guard.Requests
 }
 
 // Found is what a cluster has, and what a run would make there.
@@ -181,7 +184,9 @@ func (e *Existing) startCluster(ctx context.Context, r *run) (environment.Enviro
 		return nil, errNotInspected
 	}
 	r.progress.say("starting KWOK for the nodes of run " + r.runLabel())
+	e.requests = guard.NewRequests()
 	return existing.Start(ctx, existing.Options{
+		Wrap:    e.requests.Wrap,
 		Cluster: e.found.Cluster, Run: r.runLabel(), Addresses: e.found.Neighbours.Addresses,
 		Kwok: r.programs.paths[component.Kwok], Group: r.group, LogDir: r.journal.Writer().LogDir(),
 	})
@@ -192,6 +197,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	how := record.ExistingCluster{
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
+		AbortIf: e.AbortIf.String(),
 	}
 	if e.Target.Address == "" {
 		how.Access = record.AccessPortForward
@@ -215,4 +221,16 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		REST: r.api.Config, Installation: found.Installation, Address: c.Address, Instances: c.Instances, ProxyVersion: r.spec.ProxyVersion,
 	})
 	return adapter, undo, err
+}
+
+// guard ends the run when one of its conditions holds.
+func (e *Existing) guard(r *run) *guard.Guard {
+	return &guard.Guard{
+		Conditions: e.AbortIf, Requests: e.requests,
+		Pending: e.found.Cluster.PendingPods,
+		Cores: func() (float64, bool) {
+			cores, _, ok := r.sampler.Live(r.controlPlaneName())
+			return cores, ok
+		},
+	}
 }

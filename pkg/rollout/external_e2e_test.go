@@ -32,16 +32,16 @@ import (
 	"scaler.mesh/scaler/test/exposure"
 )
 
-// guard is a server that admits sidecars with a certificate of an authority and with
+// gatekeeper is a server that admits sidecars with a certificate of an authority and with
 // a token, and passes on what they send to a server without either.
-type guard struct {
+type gatekeeper struct {
 	address  string
 	admitted atomic.Int64 // streams
 	refused  atomic.Int64
 }
 
 // startGuard serves until the spec ends.
-func startGuard(authority *credential.Authority, name, token, upstream string) *guard {
+func startGuard(authority *credential.Authority, name, token, upstream string) *gatekeeper {
 	GinkgoHelper()
 	plain := &http.Protocols{}
 	plain.SetUnencryptedHTTP2(true)
@@ -49,7 +49,7 @@ func startGuard(authority *credential.Authority, name, token, upstream string) *
 	pass.Transport = &http.Transport{Protocols: plain}
 	pass.FlushInterval = -1
 	pass.ErrorLog = log.New(GinkgoWriter, "", 0) // sidecars connect before the server is up
-	g := &guard{}
+	g := &gatekeeper{}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			g.refused.Add(1)

@@ -65,6 +65,9 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 		r.replicas.Begin(r.recorder, func(name string, run func(context.Context) error) { b.run("supervising "+name, run) })
 	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
+	if e := r.spec.Existing; e != nil && len(e.AbortIf) > 0 {
+		b.run("watching the cluster", e.guard(r).Run)
+	}
 	b.run("counting", r.monitor.count)
 	b.run("comparing clocks", clockWatch{r.currentPhase, r.journal, r.progress.say}.run)
 	if r.progress.Status != nil {

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -134,6 +135,20 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
 		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
 		Expect(all.objects(ctx)).To(Equal(before))
+
+		By("ending a rollout at a limit")
+		where.out += "-aborted"
+		_, client := connection(all.kubeconfig)
+		pending := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pending"}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"no": "node"}, Containers: []corev1.Container{{Name: "app", Image: "app"}},
+		}}
+		must(client.CoreV1().Pods("default").Create(ctx, pending, metav1.CreateOptions{}))
+		with := all.objects(ctx)
+		aborted := where.start(cluster.inside(where, "--yes", "--steady", "5m", "--abort-if", "pending-pods>0")...)
+		Expect(wait(aborted)).To(Equal(exitFailed))
+		Expect(aborted.Err).To(gbytes.Say("pending-pods is 1, and --abort-if has pending-pods>0"))
+		Expect(all.objects(ctx)).To(Equal(with))
+		Expect(client.CoreV1().Pods("default").Delete(ctx, pending.Name, metav1.DeleteOptions{})).To(Succeed())
 
 		By("killing a rollout")
 		where.out += "-killed"

@@ -59,6 +59,21 @@ func Role(rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	}
 }
 
+// PendingPods counts the pods of the cluster in phase Pending that no run has made.
+func (c *Cluster) PendingPods(ctx context.Context) (int, error) {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return 0, err
+	}
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: "status.phase=" + string(corev1.PodPending), LabelSelector: "!" + kwok.RunLabel,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("listing pending pods: %w", err)
+	}
+	return len(pods.Items), nil
+}
+
 // MissingRights are those that the user of the context does not have, as in "create nodes".
 func (c *Cluster) MissingRights(ctx context.Context, rights []rbacv1.PolicyRule) ([]string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)

@@ -16,7 +16,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
@@ -40,6 +42,8 @@ type Options struct {
 	// Group runs KWOK, whose files are in its folder. The caller owns it.
 	Group  *process.Group
 	LogDir string // takes KWOK's log
+	// Wrap is around all requests of API's configuration, and not around KWOK's; nil = nothing is.
+	Wrap transport.WrapperFunc
 }
 
 // Environment is a cluster that is there already.
@@ -55,7 +59,10 @@ var _ environment.Environment = (*Environment)(nil)
 
 // Start starts KWOK for a run and returns when it answers. Stopping the group ends it.
 func Start(ctx context.Context, opts Options) (_ *Environment, err error) {
-	e := &Environment{cluster: opts.Cluster, kubeconfig: filepath.Join(opts.Group.Dir(), "kubeconfig"), died: make(chan error, 1)}
+	cluster := *opts.Cluster
+	cluster.Config = rest.CopyConfig(cluster.Config)
+	cluster.Config.Wrap(opts.Wrap)
+	e := &Environment{cluster: &cluster, kubeconfig: filepath.Join(opts.Group.Dir(), "kubeconfig"), died: make(chan error, 1)}
 	if err := clientcmd.WriteToFile(opts.Cluster.kubeconfig, e.kubeconfig); err != nil {
 		return nil, fmt.Errorf("writing a kubeconfig for KWOK: %w", err)
 	}

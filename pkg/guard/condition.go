@@ -1,0 +1,93 @@
+// Package guard ends a run that burdens a cluster which others use, too, by limits that its user has set.
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Subject is what a condition is about.
+type Subject string
+
+// Subjects.
+const (
+	// APIServerP99 is the 99th percentile, in seconds, of the times that the run's own requests to the API
+	// server took in the last Window, without watches.
+	APIServerP99 Subject = "apiserver-p99"
+	// PendingPods is the number of the cluster's pods in phase Pending that are not the run's.
+	PendingPods Subject = "pending-pods"
+	// ControlPlaneCores is the mean of the control plane's cores in the last Window.
+	ControlPlaneCores Subject = "control-plane-cores"
+)
+
+// subjects are all, in the order of error messages.
+var subjects = []Subject{APIServerP99, PendingPods, ControlPlaneCores}
+
+// Condition ends a run when its subject is above a limit.
+type Condition struct {
+	Subject Subject
+	Limit   float64 // in the subject's unit
+}
+
+// String is the form that Parse reads.
+func (c Condition) String() string { return string(c.Subject) + ">" + c.Subject.text(c.Limit) }
+
+// text is a value of the subject.
+func (s Subject) text(value float64) string {
+	if s == APIServerP99 {
+		return time.Duration(value * float64(time.Second)).Round(time.Microsecond).String()
+	}
+	return strconv.FormatFloat(value, 'g', 4, 64)
+}
+
+// Conditions are alternatives: one of them is enough.
+type Conditions []Condition
+
+// String is the form that Parse reads; "" of none.
+func (c Conditions) String() string {
+	var texts []string
+	for _, one := range c {
+		texts = append(texts, one.String())
+	}
+	return strings.Join(texts, ",")
+}
+
+// Parse reads SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas. Each subject may occur
+// once, and no limit is negative.
+func Parse(text string) (Conditions, error) {
+	var all Conditions
+	for part := range strings.SplitSeq(text, ",") {
+		name, limit, _ := strings.Cut(strings.TrimSpace(part), ">")
+		c := Condition{Subject: Subject(strings.TrimSpace(name))}
+		var err error
+		switch limit = strings.TrimSpace(limit); c.Subject {
+		case APIServerP99:
+			var d time.Duration
+			d, err = time.ParseDuration(limit)
+			c.Limit = d.Seconds()
+		case PendingPods:
+			var n int
+			n, err = strconv.Atoi(limit)
+			c.Limit = float64(n)
+		case ControlPlaneCores:
+			c.Limit, err = strconv.ParseFloat(limit, 64)
+		default:
+			return nil, wanted(part)
+		}
+		if err != nil || !(c.Limit >= 0) || c.Limit > 1e9 { // NaN is none of these
+			return nil, wanted(part)
+		}
+		if slices.ContainsFunc(all, func(other Condition) bool { return other.Subject == c.Subject }) {
+			return nil, fmt.Errorf("%s is there twice", c.Subject)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func wanted(part string) error {
+	return fmt.Errorf("%q: want %s>1s, %s>20 or %s>4", strings.TrimSpace(part), subjects[0], subjects[1], subjects[2])
+}
