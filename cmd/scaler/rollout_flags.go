@@ -84,8 +84,8 @@ func (o *rolloutOptions) addLadderFlags(f *pflag.FlagSet) {
 	o.sizes = sizes{o.ladder.Spec.Topology.Pods}
 	f.Var(&o.sizes, "pods", "number of pods, each with a sidecar; several sizes, as in 200,400,800, are one run each")
 	f.StringVar(&o.texts.mode, "mode", o.ladder.Spec.Mode, "preset of knobs: permissive (everyone may reach everyone), strict (only declared calls), or both, one run each")
-	f.StringVar(&o.texts.dataplane, "dataplane", o.ladder.Spec.Dataplane, "what the pods have: sidecar, a proxy each, or ambient, a proxy for each node; both, as in sidecar,ambient, are one run each")
-	f.IntVar(&o.ladder.Spec.PodsPerNode, "pods-per-node", o.ladder.Spec.PodsPerNode, "with --dataplane ambient, the number of pods for which there is a fake node")
+	f.StringVar(&o.texts.dataplane, "dataplane", o.ladder.Spec.Dataplane, "what the pods have: sidecar, a proxy each; ambient, a proxy for each node; or mixed, sidecars in every other namespace and ambient in the others, as in a migration; several, as in sidecar,ambient, are one run each")
+	f.IntVar(&o.ladder.Spec.PodsPerNode, "pods-per-node", o.ladder.Spec.PodsPerNode, "with --dataplane ambient or mixed, the number of pods for which there is a fake node")
 	f.StringVar(&o.ladder.Spec.Waypoints, "waypoints", o.ladder.Spec.Waypoints, "with --dataplane ambient, what has a waypoint proxy each: none, namespace or service, as in --waypoints namespace")
 	f.IntVar(&o.ladder.Repeats, "repeats", 1, "number of runs of each size and mode")
 	f.StringVar(&o.texts.mesh, "mesh", "", "`FILE` of a captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one")
@@ -227,8 +227,8 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	if o.ladder.Dataplanes = rollout.ParseDataplanes(o.texts.dataplane); len(o.ladder.Dataplanes) == 1 {
 		spec.Dataplane, o.ladder.Dataplanes = o.ladder.Dataplanes[0], nil
 	}
-	if f.Changed("pods-per-node") && !strings.Contains(o.texts.dataplane, "ambient") {
-		return usagef("parsing --pods-per-node %d: want it with --dataplane ambient", spec.PodsPerNode)
+	if f.Changed("pods-per-node") && !strings.Contains(o.texts.dataplane, "ambient") && !strings.Contains(o.texts.dataplane, "mixed") {
+		return usagef("parsing --pods-per-node %d: want it with --dataplane ambient or mixed", spec.PodsPerNode)
 	}
 	driver, err := spec.Driver()
 	if err != nil {

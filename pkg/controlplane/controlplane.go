@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,7 +63,7 @@ type Captured interface {
 	Replay(mesh *capture.Mesh) (Mesh, []record.NotChecked)
 }
 
-// Nodes are the proxies of nodes, in place of those of pods. They are pods, too, without the
+// Nodes are the proxies of nodes, in place of those of pods, or of the pods of some namespaces. They are pods, too, without the
 // label of a service, which Proxies.Spec specifies the proxies of.
 type Nodes interface {
 	// Objects are what makes one proxy for each fake node. Neither they nor their pods carry
@@ -70,6 +71,9 @@ type Nodes interface {
 	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
 	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
 	PodHealth(ready, terminating bool) convergence.Health
+	// Serves reports whether the pods of a namespace of the mesh are served by their node's proxy, and
+	// what the namespace and its pods have for that. Else each of its pods has a sidecar.
+	Serves(mesh topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool)
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
 	// services are those of their pods, as the service port has them; those of pods without
 	// a service, the proxies' own, are of the service port Serviceless, with port 0.
@@ -77,6 +81,9 @@ type Nodes interface {
 	// Holds are the keys of all resources that every proxy holds when converged, where the
 	// pods that are there are given as "namespace/name"; nil if the adapter does not know.
 	Holds(mesh topology.Mesh, knobs Knobs, pods []string) []convergence.Key
+	// Discovered are the keys of what a sidecar of the mesh may hold of the pods that are there, in addition
+	// to Mesh.Holds, and whether it holds all of them; nothing where Serves is true of each namespace.
+	Discovered(pods []string) (keys []convergence.Key, all bool)
 	// ServiceProbe is a change of a service that changes no traffic, as a merge patch of its
 	// Service, made or taken back; and the resource of every proxy that changes with it.
 	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
@@ -85,6 +92,21 @@ type Nodes interface {
 // PodsAreEndpoints reports whether the endpoints of the mesh's services are those of its pods, as
 // Nodes.Wants has them, in place of those that the API server lists.
 func (c *ControlPlane) PodsAreEndpoints() bool { return c.Nodes != nil }
+
+// ServedByNode reports whether the pods of a namespace have no sidecar, but the proxy of their node.
+func (c *ControlPlane) ServedByNode(mesh topology.Mesh, namespace string) bool {
+	if c.Nodes == nil {
+		return false
+	}
+	_, _, ok := c.Nodes.Serves(mesh, namespace)
+	return ok
+}
+
+// Mixed reports whether nodes have proxies, and pods of some namespaces of the mesh have sidecars. These
+// receive the endpoints that the API server lists, see Listed.
+func (c *ControlPlane) Mixed(mesh topology.Mesh) bool {
+	return c.Nodes != nil && slices.ContainsFunc(mesh.Namespaces, func(n string) bool { return !c.ServedByNode(mesh, n) })
+}
 
 // EndpointHealth is what the control plane makes of the conditions of a service's endpoint; ok is
 // false for one that it does not send.

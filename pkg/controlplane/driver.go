@@ -90,6 +90,9 @@ type Driver struct {
 	ProxyName string
 	// Dataplanes are what it can serve in place of sidecars; nil = sidecars alone. See Of.
 	Dataplanes []Dataplane
+	// Mixed reports, of a driver that Of returned, that pods of some namespaces have sidecars and
+	// those of others the proxy of their node: a mesh needs MixedNamespaces or more.
+	Mixed bool
 
 	// Types are the resource types that its proxies subscribe to; nil = Envoy's, or
 	// its proxies do not speak xDS.
@@ -116,6 +119,9 @@ type Driver struct {
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
 }
+
+// MixedNamespaces is how many namespaces a mesh has at least of which some have sidecars and others do not.
+const MixedNamespaces = 2
 
 // Sidecars is the data plane of a driver as it is: each pod has a proxy of its own.
 const Sidecars = "sidecar"

@@ -17,6 +17,7 @@ type Change struct {
 	Key Key
 
 	Service string         // service port of the endpoint, as in Want
+	Also    string         // another one that the endpoint is of; "" = none
 	Addr    netip.AddrPort // the endpoint
 	Health  Health         // its new state
 	Absent  bool           // it is removed; Health means nothing
@@ -145,7 +146,10 @@ func (f *Following) lookAt(s *sidecar) {
 	}
 	for i := range s.slots {
 		sl := &s.slots[i]
-		if sl.held == nil || sl.held.target.service == nil || sl.held.target.service.name != f.change.Service {
+		if sl.held == nil || sl.held.target.service == nil {
+			continue
+		}
+		if name := sl.held.target.service.name; name != f.change.Service && name != f.change.Also {
 			continue
 		}
 		if sl.held.content.Endpoints.state(f.change.Addr) == want {

@@ -11,8 +11,9 @@ type Background struct {
 	// guarded by Pods.mu
 	number   int
 	pods     int // created in place of others
-	real     int // of those, the ones with a real sidecar: its start is in no figure
 	returned int // sidecars that came back
+
+	withoutStart int // of pods, those with a real sidecar, whose start is in no figure, or without one
 }
 
 // Begin begins another background activity.
@@ -37,7 +38,7 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	b.Latencies.Reconnect.Lose(int64(away))
 	if b.pods > 0 {
 		LoseIn(b.pods, b.Latencies.PodReady, b.Latencies.PodReadyWithoutKwok)
-		b.Latencies.loseStarts(b.pods - b.real)
+		b.Latencies.loseStarts(b.pods - b.withoutStart)
 	}
 	return b.pods, b.returned
 }

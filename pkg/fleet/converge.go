@@ -41,11 +41,11 @@ func (f *Fleet) converged() bool {
 		}
 		sidecars += counts.Sidecars
 	}
-	_, ready, _, away := f.Pods.states()
+	there, ready, _, away := f.Pods.states()
 	wanted := int(f.wanted.Load())
 	proxies := wanted
 	if f.nodes != nil {
-		proxies = f.nodes.proxies()
+		proxies = f.nodes.proxies() + there - served(f.Pods)
 	}
 	return away == 0 && sidecars == proxies && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
@@ -91,12 +91,13 @@ func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 
 // Counts are how many pods and sidecars have come how far.
 type Counts struct {
-	// Where a proxy serves the pods of its node, each of these is of pods: it counts for a
+	// Where a proxy serves the pods of its node, each of these but Simulated and Nodes is of pods: it counts for a
 	// pod what its node's proxy is.
 	Created   int // pods seen that are not gone
 	Ready     int // pods that were ever Ready
 	Connected int // sidecars that were ever connected
 	Simulated int // proxies that were ever connected and are simulated
+	Nodes     int // of those, the proxies of nodes
 	Complete  int // sidecars that hold what was expected at their first request
 	Converged int // sidecars that hold all that is expected now
 }
@@ -214,8 +215,8 @@ func (f *Fleet) Lacking() []string {
 		add("%d pods are not ready", there-ready-old)
 	}
 	if f.nodes != nil {
-		if sidecars != f.nodes.proxies() {
-			add("%d proxies of nodes and waypoints are there, want %d", sidecars, f.nodes.proxies())
+		if proxies := f.nodes.proxies() + there - served(f.Pods); sidecars != proxies {
+			add("%d proxies of nodes, waypoints and pods are there, want %d", sidecars, proxies)
 		}
 	} else if sidecars != there {
 		add("%d pods have a sidecar, of %d", sidecars, there)
@@ -247,4 +248,16 @@ func (s *Pods) states() (there, ready, old, away int) {
 		there++
 	}
 	return there, ready, old, s.away
+}
+
+// served counts the pods that have the proxy of their node.
+func served(s *Pods) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range workloads(s) {
+		if p.served {
+			n++
+		}
+	}
+	return n
 }

@@ -50,8 +50,8 @@ type Options struct {
 	// wait for what is a matter of time.
 	Slowdown proxy.Slowdown
 	Real     *RealOptions // the real sidecars among them; nil = none
-	// Nodes is how many nodes there are whose pods are served by a proxy of the node; 0 = each
-	// pod has a proxy of its own.
+	// Nodes is how many nodes there are whose pods are served by a proxy of the node, all or those that
+	// the Adapter's Nodes serve; 0 = each pod has a proxy of its own.
 	Nodes int
 }
 
@@ -94,7 +94,7 @@ func New(o Options) (*Fleet, error) {
 	seen := observer{f}
 	if o.Nodes > 0 {
 		f.nodes = newNodes(f, o)
-		o.Latencies.NoStarts = true
+		o.Latencies.NoStarts = !f.nodes.mixed
 	}
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker
@@ -136,7 +136,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		switch {
 		case f.real.takes(p):
 			f.real.start(ctx, p, ev.Pod)
-		case f.nodes == nil || p.extra():
+		case !p.served:
 			f.start(p, ev.Pod)
 		default:
 			p.stop = func() {} // its node's proxy serves it

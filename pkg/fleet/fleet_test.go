@@ -115,7 +115,7 @@ func TestReadinessWithoutKwok(t *testing.T) {
 func TestLostStarts(t *testing.T) {
 	f := connected(0)
 	background := f.Pods.Begin()
-	background.pods, background.real = 3, 1
+	background.pods, background.withoutStart = 3, 1
 	background.Latencies.PodReady.Record(time.Second)
 	background.Latencies.CompleteConfiguration.Record(time.Second)
 	f.Pods.End(background)

@@ -17,6 +17,7 @@ type Holdings struct {
 	Resources map[string]float64         // mean number of a sidecar, by type
 
 	Waypoints *Holdings // those of waypoints, of which the others are not; nil if there are none
+	Nodes     *Holdings // likewise those of the proxies of nodes, where pods have sidecars, too; else nil
 }
 
 // Holdings reads what the complete sidecars hold now; nothing if there are none. The
@@ -28,12 +29,14 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	var proxies, waypoints []worker.Holding
+	var proxies, waypoints, nodes []worker.Holding
 	for p := range f.Pods.there {
 		switch {
 		case p.worker == nil || p.times.Complete.IsZero():
 		case p.ofWaypoint:
 			waypoints = append(waypoints, all[p.id])
+		case p.ofNode && f.nodes.mixed:
+			nodes = append(nodes, all[p.id])
 		default:
 			proxies = append(proxies, all[p.id])
 		}
@@ -41,6 +44,9 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	h := holdingsOf(proxies)
 	if len(waypoints) > 0 {
 		h.Waypoints = new(holdingsOf(waypoints))
+	}
+	if len(nodes) > 0 {
+		h.Nodes = new(holdingsOf(nodes))
 	}
 	return h, nil
 }
@@ -81,9 +87,9 @@ func holdingsOf(proxies []worker.Holding) Holdings {
 // CompareHoldings compares the names of what every sidecar holds with what its
 // service's sidecars are expected to hold, by service name, and warns of what
 // differs. When the mesh has converged, what is wanted is there; a name that is
-// missing is one that the control plane was thought to send of its own accord.
-// The error is that of a worker that is lost.
-func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool) ([]record.Warning, error) {
+// missing is one that the control plane was thought to send of its own accord. What is optional
+// may be there or not. The error is that of a worker that is lost.
+func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) ([]record.Warning, error) {
 	all, err := f.Workers.held(ctx, true)
 	if err != nil {
 		return nil, err
@@ -100,7 +106,9 @@ func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[con
 		case p.worker != nil:
 			held := map[convergence.Key]bool{}
 			for _, key := range all[id].Keys {
-				held[key] = true
+				if want := expected[p.service]; want[key] || !optional[key] {
+					held[key] = true
+				}
 			}
 			d.compare(id, expected[p.service], held)
 		}

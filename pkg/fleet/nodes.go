@@ -15,12 +15,14 @@ import (
 	"scaler.mesh/scaler/pkg/topology"
 )
 
-// nodes are where the pods of a mesh are served by a proxy of their node. Such a proxy is
+// nodes are where the pods of a mesh, or of some of its namespaces, are served by a proxy of their node. Such a proxy is
 // the proxy of a pod of its own (pod.ofNode), which is no pod of the mesh.
 type nodes struct {
 	fleet     *Fleet
 	wanted    int                              // proxies, one for each node
 	waypoints map[string]controlplane.Waypoint // by name
+	served    map[string]bool                  // namespaces whose pods they serve; nil = all
+	mixed     bool                             // the pods of some namespaces have sidecars
 	latencies *Latencies                       // of the starts of the proxies, which are in no figure
 
 	// guarded by Pods.mu
@@ -39,6 +41,12 @@ func newNodes(f *Fleet, o Options) *nodes {
 	n := &nodes{
 		fleet: f, wanted: o.Nodes, waypoints: map[string]controlplane.Waypoint{}, latencies: NewLatencies(),
 		held: map[string]heldPod{}, certificates: map[string]map[string]time.Time{},
+	}
+	if n.mixed = o.Adapter.Mixed(o.Mesh); n.mixed {
+		n.served = map[string]bool{}
+		for _, namespace := range o.Mesh.Namespaces {
+			n.served[namespace] = o.Adapter.ServedByNode(o.Mesh, namespace)
+		}
 	}
 	if o.Adapter.Waypoints != nil {
 		for _, w := range o.Adapter.Waypoints.List(o.Mesh) {
@@ -63,6 +71,12 @@ func (n *nodes) isWaypoint(service string) bool {
 
 // serves reports whether a pod is that of a node's proxy. nil has none.
 func (n *nodes) serves(p *pod) bool { return n != nil && p.service == "" }
+
+// servesAll reports whether the pods of the mesh that are in a namespace have no proxy of their own. nil
+// serves none.
+func (n *nodes) servesAll(namespace string) bool {
+	return n != nil && (n.served == nil || n.served[namespace])
+}
 
 // workloads are the pods of the mesh that are not gone. The caller holds Pods.mu.
 func workloads(s *Pods) iter.Seq[*pod] {
@@ -114,6 +128,9 @@ func (n *nodes) certified(id string, e proxy.Certificate, storm bool) {
 	if bursting {
 		in = f.Latencies
 	}
+	if n.mixed {
+		in = n.latencies // the figures are of sidecars
+	}
 	first(&csr.first, e.Sent)
 	of := n.certificates[id]
 	if of == nil {
@@ -144,7 +161,7 @@ func (n *nodes) certified(id string, e proxy.Certificate, storm bool) {
 // its identity, and reports whether it is. The caller holds Pods.mu.
 func (n *nodes) settle(id string) bool {
 	p, h := n.fleet.Pods.byID[id], n.held[id]
-	if p == nil || p.extra() || p.gone || p.times.IP.IsZero() || h.proxy == "" {
+	if p == nil || !p.served || p.gone || p.times.IP.IsZero() || h.proxy == "" {
 		return false
 	}
 	certified := h.at
@@ -180,6 +197,7 @@ func (n *nodes) count(c *Counts) {
 			c.Simulated++
 		}
 		if p.ofNode && !p.times.Connected.IsZero() {
+			c.Nodes++
 			stands[p.node] = convergence.StandOf(p.revision.tracker, p.id)
 		}
 	}
@@ -193,6 +211,14 @@ func (n *nodes) count(c *Counts) {
 			c.Complete++
 		}
 		stand, connected := stands[p.node]
+		if !p.served {
+			if connected = !p.times.Connected.IsZero(); connected {
+				c.Simulated++
+				stand = convergence.StandOf(p.revision.tracker, p.id)
+			} else {
+				stand = convergence.Stand{}
+			}
+		}
 		if connected {
 			c.Connected++
 		}
@@ -251,8 +277,23 @@ func WaypointsOf(f *Fleet, services []int) []string {
 	return ids
 }
 
+// Sidecars are the ids of the pods of these services that have a simulated sidecar each, where others have
+// the proxy of their node.
+func Sidecars(f *Fleet, services []string) []string {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	var ids []string
+	for p := range workloads(f.Pods) {
+		if p.worker != nil && slices.Contains(services, p.service) {
+			ids = append(ids, p.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
-// takes those of pods: waypoints are sent these.
+// takes those of pods: waypoints are sent these, and sidecars in a mesh that has both.
 func OnListed(f *Fleet, ev observe.EndpointsEvent) {
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {

@@ -112,6 +112,10 @@ func (nodesOf) PodHealth(ready, terminating bool) convergence.Health {
 	return convergence.Unhealthy
 }
 
+func (nodesOf) Serves(topology.Mesh, string) (labels, podAnnotations map[string]string, ok bool) {
+	return nil, nil, true
+}
+
 func (nodesOf) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
 	return []convergence.Want{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Service: port}}
 }
@@ -165,4 +169,66 @@ func TestWaypoints(t *testing.T) {
 	f.tracker.Update("waypoint", held(convergence.Endpoints{}))
 	g.Expect(f.tracker.Counts().Converged).To(Equal(2), "%v", f.tracker.Missing(2))
 	g.Expect(f.Endpoints.listed).To(HaveLen(1), "what is counted are the endpoints of the mesh")
+}
+
+// someNodes serve the pods of every namespace but "ns".
+type someNodes struct{ nodesOf }
+
+func (someNodes) Serves(_ topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool) {
+	return nil, nil, namespace != "ns"
+}
+
+// In a mesh that has both, the pods of some namespaces have sidecars, which are sent the endpoints that the
+// API server lists, and those of others the proxy of their node, which is sent pods.
+func TestMixedMesh(t *testing.T) {
+	g := NewWithT(t)
+	adapter := version{}.adapter()
+	adapter.Nodes = someNodes{}
+	f := connected(0)
+	f.Mesh = topology.Mesh{Namespaces: []string{"ns", "other"}, Services: []topology.Service{{Name: "s", Namespace: "ns"}, {Name: "o", Namespace: "other"}}}
+	f.nodes = newNodes(f, Options{Nodes: 1, Adapter: adapter, Mesh: f.Mesh})
+	first := newRevision(f, adapter)
+	f.tracker = first.tracker
+	f.Revisions.all.Store(&[]*revision{first})
+	f.Endpoints = newEndpoints(1)
+	g.Expect(first.scopes).To(And(HaveKey("s"), HaveKey(""), Not(HaveKey("o"))))
+
+	begin := time.Unix(1000, 0)
+	add := func(of *corev1.Pod) *pod { return f.Pods.add(observe.PodEvent{Seen: begin, Pod: of}, true, f.nodes) }
+	node, own := add(aPod("z", "", "", false)), add(aPod("s-1", "s", "", true))
+	other := aPod("o-1", "o", "", true)
+	other.Namespace = "other"
+	served := add(other)
+	g.Expect([]bool{node.served, own.served, served.served}).To(Equal([]bool{false, false, true}))
+	g.Expect(f.Pods.background.pods).To(Equal(2))
+	g.Expect(f.Pods.background.withoutStart).To(Equal(1), "a pod without a sidecar has no start")
+
+	for _, p := range []*pod{node, own} {
+		p.revision, p.times.Connected, p.node = first, begin, "node-0"
+		f.tracker.Add(p.id, first.scopes[p.service])
+		f.tracker.Certified(p.id, begin)
+	}
+	own.ready, served.ready, served.node = true, true, "node-0"
+	at := netip.MustParseAddrPort("10.0.0.1:80")
+	event := observe.EndpointsEvent{Seen: begin, Service: "ns/s", Ports: map[string][]observe.Endpoint{"http": {{Addr: at}}}}
+	f.OnEndpoints(event) // of pods
+	OnListed(f, event)   // of the API server
+	f.wanted.Store(2)
+	held := func(endpoints convergence.Endpoints) convergence.Update {
+		return convergence.Update{ReceivedAt: begin, AckedAt: begin, Set: []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}}}
+	}
+	f.tracker.Update(node.id, held(convergence.Endpoints{at: convergence.Unhealthy}))
+	g.Expect(f.converged()).To(BeFalse())
+	f.tracker.Update(own.id, held(convergence.Endpoints{})) // this version sends none that is not ready
+	g.Expect(f.converged()).To(BeTrue(), "%v", f.Lacking())
+	g.Expect(f.Count()).To(Equal(Counts{Created: 2, Connected: 2, Simulated: 2, Nodes: 1, Converged: 2}))
+
+	// One change is followed to both, each of which knows the endpoint by another list.
+	following := f.tracker.Follow(convergence.Change{Service: port, Also: controlplane.Listed(port), Addr: at, Health: convergence.Healthy}, []string{node.id, own.id})
+	healthy := held(convergence.Endpoints{at: convergence.Healthy})
+	healthy.ReceivedAt = begin.Add(time.Second)
+	f.tracker.Update(node.id, healthy)
+	g.Expect(following.Done()).NotTo(BeClosed())
+	f.tracker.Update(own.id, healthy)
+	g.Expect(following.Done()).To(BeClosed())
 }

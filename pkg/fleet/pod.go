@@ -16,6 +16,7 @@ type pod struct {
 	id, namespace, name, service string
 	ofNode                       bool // it is that of a node's proxy, and none of the mesh
 	ofWaypoint                   bool // it is that of a waypoint, whose name service is, and none of the mesh
+	served                       bool // it has no proxy of its own, but that of its node
 
 	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
 	order      int        // among all pods seen

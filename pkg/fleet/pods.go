@@ -91,6 +91,7 @@ func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 		return p
 	}
 	p.latencies, p.order, p.background = s.background.Latencies, s.total, s.background.number
+	p.served = of.servesAll(p.namespace)
 	s.total++
 	s.byID[p.id] = p
 	s.forget(ev.Seen)
@@ -98,6 +99,9 @@ func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 	p.times.Owner = s.owner(p.service, s.seen[p.service])
 	if p.times.Owner.IsZero() || !rollout {
 		s.background.pods++
+		if p.served {
+			s.background.withoutStart++
+		}
 		return p
 	}
 	p.latencies = s.latencies

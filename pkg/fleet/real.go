@@ -148,7 +148,7 @@ func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		real.starts = f.others
 	}
 	if background := f.fleet.Pods.background; p.latencies == background.Latencies {
-		background.real++
+		background.withoutStart++
 	}
 	p.real = real
 	f.all = append(f.all, real)

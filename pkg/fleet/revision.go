@@ -72,10 +72,18 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 		for name, w := range f.nodes.waypoints {
 			r.scopes[name] = r.tracker.Scope(adapter.Waypoints.Wants(f.Mesh, w))
 		}
-		return r
 	}
 	for i, s := range f.Mesh.Services {
-		r.scopes[s.Name] = r.tracker.Scope(adapter.Mesh.Wants(f.Mesh, f.Knobs, i))
+		if f.nodes.servesAll(s.Namespace) {
+			continue
+		}
+		wants := adapter.Mesh.Wants(f.Mesh, f.Knobs, i)
+		for at := range wants {
+			if f.nodes != nil && wants[at].Service != "" {
+				wants[at].Service = controlplane.Listed(wants[at].Service)
+			}
+		}
+		r.scopes[s.Name] = r.tracker.Scope(wants)
 	}
 	return r
 }

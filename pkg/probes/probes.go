@@ -161,7 +161,10 @@ func (p *prober) marker() string {
 // followEndpoint makes a change by write, waits until the API server lists it,
 // and follows it to the sidecars that compare the service's endpoints.
 func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(fleet.EndpointChange) bool) (fleet.EndpointChange, error) {
-	concerned := p.Fleet.Tracker().Subscribers(p.servicePort(service))
+	concerned, also := p.Fleet.Tracker().Subscribers(p.servicePort(service)), p.listed(service)
+	if also != "" {
+		concerned = append(concerned, p.Fleet.Tracker().Subscribers(also)...)
+	}
 	changes := p.Fleet.Endpoints.Subscribe()
 	defer p.Fleet.Endpoints.Unsubscribe()
 	if err := write(ctx); err != nil {
@@ -184,9 +187,13 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 				own = func() string { return p.Fleet.Pods.At(change.Addr.Addr()) }
 			}
 			f := p.Fleet.Tracker().Follow(convergence.Change{
-				Service: change.Service, Addr: change.Addr, Health: change.Health, Absent: change.Kind == record.EndpointRemove,
+				Service: change.Service, Also: also, Addr: change.Addr, Health: change.Health, Absent: change.Kind == record.EndpointRemove,
 			}, without(concerned, own()))
-			return change, p.await(ctx, kind, f, begun{change.Seen, written}, own)
+			begin := begun{change.Seen, written}
+			if also != "" { // of nodes' proxies the pod changed, of sidecars the EndpointSlice: the write is before both
+				begin.since = written
+			}
+			return change, p.await(ctx, kind, f, begin, own)
 		case <-limited.Done():
 			if ctx.Err() != nil {
 				return fleet.EndpointChange{}, context.Cause(ctx)
@@ -377,6 +384,15 @@ func (p *prober) save() error {
 		r.Latencies.ClusterPart, r.Latencies.ChangeWrite = latencies.ClusterPart, latencies.ChangeWrite
 	})
 	return errors.Join(errs...)
+}
+
+// listed names the endpoints of a service as sidecars know them, where others are those of the proxies of nodes;
+// "" where there are no such sidecars, or they are not sent the states of endpoints that are followed.
+func (p *prober) listed(service int) string {
+	if _, sent := p.Adapter.Mesh.EndpointHealth(false, true, false); !sent || !p.Adapter.Mixed(p.Mesh) {
+		return ""
+	}
+	return controlplane.Listed(p.servicePort(service))
 }
 
 // servicePort names the first port of a service.

@@ -443,7 +443,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased[Usage], usage)})
 	return append(all, programs,
 		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
-		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, func(r *Run) *Proxies { return r.Proxies }, leaves(ProxyFigures)),
+		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, func(r *Run) *Proxies { return r.Proxies }, append(leaves(ProxyFigures), proxiesHeld()...)),
 		at(place{path: "proxies.waypoints", label: "waypoints: ", phase: PhaseRollout}, func(r *Run) *Waypoints { return orZero(r.Proxies).Waypoints }, append(leaves(WaypointFigures), waypointsHeld()...)),
 		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),
 		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout}, func(r *Run) *Instrument { return r.Instrument }, append(leaves(InstrumentFigures),

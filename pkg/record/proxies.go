@@ -10,6 +10,14 @@ type Proxies struct {
 	Ready *int   `json:"ready,omitempty"` // proxies that were ready when the mesh began to be rolled out
 
 	Waypoints *Waypoints `json:"waypoints,omitempty"` // nil = there were none
+
+	// Namespaces are those whose pods they serve, where the pods of others have sidecars; nil = all. The following
+	// are of such a mesh alone: else what nodes' proxies received and held is in XDS.
+	Namespaces             []string            `json:"namespaces,omitempty"`
+	Sidecars               *int                `json:"sidecars,omitempty"`               // pods of the other namespaces, each with one
+	PerNode                *PerSidecar         `json:"perNode,omitempty"`                // that each proxy received in the rollout
+	ConfigurationBytes     *ConfigurationBytes `json:"configurationBytes,omitempty"`     // that each proxy held
+	ConfigurationResources map[string]float64  `json:"configurationResources,omitempty"` // that each proxy held, mean, by type
 }
 
 // Waypoints are the proxies of namespaces or services, in addition to those of nodes.
@@ -41,6 +49,21 @@ func waypointsHeld() []node[Waypoints] {
 var ProxyFigures = []FigureOf[Proxies]{
 	{Figure: Figure{Path: "nodes", Unit: UnitCount, Label: "nodes", Counts: "node", Better: BetterNeither, NotCompared: true, Definition: "Fake nodes, each with a proxy that serves its pods; absent where each pod has its own."}, Of: func(p *Proxies) *float64 { return whole(&p.Nodes) }},
 	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "proxy", Better: BetterNeither, NotCompared: true, Definition: "Those proxies that were ready when the mesh began to be rolled out."}, Of: func(p *Proxies) *float64 { return whole(p.Ready) }},
+	{Figure: Figure{Path: "sidecars", Unit: UnitCount, Label: "sidecars", Counts: "sidecar", Better: BetterNeither, NotCompared: true, Definition: "Pods of namespaces with sidecars, in a mesh of which others have the proxies of their nodes; absent elsewhere."}, Of: func(p *Proxies) *float64 { return whole(p.Sidecars) }},
+	{Figure: Figure{Path: "perNode.responses", Unit: UnitCount, Label: "responses per node", Counts: "node", Better: BetterLower, Definition: "Responses that the proxy of a node received up to the end of the rollout, mean, in a mesh of which other pods have sidecars."}, Of: func(p *Proxies) *float64 { return orZero(p.PerNode).Responses }},
+	{Figure: Figure{Path: "perNode.bytes", Unit: UnitBytes, Label: "bytes per node", Counts: "node", Better: BetterLower, Definition: "The bytes of those responses."}, Of: func(p *Proxies) *float64 { return orZero(p.PerNode).Bytes }},
+	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "node", Better: BetterLower, Definition: "Bytes of the resources that the proxy of a node holds when converged, mean, in a mesh of which other pods have sidecars."}, Of: func(p *Proxies) *float64 { return orZero(p.ConfigurationBytes).Mean }},
+	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "node", Better: BetterLower, Definition: "The same of the proxy that holds most."}, Of: func(p *Proxies) *float64 { return orZero(p.ConfigurationBytes).Max }},
+}
+
+// proxiesHeld are what the proxies of nodes hold, by type.
+func proxiesHeld() []node[Proxies] {
+	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "node", Better: BetterLower, Definition: "Those bytes by type, mean over the proxies."}, Of: self}}
+	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "node", Better: BetterLower, Definition: "The number of resources of a type that the proxy of a node holds, mean over the proxies."}, Of: self}}
+	return []node[Proxies]{
+		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(p *Proxies) []named[float64] { return entries(orZero(p.ConfigurationBytes).ByType) }, leaves(held)),
+		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(p *Proxies) []named[float64] { return entries(p.ConfigurationResources) }, leaves(resources)),
+	}
 }
 
 // Mode is the mode of a run as it is grouped and named: with the data plane where that is

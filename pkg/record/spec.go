@@ -29,8 +29,8 @@ type Spec struct {
 	Mode    string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
 	XDS     string `json:"xds"`            // delta or sotw
 
-	// Dataplane is what the pods have: sidecar, a proxy each, or ambient, a proxy for each
-	// node. "" in records from before it was there, which are of sidecars.
+	// Dataplane is what the pods have: sidecar, a proxy each; ambient, a proxy for each node; or mixed,
+	// both: see Proxies.Namespaces. "" in records from before it was there, which are of sidecars.
 	Dataplane string `json:"dataplane,omitempty"`
 	// PodsPerNode is for how many pods there was a node; 0 where nodes have no proxies.
 	PodsPerNode int `json:"podsPerNode,omitempty"`

@@ -212,6 +212,12 @@ var (
 		if mean == nil || holders == nil {
 			return nil
 		}
+		if p := r.Proxies; mixed(r) { // the mean is theirs
+			if p.ConfigurationBytes == nil || p.ConfigurationBytes.Mean == nil {
+				return nil
+			}
+			return new(*mean*float64(*p.Sidecars) + *p.ConfigurationBytes.Mean*float64(p.Nodes))
+		}
 		return new(*mean * *holders)
 	}, 1e6}
 )

@@ -21,7 +21,7 @@ func proxyNoun(runs ...*record.Run) string {
 	noun := ""
 	for _, r := range runs {
 		of := record.SidecarDataplane
-		if r.Proxies != nil {
+		if r.Proxies != nil && !mixed(r) { // where there are both, what is said of sidecars is of sidecars
 			of = r.Proxies.Name
 		}
 		if noun != "" && of != noun {
@@ -54,6 +54,9 @@ func ofProxies(text string, runs ...*record.Run) string {
 	return text
 }
 
+// mixed reports whether some pods of a run had sidecars and others the proxies of their nodes.
+func mixed(r *record.Run) bool { return r.Proxies != nil && r.Proxies.Sidecars != nil }
+
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // proxies is how many proxies a run had that hold the configuration; nil where that is not known.
@@ -63,6 +66,9 @@ func proxies(r *record.Run) *float64 {
 		return new(float64(r.Spec.Pods))
 	case r.Proxies != nil:
 		n := r.Proxies.Nodes
+		if s := r.Proxies.Sidecars; s != nil {
+			n += *s
+		}
 		if w := r.Proxies.Waypoints; w != nil && w.Ready != nil {
 			n += *w.Ready
 		}
@@ -199,9 +205,10 @@ var planeFigures = []planeFigure{
 	{"readiness push, last", "latencies.propagation.endpointHealth.last.p50", lastHealth, seconds},
 }
 
-// certificatesOfRollout are the first certificates of pods or of their identities on each node.
+// certificatesOfRollout are the first certificates of pods or of their identities on each node; nil where
+// pods have both, as the distribution is of sidecars alone.
 func certificatesOfRollout(r *record.Run) *float64 {
-	if l := r.Latencies.Certificate; l != nil {
+	if l := r.Latencies.Certificate; l != nil && !mixed(r) {
 		return new(float64(l.Count))
 	}
 	return nil
@@ -357,7 +364,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 	seen := map[string]bool{}
 	for _, b := range slices.Backward(bySize) { // the largest first
 		name := b.name() + b.key.mode + fmt.Sprint(b.key.add)
-		if b.key.dataplane == record.SidecarDataplane || seen[name] {
+		if b.key.dataplane == record.SidecarDataplane || mixed(b.runs[0]) || seen[name] {
 			continue
 		}
 		at := slices.IndexFunc(bySize, func(a plane) bool {
@@ -371,7 +378,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 	}
 	slices.Reverse(texts)
 	if texts == nil && bySize != nil {
-		return plain("not compared: no size and mode has completed runs with sidecars and with another data plane")
+		return plain("not compared: no size and mode has completed runs with sidecars and with another data plane for all pods")
 	}
 	return texts
 }

@@ -104,6 +104,33 @@ func TestWaypoints(t *testing.T) {
 	}
 }
 
+// In a mixed mesh there are sidecars and proxies of nodes, and what is said of sidecars is of sidecars.
+func TestMixed(t *testing.T) {
+	run := record.Run{
+		Spec: record.Spec{Pods: 8, Namespaces: 2, Dataplane: "mixed", PodsPerNode: 4, Mode: "strict"},
+		XDS:  &record.XDS{ConfigurationBytes: &record.ConfigurationBytes{Mean: new(100.0)}},
+		Proxies: &record.Proxies{
+			Name: "ztunnel", Nodes: 2, Sidecars: new(5), Namespaces: []string{"mesh-1"}, ConfigurationBytes: &record.ConfigurationBytes{Mean: new(10.0)},
+		},
+	}
+	if text, want := dataplaneText(&run), "mixed, a node for 4 pods; 3 pods in 1 of 2 namespaces have no sidecars, but the nodes' ztunnels"; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+	if n := proxies(&run); n == nil || *n != 7 {
+		t.Errorf("%v proxies, want 7", n)
+	}
+	if held := termConfiguration.of(&run); held == nil || *held != 520 {
+		t.Errorf("together they hold %v bytes, want 520", held)
+	}
+	run.Latencies.Certificate = &record.Latency{Count: 5}
+	if n := certificatesOfRollout(&run); n != nil {
+		t.Errorf("%v certificates, although only those of sidecars are known", *n)
+	}
+	if noun := proxyNoun(&run); noun != "sidecar" {
+		t.Errorf("what is said is of a %s", noun)
+	}
+}
+
 func TestTextsOfProxies(t *testing.T) {
 	sidecars, nodes := record.Run{}, record.Run{Proxies: &record.Proxies{Name: "ztunnel"}}
 	const of = "Sidecars: bytes of a sidecar"

@@ -54,7 +54,9 @@ func dataplaneText(r *record.Run) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
-	if p := r.Proxies; p != nil {
+	if p := r.Proxies; mixed(r) {
+		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.Spec.Pods-*p.Sidecars, "pod"), len(p.Namespaces), r.Spec.Namespaces, plural(p.Name))
+	} else if p != nil {
 		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
 		if w := p.Waypoints; w != nil && w.Ready != nil {
 			text += ", and of " + output.Many(*w.Ready, "waypoint")

@@ -389,3 +389,31 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"),
 	Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(spec.Probes * nodes))
 	Expect(run.Latencies.Push[record.PolicyChange].Lost).To(BeZero())
 }, SpecTimeout(10*time.Minute))
+
+// Sidecars and ztunnels hold exactly what is expected in one mesh, and receive what concerns them.
+var _ = It("rolls out a mesh with sidecars and ztunnels", Label("e2e"), Serial, func(ctx SpecContext) {
+	const pods, nodes, sidecars = 12, 2, 6
+	spec := DefaultSpec()
+	spec.Dataplane, spec.PodsPerNode, spec.Mode = "mixed", pods/nodes, "strict"
+	spec.Topology.Pods, spec.Topology.Namespaces, spec.Topology.Services = pods, 2, 4
+	spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 2*time.Second, time.Second, 1
+	spec.NoCalibrate, spec.ControlPlaneEnv = true, []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
+	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
+	spec.Programs = component.Options{
+		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
+	}
+	run, err := RunOne(ctx, spec, Progress{Say: func(msg string) { GinkgoWriter.Println(msg) }})
+	Expect(err).NotTo(HaveOccurred())
+	for _, w := range run.Warnings {
+		Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources), w.Text)
+	}
+	Expect(run.Proxies.Namespaces).To(Equal([]string{"mesh-1"}))
+	Expect(run.Proxies.Sidecars).To(HaveValue(Equal(sidecars)))
+	Expect(run.Proxies.ConfigurationResources).To(And(HaveKey("Address"), Not(HaveKey("CDS"))))
+	Expect(run.XDS.ConfigurationResources).To(And(HaveKey("CDS"), HaveKey("Workload"), Not(HaveKey("Address"))))
+	Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(sidecars))
+	Expect(run.Latencies.Push[record.ServiceChange].Count).To(BeEquivalentTo(nodes))
+	for kind, push := range run.Latencies.Push {
+		Expect(push.Lost).To(BeZero(), string(kind))
+	}
+}, SpecTimeout(5*time.Minute))

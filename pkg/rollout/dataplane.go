@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workload"
 )
 
 // Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
@@ -55,6 +57,9 @@ func checkDataplane(s Spec, d controlplane.Driver) error {
 	}
 	if s.Topology.Resolved() != (topology.Profile{}) {
 		return fmt.Errorf("parsing --dataplane %q: want a plain mesh with it, without a profile and its parts", s.Dataplane)
+	}
+	if n := s.Topology.Defaults().Namespaces; d.Mixed && n < controlplane.MixedNamespaces {
+		return fmt.Errorf("parsing --namespaces %d: want %d or more with --dataplane %s, of which some have sidecars", n, controlplane.MixedNamespaces, s.Dataplane)
 	}
 	for _, not := range []struct {
 		flag, value string
@@ -126,9 +131,12 @@ func startNodeProxies(ctx context.Context, r *run) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.journal.Update(func(run *record.Run) {
-		run.Proxies = &record.Proxies{Name: r.driver.ProxyName, Nodes: wanted, Ready: &wanted}
-	})
+	document := &record.Proxies{Name: r.driver.ProxyName, Nodes: wanted, Ready: &wanted}
+	if r.adapter.Mixed(r.mesh) {
+		document.Namespaces = slices.DeleteFunc(slices.Clone(r.mesh.Namespaces), func(n string) bool { return !r.adapter.ServedByNode(r.mesh, n) })
+		document.Sidecars = new(r.spec.Topology.Pods - served(r))
+	}
+	r.journal.Update(func(run *record.Run) { run.Proxies = document })
 	return nil, r.fleet.AwaitQuiet(ctx)
 }
 
@@ -200,10 +208,46 @@ func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
 // what the control plane sends.
 func takeEndpoints(r *run) func(observe.EndpointsEvent) {
 	switch {
-	case r.adapter.Waypoints != nil:
+	case r.adapter.Waypoints != nil, r.adapter.Mixed(r.mesh):
 		return func(ev observe.EndpointsEvent) { fleet.OnListed(r.fleet, ev) }
 	case r.adapter.Nodes != nil:
 		return nil
 	}
 	return r.fleet.OnEndpoints
+}
+
+// served are how many pods of the mesh have the proxy of their node.
+func served(r *run) (n int) {
+	for _, s := range r.mesh.Services {
+		if r.adapter.ServedByNode(r.mesh, s.Namespace) {
+			n += s.Pods
+		}
+	}
+	return n
+}
+
+// useNodes makes the pods of namespaces, where nodes have proxies, those that they serve, and the others such
+// with sidecars.
+func useNodes(a *workload.Applier, of *controlplane.ControlPlane) {
+	sidecars := a.NamespaceLabels
+	a.NamespaceLabels = nil
+	a.Labels = func(namespace, service string) map[string]string {
+		all := map[string]string{}
+		if of.Waypoints != nil {
+			maps.Copy(all, of.Waypoints.Labels(namespace, service))
+		}
+		if service != "" {
+			return all
+		}
+		labels, _, ok := of.Nodes.Serves(a.Mesh, namespace)
+		if !ok {
+			labels = sidecars
+		}
+		maps.Copy(all, labels)
+		return all
+	}
+	a.PodAnnotations = func(namespace string) map[string]string {
+		_, annotations, _ := of.Nodes.Serves(a.Mesh, namespace)
+		return annotations
+	}
 }

@@ -10,9 +10,11 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
+	"scaler.mesh/scaler/pkg/ztunnel"
 )
 
 // measureSidecars puts into the record what the simulated sidecars counted and how
@@ -22,6 +24,12 @@ func (m measurement) measureSidecars() error {
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
 	if held := m.observed.holdings.Waypoints; held != nil && m.document.Proxies != nil && m.document.Proxies.Waypoints != nil {
 		m.document.Proxies.Waypoints.ConfigurationBytes, m.document.Proxies.Waypoints.ConfigurationResources = held.Bytes, held.Resources
+	}
+	if held := m.observed.holdings.Nodes; held != nil && m.document.Proxies != nil {
+		m.document.Proxies.ConfigurationBytes, m.document.Proxies.ConfigurationResources = held.Bytes, held.Resources
+	}
+	if m.document.Proxies != nil {
+		m.document.Proxies.PerNode = m.observed.perNode
 	}
 	x.PerSidecar = m.observed.perSidecar
 	x.Rates = &record.ByPhase[*record.Rates]{}
@@ -35,19 +43,37 @@ func (m measurement) measureSidecars() error {
 		return err
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
-		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars)
+		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars+served(m.run))
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
 }
 
-// perSidecar is what was received so far over the sidecars that were ever connected;
-// nil if none was.
-func perSidecar(received xdsprobe.Counts, sidecars int) *record.PerSidecar {
-	if sidecars == 0 {
+// received is what was received so far over the proxies that were ever connected. In a mixed mesh the
+// proxies of nodes have types of their own, and what they received is not counted for the sidecars.
+func received(r *run, c fleet.Counts) (sidecar, node *record.PerSidecar) {
+	counts := r.fleet.Workers.Counts()
+	if !r.adapter.Mixed(r.mesh) {
+		return perProxy(counts, c.Simulated), nil
+	}
+	ofNodes := counts
+	ofNodes.ByType = nil
+	counts.ByType = slices.DeleteFunc(slices.Clone(counts.ByType), func(of xdsprobe.TypeCounts) bool {
+		nodes := slices.ContainsFunc(ztunnel.Types(), func(t xdsprobe.ResourceType) bool { return t.Name == of.Type })
+		if nodes {
+			ofNodes.ByType = append(ofNodes.ByType, of)
+		}
+		return nodes
+	})
+	return perProxy(counts, c.Simulated-c.Nodes), perProxy(ofNodes, c.Nodes)
+}
+
+// perProxy is what was received over so many proxies; nil if there are none.
+func perProxy(received xdsprobe.Counts, proxies int) *record.PerSidecar {
+	if proxies == 0 {
 		return nil
 	}
 	responses, bytes := received.AllResponses()
-	return &record.PerSidecar{Responses: new(float64(responses) / float64(sidecars)), Bytes: new(float64(bytes) / float64(sidecars))}
+	return &record.PerSidecar{Responses: new(float64(responses) / float64(proxies)), Bytes: new(float64(bytes) / float64(proxies))}
 }
 
 // countCertificates counts what became of the pods' certificates.

@@ -46,7 +46,7 @@ func (r course) rollOut(ctx context.Context) (experiment.Undo, error) {
 	})
 	// Counting is no part of the phase.
 	c := r.fleet.Count()
-	r.observed.perSidecar = perSidecar(r.fleet.Workers.Counts(), c.Simulated)
+	r.observed.perSidecar, r.observed.perNode = received(r.run, c)
 	r.journal.Update(func(run *record.Run) {
 		pods := run.Pods
 		pods.Created, pods.Ready, pods.Connected = &c.Created, &c.Ready, &c.Connected
@@ -68,8 +68,8 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 	if r.observed.holdings, err = r.fleet.Holdings(ctx); err != nil {
 		return nil, err
 	}
-	if expected := expectedHoldings(r.run); expected != nil {
-		warnings, err := r.fleet.CompareHoldings(ctx, expected)
+	if expected, optional := expectedHoldings(r.run); expected != nil {
+		warnings, err := r.fleet.CompareHoldings(ctx, expected, optional)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +87,9 @@ func (r course) settle(ctx context.Context) (experiment.Undo, error) {
 
 // expectedHoldings are the names of all resources that the sidecars of each service
 // hold when converged; nil if the adapter cannot say. "" stands for the proxies of nodes, the name of a waypoint for it.
-func expectedHoldings(r *run) map[string]map[convergence.Key]bool {
-	expected := map[string]map[convergence.Key]bool{}
+// optional are those that sidecars may hold.
+func expectedHoldings(r *run) (expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) {
+	expected, optional = map[string]map[convergence.Key]bool{}, map[convergence.Key]bool{}
 	add := func(service string, all []convergence.Key) {
 		if all == nil {
 			expected = nil
@@ -101,18 +102,32 @@ func expectedHoldings(r *run) map[string]map[convergence.Key]bool {
 			expected[service][key] = true
 		}
 	}
+	var discovered []convergence.Key // by sidecars, where others have the proxy of their node
 	if r.adapter.Nodes != nil {
 		pods := fleet.IDs(r.fleet)
 		add("", r.adapter.Nodes.Holds(r.mesh, r.spec.Knobs(), pods))
 		for _, w := range waypoints(r) {
 			add(w.Name, r.adapter.Waypoints.Holds(r.mesh, w, pods))
 		}
-		return expected
+		keys, all := r.adapter.Nodes.Discovered(pods)
+		if all {
+			discovered = keys
+		}
+		for _, key := range keys {
+			optional[key] = !all
+		}
 	}
 	for i, s := range r.mesh.Services {
-		add(s.Name, r.adapter.Mesh.Holds(r.mesh, r.spec.Knobs(), i))
+		if r.adapter.ServedByNode(r.mesh, s.Namespace) {
+			continue
+		}
+		holds := r.adapter.Mesh.Holds(r.mesh, r.spec.Knobs(), i)
+		if holds != nil {
+			holds = append(holds, discovered...)
+		}
+		add(s.Name, holds)
 	}
-	return expected
+	return expected, optional
 }
 
 func (r course) probe(ctx context.Context) (experiment.Undo, error) {

@@ -87,6 +87,7 @@ type observed struct {
 	changeLag  *stats.Histogram   // and while they were made at a rate
 	holdings   fleet.Holdings     // of the sidecars when converged
 	perSidecar *record.PerSidecar // received in the rollout; nil = not known
+	perNode    *record.PerSidecar // likewise by the proxies of nodes, where pods have sidecars, too; else nil
 	live       *float64           // bytes of the control plane's heap after two collections at the end of steady; nil = not known
 	storm      *record.CertificateStorm
 }

@@ -34,7 +34,8 @@ type Applier struct {
 	Mesh            topology.Mesh
 	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
 	PodLabels       map[string]string // and to see a pod as its own; nil = none
-	PodAnnotations  map[string]string // of every pod; nil = none
+	// PodAnnotations are those of the pods of a namespace; nil = none.
+	PodAnnotations func(namespace string) map[string]string
 	// Labels are further ones of a namespace (service "") or of a service; nil = none.
 	Labels func(namespace, service string) map[string]string
 
@@ -133,6 +134,13 @@ func (a *Applier) further(namespace, service string) map[string]string {
 		return nil
 	}
 	return a.Labels(namespace, service)
+}
+
+func (a *Applier) podAnnotations(namespace string) map[string]string {
+	if a.PodAnnotations == nil {
+		return nil
+	}
+	return maps.Clone(a.PodAnnotations(namespace))
 }
 
 // Step brings the Deployments of one step to their replicas. It may be called while
@@ -255,7 +263,7 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.Name}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s), Annotations: maps.Clone(a.PodAnnotations)},
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s), Annotations: a.podAnnotations(s.Namespace)},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: s.Account,
 					Containers:         []corev1.Container{app},

@@ -88,9 +88,23 @@ func (c ambient) PodHealth(ready, terminating bool) convergence.Health {
 	return convergence.Healthy
 }
 
-// podAnnotations are those that istio-cni writes.
-func podAnnotations() map[string]string {
-	return map[string]string{redirection: "enabled"}
+// Serves is part of controlplane.Nodes: all namespaces or, in a mixed mesh, every other one. The annotation
+// is that which istio-cni writes.
+func (c ambient) Serves(mesh topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool) {
+	if c.hasSidecars(mesh, namespace) {
+		return nil, nil, false
+	}
+	return map[string]string{"istio.io/dataplane-mode": ambientName}, map[string]string{redirection: "enabled"}, true
+}
+
+// Discovered is part of controlplane.Nodes. With scoped pushes of addresses, istiod skips sidecars in pushes
+// that contain nothing else for them, so that they lack the workloads of such a push (proxyDependentOnConfig
+// of its pilot/pkg/xds, which asks for a subscription to Address, where sidecars have one to Workload).
+func (c ambient) Discovered(pods []string) (keys []convergence.Key, all bool) {
+	if !c.opts.Mixed {
+		return nil, true
+	}
+	return c.workloads(workloadType, pods), !setting(c.opts.Resources.Env, scopedSetting, true)
 }
 
 // spec is the ztunnel of a pod: what its construct of a node in src/xds/client.rs says, and

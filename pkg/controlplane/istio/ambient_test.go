@@ -82,7 +82,7 @@ func TestAmbientExpectations(t *testing.T) {
 
 func TestAmbientNode(t *testing.T) {
 	spec, err := ambiently().Spec(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ztunnel-x", UID: "1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ztunnel-x", UID: "1", Labels: map[string]string{"app": ztunnelName}},
 		Spec:       corev1.PodSpec{NodeName: "node-3", ServiceAccountName: ztunnelName},
 		Status:     corev1.PodStatus{PodIP: "10.64.0.9"},
 	})

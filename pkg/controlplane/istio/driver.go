@@ -33,7 +33,7 @@ func Driver() controlplane.Driver {
 		CheckMesh:         checkMesh,
 		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,
-		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient, Waypoints: ofWaypoints}},
+		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient, Waypoints: ofWaypoints}, {Name: mixedName, Of: ofMixed}},
 		Installed:         installed(),
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
@@ -41,7 +41,7 @@ func Driver() controlplane.Driver {
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
 				Name: o.Name, Revision: o.Revision, Next: o.Next,
-				Ambient: o.Dataplane == ambientName, Waypoints: o.Waypoints,
+				Ambient: o.Dataplane == ambientName || o.Dataplane == mixedName, Mixed: o.Dataplane == mixedName, Waypoints: o.Waypoints,
 			})
 			if err != nil {
 				return nil, err
@@ -60,7 +60,6 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	}
 	if c.opts.Ambient {
 		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil
-		parts.PodAnnotations = podAnnotations()
 	}
 	if c.opts.withWaypoints() {
 		parts.Waypoints = waypoints{c}

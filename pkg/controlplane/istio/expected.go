@@ -15,9 +15,6 @@ type configuration struct{ *ControlPlane }
 // NamespaceLabels are what a namespace needs for its pods to be injected: none where pods name
 // their revision, which counts only in a namespace that does not.
 func (c configuration) NamespaceLabels() map[string]string {
-	if c.opts.Ambient {
-		return map[string]string{"istio.io/dataplane-mode": "ambient"}
-	}
 	if c.opts.Revision != "" {
 		return nil
 	}
@@ -45,6 +42,9 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	wants := []convergence.Want{
 		want(convergence.LDS, virtualOutbound),
 		c.wantInbound(mesh, knobs, service),
+	}
+	for _, key := range c.tunnels() {
+		wants = append(wants, convergence.Want{Key: key})
 	}
 	for _, port := range own.Ports {
 		wants = append(wants, want(convergence.CDS, inboundCluster(port)))

@@ -36,6 +36,7 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	}
 	h.add(convergence.LDS, virtualOutbound)
 	h.add(convergence.LDS, virtualInbound)
+	h.keys = append(h.keys, c.tunnels()...)
 	for _, p := range mesh.Services[service].Ports {
 		h.add(convergence.CDS, inboundCluster(p))
 	}

@@ -84,6 +84,8 @@ type Options struct {
 	// Ambient makes istiod serve ztunnels, and pods without sidecars. False leaves all that is
 	// about ambient mode as the chart has it: off.
 	Ambient bool
+	// Mixed makes pods of some namespaces have sidecars although Ambient is true: see ambient.Serves.
+	Mixed bool
 
 	// Waypoints is what has a waypoint each in ambient mode, as controlplane.StartOptions has it.
 	Waypoints string
@@ -216,6 +218,9 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	}
 	if c.opts.Ambient {
 		settings[ambientSetting] = "true"
+	}
+	if c.opts.Mixed {
+		settings["meshConfig.defaultConfig.proxyMetadata."+hboneSetting] = "true"
 	}
 	resources := c.opts.Resources
 	var limits *record.Limits

@@ -22,7 +22,7 @@ const nowhere = "~/*"
 //   - scope declared is a Sidecar for each workload, whose egress hosts are the
 //     services that it calls, and nothing else. Neither its own service nor
 //     istio-system is among them: a proxy reaches istiod by its bootstrap, and
-//     what it receives does not depend on egress.
+//     what it receives does not depend on egress. Namespaces without sidecars have none.
 //   - authz declared is an AuthorizationPolicy for each edge of the call graph,
 //     which allows the caller's service account to call the workload. A
 //     workload without a policy would allow everybody, so one that nobody calls
@@ -38,7 +38,9 @@ func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*
 	}
 	if knobs.Scope == record.ScopeDeclared {
 		for _, s := range mesh.WithoutGateways() {
-			objects = append(objects, scopeOf(mesh, s))
+			if c.hasSidecars(mesh, s.Namespace) {
+				objects = append(objects, scopeOf(mesh, s))
+			}
 		}
 	}
 	if knobs.Authz == "declared" {

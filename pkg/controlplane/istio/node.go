@@ -35,7 +35,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	if pod.Status.PodIP == "" {
 		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	if c.opts.Ambient && pod.Labels[gatewayName] == "" {
+	if c.opts.Ambient && isZtunnel(pod) {
 		return ambient{c}.spec(pod), nil
 	}
 	container, err := injected(pod)
@@ -135,10 +135,13 @@ func nodeMetadata(version, serverName string, pod *corev1.Pod, container *corev1
 		"ENVOY_PROMETHEUS_PORT": float64(15090),
 		// What the agent says of itself in any pod, by default.
 		"ENVOY_SKIP_DEPRECATED_LOGS":    "true",
-		"METADATA_DISCOVERY":            "false",
 		"WORKLOAD_IDENTITY_SOCKET_FILE": "socket",
 	} {
 		metadata[k] = v
+	}
+	metadata["METADATA_DISCOVERY"] = "false"
+	if metadata["ENABLE_HBONE"] == "true" { // unless PEER_METADATA_DISCOVERY says otherwise
+		metadata["METADATA_DISCOVERY"] = "true"
 	}
 	return metadata, nil
 }

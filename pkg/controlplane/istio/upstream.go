@@ -12,18 +12,25 @@ var upstreamEnvironment = []string{"PILOT_ENABLE_METADATA_EXCHANGE=false", "PILO
 
 // adaptMeshConfig takes out of the mesh configuration, with UpstreamEnvoy, what
 // needs Istio's own statistics filter, and the agent's merging of an
-// application's metrics with it.
+// application's metrics with it. With Mixed it adds what the ambient profile has for sidecars.
 func (c installer) adaptMeshConfig(obj *unstructured.Unstructured) error {
 	text, found, _ := unstructured.NestedString(obj.Object, "data", "mesh")
-	if !c.opts.UpstreamEnvoy || !found {
+	if !c.opts.UpstreamEnvoy && !c.opts.Mixed || !found {
 		return nil
 	}
 	mesh := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &mesh); err != nil {
 		return fmt.Errorf("reading the mesh configuration: %w", err)
 	}
-	delete(mesh, "defaultProviders")
-	mesh["enablePrometheusMerge"] = false
+	if c.opts.UpstreamEnvoy {
+		delete(mesh, "defaultProviders")
+		mesh["enablePrometheusMerge"] = false
+	}
+	if c.opts.Mixed {
+		if err := unstructured.SetNestedField(mesh, "true", "defaultConfig", "proxyMetadata", hboneSetting); err != nil {
+			return fmt.Errorf("changing the mesh configuration: %w", err)
+		}
+	}
 	adapted, err := yaml.Marshal(mesh)
 	if err != nil {
 		return fmt.Errorf("writing the mesh configuration: %w", err)
