@@ -133,7 +133,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {
 		return nil, err
 	}
-	c.sendsUnready = sendsUnready(c.report.Version, c.environment(Name))
+	c.sendsUnready = sendsUnready(c.report.Version, opts.Resources.Environment(c.environment(Name)...))
 	if opts.UpstreamEnvoy {
 		if c.bootstrap, err = os.ReadFile(filepath.Join(opts.Manifests, component.IstioBootstrapFile)); err != nil {
 			return nil, fmt.Errorf("reading the bootstrap template of real sidecars: %w", err)
@@ -176,7 +176,7 @@ func (c *ControlPlane) prepare() (err error) {
 // start starts the istiods, and returns when the first has put itself in charge of what
 // they all share: webhooks, and the root certificate.
 func (c *ControlPlane) start(ctx context.Context, i installer) error {
-	if err := c.first.run(ctx); err != nil {
+	if err := c.first.Restart(ctx); err != nil {
 		return err
 	}
 	if err := c.first.checkTaken(); err != nil {
@@ -198,7 +198,7 @@ func (c *ControlPlane) stop(ctx context.Context) error {
 	if c.replicas != nil {
 		return c.replicas.stop(ctx)
 	}
-	return c.first.stop(ctx)
+	return c.first.Stop(ctx)
 }
 
 // Describe states which istiod runs and how: the settings that its figures depend
@@ -245,7 +245,7 @@ func (c *ControlPlane) environment(pod string) []string {
 	if c.opts.Ambient {
 		upstream = append(slices.Clone(upstream), ambientSetting+"=true")
 	}
-	return c.opts.Resources.Environment(append([]string{
+	return append([]string{
 		"REVISION=" + cmp.Or(c.opts.Revision, "default"),
 		"PILOT_CERT_PROVIDER=istiod",
 		"POD_NAME=" + pod,
@@ -260,7 +260,7 @@ func (c *ControlPlane) environment(pod string) []string {
 		"VALIDATION_WEBHOOK_CONFIG_NAME=" + c.validatingWebhook(),
 		"HOME=" + c.opts.LogDir,
 		"PATH=/usr/bin:/bin",
-	}, upstream...)...)
+	}, upstream...)
 }
 
 func sortedKeys[V any](m map[string]V) []string {

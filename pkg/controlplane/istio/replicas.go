@@ -56,7 +56,7 @@ func (r *replicas) startOthers(ctx context.Context) error {
 	started := r.all[:len(r.all)-r.spare]
 	group, ctx := errgroup.WithContext(ctx)
 	for _, i := range started[1:] {
-		group.Go(func() error { return i.run(ctx) })
+		group.Go(func() error { return i.Restart(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *replicas) startOthers(ctx context.Context) error {
 func (r *replicas) stop(ctx context.Context) error {
 	err := r.Close()
 	for _, i := range r.all {
-		err = errors.Join(err, i.stop(ctx))
+		err = errors.Join(err, i.Stop(ctx))
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 }
 
 func (c *controlPlane) stop(ctx context.Context) error {
-	return errors.Join(c.injector.stop(ctx), c.controller.stop(ctx))
+	return errors.Join(c.injector.Stop(ctx), c.controller.Stop(ctx))
 }
 
 // Describe is part of controlplane.Server.

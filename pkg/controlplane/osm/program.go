@@ -3,24 +3,14 @@ package osm
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"path/filepath"
 	"strconv"
-	"sync"
-	"time"
 
-	"scaler.mesh/scaler/internal/httpget"
-	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 )
-
-// startTimeout bounds how long a program may take until it serves.
-const startTimeout = time.Minute
 
 // Images of the chart, which the injector writes into pods and which nothing pulls.
 const (
@@ -31,16 +21,10 @@ const (
 
 // program is one of the programs, which is started again on the same ports after it ended.
 type program struct {
-	// fixed after prepare
+	controlplane.Child
 	name, path, readyPath string
-	group                 *process.Group
-	logDir                string
-	resources             controlplane.Resources
 	ports                 ports
 	args, env             []string
-
-	mu      sync.Mutex
-	process *process.Process
 }
 
 // ports are those of a program: ADS is the controller's alone.
@@ -73,14 +57,14 @@ func (c *controlPlane) prepare() error {
 			"OSM_DEFAULT_INIT_CONTAINER_IMAGE=" + initImage,
 			"OSM_DEFAULT_HEALTHCHECK_CONTAINER_IMAGE=" + healthcheckImage,
 		})
-	c.injector.resources = controlplane.Resources{} // what the control plane is given is the controller's
+	c.injector.Resources = controlplane.Resources{} // what the control plane is given is the controller's
 	return nil
 }
 
 func (c *controlPlane) program(name, of, readyPath string, at ports, args, env []string) *program {
 	o := c.options
-	return &program{
-		name: name, path: o.Programs[of], readyPath: readyPath, group: o.Group, logDir: o.LogDir, resources: o.Resources, ports: at,
+	p := &program{
+		name: name, path: o.Programs[of], readyPath: readyPath, ports: at,
 		args: args,
 		env: append([]string{
 			"OSM_NAMESPACE=" + namespace,
@@ -93,44 +77,21 @@ func (c *controlPlane) program(name, of, readyPath string, at ports, args, env [
 			"PATH=/usr/bin:/bin",
 		}, env...),
 	}
+	p.Child = controlplane.Child{Group: o.Group, Resources: o.Resources, LogDir: o.LogDir, Command: p.command, Ready: p.ready}
+	return p
 }
 
-// Life is part of controlplane.Program.
-func (p *program) Life() controlplane.Life {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return controlplane.LifeOf(p.process)
+// command is what it is started with.
+func (p *program) command() process.Spec {
+	return process.Spec{Name: p.name, Path: p.path, Args: p.args, Env: p.env}
 }
 
-// Restart is part of controlplane.Program.
-func (p *program) Restart(ctx context.Context) error {
-	started, err := p.group.Start(p.resources.Apply(process.Spec{
-		Name: p.name,
-		Path: p.path,
-		Args: append(p.args, p.resources.Args...),
-		Env:  p.resources.Environment(p.env...),
-		Dir:  p.logDir,
-		Log:  filepath.Join(p.logDir, p.name+".log"),
-	}))
-	if err != nil {
-		return fmt.Errorf("starting %s: %w", p.name, err)
+// ready fails unless it serves, its webhook included.
+func (p *program) ready(ctx context.Context) error {
+	if err := controlplane.Answers(p.url(p.readyPath))(ctx); err != nil {
+		return err
 	}
-	p.mu.Lock()
-	p.process = started
-	p.mu.Unlock()
-	ready, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	err = process.WaitReady(ready, started, func(ctx context.Context) error {
-		if _, err := httpget.Get(ctx, client, p.url(p.readyPath)); err != nil {
-			return err
-		}
-		return serves(ctx, local(p.ports.webhook))
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for %s: %w", p.name, err), started.Stop(interrupt.Uncancelled(ctx)))
-	}
-	return nil
+	return serves(ctx, local(p.ports.webhook))
 }
 
 // serves fails unless a webhook serves there: its program does not wait for it.
@@ -142,17 +103,6 @@ func serves(ctx context.Context, address string) error {
 		return err
 	}
 	return connection.Close()
-}
-
-// stop ends it if it runs.
-func (p *program) stop(ctx context.Context) error {
-	p.mu.Lock()
-	running := p.process
-	p.mu.Unlock()
-	if running == nil {
-		return nil
-	}
-	return running.Stop(ctx)
 }
 
 // url is one of its HTTP server.

@@ -17,7 +17,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -62,6 +61,8 @@ type Options struct {
 
 // ControlPlane is a running reference control plane.
 type ControlPlane struct {
+	controlplane.Child // started again on the same addresses and with the same root
+
 	// fixed after Start
 	opts   Options
 	client kubernetes.Interface
@@ -69,9 +70,8 @@ type ControlPlane struct {
 	ports  ports
 	root   []byte
 
-	mu      sync.Mutex
-	process *process.Process
-	faults  server.Faults
+	mu     sync.Mutex
+	faults server.Faults
 }
 
 type ports struct{ secure, plain, monitoring int }
@@ -91,7 +91,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("creating namespace %s: %w", server.Namespace, err)
 	}
 	c.opts.Progress("starting the reference control plane")
-	if err := c.run(ctx); err != nil {
+	if err := c.Restart(ctx); err != nil {
 		return nil, err
 	}
 	authority, err := server.KeptAuthority(ctx, c.client)
@@ -123,18 +123,12 @@ func prepare(opts Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding ports for the reference control plane: %w", err)
 	}
-	return &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2]}, faults: opts.Faults}, nil
-}
-
-// Restart starts it again after it ended, on the same addresses and with the
-// same root.
-func (c *ControlPlane) Restart(ctx context.Context) error { return c.run(ctx) }
-
-// Life is that of the program that runs now, or ran last.
-func (c *ControlPlane) Life() controlplane.Life {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return controlplane.LifeOf(c.process)
+	c := &ControlPlane{opts: opts, ports: ports{free[0], free[1], free[2]}, faults: opts.Faults}
+	c.Child = controlplane.Child{
+		Group: opts.Group, Resources: opts.Resources, LogDir: opts.LogDir,
+		Command: c.command, Ready: controlplane.Answers("http://" + address(c.ports.monitoring) + "/ready"),
+	}
+	return c, nil
 }
 
 // Describe states how the reference control plane is set.
@@ -171,34 +165,11 @@ func (c *ControlPlane) SetFaults(ctx context.Context, f server.Faults) error {
 	return nil
 }
 
-// run starts the process and waits until it is ready.
-func (c *ControlPlane) run(ctx context.Context) error {
+// command is what it is started with.
+func (c *ControlPlane) command() process.Spec {
 	c.mu.Lock()
-	faults := c.faults
-	c.mu.Unlock()
-	p, err := c.opts.Group.Start(c.opts.Resources.Apply(process.Spec{
-		Name: Name,
-		Path: c.opts.Program,
-		Args: c.args(faults),
-		Env:  c.opts.Resources.Environment("HOME="+c.opts.LogDir, "PATH=/usr/bin:/bin"),
-		Dir:  c.opts.LogDir,
-		Log:  filepath.Join(c.opts.LogDir, "reference.log"),
-	}))
-	if err != nil {
-		return fmt.Errorf("starting the reference control plane: %w", err)
-	}
-	c.mu.Lock()
-	c.process = p
-	c.mu.Unlock()
-	ready, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	err = process.WaitReady(ready, p, func(ctx context.Context) error {
-		return call(ctx, http.MethodGet, "http://"+address(c.ports.monitoring)+"/ready", nil)
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for the reference control plane: %w", err), p.Stop(interrupt.Uncancelled(ctx)))
-	}
-	return nil
+	defer c.mu.Unlock()
+	return process.Spec{Name: Name, Path: c.opts.Program, Args: c.args(c.faults), Env: []string{"HOME=" + c.opts.LogDir, "PATH=/usr/bin:/bin"}}
 }
 
 // args are the program's arguments.

@@ -87,7 +87,7 @@ func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, err
 		return nil, err
 	}
 	c.size = size
-	if err := c.run(ctx); err != nil {
+	if err := c.Restart(ctx); err != nil {
 		return nil, err
 	}
 	s := &StaticMesh{control: c, client: &http.Client{Transport: &http.Transport{}}, Mesh: size.topology()}

@@ -2,22 +2,16 @@ package testmesh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -26,19 +20,13 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// startTimeout bounds how long the program may take until it serves.
-const startTimeout = time.Minute
-
 // adapter is a running control plane.
 type adapter struct {
-	// fixed after start
+	controlplane.Child
 	options         controlplane.StartOptions
 	program         string
 	ads, monitoring string // HOST:PORT
 	authority       *authority
-
-	mu      sync.Mutex
-	process *process.Process
 }
 
 // start starts the program and returns once it serves.
@@ -65,44 +53,20 @@ func start(ctx context.Context, program string, o controlplane.StartOptions) (*a
 		return nil, fmt.Errorf("finding ports for %s: %w", Name, err)
 	}
 	a.ads, a.monitoring = local127(ports[0]), local127(ports[1])
+	a.Child = controlplane.Child{Group: o.Group, Resources: o.Resources, LogDir: o.LogDir, Command: a.command, Ready: controlplane.Answers("http://" + a.monitoring + "/ready")}
 	return a, a.Restart(ctx)
 }
 
 func local127(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Restart is part of controlplane.Program.
-func (a *adapter) Restart(ctx context.Context) error {
-	p, err := a.options.Group.Start(a.options.Resources.Apply(process.Spec{
+// command is what the program is started with.
+func (a *adapter) command() process.Spec {
+	return process.Spec{
 		Name: Name,
 		Path: a.program,
 		Args: []string{Name, "--kubeconfig", a.options.Kubeconfig, "--selector", kwok.RunLabel, "--ads", a.ads, "--monitoring", a.monitoring},
-		Env:  a.options.Resources.Environment("HOME="+a.options.LogDir, "PATH=/usr/bin:/bin"),
-		Dir:  a.options.LogDir,
-		Log:  filepath.Join(a.options.LogDir, Name+".log"),
-	}))
-	if err != nil {
-		return fmt.Errorf("starting %s: %w", Name, err)
+		Env:  []string{"HOME=" + a.options.LogDir, "PATH=/usr/bin:/bin"},
 	}
-	a.mu.Lock()
-	a.process = p
-	a.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	err = process.WaitReady(limited, p, func(ctx context.Context) error {
-		_, err := httpget.Get(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+a.monitoring+"/ready")
-		return err
-	})
-	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for %s: %w", Name, err), p.Stop(context.WithoutCancel(ctx)))
-	}
-	return nil
-}
-
-// Life is part of controlplane.Program.
-func (a *adapter) Life() controlplane.Life {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return controlplane.LifeOf(a.process)
 }
 
 // Describe is part of controlplane.Server.
