@@ -94,6 +94,20 @@ type Want struct {
 	Service string
 }
 
+// WantOf is a resource of which the presence matters, and the members that it must have.
+func WantOf(t Type, name string, members ...string) Want {
+	return Want{Key: Key{Type: t, Name: name}, Members: members}
+}
+
+// Keys are those of the wanted resources, in their order.
+func Keys(wants []Want) []Key {
+	var keys []Key
+	for _, w := range wants {
+		keys = append(keys, w.Key)
+	}
+	return keys
+}
+
 // Resource is one resource as a sidecar received it.
 type Resource struct {
 	Key

@@ -236,7 +236,7 @@ func (r *resource) wants(mesh topology.Mesh, own topology.Service) []convergence
 
 func (r *resource) want(p expectedPort) convergence.Want {
 	name, _ := r.nameOf(p) // it was checked
-	w := convergence.Want{Key: convergence.Key{Type: convergence.TypeOf(r.Type), Name: name}}
+	w := convergence.WantOf(convergence.TypeOf(r.Type), name)
 	if r.Endpoints {
 		w.Service = p.Namespace + "/" + p.Service + ":" + p.Port
 	}

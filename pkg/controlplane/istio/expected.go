@@ -40,32 +40,32 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		return gatewayWants(mesh, own)
 	}
 	wants := []convergence.Want{
-		want(convergence.LDS, virtualOutbound),
+		convergence.WantOf(convergence.LDS, virtualOutbound),
 		c.wantInbound(mesh, knobs, service),
 	}
 	for _, key := range c.tunnels() {
 		wants = append(wants, convergence.Want{Key: key})
 	}
 	for _, port := range own.Ports {
-		wants = append(wants, want(convergence.CDS, inboundCluster(port)))
+		wants = append(wants, convergence.WantOf(convergence.CDS, inboundCluster(port)))
 	}
 	hosts := map[int][]string{}
 	for _, s := range scope(mesh, knobs, service) {
 		host := hostname(s)
 		for _, port := range s.Ports {
 			for n, cluster := range outboundClusters(mesh, s, port.Number) {
-				wants = append(wants, want(convergence.CDS, cluster))
+				wants = append(wants, convergence.WantOf(convergence.CDS, cluster))
 				if s.Headless { // a connection goes to the address that it is for
 					continue
 				}
-				endpoints := want(convergence.EDS, cluster)
+				endpoints := convergence.WantOf(convergence.EDS, cluster)
 				if n < 2 { // the last subset has none
 					endpoints.Service = s.ServicePort(port)
 				}
 				wants = append(wants, endpoints)
 			}
 			if port.TCP {
-				wants = append(wants, want(convergence.LDS, tcpListener(s, port)))
+				wants = append(wants, convergence.WantOf(convergence.LDS, tcpListener(s, port)))
 				continue
 			}
 			hosts[port.Number] = append(hosts[port.Number], host)
@@ -79,9 +79,9 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		}
 	}
 	for port, members := range hosts {
-		route := want(convergence.RDS, fmt.Sprint(port))
+		route := convergence.WantOf(convergence.RDS, fmt.Sprint(port))
 		route.Members = members
-		wants = append(wants, route, want(convergence.LDS, anyAddress(port)))
+		wants = append(wants, route, convergence.WantOf(convergence.LDS, anyAddress(port)))
 	}
 	return wants
 }
@@ -89,7 +89,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 // wantInbound is the listener of what reaches a workload. Its members distinguish the
 // generation of the policies that it carries.
 func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
-	own, inbound := mesh.Services[service], want(convergence.LDS, virtualInbound)
+	own, inbound := mesh.Services[service], convergence.WantOf(convergence.LDS, virtualInbound)
 	for _, port := range own.Ports {
 		if knobs.MTLS == "strict" {
 			inbound.Members = append(inbound.Members, convergence.MutualTLSMember(port.Target))
@@ -116,10 +116,6 @@ func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []topology
 		services = append(services, mesh.Services[callee])
 	}
 	return services
-}
-
-func want(t convergence.Type, name string) convergence.Want {
-	return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
 }
 
 func hostname(s topology.Service) string { return fqdn(s.Name, s.Namespace) }

@@ -60,22 +60,22 @@ func gatewayObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 // too (convertResolution of istiod's pilot/pkg/networking/core).
 func gatewayWants(mesh topology.Mesh, gateway topology.Service) []convergence.Want {
 	port := gateway.Ports[0].Target
-	routes := want(convergence.RDS, fmt.Sprintf("http.%d", port))
+	routes := convergence.WantOf(convergence.RDS, fmt.Sprintf("http.%d", port))
 	routes.Members = hostsOf(gateway)
-	wants := []convergence.Want{want(convergence.LDS, anyAddress(port)), routes}
+	wants := []convergence.Want{convergence.WantOf(convergence.LDS, anyAddress(port)), routes}
 	for _, s := range mesh.Services {
 		for _, port := range s.Ports {
 			for n, cluster := range outboundClusters(mesh, s, port.Number) {
-				endpoints := want(convergence.EDS, cluster)
+				endpoints := convergence.WantOf(convergence.EDS, cluster)
 				if n < 2 { // the last subset has none
 					endpoints.Service = s.ServicePort(port)
 				}
-				wants = append(wants, want(convergence.CDS, cluster), endpoints)
+				wants = append(wants, convergence.WantOf(convergence.CDS, cluster), endpoints)
 			}
 		}
 	}
 	for i := range mesh.Profile.ServiceEntries {
-		wants = append(wants, want(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
+		wants = append(wants, convergence.WantOf(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
 	}
 	return wants
 }

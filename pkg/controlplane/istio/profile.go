@@ -150,10 +150,10 @@ func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string
 // that are none of its services or stand for one.
 func profileWants(mesh topology.Mesh) (wants []convergence.Want, routes []string) {
 	for i := range mesh.Profile.ServiceEntries {
-		wants = append(wants, want(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
+		wants = append(wants, convergence.WantOf(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
 	}
 	if mesh.Profile.ServiceEntries > 0 {
-		wants = append(wants, want(convergence.LDS, anyAddress(externalPort)))
+		wants = append(wants, convergence.WantOf(convergence.LDS, anyAddress(externalPort)))
 	}
 	for i := len(mesh.WithoutGateways()); i < mesh.Profile.VirtualServices; i++ {
 		routes = append(routes, profileHost("route", i))

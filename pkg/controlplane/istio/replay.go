@@ -295,7 +295,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 	}
 	var wants []convergence.Want
 	if !w.Spec.Gateway {
-		wants = append(wants, want(convergence.LDS, virtualOutbound), want(convergence.LDS, virtualInbound))
+		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
 	}
 	routes := map[int32][]string{}
@@ -324,13 +324,13 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 		if r.shared[port] || port >= 15000 && port < 15100 { // the proxy's own
 			continue
 		}
-		route := want(convergence.RDS, fmt.Sprint(port))
+		route := convergence.WantOf(convergence.RDS, fmt.Sprint(port))
 		for _, host := range hosts {
 			if !slices.ContainsFunc(r.routed, func(by string) bool { return capture.HostMatches(by, host) }) {
 				route.Members = append(route.Members, host)
 			}
 		}
-		wants = append(wants, route, want(convergence.LDS, anyAddress(int(port))))
+		wants = append(wants, route, convergence.WantOf(convergence.LDS, anyAddress(int(port))))
 	}
 	return wants
 }
@@ -343,11 +343,11 @@ func (r *replayed) outbound(w *capture.Workload, v visible, p corev1.ServicePort
 	}
 	var wants []convergence.Want
 	add := func(name string, whole bool) {
-		wants = append(wants, want(convergence.CDS, name))
+		wants = append(wants, convergence.WantOf(convergence.CDS, name))
 		if r.isChosen(v.host) || v.headless() && !w.Spec.Gateway {
 			return
 		}
-		endpoints := want(convergence.EDS, name)
+		endpoints := convergence.WantOf(convergence.EDS, name)
 		if whole && !v.some() {
 			endpoints.Service = v.Namespace + "/" + v.Name + ":" + p.Name
 		}
@@ -383,7 +383,7 @@ func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 	}
 	var wants []convergence.Want
 	for target := range targets {
-		wants = append(wants, want(convergence.CDS, inboundCluster(topology.Port{Target: int(target)})))
+		wants = append(wants, convergence.WantOf(convergence.CDS, inboundCluster(topology.Port{Target: int(target)})))
 	}
 	return wants
 }

@@ -167,12 +167,12 @@ func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.
 				continue
 			}
 			name := outboundCluster(p.number, e.host)
-			wants = append(wants, want(convergence.CDS, name))
+			wants = append(wants, convergence.WantOf(convergence.CDS, name))
 			if e.resolution == "STATIC" && !r.isChosen(e.host) {
-				wants = append(wants, want(convergence.EDS, name))
+				wants = append(wants, convergence.WantOf(convergence.EDS, name))
 			}
 			if e.listens(p) && stock && !w.Spec.Gateway && !scope.partial {
-				wants = append(wants, want(convergence.LDS, anyAddress(p.number)))
+				wants = append(wants, convergence.WantOf(convergence.LDS, anyAddress(p.number)))
 			}
 		}
 	}

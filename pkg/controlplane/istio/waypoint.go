@@ -148,10 +148,10 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []convergence.Want {
 	var wants []convergence.Want
 	for _, name := range []string{"connect_terminate", "main_internal", "connect_originate"} {
-		wants = append(wants, want(convergence.LDS, name))
+		wants = append(wants, convergence.WantOf(convergence.LDS, name))
 	}
 	for _, name := range []string{"main_internal", "encap", "connect_originate"} {
-		wants = append(wants, want(convergence.CDS, name))
+		wants = append(wants, convergence.WantOf(convergence.CDS, name))
 	}
 	for _, i := range w.Services {
 		s := mesh.Services[i]
@@ -161,9 +161,9 @@ func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []converge
 				protocol = "tcp"
 			}
 			cluster := fmt.Sprintf("inbound-vip|%d|%s|%s", p.Number, protocol, hostname(s))
-			endpoints := want(convergence.EDS, cluster)
+			endpoints := convergence.WantOf(convergence.EDS, cluster)
 			endpoints.Service = controlplane.Listed(s.ServicePort(p))
-			wants = append(wants, want(convergence.CDS, cluster), endpoints)
+			wants = append(wants, convergence.WantOf(convergence.CDS, cluster), endpoints)
 		}
 	}
 	return wants
@@ -185,8 +185,5 @@ func (c waypoints) Holds(mesh topology.Mesh, w controlplane.Waypoint, pods []str
 			keys = append(keys, convergence.Key{Type: convergence.CDS, Name: name}, convergence.Key{Type: convergence.LDS, Name: name})
 		}
 	}
-	for _, one := range c.Wants(mesh, w) {
-		keys = append(keys, one.Key)
-	}
-	return keys
+	return append(keys, convergence.Keys(c.Wants(mesh, w))...)
 }

@@ -81,30 +81,27 @@ func subject(s topology.Service) map[string]any {
 // Wants is part of controlplane.Mesh.
 func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
-	want := func(t convergence.Type, name string, members ...string) convergence.Want {
-		return convergence.Want{Key: convergence.Key{Type: t, Name: name}, Members: members}
-	}
 	wants := []convergence.Want{
-		want(convergence.CDS, passthrough),
-		want(convergence.LDS, inboundListener),
-		want(convergence.LDS, outboundListener),
-		want(convergence.SDS, certificate+identity(own)),
-		want(convergence.SDS, inboundRoots+identity(own)),
+		convergence.WantOf(convergence.CDS, passthrough),
+		convergence.WantOf(convergence.LDS, inboundListener),
+		convergence.WantOf(convergence.LDS, outboundListener),
+		convergence.WantOf(convergence.SDS, certificate+identity(own)),
+		convergence.WantOf(convergence.SDS, inboundRoots+identity(own)),
 	}
 	for _, p := range own.Ports {
 		wants = append(wants,
-			want(convergence.CDS, clusterName(own, p)+"|local"),
-			want(convergence.RDS, inboundRoutes+strconv.Itoa(p.Target), domain(own, p)))
+			convergence.WantOf(convergence.CDS, clusterName(own, p)+"|local"),
+			convergence.WantOf(convergence.RDS, inboundRoutes+strconv.Itoa(p.Target), domain(own, p)))
 	}
 	outbound := map[int][]string{} // domains by port
 	var ports []int
 	for _, i := range reached(mesh, knobs, service) {
 		s := mesh.Services[i]
-		wants = append(wants, want(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name))
+		wants = append(wants, convergence.WantOf(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name))
 		for _, p := range s.Ports {
-			endpoints := want(convergence.EDS, clusterName(s, p))
+			endpoints := convergence.WantOf(convergence.EDS, clusterName(s, p))
 			endpoints.Service = s.ServicePort(p)
-			wants = append(wants, want(convergence.CDS, clusterName(s, p)), endpoints)
+			wants = append(wants, convergence.WantOf(convergence.CDS, clusterName(s, p)), endpoints)
 			if outbound[p.Number] == nil {
 				ports = append(ports, p.Number)
 			}
@@ -112,7 +109,7 @@ func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		}
 	}
 	for _, port := range ports {
-		wants = append(wants, want(convergence.RDS, outboundRoutes+strconv.Itoa(port), outbound[port]...))
+		wants = append(wants, convergence.WantOf(convergence.RDS, outboundRoutes+strconv.Itoa(port), outbound[port]...))
 	}
 	return wants
 }
@@ -135,11 +132,7 @@ func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []i
 
 // Holds is part of controlplane.Mesh: the wanted resources and no others.
 func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
-	var keys []convergence.Key
-	for _, w := range c.Wants(mesh, knobs, service) {
-		keys = append(keys, w.Key)
-	}
-	return keys
+	return convergence.Keys(c.Wants(mesh, knobs, service))
 }
 
 // EndpointHealth is part of controlplane.Mesh: Endpoints list the ready addresses by themselves,

@@ -58,32 +58,34 @@ func config(kind, namespace, name string, data map[string]any) *unstructured.Uns
 // route configuration with the domains of the services in scope.
 func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
-	want := func(t convergence.Type, name string) convergence.Want {
-		return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
-	}
 	wants := []convergence.Want{
-		want(convergence.LDS, server.OutboundListener),
-		want(convergence.LDS, server.InboundListener),
+		convergence.WantOf(convergence.LDS, server.OutboundListener),
+		convergence.WantOf(convergence.LDS, server.InboundListener),
 	}
 	inbound := map[int]bool{}
 	for _, p := range own.Ports {
 		if !inbound[p.Target] {
-			wants = append(wants, want(convergence.CDS, server.InboundListener+":"+strconv.Itoa(p.Target)))
+			wants = append(wants, convergence.WantOf(convergence.CDS, server.InboundListener+":"+strconv.Itoa(p.Target)))
 		}
 		inbound[p.Target] = true
 	}
-	route := want(convergence.RDS, server.Route(knobs.Scope == record.ScopeDeclared, server.Workload(own.Namespace, own.Name)))
+	route := convergence.WantOf(convergence.RDS, server.Route(knobs.Scope == record.ScopeDeclared, server.Workload(own.Namespace, own.Name)))
 	for _, i := range scope(mesh, knobs, service) {
 		s := mesh.Services[i]
 		for n, p := range s.Ports {
 			cluster := server.Cluster(s.Namespace, s.Name, p.Name)
-			endpoints := want(convergence.EDS, cluster)
+			endpoints := convergence.WantOf(convergence.EDS, cluster)
 			endpoints.Service = s.ServicePort(p)
-			wants = append(wants, want(convergence.CDS, cluster), endpoints)
+			wants = append(wants, convergence.WantOf(convergence.CDS, cluster), endpoints)
 			route.Members = append(route.Members, server.Domains(s.Namespace, s.Name, strconv.Itoa(p.Number), n == 0)...)
 		}
 	}
 	return append(wants, route)
+}
+
+// Holds are the keys of the wanted resources: the server sends no others.
+func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+	return convergence.Keys(c.Wants(mesh, knobs, service))
 }
 
 // scope are the services that the sidecars of one are configured for.

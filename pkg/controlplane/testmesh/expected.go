@@ -33,27 +33,24 @@ func config(kind, namespace, name string, data map[string]any) *unstructured.Uns
 // Wants is part of controlplane.Mesh.
 func (a *adapter) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
 	own := mesh.Services[service]
-	want := func(t convergence.Type, name string) convergence.Want {
-		return convergence.Want{Key: convergence.Key{Type: t, Name: name}}
-	}
 	wants := []convergence.Want{
-		want(convergence.LDS, outboundListener),
-		want(convergence.LDS, inboundListener),
-		want(convergence.SDS, certificateName(own.Namespace, own.Account)),
-		want(convergence.SDS, rootName("inbound", own.Namespace, own.Name)),
+		convergence.WantOf(convergence.LDS, outboundListener),
+		convergence.WantOf(convergence.LDS, inboundListener),
+		convergence.WantOf(convergence.SDS, certificateName(own.Namespace, own.Account)),
+		convergence.WantOf(convergence.SDS, rootName("inbound", own.Namespace, own.Name)),
 	}
-	inbound, outbound := want(convergence.RDS, inboundRoutes), want(convergence.RDS, outboundRoutes)
+	inbound, outbound := convergence.WantOf(convergence.RDS, inboundRoutes), convergence.WantOf(convergence.RDS, outboundRoutes)
 	for _, p := range own.Ports {
-		wants = append(wants, want(convergence.CDS, localName(own.Namespace, own.Name, p.Number)))
+		wants = append(wants, convergence.WantOf(convergence.CDS, localName(own.Namespace, own.Name, p.Number)))
 		inbound.Members = append(inbound.Members, domain(own.Namespace, own.Name, p.Number))
 	}
 	for _, i := range inScope(mesh, knobs, service) {
 		s := mesh.Services[i]
-		wants = append(wants, want(convergence.SDS, rootName("outbound", s.Namespace, s.Name)))
+		wants = append(wants, convergence.WantOf(convergence.SDS, rootName("outbound", s.Namespace, s.Name)))
 		for _, p := range s.Ports {
-			endpoints := want(convergence.EDS, clusterName(s.Namespace, s.Name, p.Number))
+			endpoints := convergence.WantOf(convergence.EDS, clusterName(s.Namespace, s.Name, p.Number))
 			endpoints.Service = s.ServicePort(p)
-			wants = append(wants, want(convergence.CDS, clusterName(s.Namespace, s.Name, p.Number)), endpoints)
+			wants = append(wants, convergence.WantOf(convergence.CDS, clusterName(s.Namespace, s.Name, p.Number)), endpoints)
 			outbound.Members = append(outbound.Members, domain(s.Namespace, s.Name, p.Number))
 		}
 	}
@@ -72,11 +69,7 @@ func inScope(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []i
 
 // Holds is part of controlplane.Mesh: the wanted resources and no others.
 func (a *adapter) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
-	var keys []convergence.Key
-	for _, w := range a.Wants(mesh, knobs, service) {
-		keys = append(keys, w.Key)
-	}
-	return keys
+	return convergence.Keys(a.Wants(mesh, knobs, service))
 }
 
 // EndpointHealth is part of controlplane.Mesh: only endpoints that are ready are sent.
