@@ -2,11 +2,11 @@ package istio
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/pkg/capture"
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 // gatewayBundle is the release of the Gateway API whose kinds istiod is told that there are: it
@@ -43,7 +43,13 @@ func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {
 				own = append(own, version)
 			}
 		}
-		all = append(all, definition(r, own))
+		definition := controlplane.CustomResource{Group: r.Group, Kind: r.Kind, Plural: r.Resource, Versions: own, Cluster: r.Cluster, Status: true}.Definition()
+		definition.SetAnnotations(map[string]string{
+			"api-approved.kubernetes.io":               "https://github.com/kubernetes-sigs/gateway-api",
+			"gateway.networking.k8s.io/bundle-version": gatewayBundle,
+			"gateway.networking.k8s.io/channel":        "experimental",
+		})
+		all = append(all, definition)
 	}
 	return all
 }
@@ -64,35 +70,4 @@ func gatewayVersions(plural string) []string {
 	default:
 		return []string{"v1"}
 	}
-}
-
-// definition is a CustomResourceDefinition without a schema.
-func definition(r capture.Resource, versions []string) *unstructured.Unstructured {
-	scope := "Namespaced"
-	if r.Cluster {
-		scope = "Cluster"
-	}
-	var served []any
-	for i, version := range versions {
-		served = append(served, map[string]any{
-			"name": version, "served": true, "storage": i == 0,
-			"subresources": map[string]any{"status": map[string]any{}},
-			"schema":       map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-		})
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{
-			"name": r.Resource + "." + r.Group,
-			"annotations": map[string]any{
-				"api-approved.kubernetes.io":               "https://github.com/kubernetes-sigs/gateway-api",
-				"gateway.networking.k8s.io/bundle-version": gatewayBundle,
-				"gateway.networking.k8s.io/channel":        "experimental",
-			},
-		},
-		"spec": map[string]any{
-			"group": r.Group, "scope": scope, "versions": served,
-			"names": map[string]any{"kind": r.Kind, "listKind": r.Kind + "List", "plural": r.Resource, "singular": strings.ToLower(r.Kind)},
-		},
-	}}
 }

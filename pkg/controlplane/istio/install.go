@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 const (
@@ -123,7 +123,7 @@ func (c installer) install(ctx context.Context) error {
 			return fmt.Errorf("creating %s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
 	}
-	return c.awaitDefinitions(ctx, objects)
+	return controlplane.AwaitDefinitions(ctx, c.client.Discovery(), objects)
 }
 
 func (c installer) mapper() meta.RESTMapper {
@@ -163,35 +163,6 @@ func replace(ctx context.Context, client dynamic.ResourceInterface, obj *unstruc
 		_, err = client.Update(ctx, obj, metav1.UpdateOptions{})
 		return err
 	})
-}
-
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// awaitDefinitions returns once the API server serves every custom resource of
-// the objects.
-func (c installer) awaitDefinitions(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, obj := range objects {
-		if obj.GetKind() != "CustomResourceDefinition" {
-			continue
-		}
-		err := poll(ctx, func(ctx context.Context) (bool, error) {
-			crd, err := c.dynamic.Resource(definitions).Get(ctx, obj.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return false, err
-			}
-			conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-			for _, condition := range conditions {
-				if m, ok := condition.(map[string]any); ok && m["type"] == "Established" && m["status"] == "True" {
-					return true, nil
-				}
-			}
-			return false, nil
-		})
-		if err != nil {
-			return fmt.Errorf("waiting for %s to be established: %w", obj.GetName(), err)
-		}
-	}
-	return nil
 }
 
 // awaitInstalled returns once istiod has put its certificate authority into

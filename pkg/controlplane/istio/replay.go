@@ -401,5 +401,5 @@ func (c captured) Prepare(ctx context.Context, mesh *capture.Mesh) error {
 			return fmt.Errorf("creating %s: %w", d.GetName(), err)
 		}
 	}
-	return i.awaitDefinitions(ctx, definitions)
+	return controlplane.AwaitDefinitions(ctx, i.client.Discovery(), definitions)
 }

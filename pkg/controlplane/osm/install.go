@@ -13,9 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 const (
@@ -35,9 +36,11 @@ func (c *controlPlane) install(ctx context.Context) error {
 	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); made(err) != nil {
 		return fmt.Errorf("creating namespace %s: %w", namespace, err)
 	}
-	for _, d := range definitions {
-		if err := c.define(ctx, d); err != nil {
-			return err
+	var definitions []*unstructured.Unstructured
+	for _, kind := range kinds {
+		definitions = append(definitions, kind.Definition())
+		if _, err := c.dynamic.Resource(customResources).Create(ctx, kind.Definition(), metav1.CreateOptions{}); made(err) != nil {
+			return fmt.Errorf("creating %s: %w", kind.Name(), err)
 		}
 	}
 	if _, err := core.ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: own(account)}, metav1.CreateOptions{}); made(err) != nil {
@@ -65,10 +68,8 @@ func (c *controlPlane) install(ctx context.Context) error {
 			return fmt.Errorf("creating pod %s: %w", name, err)
 		}
 	}
-	for _, d := range definitions {
-		if err := c.awaitDefinition(ctx, d); err != nil {
-			return err
-		}
+	if err := controlplane.AwaitDefinitions(ctx, c.client.Discovery(), definitions); err != nil {
+		return err
 	}
 	config := c.meshConfig()
 	if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Create(ctx, config, metav1.CreateOptions{}); made(err) != nil {
@@ -126,76 +127,24 @@ func (c *controlPlane) writeKubeconfig(ctx context.Context) error {
 	return nil
 }
 
-// definition is one kind of the mesh's own objects.
-type definition struct {
-	group, version, kind, plural string
-	status                       bool // it has a status of its own
-}
-
-// definitions are the kinds that osm-bootstrap installs, in the versions that the programs use.
-// They have no schemas: the controller's own types decide what it reads.
-var definitions = []definition{
-	{"config.openservicemesh.io", "v1alpha2", "MeshConfig", "meshconfigs", false},
-	{"config.openservicemesh.io", "v1alpha2", "MeshRootCertificate", "meshrootcertificates", true},
-	{"policy.openservicemesh.io", "v1alpha1", "Egress", "egresses", false},
-	{"policy.openservicemesh.io", "v1alpha1", "IngressBackend", "ingressbackends", true},
-	{"policy.openservicemesh.io", "v1alpha1", "Retry", "retries", false},
-	{"policy.openservicemesh.io", "v1alpha1", "UpstreamTrafficSetting", "upstreamtrafficsettings", true},
-	{"specs.smi-spec.io", "v1alpha4", "HTTPRouteGroup", "httproutegroups", false},
-	{"specs.smi-spec.io", "v1alpha4", "TCPRoute", "tcproutes", false},
-	{"access.smi-spec.io", "v1alpha3", "TrafficTarget", "traffictargets", false},
-	{"split.smi-spec.io", "v1alpha2", "TrafficSplit", "trafficsplits", false},
+// kinds are those that osm-bootstrap installs, in the versions that the programs use.
+var kinds = []controlplane.CustomResource{
+	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshConfig", Plural: "meshconfigs"},
+	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshRootCertificate", Plural: "meshrootcertificates", Status: true},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "Egress", Plural: "egresses"},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "IngressBackend", Plural: "ingressbackends", Status: true},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "Retry", Plural: "retries"},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "UpstreamTrafficSetting", Plural: "upstreamtrafficsettings", Status: true},
+	{Group: "specs.smi-spec.io", Versions: []string{"v1alpha4"}, Kind: "HTTPRouteGroup", Plural: "httproutegroups"},
+	{Group: "specs.smi-spec.io", Versions: []string{"v1alpha4"}, Kind: "TCPRoute", Plural: "tcproutes"},
+	{Group: "access.smi-spec.io", Versions: []string{"v1alpha3"}, Kind: "TrafficTarget", Plural: "traffictargets"},
+	{Group: "split.smi-spec.io", Versions: []string{"v1alpha2"}, Kind: "TrafficSplit", Plural: "trafficsplits"},
 }
 
 var (
 	customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	meshConfigs     = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 )
-
-func (d definition) name() string { return d.plural + "." + d.group }
-
-// object is the CustomResourceDefinition.
-func (d definition) object() *unstructured.Unstructured {
-	version := map[string]any{
-		"name": d.version, "served": true, "storage": true,
-		"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-	}
-	if d.status {
-		version["subresources"] = map[string]any{"status": map[string]any{}}
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": d.name()},
-		"spec": map[string]any{
-			"group": d.group, "scope": "Namespaced",
-			"names":    map[string]any{"kind": d.kind, "plural": d.plural},
-			"versions": []any{version},
-		},
-	}}
-}
-
-func (c *controlPlane) define(ctx context.Context, d definition) error {
-	if _, err := c.dynamic.Resource(customResources).Create(ctx, d.object(), metav1.CreateOptions{}); made(err) != nil {
-		return fmt.Errorf("creating %s: %w", d.name(), err)
-	}
-	return nil
-}
-
-// awaitDefinition returns once the API server serves a kind.
-func (c *controlPlane) awaitDefinition(ctx context.Context, d definition) error {
-	resource := schema.GroupVersionResource{Group: d.group, Version: d.version, Resource: d.plural}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := c.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s to be served: %w", d.name(), err)
-	}
-	return nil
-}
 
 // rights are those of the chart's cluster role, without what only its other certificate managers
 // and its debugging need.
@@ -216,8 +165,8 @@ func rights() []rbacv1.PolicyRule {
 		rule("apiextensions.k8s.io", read, "customresourcedefinitions"),
 		rule("policy.openservicemesh.io", []string{"update"}, "ingressbackends/status", "upstreamtrafficsettings/status"),
 	}
-	for _, d := range definitions {
-		rules = append(rules, rule(d.group, read, d.plural))
+	for _, kind := range kinds {
+		rules = append(rules, rule(kind.Group, read, kind.Plural))
 	}
 	return rules
 }
