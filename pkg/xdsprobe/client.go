@@ -39,6 +39,8 @@ type Client struct {
 	attempt int
 	server  string // that the attempt was made to
 	served  bool   // a stream that has ended was answered
+	// answered states that the server ended the last attempt with a status
+	answered bool
 
 	held    atomic.Int64
 	holding sync.Mutex // held while the state's tables change or are read from outside
@@ -157,7 +159,7 @@ func (s *Client) Run(ctx context.Context) error {
 // retry is how long to wait after an attempt has ended.
 func (s *Client) retry(end proxy.StreamEnded) time.Duration {
 	if s.config.Retry != nil {
-		return s.config.Slowdown.Of(s.config.Retry(end))
+		return s.config.Slowdown.Of(s.config.Retry(end, s.answered))
 	}
 	return s.backoff.next()
 }
@@ -178,6 +180,7 @@ func (s *Client) count(end proxy.StreamEnded) {
 // it until it ends.
 func (s *Client) try(ctx context.Context, token string) proxy.StreamEnded {
 	s.attempt++
+	s.answered = false
 	s.store.counters.Attempts.Add(1)
 	end := proxy.StreamEnded{Attempt: s.attempt, Dialed: time.Now()}
 
@@ -218,7 +221,8 @@ func (s *Client) connect(ctx context.Context, token string, end *proxy.StreamEnd
 	s.setStream(one)
 	defer s.setStream(nil)
 	err = one.serve()
-	return classify(err, end.Responses, conn.Answered()), err
+	s.answered = conn.Answered()
+	return classify(err, end.Responses, s.answered), err
 }
 
 // Reset cuts the stream and the connection that the client has, or is about to

@@ -80,8 +80,9 @@ type Config struct {
 	BackoffBase, BackoffMax time.Duration
 	// Retry is how long to wait after an attempt has ended, in place of Envoy's backoff;
 	// nil means Envoy's. It is called for each attempt once, in their order, and for a
-	// token that could not be had.
-	Retry func(end proxy.StreamEnded) time.Duration
+	// token that could not be had. answered states that the server ended the stream with a
+	// status; else the connection or the stream broke.
+	Retry func(end proxy.StreamEnded, answered bool) time.Duration
 
 	// NodeInEach means that the first requests of all types have the node, not only the
 	// first request of a stream.

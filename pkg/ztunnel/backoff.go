@@ -1,6 +1,7 @@
 package ztunnel
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,17 +16,19 @@ const (
 	maxBackoff     = 15 * time.Second
 )
 
-// backoff is ztunnel's wait before a stream is tried again: twice the last one, without
-// jitter, after an attempt on which nothing came and after a refusal; the least after a
-// stream that was lost; none after one that the server ended without an error.
+// backoff is ztunnel's wait before a stream is tried again (run_loop in src/xds/client.rs). A
+// stream that ended without an error is tried again at once. After an attempt without a response
+// and after an error the wait is twice the last one, without jitter. After an error that passing
+// takes for a reconnect it is the shortest.
 type backoff struct{ last time.Duration } // 0 means initialBackoff
 
-func (b *backoff) next(end proxy.StreamEnded) time.Duration {
+// next is the wait after an attempt. answered states that the server ended it with a status.
+func (b *backoff) next(end proxy.StreamEnded, answered bool) time.Duration {
 	switch {
-	case end.Responses > 0 && end.Err == nil:
+	case end.Err == nil:
 		b.last = initialBackoff
 		return 0
-	case end.Responses > 0 && passing(end):
+	case end.Responses > 0 && passing(end.Err, answered):
 		b.last = initialBackoff
 	default:
 		b.last = min(maxBackoff, 2*max(b.last, initialBackoff))
@@ -33,12 +36,23 @@ func (b *backoff) next(end proxy.StreamEnded) time.Duration {
 	return b.last
 }
 
-// passing reports whether a stream ended in a way that the next one need not. A connection
-// that broke is Unavailable here, and Unknown to ztunnel.
-func passing(end proxy.StreamEnded) bool {
-	switch status.Code(end.Err) {
-	case codes.Unknown, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+// reconnects are the texts of the only Unavailable that ztunnel takes for a reconnect.
+var reconnects = []string{"transport is closing", "received prior goaway"}
+
+// passing reports whether ztunnel takes the error of a stream that was served for a reconnect. A
+// connection that broke is Unavailable here; tonic, ztunnel's gRPC library, reports it as Unknown
+// (code_from_h2 in tonic/src/status.rs).
+func passing(err error, answered bool) bool {
+	switch status.Code(err) {
+	case codes.Unknown, codes.Canceled, codes.DeadlineExceeded:
 		return true
+	case codes.Unavailable:
+		for _, text := range reconnects {
+			if strings.Contains(status.Convert(err).Message(), text) {
+				return true
+			}
+		}
+		return !answered
 	}
 	return false
 }

@@ -319,33 +319,57 @@ func endpointsIn(u convergence.Update) convergence.Endpoints {
 }
 
 func TestBackoff(t *testing.T) {
+	type ended struct {
+		end      proxy.StreamEnded
+		answered bool
+	}
 	broken := status.Error(codes.Unavailable, "connection reset")
+	// once is what a stream that was served and ended with the server's status waits after an
+	// attempt that failed, 20 ms: twice as long, or the least.
+	once := func(code codes.Code, message string) []ended {
+		return []ended{{end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: status.Error(code, message), Responses: 3}, answered: true}}
+	}
+	least, twice := []time.Duration{20 * time.Millisecond, 10 * time.Millisecond}, []time.Duration{20 * time.Millisecond, 40 * time.Millisecond}
 	for name, c := range map[string]struct {
-		ends []proxy.StreamEnded
+		ends []ended
 		want []time.Duration
 	}{
 		"no connection": {
-			[]proxy.StreamEnded{{Err: broken}, {Err: broken}, {Err: broken}},
+			[]ended{{end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: broken}}},
 			[]time.Duration{20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond},
 		},
-		"a stream that was lost": {
-			[]proxy.StreamEnded{{Err: broken}, {Err: broken, Responses: 1}, {Err: broken}},
+		"refused before any response": {
+			[]ended{{proxy.StreamEnded{Err: status.Error(codes.Unknown, "too many")}, true}, {proxy.StreamEnded{Err: status.Error(codes.Unavailable, "transport is closing")}, true}},
+			twice,
+		},
+		"a connection that broke": {
+			[]ended{{end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: broken, Responses: 1}}, {end: proxy.StreamEnded{Err: broken}}},
 			[]time.Duration{20 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond},
 		},
-		"a stream that the server ended": {
-			[]proxy.StreamEnded{{Responses: 3}, {Err: broken}},
+		"ended by the server without an error": {
+			[]ended{{proxy.StreamEnded{Responses: 3}, true}, {end: proxy.StreamEnded{Err: broken}}},
 			[]time.Duration{0, 20 * time.Millisecond},
 		},
-		"a refusal later": {
-			[]proxy.StreamEnded{{Responses: 3, Err: status.Error(codes.Unauthenticated, "expired")}},
-			[]time.Duration{20 * time.Millisecond},
+		"ended by the server without an error or a response": {
+			[]ended{{end: proxy.StreamEnded{Err: broken}}, {proxy.StreamEnded{}, true}, {end: proxy.StreamEnded{Err: broken}}},
+			[]time.Duration{20 * time.Millisecond, 0, 20 * time.Millisecond},
 		},
+		"unknown":             {once(codes.Unknown, "x"), least},
+		"canceled":            {once(codes.Canceled, "x"), least},
+		"deadline exceeded":   {once(codes.DeadlineExceeded, "x"), least},
+		"transport closing":   {once(codes.Unavailable, "the transport is closing"), least},
+		"going away":          {once(codes.Unavailable, "error reading, received prior goaway: NO_ERROR"), least},
+		"unavailable":         {once(codes.Unavailable, "overloaded"), twice},
+		"unauthenticated":     {once(codes.Unauthenticated, "expired"), twice},
+		"resource exhausted":  {once(codes.ResourceExhausted, "x"), twice},
+		"internal":            {once(codes.Internal, "transport is closing"), twice},
+		"of another protocol": {[]ended{{end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: status.Error(codes.Internal, "x"), Responses: 1}}}, twice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b backoff
 			var waits []time.Duration
-			for _, end := range c.ends {
-				waits = append(waits, b.next(end))
+			for _, one := range c.ends {
+				waits = append(waits, b.next(one.end, one.answered))
 			}
 			NewWithT(t).Expect(waits).To(Equal(c.want))
 		})
@@ -353,9 +377,9 @@ func TestBackoff(t *testing.T) {
 	t.Run("at most", func(t *testing.T) {
 		var b backoff
 		for range 20 {
-			b.next(proxy.StreamEnded{Err: broken})
+			b.next(proxy.StreamEnded{Err: broken}, false)
 		}
-		NewWithT(t).Expect(b.next(proxy.StreamEnded{Err: broken})).To(Equal(maxBackoff))
+		NewWithT(t).Expect(b.next(proxy.StreamEnded{Err: broken}, false)).To(Equal(maxBackoff))
 	})
 }
 
