@@ -91,7 +91,12 @@ func statusLine(s rollout.Status) string {
 	if s.Length > 0 {
 		fmt.Fprintf(&b, "/%s", s.Length)
 	}
-	fmt.Fprintf(&b, " | pods %d/%d created, %d ready | sidecars %d connected, %d complete, %d converged | control plane %.2f cores, %.0f MB",
-		s.Created, s.Pods, s.Ready, s.Connected, s.Complete, s.Converged, s.Cores, s.MemoryBytes/1e6)
+	fmt.Fprintf(&b, " | pods %d/%d created, %d ready", s.Created, s.Pods, s.Ready)
+	if s.NodeProxy == "" {
+		fmt.Fprintf(&b, " | sidecars %d connected, %d complete, %d converged", s.Connected, s.Complete, s.Converged)
+	} else {
+		fmt.Fprintf(&b, " | %ss %d connected | proxies of %d pods connected, of %d complete, of %d converged", s.NodeProxy, s.Nodes, s.Connected, s.Complete, s.Converged)
+	}
+	fmt.Fprintf(&b, " | control plane %.2f cores, %.0f MB", s.Cores, s.MemoryBytes/1e6)
 	return b.String()
 }

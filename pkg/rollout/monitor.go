@@ -23,6 +23,7 @@ type monitor struct {
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
 	fleet    *fleet.Fleet
+	proxy    string // what the proxy of a node is called; "" = nodes have none
 	timeline *phases.Timeline
 	writer   *record.Writer
 	show     func(Status)
@@ -76,6 +77,7 @@ func (m *monitor) status() Status {
 	s := Status{
 		Phase: string(current.Phase), Length: current.Length, Pods: m.pods,
 		Created: c.Created, Ready: c.Ready, Connected: c.Connected, Complete: c.Complete, Converged: c.Converged,
+		NodeProxy: m.proxy, Nodes: c.Nodes,
 	}
 	if current.Phase != "" {
 		s.Elapsed = time.Since(current.Since)

@@ -13,9 +13,11 @@ type Status struct {
 	Pods        int           // wanted
 	Created     int           // pods seen
 	Ready       int           // pods Ready
-	Connected   int           // sidecars that were ever connected
-	Complete    int           // sidecars that hold what was expected at their first request
-	Converged   int           // sidecars that hold all that is expected now
+	Connected   int           // pods whose proxy, a sidecar or that of their node, was ever connected
+	Complete    int           // pods whose proxy holds what was expected at its first request
+	Converged   int           // pods whose proxy holds all that is expected now
+	NodeProxy   string        // what the proxy of a node is called, as in ztunnel; "" = nodes have none
+	Nodes       int           // proxies of nodes that were ever connected
 	Cores       float64       // the control plane's, over the last second
 	MemoryBytes float64       // the control plane's resident memory
 }

@@ -104,6 +104,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.env.Components,
 		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
+	if r.adapter.Nodes != nil {
+		r.monitor.proxy = r.driver.ProxyName
+	}
 	r.injector = faults.NewInjector(faults.Options{
 		Faults: r.spec.Faults, Actions: r.faultActions(), Pods: r.spec.Topology.Pods, Timeout: r.spec.ConvergeTimeout,
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
