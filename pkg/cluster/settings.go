@@ -93,7 +93,7 @@ var kwokOptions = map[string]Setting{
 // command lines and the very file that its programs get.
 func Settings(kwokConfig []byte) ([]Setting, error) { return layout{}.settings(kwokConfig) }
 
-// settings are those of a cluster that is laid out so.
+// settings are those of a cluster with this layout.
 func (l layout) settings(kwokConfig []byte) ([]Setting, error) {
 	var all []Setting
 	for _, c := range l.components(Programs{}) {

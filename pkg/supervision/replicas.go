@@ -127,7 +127,7 @@ func (s *Replicas) publish() {
 }
 
 // Begin has those that were started supervised, and connections sent to them. supervise runs in the background
-// what supervises one; the recorder is told how many of them it scrapes.
+// what supervises one; rec gets the number of replicas that it scrapes.
 func (s *Replicas) Begin(rec *recorder.Recorder, supervise func(name string, run func(context.Context) error)) {
 	s.recorder, s.supervise = rec, supervise
 	for _, r := range s.serving() {
