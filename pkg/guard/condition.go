@@ -3,6 +3,7 @@ package guard
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,14 +34,26 @@ type Condition struct {
 }
 
 // String is the form that Parse reads.
-func (c Condition) String() string { return string(c.Subject) + ">" + c.Subject.text(c.Limit) }
+func (c Condition) String() string { return string(c.Subject) + ">" + c.Subject.exact(c.Limit) }
 
-// text is a value of the subject.
-func (s Subject) text(value float64) string {
+// exact is a limit of the subject as Parse reads it.
+func (s Subject) exact(limit float64) string {
 	if s == APIServerP99 {
-		return time.Duration(value * float64(time.Second)).Round(time.Microsecond).String()
+		return duration(limit).String()
+	}
+	return strconv.FormatFloat(limit, 'f', -1, 64)
+}
+
+// rounded is a measured value of the subject, for people.
+func (s Subject) rounded(value float64) string {
+	if s == APIServerP99 {
+		return duration(value).Round(time.Microsecond).String()
 	}
 	return strconv.FormatFloat(value, 'g', 4, 64)
+}
+
+func duration(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds * float64(time.Second)))
 }
 
 // Conditions are alternatives: one of them is enough.
@@ -81,7 +94,7 @@ func Parse(text string) (Conditions, error) {
 			return nil, wanted(part)
 		}
 		if slices.ContainsFunc(all, func(other Condition) bool { return other.Subject == c.Subject }) {
-			return nil, fmt.Errorf("%s is there twice", c.Subject)
+			return nil, fmt.Errorf("%q: want %s once", strings.TrimSpace(part), c.Subject)
 		}
 		all = append(all, c)
 	}

@@ -45,7 +45,7 @@ func (g *Guard) Run(ctx context.Context) error {
 				return fmt.Errorf("checking --abort-if %s: %w", c, err)
 			}
 			if known && value > c.Limit {
-				return fmt.Errorf("%s is %s, and --abort-if has %s", c.Subject, c.Subject.text(value), c)
+				return fmt.Errorf("%s is %s, and --abort-if has %s", c.Subject, c.Subject.rounded(value), c)
 			}
 		}
 	}

@@ -76,8 +76,9 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 		f.Objects = append(f.Objects, pool.Node(n, f.Run))
 	}
 	f.Objects = append(f.Objects, workload.Manifests(&workload.Applier{
-		Run: f.Run, Mesh: f.Mesh, Nodes: pool, NamespaceLabels: adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(adapter),
-		Objects: adapter.Mesh.Objects(f.Mesh, s.Knobs()),
+		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
+		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
+		Objects:         adapter.Mesh.Objects(f.Mesh, s.Knobs()),
 	})...)
 	return nil
 }
@@ -227,7 +228,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 func (e *Existing) guard(r *run) *guard.Guard {
 	return &guard.Guard{
 		Conditions: e.AbortIf, Requests: e.requests,
-		Pending: e.found.Cluster.PendingPods,
+		Pending: func(ctx context.Context) (int, error) { return existing.PendingPods(ctx, r.api.Client) },
 		Cores: func() (float64, bool) {
 			cores, _, ok := r.sampler.Live(r.controlPlaneName())
 			return cores, ok

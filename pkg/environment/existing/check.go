@@ -59,12 +59,8 @@ func Role(rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	}
 }
 
-// PendingPods counts the pods of the cluster in phase Pending that no run has made.
-func (c *Cluster) PendingPods(ctx context.Context) (int, error) {
-	client, err := kubernetes.NewForConfig(c.Config)
-	if err != nil {
-		return 0, err
-	}
+// PendingPods counts the pods of a cluster in phase Pending that no run has made.
+func PendingPods(ctx context.Context, client kubernetes.Interface) (int, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
 		FieldSelector: "status.phase=" + string(corev1.PodPending), LabelSelector: "!" + kwok.RunLabel,
 	})
