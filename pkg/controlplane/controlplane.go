@@ -48,7 +48,7 @@ type ControlPlane struct {
 	// Helpers are further programs that were started with it, which do not serve proxies; nil =
 	// none. What they use is not part of its own usage.
 	Helpers []Helper
-	// PodAnnotations are what a pod needs to be part of the mesh; nil = none.
+	// PodAnnotations are what a pod with a sidecar needs to be part of the mesh; nil = none.
 	PodAnnotations map[string]string
 }
 
@@ -100,6 +100,27 @@ func (c *ControlPlane) ServedByNode(mesh topology.Mesh, namespace string) bool {
 	}
 	_, _, ok := c.Nodes.Serves(mesh, namespace)
 	return ok
+}
+
+// NamespaceLabels are what a namespace needs for its pods to be part of the mesh, with a sidecar
+// each or the proxy of their node.
+func (c *ControlPlane) NamespaceLabels(mesh topology.Mesh, namespace string) map[string]string {
+	if c.Nodes != nil {
+		if labels, _, ok := c.Nodes.Serves(mesh, namespace); ok {
+			return labels
+		}
+	}
+	return c.Mesh.NamespaceLabels()
+}
+
+// PodAnnotationsIn are what the pods of a namespace need for that; nil = nothing.
+func (c *ControlPlane) PodAnnotationsIn(mesh topology.Mesh, namespace string) map[string]string {
+	if c.Nodes != nil {
+		if _, annotations, ok := c.Nodes.Serves(mesh, namespace); ok {
+			return annotations
+		}
+	}
+	return c.PodAnnotations
 }
 
 // Mixed reports whether nodes have proxies, and pods of some namespaces of the mesh have sidecars. These

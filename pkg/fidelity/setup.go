@@ -160,7 +160,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	})
 	stop := func(context.Context) error { end(); watching.Wait(); return failed }
 
-	applier := &workload.Applier{Client: r.Client, Run: runName, Mesh: r.mesh, NamespaceLabels: r.istiod.Parts().Mesh.NamespaceLabels()}
+	applier := &workload.Applier{Client: r.Client, Run: runName, Mesh: r.mesh, NamespaceLabels: func(namespace string) map[string]string { return r.istiod.Parts().NamespaceLabels(r.mesh, namespace) }}
 	if err := applier.Surroundings(ctx); err != nil {
 		return stop, err
 	}

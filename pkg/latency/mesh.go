@@ -204,7 +204,8 @@ func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer)
 	}
 	applier := &workload.Applier{
 		Client: api.Client, Dynamic: api.Dynamic, Run: runLabel(),
-		Mesh: topology.Mesh{Namespaces: namespaces}, NamespaceLabels: m.place.Adapter.Mesh.NamespaceLabels(), Objects: objects,
+		Mesh: topology.Mesh{Namespaces: namespaces}, Objects: objects,
+		NamespaceLabels: func(string) map[string]string { return m.place.Adapter.Mesh.NamespaceLabels() },
 	}
 	return applier.Surroundings(ctx)
 }

@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
-	"scaler.mesh/scaler/pkg/workload"
 )
 
 // Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
@@ -224,30 +222,4 @@ func served(r *run) (n int) {
 		}
 	}
 	return n
-}
-
-// useNodes makes the pods of namespaces, where nodes have proxies, those that they serve, and the others such
-// with sidecars.
-func useNodes(a *workload.Applier, of *controlplane.ControlPlane) {
-	sidecars := a.NamespaceLabels
-	a.NamespaceLabels = nil
-	a.Labels = func(namespace, service string) map[string]string {
-		all := map[string]string{}
-		if of.Waypoints != nil {
-			maps.Copy(all, of.Waypoints.Labels(namespace, service))
-		}
-		if service != "" {
-			return all
-		}
-		labels, _, ok := of.Nodes.Serves(a.Mesh, namespace)
-		if !ok {
-			labels = sidecars
-		}
-		maps.Copy(all, labels)
-		return all
-	}
-	a.PodAnnotations = func(namespace string) map[string]string {
-		_, annotations, _ := of.Nodes.Serves(a.Mesh, namespace)
-		return annotations
-	}
 }

@@ -116,19 +116,20 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: poolOf(r),
-		NamespaceLabels: r.adapter.Mesh.NamespaceLabels(), PodLabels: podLabels(r.adapter),
-		PodAnnotations: func(string) map[string]string { return r.adapter.PodAnnotations },
-		Objects:        r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
+		PodLabels:       podLabels(r.adapter),
+		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
+		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
+		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}
-	if r.adapter.Nodes != nil {
-		useNodes(r.applier, r.adapter)
+	if r.adapter.Waypoints != nil {
+		r.applier.Labels = r.adapter.Waypoints.Labels
 	}
 	if r.adapter.Gateways != nil {
 		r.applier.Gateway = r.adapter.Gateways.MakeGateway
 	}
 	if r.spec.Mesh != nil {
-		r.applier.Templates, r.applier.Around = r.spec.Mesh.templates(), r.spec.Mesh.Mesh.Surroundings(r.applier.NamespaceLabels)
+		r.applier.Templates, r.applier.Around = r.spec.Mesh.templates(), r.spec.Mesh.Mesh.Surroundings(r.adapter.Mesh.NamespaceLabels())
 	}
 	return nil
 }

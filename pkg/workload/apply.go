@@ -29,11 +29,12 @@ import (
 // services, what its knobs become, and one Deployment for each service, scaled
 // as a plan says.
 type Applier struct {
-	Client          kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
-	Run             string               // value of the run label on everything made
-	Mesh            topology.Mesh
-	NamespaceLabels map[string]string // what the control plane needs to see a namespace as the mesh's
-	PodLabels       map[string]string // and to see a pod as its own; nil = none
+	Client    kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
+	Run       string               // value of the run label on everything made
+	Mesh      topology.Mesh
+	PodLabels map[string]string // what the control plane needs to see a pod as its own; nil = none
+	// NamespaceLabels are what it needs to see a namespace as the mesh's; nil = nothing.
+	NamespaceLabels func(namespace string) map[string]string
 	// PodAnnotations are those of the pods of a namespace; nil = none.
 	PodAnnotations func(namespace string) map[string]string
 	// Labels are further ones of a namespace (service "") or of a service; nil = none.
@@ -220,7 +221,9 @@ func (a *Applier) podLabels(s topology.Service) map[string]string {
 
 func (a *Applier) namespace(name string) *corev1.Namespace {
 	labels := map[string]string{kwok.RunLabel: a.Run}
-	maps.Copy(labels, a.NamespaceLabels)
+	if a.NamespaceLabels != nil {
+		maps.Copy(labels, a.NamespaceLabels(name))
+	}
 	maps.Copy(labels, a.further(name, ""))
 	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }
