@@ -66,6 +66,9 @@ within its interval. Otherwise the exit code is 3.`,
   # check the forecast: predict the largest size from the others
   scaler plan results --validate -o json
 
+  # what ambient mode needs with a node for each 40 pods, from runs with several --pods-per-node
+  scaler plan results --pods 5000 --dataplane ambient --pods-per-node 40
+
   # check the plan: run it with what it asks for
   scaler plan results --pods 1600 --control-plane-cpus 2 --verify`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -77,6 +80,8 @@ within its interval. Otherwise the exit code is 3.`,
 	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
 	f.IntVar(&o.Services, "services", 0, "services of that mesh (default as many for each pod as the runs have)")
 	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
+	f.StringVar(&o.Dataplane, "dataplane", "", "data plane of the runs that are taken, as in ambient (default sidecar if there are such)")
+	f.IntVar(&o.PodsPerNode, "pods-per-node", 0, "with runs of --dataplane ambient, the number of pods for which that mesh has a node (default as in most runs of the largest size)")
 	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
 	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
 	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
@@ -182,6 +187,7 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	}{
 		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000},
 		{"control-plane-cpus", o.Processors, 1024}, {"replicas-max", o.ReplicasMax, 1000},
+		{"pods-per-node", o.PodsPerNode, 250},
 	} {
 		if given(n.flag) && (n.value < 1 || n.value > n.most) {
 			return usagef("parsing --%s %d: want 1 to %d", n.flag, n.value, n.most)
@@ -203,6 +209,9 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	}
 	if given("mode") && o.Mode == "" {
 		return usagef(`parsing --mode "": want permissive or strict`)
+	}
+	if given("dataplane") && o.Dataplane == "" {
+		return usagef(`parsing --dataplane "": want that of the runs, as in --dataplane ambient`)
 	}
 	share, err := strconv.ParseFloat(strings.TrimSuffix(o.headroom, "%"), 64)
 	if err != nil || !strings.HasSuffix(o.headroom, "%") || !(share >= 0 && share <= 1000) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,15 @@ func TestRefusals(t *testing.T) {
 	nodes := w.runs(nil, 2, 200, 400, 800)
 	for i := range nodes {
 		nodes[i].Spec.Dataplane, nodes[i].Spec.PodsPerNode = "ambient", 20
+		nodes[i].Proxies = &record.Proxies{Name: "ztunnel", Nodes: nodes[i].Spec.Pods / 20}
+	}
+	mixed := w.runs(nil, 2, 200, 400, 800)
+	for i := range mixed {
+		mixed[i].Spec.Dataplane, mixed[i].Proxies = "mixed", &record.Proxies{Nodes: 5, Sidecars: new(100)}
+	}
+	waypoints := w.runs(nil, 2, 200, 400, 800)
+	for i := range waypoints {
+		waypoints[i].Spec.Dataplane, waypoints[i].Spec.Waypoints, waypoints[i].Proxies = "ambient", "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
 	}
 	const advice = "run 'scaler rollout --pods 200,400,600,800 --mode strict --repeats 3 --probes 0'"
 	for _, c := range []struct {
@@ -49,7 +59,13 @@ func TestRefusals(t *testing.T) {
 		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
-		{"another data plane", nodes, Options{Pods: 1600}, "6 runs of data plane ambient: want runs with sidecars", false},
+		{"another data plane", four, Options{Pods: 1600, Dataplane: "ambient"}, `parsing --dataplane "ambient": want that of a completed run: sidecar`, false},
+		{"several data planes, neither of sidecars", slices.Concat(nodes, mixed), Options{Pods: 1600}, `parsing --dataplane "": the runs are of several: want one of ambient, mixed`, false},
+		{"sidecars and proxies of nodes", mixed, Options{Pods: 1600}, "6 runs of data plane mixed: want runs with sidecars or with proxies of nodes alone", false},
+		{"waypoints", waypoints, Options{Pods: 1600}, "6 runs of data plane ambient with service waypoints: want", false},
+		{"another number of pods for each node", nodes, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want 20, as all runs have", true},
+		{"pods for each node of sidecars", four, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want none for runs in which every pod has a proxy", false},
+		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dataplane ambient --pods-per-node 20 --repeats 3", true},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "parsing --services 20: want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "parsing --pods 1600: want 800 with --validate", false},

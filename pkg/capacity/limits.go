@@ -17,7 +17,7 @@ import (
 const (
 	Limiter     = "limiter"     // new streams admitted a second
 	TokenReview = "tokenReview" // tokens reviewed a second
-	Throttle    = "throttle"    // sidecars pushed to at once
+	Throttle    = "throttle"    // proxies pushed to at once
 	Processor   = "processor"   // processor time
 	Memory      = "memory"      // more is needed than there is
 	Arrival     = "arrival"     // pods do not come faster
@@ -37,7 +37,18 @@ type mesh struct {
 	machine           int            // processors of that machine, without those that are the control plane's own
 	own               bool           // the control plane has processors to itself
 	limits            *record.Limits // nil = none is known
+	// certificates is how many nodes' proxies request at most, whose streams were admitted before
+	// the rollout; 0 = each pod has a proxy, which comes with it.
+	certificates float64
 }
+
+// reviewsOfCertificate is how many tokens are reviewed for a certificate of a node's proxy: that
+// of the request. That of its stream was reviewed before the rollout.
+const reviewsOfCertificate = 1
+
+// mostCertificates is how many certificates the proxies of nodes request at most: one for each
+// identity on each node, where each service has an identity of its own, and no more than pods.
+func mostCertificates(pods, services, nodes float64) float64 { return min(pods, services*nodes) }
 
 // times are how long a rollout takes at least by each limit, the longest first.
 //
@@ -60,13 +71,16 @@ func (m mesh) times() []Limit {
 		all = append(all, Limit{Machine, work / float64(m.machine), fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %d processors", work, m.machine)})
 	}
 	if l := m.limits; l != nil {
-		if rate := l.StreamsPerSecond.At(m.processors); rate > 0 {
-			all = append(all, Limit{Limiter, (m.pods - 1) / (rate * replicas), fmt.Sprintf("%s x %.3g new streams a second", output.Many(m.replicas, "replica"), rate)})
+		if admission := m.admission(m.pods); admission != nil && m.certificates == 0 {
+			all = append(all, *admission)
 		}
 		if rate := l.TokenReviewsPerSecond; rate > 0 {
-			wanted := m.pods*l.TokenReviewsPerSidecar - l.TokenReviewsBurst*replicas
-			all = append(all, Limit{TokenReview, max(0, wanted) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %.3g for each sidecar",
-				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, l.TokenReviewsPerSidecar)})
+			reviews, each := m.pods*l.TokenReviewsPerSidecar, fmt.Sprintf("%.3g for each sidecar", l.TokenReviewsPerSidecar)
+			if m.certificates > 0 {
+				reviews, each = m.certificates*reviewsOfCertificate, fmt.Sprintf("%d for each of at most %.0f certificates, one for each identity on each node", reviewsOfCertificate, m.certificates)
+			}
+			all = append(all, Limit{TokenReview, max(0, reviews-l.TokenReviewsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %s",
+				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, each)})
 		}
 		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
 			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", output.Many(m.replicas, "replica"), pushes)})
@@ -74,6 +88,18 @@ func (m mesh) times() []Limit {
 	}
 	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	return all
+}
+
+// admission is how long so many new streams take at least; nil where they are not limited.
+func (m mesh) admission(streams float64) *Limit {
+	if m.limits == nil {
+		return nil
+	}
+	rate := m.limits.StreamsPerSecond.At(m.processors)
+	if rate <= 0 {
+		return nil
+	}
+	return &Limit{Limiter, (streams - 1) / (rate * float64(m.replicas)), fmt.Sprintf("%s x %.3g new streams a second", output.Many(m.replicas, "replica"), rate)}
 }
 
 // rate is how many sidecars a second the control plane can serve for long; 0 when
@@ -99,6 +125,9 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 		processors: max(1, cmp.Or(c.GOMAXPROCS, r.Environment.CPUs)),
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
+	}
+	if ofProxies(r) {
+		m.certificates = mostCertificates(m.pods, float64(r.Spec.Services), float64(r.Proxies.Nodes))
 	}
 	if cpu := r.Value(rolloutCPU); cpu != nil {
 		m.cpuSeconds = *cpu

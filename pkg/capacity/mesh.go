@@ -1,8 +1,11 @@
 package capacity
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
@@ -14,49 +17,119 @@ import (
 type target struct {
 	point
 	services int
+	perNode  int // pods of a node whose proxy serves them; 0 = each pod has its own
 }
 
 // aim makes the target: its services by the ratio of the largest run unless they are
-// given, and what a sidecar will hold. Configuration grows with services and pods; where
-// both grew in step, only a mesh of that ratio can be forecast.
+// given, its nodes, and what a proxy will hold. Configuration grows with services, pods and nodes;
+// where these grew in step, only a mesh of that ratio can be forecast.
 func aim(s *sample, o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
-	t := target{point: point{pods: float64(o.Pods)}, services: o.Services}
+	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}
 	if t.services == 0 {
 		t.services = max(1, int(math.Ceil(ratio*float64(o.Pods)-1e-9)))
 	}
+	if err := s.aimNodes(&t, o); err != nil {
+		return t, err
+	}
 	var rows [][]float64
 	var held []float64
-	separate := false // the effects of services and of pods
+	var where []point
+	ofServices := false // the effects of services and of pods are separate
 	for _, r := range s.runs {
 		n, services := float64(r.Spec.Pods), float64(r.Spec.Services)
 		if math.Abs(services-ratio*n) > 1 {
-			separate = true
+			ofServices = true
 		}
-		if c := configurationOf(r); c > 0 {
-			rows, held = append(rows, []float64{1, n, services}), append(held, c)
+		p := pointOf(r)
+		where = append(where, p)
+		if p.configuration > 0 {
+			rows, held = append(rows, []float64{1, n, services, p.proxies}), append(held, p.configuration)
 		}
 	}
-	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !separate {
+	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !ofServices {
 		if !o.Force {
 			return t, fmt.Errorf("parsing --services %d: want %.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
 				o.Services, math.Ceil(ratio*t.pods-1e-9), ratio)
 		}
 		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
 	}
-	if !separate {
-		for i := range rows {
-			rows[i] = rows[i][:2]
+	at := []float64{1, t.pods, float64(t.services), t.proxies}
+	reduced := func(row []float64) []float64 {
+		kept := row[:2:2]
+		if ofServices {
+			kept = append(kept, row[2])
 		}
+		if separate(where) {
+			kept = append(kept, row[3])
+		}
+		return kept
+	}
+	for i := range rows {
+		rows[i] = reduced(rows[i])
 	}
 	fit, err := stats.LeastSquares(rows, held, confidence)
 	if err != nil {
 		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are fitted to the number of pods alone")
 		return t, nil
 	}
-	t.configuration = max(0, fit.At([]float64{1, t.pods, float64(t.services)}[:len(rows[0])]))
+	t.configuration = max(0, fit.At(reduced(at)))
 	return t, nil
+}
+
+// aimNodes gives a target the nodes that have a proxy, where the runs have some.
+func (s *sample) aimNodes(t *target, o Options) error {
+	known := perNodes(s.runs)
+	if !ofProxies(s.runs[0]) {
+		if o.PodsPerNode != 0 {
+			return fmt.Errorf("parsing --pods-per-node %d: want none for runs in which every pod has a proxy of its own", o.PodsPerNode)
+		}
+		return nil
+	}
+	const about = "target.podsPerNode"
+	last := usualPerNode(s.runs)
+	if t.perNode = cmp.Or(o.PodsPerNode, last); t.perNode < 1 {
+		return errors.New("planning: the runs do not state how many pods a node has")
+	}
+	t.proxies = math.Ceil(t.pods / float64(t.perNode))
+	least, most := known[0], known[len(known)-1]
+	switch {
+	case len(known) > 1 && (t.perNode < least || t.perNode > most):
+		s.doubt(about, "runs have %d to %d pods for each node: %d is beyond them", least, most, t.perNode)
+	case len(known) > 1:
+	case t.perNode == last:
+		s.doubt(about, "the plan holds for %s for each node only: pods and nodes grew together in all runs, and what a node costs is in the cost of its pods. Runs with another --pods-per-node separate them", output.Many(last, "pod"))
+	case !o.Force:
+		return fmt.Errorf("parsing --pods-per-node %d: want %d, as all runs have: run others with 'scaler rollout --pods-per-node', which separate nodes from pods, or --force", t.perNode, last)
+	default:
+		s.doubt(about, "forced: no run has other than %s for each node: what a node costs is taken to be a part of what its pods cost", output.Many(last, "pod"))
+	}
+	return nil
+}
+
+// usualPerNode is for how many pods there was a node in most runs of the largest size, the last of
+// runs.
+func usualPerNode(runs []*record.Run) (usual int) {
+	times := map[int]int{}
+	for _, r := range runs {
+		if n := r.Spec.PodsPerNode; r.Spec.Pods == runs[len(runs)-1].Spec.Pods {
+			if times[n]++; times[n] > times[usual] {
+				usual = n
+			}
+		}
+	}
+	return usual
+}
+
+// perNodes are the numbers of pods for each node that runs have, ascending.
+func perNodes(runs []*record.Run) []int {
+	var all []int
+	for _, r := range runs {
+		all = append(all, r.Spec.PodsPerNode)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // forecast fits a figure to the runs that have it. The error states why it cannot:
@@ -81,7 +154,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	if err != nil {
 		return forecast{}, err
 	}
-	made := forecast{estimate: model.forecast(t.point), parts: model.parts(), good: good}
+	made := forecast{estimate: model.forecast(t.point), parts: model.parts(ofProxies(used[0])), good: good}
 	switch {
 	case !f.merges || good || !configurationGrows(seen):
 	case s.merging:
@@ -111,10 +184,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 // the runs that have it and what it was. Without known, configuration is not known.
 func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run, seen []observation, bases []float64) {
 	for _, r := range runs {
-		v, base := f.of(r), new(float64)
-		if f.base != "" {
-			base = f.before(r)
-		}
+		v, base := f.of(r), f.before(r)
 		if v == nil || base == nil || *v <= *base {
 			continue
 		}
@@ -188,6 +258,9 @@ func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 // raise puts a forecast on top of what was there without a mesh.
 func (f *forecast) raise(base float64) {
 	f.value, f.low, f.high = f.value+base, f.low+base, f.high+base
+	if base == 0 {
+		return
+	}
 	if f.parts[0].Term == constant.name {
 		f.parts[0].Value += base
 		return

@@ -24,7 +24,9 @@ var errNoModel = errors.New("the runs determine no model of it")
 type point struct {
 	pods          float64
 	replicas      float64 // of the control plane, 1 or more
-	configuration float64 // bytes that a sidecar holds; 0 = not known
+	configuration float64 // bytes that a proxy holds; 0 = not known
+	// proxies is how many have a stream: one for each pod, or one for each node.
+	proxies float64
 }
 
 // observation is what a run says of a figure.
@@ -49,17 +51,26 @@ var (
 	// delay is the constant of processor time: see the package's comment.
 	delay = term{"constant", func(point) float64 { return 1 }, true}
 	pods  = term{"pods", func(p point) float64 { return p.pods }, false}
+	// nodes are those that have a proxy. They are a term only where runs separate them from pods.
+	nodes = term{"nodes", func(p point) float64 { return p.proxies }, false}
 	// configured is in bytes.
-	configured = term{"pods x configuration", func(p point) float64 { return p.pods * p.configuration }, false}
-	// pairs is work that each pod's coming makes at every sidecar, however little of
+	configured = term{"pods x configuration", func(p point) float64 { return p.proxies * p.configuration }, false}
+	// pairs is work that each pod's coming makes at every proxy, however little of
 	// it each is sent.
-	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.pods }, false}
-	// served is what a replica does for the sidecars that it serves. What each replica does
+	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.proxies }, false}
+	// served is what a replica does for the proxies that it serves. What each replica does
 	// for the whole mesh is in the other terms.
-	served = term{"sidecars of a replica", func(p point) float64 { return p.pods / p.replicas }, false}
+	served = term{"sidecars of a replica", func(p point) float64 { return p.proxies / p.replicas }, false}
 	// again is what each replica after the first does again for the whole mesh.
 	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
 )
+
+// ofNodes are the names of terms where proxies are those of nodes.
+var ofNodes = map[string]string{
+	configured.name: "nodes x configuration",
+	pairs.name:      "pods x nodes",
+	served.name:     "proxies of a replica",
+}
 
 // figure is what is forecast by a fit.
 type figure struct {
@@ -102,8 +113,15 @@ func (f figure) of(r *record.Run) *float64 {
 	return nil
 }
 
-// before is what the figure was without a mesh; nil if it was not measured.
-func (f figure) before(r *record.Run) *float64 { return f.at(r, f.base) }
+// before is what the figure was without a mesh; nil if it was not measured. Proxies of nodes are
+// connected before there is a mesh, so what is measured then grows with the nodes: nothing of it
+// is a constant.
+func (f figure) before(r *record.Run) *float64 {
+	if f.base == "" || ofProxies(r) {
+		return new(0.0)
+	}
+	return f.at(r, f.base)
+}
 
 // at reads a figure of a control plane. What is recorded of all replicas together only is
 // divided among them.
@@ -191,7 +209,7 @@ const (
 	secondsUnit = "s"
 )
 
-// configurationOf is what a sidecar of the run held; 0 when it is not known.
+// configurationOf is what a proxy of the run held; 0 when it is not known.
 func configurationOf(r *record.Run) float64 {
 	if held := r.Value("xds.configurationBytes.mean"); held != nil {
 		return *held
@@ -200,11 +218,21 @@ func configurationOf(r *record.Run) float64 {
 }
 
 func pointOf(r *record.Run) point {
-	return point{float64(r.Spec.Pods), float64(max(1, r.Environment.ControlPlane.Replicas)), configurationOf(r)}
+	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r)}
+	if p.proxies = p.pods; ofProxies(r) {
+		p.proxies = float64(r.Proxies.Nodes)
+	}
+	return p
 }
 
 // size is what repeats of a run have in common.
-func (p point) size() point { return point{pods: p.pods, replicas: p.replicas} }
+func (p point) size() point { return point{pods: p.pods, replicas: p.replicas, proxies: p.proxies} }
+
+// separate reports whether nodes did not grow in step with pods, so that both can be terms.
+func separate(seen []point) bool {
+	last := seen[len(seen)-1]
+	return slices.ContainsFunc(seen, func(p point) bool { return math.Abs(p.proxies-p.pods*last.proxies/last.pods) > 1 })
+}
 
 // fitted is a model with its coefficients.
 type fitted struct {
@@ -234,6 +262,9 @@ func row(terms []term, p point) []float64 {
 func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms, grows := slices.Clone(f.terms), configurationGrows(seen)
+	if !slices.ContainsFunc(terms, func(t term) bool { return t.name == configured.name }) && separate(points(seen)) {
+		terms = append(terms, nodes)
+	}
 	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !grows {
 		if slices.ContainsFunc(seen, func(o observation) bool { return o.configuration == 0 }) {
 			terms = slices.Delete(terms, at, at+1) // nobody knows whether it grows
@@ -331,13 +362,26 @@ func (m fitted) forecast(p point) estimate {
 	return e
 }
 
-// parts are the model for reading.
-func (m fitted) parts() []Part {
+// parts are the model for reading. perNode states that proxies are those of nodes.
+func (m fitted) parts(perNode bool) []Part {
 	var parts []Part
 	for i, t := range m.terms {
-		parts = append(parts, Part{t.name, m.Terms[i].Value})
+		name := t.name
+		if of, ok := ofNodes[name]; ok && perNode {
+			name = of
+		}
+		parts = append(parts, Part{name, m.Terms[i].Value})
 	}
 	return parts
+}
+
+// points are where observations were made.
+func points(seen []observation) []point {
+	var all []point
+	for _, o := range seen {
+		all = append(all, o.point)
+	}
+	return all
 }
 
 // prior is how many degrees of freedom the repeats of all sizes together count

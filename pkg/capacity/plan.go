@@ -16,6 +16,11 @@ type Options struct {
 	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
 	Services int    // of that mesh; 0 = as many for each pod as the largest run has
 	Mode     string // of the runs; "" = permissive if there are such, or what all are
+	// Dataplane is that of the runs; "" = sidecars if there are such, or what all have.
+	Dataplane string
+	// PodsPerNode is for how many pods of that mesh there is a node with a proxy; 0 = as in the
+	// largest run. Other than in runs where each pod has a proxy.
+	PodsPerNode int
 
 	Within      time.Duration // the rollout is to be done in this time; 0 = no matter
 	Wait        time.Duration // a sidecar of a burst is to wait no longer than this to be served; 0 = until it would be refused
@@ -51,10 +56,13 @@ type Plan struct {
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
 	// Upgrade is what the cluster must have free for one; nil where no run had an upgrade.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
-	Limits  []Limit  `json:"limits"` // the longest first
-	Binds   string   `json:"binds"`  // the first that is reached
-	Request Request  `json:"request"`
-	Doubts  []Doubt  `json:"doubts"`
+	// Reconnect is how long the streams of the proxies of nodes take at least to be admitted again after
+	// a restart; nil where each pod has a proxy.
+	Reconnect *Limit  `json:"reconnect,omitempty"`
+	Limits    []Limit `json:"limits"` // the longest first
+	Binds     string  `json:"binds"`  // the first that is reached
+	Request   Request `json:"request"`
+	Doubts    []Doubt `json:"doubts"`
 	// Verification is what came of a run as requested; nil where there was none.
 	Verification *Verification `json:"verification,omitempty"`
 
@@ -69,13 +77,19 @@ const Kind = "Plan"
 
 // Target is the mesh that is planned for.
 type Target struct {
-	Pods         int          `json:"pods"`
-	Services     int          `json:"services"`
-	Mode         string       `json:"mode"` // the knobs, where they are no preset
+	Pods     int    `json:"pods"`
+	Services int    `json:"services"`
+	Mode     string `json:"mode"` // the knobs, where they are no preset
+	// Dataplane is what the pods have; "" = a sidecar each. PodsPerNode and Nodes are of another
+	// one: each node has a proxy, called Proxy, that serves its pods.
+	Dataplane    string       `json:"dataplane,omitempty"`
+	PodsPerNode  int          `json:"podsPerNode,omitempty"`
+	Nodes        int          `json:"nodes,omitempty"`
+	Proxy        string       `json:"proxy,omitempty"`
 	Knobs        record.Knobs `json:"knobs"`
 	ControlPlane string       `json:"controlPlane"`
 	Version      string       `json:"version,omitempty"`
-	// ConfigurationBytes is what a sidecar will hold; 0 = not known.
+	// ConfigurationBytes is what a proxy will hold; 0 = not known.
 	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
 }
 
@@ -85,6 +99,10 @@ type Size struct {
 	Runs int `json:"runs"`
 	// Replicas is how many of the runs had several replicas, by their number.
 	Replicas map[int]int `json:"replicas,omitempty"`
+	// Nodes is how many of the runs had a proxy on each of so many nodes.
+	Nodes map[int]int `json:"nodes,omitempty"`
+
+	repeats bool // several runs of it are equal
 }
 
 // Figure is a forecast, in base units, with the interval that holds one more run
@@ -141,6 +159,9 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	if err := s.enough(o.Pods, o); err != nil {
 		return nil, err
 	}
+	if left != nil && o.PodsPerNode == 0 {
+		o.PodsPerNode = usualPerNode(left)
+	}
 	s.onePace(o.Pods, o.Known)
 	t, err := aim(&s, o)
 	if err != nil {
@@ -169,7 +190,10 @@ func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) 
 		t.replicas = float64(replicas)
 		with := *s
 		with.doubts = slices.Clone(s.doubts)
-		measured := slices.DeleteFunc(slices.Clone(left), func(r *record.Run) bool { return pointOf(r).replicas != t.replicas })
+		measured := slices.DeleteFunc(slices.Clone(left), func(r *record.Run) bool {
+			p := pointOf(r)
+			return p.replicas != t.replicas || p.proxies != t.proxies
+		})
 		p, suffices, err := with.plan(t, measured, o)
 		if err != nil {
 			return nil, err
@@ -223,6 +247,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
 		},
 	}
+	if ofProxies(last) {
+		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, int(t.proxies)
+	}
 	estimates := map[string]estimate{}
 	for _, f := range figures {
 		made, err := f.forecast(s, t, o)
@@ -250,6 +277,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	pace := measurePace(s, o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
 	m.replicas = int(t.replicas)
+	if ofProxies(last) {
+		m.certificates = mostCertificates(t.pods, float64(t.services), t.proxies)
+	}
 	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
 	if len(left) > 0 {
 		// What was left out ran on what the others ran on.

@@ -25,8 +25,16 @@ func Print(w io.Writer, format string, p *Plan) error {
 func (p *Plan) text(request string, markdown bool) string {
 	var b strings.Builder
 	k := p.Target.Knobs
-	title := fmt.Sprintf("%d pods, %s, mtls %s, scope %s, authz %s (mode %s), on %s %s",
-		p.Target.Pods, output.Many(p.Target.Services, "service"), k.MTLS, k.Scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+	where := ""
+	if p.Target.Nodes > 0 {
+		where = fmt.Sprintf(" on %s with %s (%s, %s per node)", output.Many(p.Target.Nodes, "node"), output.Many(p.Target.Nodes, p.Target.Proxy), p.Target.Dataplane, output.Many(p.Target.PodsPerNode, "pod"))
+	}
+	scope := ""
+	if k.Scope != "" || p.Target.Nodes == 0 { // the proxies of nodes have none
+		scope = fmt.Sprintf(" scope %s,", k.Scope)
+	}
+	title := fmt.Sprintf("%d pods%s, %s, mtls %s,%s authz %s (mode %s), on %s %s",
+		p.Target.Pods, where, output.Many(p.Target.Services, "service"), k.MTLS, scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
 	figures := output.Table{Head: []string{"figure", "forecast", "low", "high", "grows as"}}
 	if p.validated() {
 		figures.Head = append(figures.Head, "measured", "error")
@@ -52,8 +60,8 @@ func (p *Plan) text(request string, markdown bool) string {
 		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
 	}
 	b.WriteString(p.Work.text(markdown))
-	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
-	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence())
+	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Reconnect.sentence(p.Target)+p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
+	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target))
 	if markdown {
 		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)
 	} else {
@@ -90,6 +98,13 @@ func (p *Plan) runs() string {
 		for _, replicas := range slices.Sorted(maps.Keys(s.Replicas)) {
 			runs += fmt.Sprintf(", %d with %s", s.Replicas[replicas], output.Many(replicas, "replica"))
 		}
+		for _, nodes := range slices.Sorted(maps.Keys(s.Nodes)) {
+			if len(s.Nodes) == 1 {
+				runs += " with " + output.Many(nodes, "node")
+				break
+			}
+			runs += fmt.Sprintf(", %d with %s", s.Nodes[nodes], output.Many(nodes, "node"))
+		}
 		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, runs))
 	}
 	return strings.Join(parts, ", ")
@@ -110,10 +125,13 @@ func (f Figure) model() string {
 		switch part.Term {
 		case constant.name:
 			b.WriteString(amount(f.Unit, &value))
-		case configured.name:
-			mega := value * 1e6
-			b.WriteString(amount(f.Unit, &mega) + " x MB held by all sidecars")
-		case pods.name, pairs.name, served.name, again.name:
+		case configured.name, ofNodes[configured.name]:
+			mega, held := value*1e6, " x MB held by all sidecars"
+			if part.Term != configured.name {
+				held = " x MB held by all nodes' proxies"
+			}
+			b.WriteString(amount(f.Unit, &mega) + held)
+		case pods.name, nodes.name, pairs.name, ofNodes[pairs.name], served.name, ofNodes[served.name], again.name:
 			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
 		default:
 			b.WriteString(digits(value) + " x " + part.Term)
@@ -123,7 +141,7 @@ func (f Figure) model() string {
 }
 
 // sentence is the request in words.
-func (r Request) sentence() string {
+func (r Request) sentence(t Target) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ask for %s", output.Many(r.Replicas, "replica"))
 	if t := r.RolloutSeconds; t != nil {
@@ -135,9 +153,21 @@ func (r Request) sentence() string {
 	if !r.Met {
 		b.WriteString(", which misses what was asked")
 	}
-	fmt.Fprintf(&b, ".\nBursts of %s let no sidecar wait for longer than %s to be served; the last pods come after %s.",
-		r.Burst.Flag, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
+	who := "sidecar"
+	if t.Nodes > 0 {
+		who = "pod"
+	}
+	fmt.Fprintf(&b, ".\nBursts of %s let no %s wait for longer than %s to be served; the last pods come after %s.",
+		r.Burst.Flag, who, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
 	return b.String()
+}
+
+// sentence is how long the proxies of nodes take to connect again; "" of none.
+func (l *Limit) sentence(t Target) string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", output.Many(t.Nodes, t.Proxy), amount(secondsUnit, &l.Seconds), l.Rule)
 }
 
 // manifest is the request as a part of a Deployment.

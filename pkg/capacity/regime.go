@@ -72,7 +72,7 @@ func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 	return debounce > 0 && len(waits) > 0 && waits[len(waits)/2] > debounce
 }
 
-// mergesMore reports whether the sidecars of the largest mesh were sent fewer responses
+// mergesMore reports whether the proxies of the largest mesh were sent fewer responses
 // each than those of a smaller one, as they are where pushes merge the more the larger
 // the mesh. Where it is not known it is taken to be so.
 func (s *sample) mergesMore() bool {
@@ -81,7 +81,7 @@ func (s *sample) mergesMore() bool {
 		if r.Own == nil || r.Own.Rollout[pushesMetric] == 0 {
 			return true
 		}
-		each[r.Spec.Pods] += r.Own.Rollout[pushesMetric] / float64(r.Spec.Pods)
+		each[r.Spec.Pods] += r.Own.Rollout[pushesMetric] / pointOf(r).proxies
 	}
 	most, last := 0.0, 0.0
 	for _, size := range s.sizes() {

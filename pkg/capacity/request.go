@@ -35,8 +35,8 @@ type Amounts struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// Burst is the shortest way to let pods come so that no sidecar waits for longer
-// than it may.
+// Burst is the shortest way to let pods come so that no sidecar, or no pod that its node's proxy
+// serves, waits for longer than it may.
 type Burst struct {
 	Pods            int     `json:"pods"`            // at once
 	IntervalSeconds float64 `json:"intervalSeconds"` // between
@@ -57,6 +57,9 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	met := suffices || o.Within == 0
 	p.Limits = m.times()
 	p.Binds = p.Limits[0].Name
+	if p.Target.Nodes > 0 {
+		p.Reconnect = m.admission(float64(p.Target.Nodes))
+	}
 	more := 1 + o.Headroom
 	request, limit, enough := p.memory(estimates, more, o)
 	if !enough {

@@ -21,12 +21,11 @@ type sample struct {
 	merging bool // and merged the more the larger the mesh
 }
 
-// choose takes the runs of a mode. Without one it is permissive, the default of
-// `scaler rollout`, if there are such runs; otherwise that of the runs, if they are
-// of one.
+// choose takes the runs of a data plane and a mode. Without one it is the default of
+// `scaler rollout`, sidecars and permissive, if there are such runs; otherwise that of the runs, if
+// they are of one.
 func choose(runs []record.Run, o Options) (sample, error) {
 	var s sample
-	modes := map[string]bool{}
 	left := map[string]int{}
 	for i := range runs {
 		r := &runs[i]
@@ -38,30 +37,29 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		case disturbed(r):
 			left["disturbed while rolling out"]++
 		default:
-			modes[modeOf(r)] = true
 			s.runs = append(s.runs, r)
 		}
 	}
-	mode := o.Mode
-	switch {
-	case len(s.runs) == 0:
+	if len(s.runs) == 0 {
 		var why []string
 		for _, reason := range slices.Sorted(maps.Keys(left)) {
 			why = append(why, fmt.Sprintf("%d %s", left[reason], reason))
 		}
 		return s, fmt.Errorf("planning from %s: none of them completed undisturbed (%s): %s", output.Many(len(runs), "run"), strings.Join(why, "; "), advice(nil, o))
-	case mode != "" && !modes[mode]:
-		return s, fmt.Errorf("parsing --mode %q: want that of a completed run: %s", mode, output.Plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
-	case mode == "" && modes["permissive"]:
-		mode = "permissive"
-	case mode == "" && len(modes) > 1:
-		return s, fmt.Errorf(`parsing --mode "": the runs are of several: want one of %s`, output.Plain(strings.Join(slices.Sorted(maps.Keys(modes)), ", ")))
-	case mode == "":
-		mode = modeOf(s.runs[0])
 	}
-	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return modeOf(r) != mode })
-	if d := s.runs[0].Dataplane(); d != record.SidecarDataplane {
-		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars: the models and the limits of a plan are of one stream and one certificate for each pod. 'scaler report' states what one more pod and one more node cost", output.Many(len(s.runs), "run"), d)
+	for _, by := range []struct {
+		flag, given, preset string
+		of                  func(*record.Run) string
+	}{
+		{"dataplane", o.Dataplane, record.SidecarDataplane, (*record.Run).Dataplane},
+		{"mode", o.Mode, "permissive", modeOf},
+	} {
+		if err := s.only(by.flag, by.given, by.preset, by.of); err != nil {
+			return s, err
+		}
+	}
+	if r := s.runs[0]; r.Dataplane() != record.SidecarDataplane && !ofProxies(r) {
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
 	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.Spec.Pods, b.Spec.Pods), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
@@ -78,6 +76,29 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		s.doubt("runs", "taken as alike, though they differ in %s", difference)
 	}
 	return s, nil
+}
+
+// only leaves out runs of which something is not as it is given by a flag; "" = what it is by default.
+func (s *sample) only(flag, given, preset string, of func(*record.Run) string) error {
+	seen := texts(s.runs, of)
+	switch {
+	case given != "" && !slices.Contains(seen, given):
+		return fmt.Errorf("parsing --%s %q: want that of a completed run: %s", flag, given, output.Plain(strings.Join(seen, ", ")))
+	case given != "":
+	case slices.Contains(seen, preset):
+		given = preset
+	case len(seen) > 1:
+		return fmt.Errorf(`parsing --%s "": the runs are of several: want one of %s`, flag, output.Plain(strings.Join(seen, ", ")))
+	default:
+		given = seen[0]
+	}
+	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return of(r) != given })
+	return nil
+}
+
+// ofProxies reports whether the pods of a run had no proxies, but their nodes.
+func ofProxies(r *record.Run) bool {
+	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Spec.Waypoints == ""
 }
 
 // incomplete is why a run that did not complete is in no forecast. What `scaler report`
@@ -105,10 +126,11 @@ func disturbed(r *record.Run) bool {
 
 // modeOf is the preset of a run's knobs; the knobs themselves where they are none.
 func modeOf(r *record.Run) string {
-	return r.Mode(func() string {
-		k := r.Environment.Knobs
-		return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
-	})
+	if r.Spec.Mode != "" {
+		return r.Spec.Mode
+	}
+	k := r.Environment.Knobs
+	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
 // axes are what runs must be alike in, except for their size, to lie on one line: a
@@ -117,8 +139,6 @@ var axes = []struct {
 	name string
 	of   func(*record.Run) string
 }{
-	{"data plane", func(r *record.Run) string { return r.Dataplane() }},
-	{"pods per node", func(r *record.Run) string { return strconv.Itoa(r.Spec.PodsPerNode) }},
 	{"control plane", func(r *record.Run) string {
 		c := r.Environment.ControlPlane
 		return c.Name + " " + c.Version
@@ -199,34 +219,35 @@ func (s *sample) sizes() []Size { return sizesOf(s.runs) }
 // sizesOf are the numbers of pods run, ascending, with how often each was.
 func sizesOf(runs []*record.Run) []Size {
 	var all []Size
+	seen := map[point]bool{}
 	for _, r := range runs {
 		if n := len(all); n == 0 || all[n-1].Pods != r.Spec.Pods {
 			all = append(all, Size{Pods: r.Spec.Pods})
 		}
 		one := &all[len(all)-1]
 		one.Runs++
-		if replicas := int(pointOf(r).replicas); replicas > 1 {
+		at := pointOf(r)
+		if replicas := int(at.replicas); replicas > 1 {
 			if one.Replicas == nil {
 				one.Replicas = map[int]int{}
 			}
 			one.Replicas[replicas]++
 		}
+		if ofProxies(r) {
+			if one.Nodes == nil {
+				one.Nodes = map[int]int{}
+			}
+			one.Nodes[r.Proxies.Nodes]++
+		}
+		one.repeats = one.repeats || seen[at.size()]
+		seen[at.size()] = true
 	}
 	return all
 }
 
 // repeated reports whether there are several runs of the size with the same number of
-// replicas.
-func (s Size) repeated() bool {
-	single := s.Runs
-	for _, runs := range s.Replicas {
-		if runs > 1 {
-			return true
-		}
-		single -= runs
-	}
-	return single > 1
-}
+// replicas and nodes.
+func (s Size) repeated() bool { return s.repeats }
 
 // replicas are the numbers of replicas of the runs, ascending.
 func (s *sample) replicas() []int {
@@ -311,6 +332,9 @@ func advice(s *sample, o Options) string {
 		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
 			burst += " " + flags
 		}
+	}
+	if s != nil && ofProxies(s.runs[0]) {
+		burst += fmt.Sprintf(" --dataplane %s --pods-per-node %d", s.runs[0].Dataplane(), s.runs[len(s.runs)-1].Spec.PodsPerNode)
 	}
 	knobs := "--mode " + mode
 	if strings.Contains(mode, "=") {

@@ -31,7 +31,7 @@ const (
 	stateChange  = "change"
 	stateCycle   = "cycle" // connections are closed at their age, in a shortened cycle
 	stateChurn   = "churn"
-	stateRestart = "restart" // all sidecars reconnect after the control plane was killed
+	stateRestart = "restart" // all proxies reconnect after the control plane was killed
 	// stateReplicaGone is that of one replica less: the others serve its sidecars.
 	stateReplicaGone = "replica gone"
 )
@@ -68,6 +68,9 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 		memory := source.memory()
 		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: coresTerms, shown: &configured, divided: again}
 		last := s.runs[len(s.runs)-1]
+		if source.name == stateChange && ofProxies(last) {
+			continue // runs with proxies of nodes cannot have it
+		}
 		if memory.of(last) == nil && cores.of(last) == nil {
 			missing, flags = append(missing, source.name), append(flags, source.ask)
 			continue

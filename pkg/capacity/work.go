@@ -123,6 +123,9 @@ func workOf(r *record.Run) []phaseWork {
 
 // work is what the rollout of the target takes, part by part. The error states why that is not known.
 func (s *sample) work(t target, left []*record.Run) (*Work, error) {
+	if ofProxies(s.runs[0]) {
+		return nil, errors.New("its parts are separated for pods with sidecars only; with proxies of nodes the forecast of processor time is the fit to sizes alone")
+	}
 	if t.replicas > 1 || t.configuration == 0 {
 		return nil, errors.New("want runs of one replica, whose configuration is known")
 	}

@@ -92,6 +92,10 @@ func (o Options) spec() (spec rollout.Spec, err error) {
 	}
 	spec.Faults = []faults.Fault{fault}
 	spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{PerSecond: 1, Kind: changes.MeshWide}, time.Second, 0
+	if p.Target.Nodes > 0 { // changes at a rate are of sidecars only
+		spec.Dataplane, spec.PodsPerNode = p.Target.Dataplane, p.Target.PodsPerNode
+		spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{}, 0, 1
+	}
 	return spec, spec.Validate()
 }
 
@@ -139,8 +143,8 @@ func Run(ctx context.Context, o Options) error {
 		o.Run = rollout.RunOne
 	}
 	if o.Progress.Say != nil {
-		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches all sidecars; phases of %s, and the rollout",
-			spec.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Faults[0], spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
+		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
+			spec.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Faults[0], proxyOf(o.Plan), spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
 	}
 	run, err := o.Run(ctx, spec, o.Progress)
 	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
@@ -170,8 +174,11 @@ func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 		}
 		all = append(all, capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), low, f.High))
 	}
-	return append(all, recovered(p, run), changed(run))
+	return append(all, recovered(p, run), changed(p, run))
 }
+
+// proxyOf is what the proxies of a planned mesh are called.
+func proxyOf(p *capacity.Plan) string { return cmp.Or(p.Target.Proxy, "sidecar") }
 
 // shown is a check of what happened.
 func shown(name string, passed bool, why string) capacity.Check {
@@ -192,16 +199,22 @@ func recovered(p *capacity.Plan, run *record.Run) capacity.Check {
 	return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
 }
 
-// changed is whether a change reached every sidecar.
-func changed(run *record.Run) capacity.Check {
-	const name = "a change reached every sidecar"
-	c := run.Change
-	if c == nil || c.Push == nil || c.Changes == nil || *c.Changes == 0 {
+// changed is whether a change reached every proxy.
+func changed(p *capacity.Plan, run *record.Run) capacity.Check {
+	name := "a change reached every " + proxyOf(p)
+	var reached *record.Latency
+	var due int64
+	switch c := run.Change; {
+	case p.Target.Nodes > 0:
+		reached, due = run.Latencies.Push[record.ServiceChange], int64(p.Target.Nodes)*int64(run.Spec.Probes)
+	case c != nil && c.Changes != nil && *c.Changes > 0:
+		reached, due = c.Push, int64(*c.Changes)*int64(run.Spec.Pods)
+	}
+	if reached == nil {
 		return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
 	}
-	due := int64(*c.Changes) * int64(run.Spec.Pods)
-	if c.Push.Lost > 0 {
-		return shown(name, false, fmt.Sprintf("%d of %d sidecars did not receive it within the time limit", c.Push.Lost, due))
+	if reached.Lost > 0 {
+		return shown(name, false, fmt.Sprintf("%d of %d %ss did not receive it within the time limit", reached.Lost, due, proxyOf(p)))
 	}
-	return shown(name, c.Push.Count == due, fmt.Sprintf("%d sidecars received it, of %d", c.Push.Count, due))
+	return shown(name, reached.Count == due, fmt.Sprintf("%d %ss received it, of %d", reached.Count, proxyOf(p), due))
 }

@@ -103,6 +103,43 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Where nodes have proxies, the run has as many, and a service is changed, which reaches each.
+func TestProxiesOfNodes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		push *record.Latency
+		want capacity.Verdict
+	}{
+		"all":     {&record.Latency{Count: 2}, capacity.Passed},
+		"lost":    {&record.Latency{Count: 1, Lost: 1}, capacity.Failed},
+		"missed":  {&record.Latency{Count: 1}, capacity.Failed},
+		"unknown": {nil, capacity.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, like := planned()
+			p.Target.Dataplane, p.Target.PodsPerNode, p.Target.Nodes, p.Target.Proxy = "ambient", 20, 2, "ztunnel"
+			like.Spec.ProfileName, like.Spec.ProfileSet = "", nil
+			var spec rollout.Spec
+			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: rollout.DefaultSpec(), Run: func(_ context.Context, s rollout.Spec, _ rollout.Progress) (record.Run, error) {
+				spec = s
+				run := measured()
+				run.Spec.Probes, run.Change = s.Probes, nil
+				run.Latencies.Push = map[record.ChangeKind]*record.Latency{record.ServiceChange: tc.push}
+				return run, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if spec.Dataplane != "ambient" || spec.PodsPerNode != 20 || spec.Probes != 1 || spec.Change.PerSecond != 0 {
+				t.Errorf("it ran %+v", spec)
+			}
+			checks := p.Verification.Checks
+			if last := checks[len(checks)-1]; last.Name != "a change reached every ztunnel" || last.Verdict != tc.want {
+				t.Errorf("%+v, want %s", last, tc.want)
+			}
+		})
+	}
+}
+
 // A plan of several replicas runs as many, each with its limits, and one of them is killed.
 func TestReplicas(t *testing.T) {
 	p, like := planned()
