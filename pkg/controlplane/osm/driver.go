@@ -43,7 +43,7 @@ func Driver() controlplane.Driver {
 				return nil, err
 			}
 			return &controlplane.ControlPlane{
-				Server: c, Program: c.controller, Mesh: c, Proxies: c,
+				Server: c, Program: c.controller, Mesh: c, Proxies: c, Probes: c,
 				Helpers:        []controlplane.Helper{{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)}},
 				PodAnnotations: map[string]string{injectAnnotation: "enabled"},
 			}, nil

@@ -1,6 +1,7 @@
 package osm
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -139,6 +140,24 @@ func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 // and only those are sent.
 func (c *controlPlane) EndpointHealth(ready, _, _ bool) (convergence.Health, bool) {
 	return convergence.Healthy, ready
+}
+
+// Probe is part of controlplane.Probes: an UpstreamTrafficSetting, which limits the requests to a service to
+// more than there ever are, with a marker in a header of the answers to what is over the limit. It is in
+// the inbound routes of the service's own sidecars. Nothing that a service is reached by, or that is of the whole
+// mesh, can carry a marker without changing traffic.
+func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+	if kind != controlplane.PolicyProbe {
+		return nil, nil
+	}
+	s := mesh.Services[service]
+	return object("policy.openservicemesh.io/v1alpha1", "UpstreamTrafficSetting", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
+		"host": s.Name + "." + s.Namespace + ".svc." + trustDomain,
+		"rateLimit": map[string]any{"local": map[string]any{"http": map[string]any{
+			"requests": int64(math.MaxInt32), "unit": "second",
+			"responseHeadersToAdd": []any{map[string]any{"name": "x-scaler-probe", "value": marker}},
+		}}},
+	}), []int{service}
 }
 
 // identity names the account of a service as secrets do.

@@ -118,6 +118,24 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// A policy is followed by a marker, which changes no traffic; nothing else is.
+func TestProbe(t *testing.T) {
+	probe, concerned := new(controlPlane).Probe(controlplane.PolicyProbe, mesh(), knobs(permissive), 1, "the-marker")
+	spec, err := json.Marshal(probe.Object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"host":"b.n.svc.cluster.local","rateLimit":{"local":{"http":{"requests":2147483647,"responseHeadersToAdd":[{"name":"x-scaler-probe","value":"the-marker"}],"unit":"second"}}}}`
+	if string(spec) != want || probe.GetNamespace() != "n" || !slices.Equal(concerned, []int{1}) {
+		t.Errorf("%s/%s %s concerns %v, want %s of n and 1", probe.GetNamespace(), probe.GetName(), spec, concerned, want)
+	}
+	for _, kind := range []controlplane.ProbeKind{controlplane.RouteProbe, controlplane.MeshProbe} {
+		if probe, _ := new(controlPlane).Probe(kind, mesh(), knobs(permissive), 1, "the-marker"); probe != nil {
+			t.Errorf("%s: %v", kind, probe)
+		}
+	}
+}
+
 func TestEndpointHealth(t *testing.T) {
 	for _, ready := range []bool{true, false} {
 		if health, sent := new(controlPlane).EndpointHealth(ready, true, !ready); sent != ready || health != convergence.Healthy {
