@@ -71,6 +71,9 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	}
 	if len(runs) > 0 {
 		p.Glances, p.Notes = append(p.Glances, glance(runs, &d)), append(p.Notes, glanceNote(runs))
+		if meanings := modeMeanings(runs); meanings != "" {
+			p.Notes = append(p.Notes, meanings)
+		}
 	}
 	draw := &drawer{}
 	var sections []section

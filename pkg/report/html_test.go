@@ -288,3 +288,30 @@ func TestOfPods(t *testing.T) {
 		t.Errorf("%q of a run that does not say", got)
 	}
 }
+
+// A mode of one name may be different settings with two control planes: a page that shows both states
+// what each is, at its table and at each chart by size.
+func TestHTMLModesOfControlPlanes(t *testing.T) {
+	ours, others := fullRun(), fullRun()
+	ours.Name, ours.Spec.Mode, ours.Environment.Knobs = "ours", "permissive", record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}
+	others.Name, others.Spec.Mode, others.Environment.Knobs = "others", "permissive", record.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
+	others.Environment.ControlPlane.Name = "othermesh"
+	page := readable(text(t, asHTML, []record.Run{ours, others}))
+	if want := "Mode permissive is mtls permissive, scope all, authz none with istiod; mtls strict, scope all, authz none with othermesh."; !strings.Contains(page, want) {
+		t.Errorf("it lacks %q", want)
+	}
+	legend := "permissive as in ours is mtls permissive, scope all, authz none; permissive as in others is mtls strict, scope all, authz none."
+	if got := strings.Count(page, legend); got < len(sizeChartsOf) {
+		t.Errorf("%d of %d charts by size state %q", got, len(sizeChartsOf), legend)
+	}
+	printed := strings.Join(strings.Fields(summaryDocument([]record.Run{ours, others}).text()), " ")
+	for _, want := range []string{"ours completed permissive all none", "others completed strict all none"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the text lacks the row %q", want)
+		}
+	}
+	others.Environment.ControlPlane.Name = ours.Environment.ControlPlane.Name
+	if page := text(t, asHTML, []record.Run{ours, others}); strings.Contains(page, "Mode permissive is") {
+		t.Error("one control plane is compared with itself")
+	}
+}

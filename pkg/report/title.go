@@ -144,6 +144,28 @@ func modeName(r *record.Run) string {
 	return r.Mode(func() string { return knobsText(r.Environment.Knobs, "") })
 }
 
+// modeMeanings states what modes of one name are with each of several control planes; "" where
+// they are the same with all.
+func modeMeanings(runs []record.Run) string {
+	var modes, texts []string
+	planes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
+	for i := range runs {
+		r := &runs[i]
+		mode, plane, is := r.Spec.Mode, r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
+		if mode == "" || plane == "" { // a run that ended early does not know them
+			continue
+		}
+		modes, planes[mode], knobs[mode] = appendNew(modes, mode), appendNew(planes[mode], plane), appendNew(knobs[mode], is)
+		meanings[mode] = appendNew(meanings[mode], is+" with "+plane)
+	}
+	for _, mode := range modes {
+		if len(planes[mode]) > 1 && len(knobs[mode]) > 1 {
+			texts = append(texts, "Mode "+mode+" is "+strings.Join(meanings[mode], "; ")+".")
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
 func sizesText(sizes []int) string {
 	text := rangeOf(sizes, func(n int) string { return fmt.Sprint(n) })
 	switch text {

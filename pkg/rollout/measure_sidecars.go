@@ -92,6 +92,9 @@ func (m measurement) countCertificates() error {
 		Storm:  m.observed.storm,
 		Note:   "failed: pods without a certificate at the end",
 	}
+	if m.driver.DeliversCertificates {
+		certificates.Note += "; latencies.certificate: from the first request for the secret on the stream to the received secret"
+	}
 	if pods.Last.After(pods.First) {
 		certificates.PerSecond = new(float64(pods.Issued) / pods.Last.Sub(pods.First).Seconds())
 	}
