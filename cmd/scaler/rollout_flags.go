@@ -137,7 +137,7 @@ func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.texts.change, "change", "", "make changes at `RATE[:KIND]`, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are endpoint (default), route, policy, metadata, route-metadata and meshwide")
 	f.DurationVar(&spec.ChangeDuration, "change-duration", spec.ChangeDuration, "length of the phase of --change")
 	f.DurationVar(&spec.Cycle, "cycle", 0, "in a phase of this length after the changes, let every sidecar reconnect once, as after the control plane has closed its connection for its age, and renew as many certificates as fall into that age; states the cores of a steady mesh in which that happens")
-	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s, rolling-restart, kill-replica, add-replica or restart-replicas")
+	f.StringArrayVar(&o.texts.faults, "fault", nil, "inject a fault, NAME@PHASE with phase rollout, steady or probe, repeatable: restart-control-plane, kill-control-plane, reset-streams:20%, api-server-gone:10s, pause-scaler:5s, rolling-restart, kill-replica, add-replica or restart-replicas; of a control plane that is several programs, kill-control-plane:PROGRAM ends another than the one that serves the sidecars")
 }
 
 // addResourceFlags adds those that state what the control plane is given.

@@ -56,6 +56,9 @@ type Driver struct {
 	// MeshEnv are the settings (NAME=VALUE) that a captured mesh needs; nil = none.
 	MeshEnv func(*capture.Mesh) []string
 
+	// Helpers are the names of ControlPlane.Helpers; nil = none.
+	Helpers []string
+
 	// Controllers are those of the cluster's controller-manager that it needs, in addition to
 	// those that every cluster has; nil = none.
 	Controllers []string

@@ -5,6 +5,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ type Fault struct {
 	Share float64          // of the sidecars, 0 to 1: ResetStreams
 	Time  time.Duration    // that it lasts: APIServerGone, PauseScaler
 	Phase record.PhaseName // PhaseRollout, PhaseSteady or PhaseProbe
+	// Program is the one that ends, by its name: KillControlPlane, RestartControlPlane. "" = the one
+	// that serves the sidecars.
+	Program string
 }
 
 // Parse parses the value of --fault, NAME@PHASE, as in
@@ -53,7 +57,12 @@ func Parse(s string) (Fault, error) {
 	kind, value, given := strings.Cut(name, ":")
 	f := Fault{Kind: Kind(kind), Phase: record.PhaseName(phase)}
 	switch f.Kind {
-	case KillControlPlane, RestartControlPlane, RollingRestart, KillReplica, AddReplica, RestartReplicas:
+	case KillControlPlane, RestartControlPlane:
+		if given && value == "" {
+			return wrong("the name of a program of the control plane after " + kind + ":, or " + kind + " without a value")
+		}
+		f.Program = value
+	case RollingRestart, KillReplica, AddReplica, RestartReplicas:
 		if given {
 			return wrong(kind + " without a value")
 		}
@@ -94,6 +103,11 @@ func (f Fault) Name() string {
 		return string(f.Kind) + ":" + strconv.FormatFloat(f.Share*100, 'g', 12, 64) + "%"
 	case APIServerGone, PauseScaler:
 		return string(f.Kind) + ":" + f.Time.String()
+	case KillControlPlane, RestartControlPlane:
+		if f.Program != "" {
+			return string(f.Kind) + ":" + f.Program
+		}
+		return string(f.Kind)
 	default:
 		return string(f.Kind)
 	}
@@ -124,6 +138,21 @@ func CheckReplicas(all []Fault, replicas int) error {
 			case f.Kind == RestartReplicas && replicas < 2:
 				return fmt.Errorf("parsing --fault %q: want --replicas 2 or more, or restart-control-plane", f)
 			}
+		}
+	}
+	return nil
+}
+
+// CheckPrograms states which of the faults ends a program that the control plane does not have besides
+// the one that serves the sidecars.
+func CheckPrograms(all []Fault, controlPlane string, programs []string) error {
+	for _, f := range all {
+		switch {
+		case f.Program == "" || slices.Contains(programs, f.Program):
+		case len(programs) == 0:
+			return fmt.Errorf("parsing --fault %q: want %s without a value with --control-plane %s, which is one program", f, f.Kind, controlPlane)
+		default:
+			return fmt.Errorf("parsing --fault %q: want %s:%s with --control-plane %s, or %s without a value", f, f.Kind, strings.Join(programs, " or "), controlPlane, f.Kind)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ func TestParse(t *testing.T) {
 		"rolling-restart@steady":        {Kind: RollingRestart, Phase: record.PhaseSteady},
 		"kill-replica@probe":            {Kind: KillReplica, Phase: record.PhaseProbe},
 		"add-replica@rollout":           {Kind: AddReplica, Phase: record.PhaseRollout},
+		"kill-control-plane:web@steady": {Kind: KillControlPlane, Program: "web", Phase: record.PhaseSteady},
 		"restart-replicas@steady":       {Kind: RestartReplicas, Phase: record.PhaseSteady},
 	} {
 		got, err := Parse(in)
@@ -33,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, in := range []string{
 		"", "@", "@steady", "kill-control-plane", "kill-control-plane@", "pause-scaler:5s@probe", "api-server-gone:5s@probe", "rolling-restart@probe", "kill-control-plane@baseline",
-		"kill-control-plane@Steady", "kill-control-plane:1s@steady", "kill-control-plane:@steady", "rolling-restart@steady@steady",
+		"kill-control-plane@Steady", "kill-control-plane:@steady", "rolling-restart@steady@steady",
 		"reset-streams@steady", "reset-streams:@steady", "reset-streams:20@steady", "reset-streams:0%@steady", "reset-streams:-1%@steady",
 		"reset-streams:101%@steady", "reset-streams:NaN%@steady", "reset-streams:x%@steady",
 		"api-server-gone@steady", "api-server-gone:0s@steady", "api-server-gone:11m@steady", "pause-scaler:5@steady", "pause-scaler:-5s@steady",
@@ -41,6 +42,21 @@ func TestParse(t *testing.T) {
 	} {
 		if got, err := Parse(in); err == nil {
 			t.Errorf("Parse(%q) = %+v, want an error", in, got)
+		}
+	}
+}
+
+func TestCheckPrograms(t *testing.T) {
+	for _, test := range []struct {
+		program string
+		has     []string
+		ok      bool
+	}{
+		{"", nil, true}, {"", []string{"web"}, true}, {"web", []string{"ca", "web"}, true}, {"web", nil, false}, {"web", []string{"ca"}, false},
+	} {
+		fault := Fault{Kind: KillControlPlane, Program: test.program, Phase: record.PhaseSteady}
+		if err := CheckPrograms([]Fault{fault}, "mesh", test.has); (err == nil) != test.ok {
+			t.Errorf("%v with %v: %v", fault, test.has, err)
 		}
 	}
 }

@@ -20,9 +20,9 @@ import (
 // Actions break things. Each returns when what it broke is there again, except
 // ResetStreams and RollingRestart, which return at once.
 type Actions struct {
-	// EndControlPlane ends the control plane, gracefully or not; what supervises it
-	// starts it again.
-	EndControlPlane func(ctx context.Context, graceful bool) error
+	// EndControlPlane ends a program of the control plane, as in Fault.Program, gracefully or
+	// not; what supervises it starts it again.
+	EndControlPlane func(ctx context.Context, program string, graceful bool) error
 	// ResetStreams cuts the streams of a share of the sidecars, from 0 to 1.
 	ResetStreams func(share float64) error
 	// StopAPIServer keeps the API server stopped for so long.
@@ -212,7 +212,7 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 func (i *Injector) act(ctx context.Context, m *made) error {
 	switch m.fault.Kind {
 	case KillControlPlane, RestartControlPlane:
-		return i.Actions.EndControlPlane(ctx, m.fault.Kind == RestartControlPlane)
+		return i.Actions.EndControlPlane(ctx, m.fault.Program, m.fault.Kind == RestartControlPlane)
 	case ResetStreams:
 		return i.Actions.ResetStreams(m.fault.Share)
 	case APIServerGone:

@@ -126,7 +126,7 @@ type WatchLost struct {
 // ControlPlaneEnded is an end of the control plane's process; it is started again, unless
 // the fault is one that ends it for good.
 type ControlPlaneEnded struct {
-	Name  string `json:"name,omitempty"` // of the replica; "" of a control plane that is one program
+	Name  string `json:"name,omitempty"` // of the replica or helping program; "" of the one program that serves sidecars
 	Asked bool   `json:"asked"`          // a fault ended it
 	Error string `json:"error"`          // its exit status and the end of its output
 }

@@ -12,8 +12,10 @@ import (
 // faultActions are how the faults of a run are made.
 func (r *run) faultActions() faults.Actions {
 	actions := faults.Actions{
-		EndControlPlane: r.supervisor.End,
-		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
+		EndControlPlane: func(ctx context.Context, program string, graceful bool) error {
+			return endControlPlane(ctx, r, program, graceful)
+		},
+		ResetStreams: func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
 		StopAPIServer: func(ctx context.Context, length time.Duration) error {
 			return r.stopAPIServer(ctx, r.spec.slowed(length))
 		},
@@ -23,9 +25,21 @@ func (r *run) faultActions() faults.Actions {
 		RollingRestart: func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
 	}
 	if s := r.replicas; s != nil {
-		actions.EndControlPlane, actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.End, s.Kill, s.Add, s.Restart
+		actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.Kill, s.Add, s.Restart
 	}
 	return actions
+}
+
+// endControlPlane ends a program of the control plane, as in faults.Fault.
+func endControlPlane(ctx context.Context, r *run, program string, graceful bool) error {
+	if program == "" && r.replicas != nil {
+		return r.replicas.End(ctx, graceful)
+	}
+	supervisor := r.supervisor
+	if program != "" {
+		supervisor = r.helpers[program] // it is one of Driver.Helpers
+	}
+	return supervisor.End(ctx, graceful)
 }
 
 // recovered waits, after a fault, for what the next one depends on.

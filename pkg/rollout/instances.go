@@ -65,3 +65,15 @@ func components(r *run) []environment.Component {
 	}
 	return all
 }
+
+// programNames are those of components.
+func programNames(r *run) []string {
+	var names []string
+	for _, c := range r.env.Components() {
+		names = append(names, c.Name)
+	}
+	for _, h := range r.adapter.Helpers {
+		names = append(names, h.Name)
+	}
+	return names
+}

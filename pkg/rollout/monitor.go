@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
@@ -16,10 +15,10 @@ import (
 // monitor knows how a run stands: for scaler's own gauges, the time line and the
 // display of progress.
 type monitor struct {
-	pods     int      // wanted
-	name     string   // of the control plane
-	replicas []string // of it; nil = it is one program
-	programs func() []environment.Component
+	pods     int             // wanted
+	name     string          // of the control plane
+	replicas []string        // of it; nil = it is one program
+	programs func() []string // further ones
 	sampler  *recorder.Sampler
 	metrics  *recorder.Metrics
 	fleet    *fleet.Fleet
@@ -103,9 +102,7 @@ func (m *monitor) moment(s fleet.Counts) record.Moment {
 		at.Responses[of.Type.String()] = of.Responses
 	}
 	names := append([]string{m.name, experiment.InstrumentName}, m.replicas...)
-	for _, program := range m.programs() {
-		names = append(names, program.Name)
-	}
+	names = append(names, m.programs()...)
 	if others := m.others.Load(); others != nil {
 		names = append(names, *others...)
 	}

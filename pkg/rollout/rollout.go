@@ -63,7 +63,8 @@ type parts struct {
 	timeline   *phases.Timeline
 	monitor    *monitor
 	supervisor *supervision.Supervisor
-	replicas   *supervision.Replicas // nil where the control plane is one program
+	helpers    map[string]*supervision.Supervisor // of the programs that help the control plane, by name
+	replicas   *supervision.Replicas              // nil where the control plane is one program
 	injector   *faults.Injector
 	applier    *workload.Applier
 	watching   *background      // what runs from baseline to the end

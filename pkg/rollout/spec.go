@@ -213,6 +213,9 @@ func (s Spec) Validate() error {
 	if len(faults.In(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
 		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faults.In(s.Faults, record.PhaseProbe)[0])
 	}
+	if err := faults.CheckPrograms(s.Faults, s.ControlPlane, driver.Helpers); err != nil {
+		return err
+	}
 	if err := s.checkKnobs(driver); err != nil {
 		return err
 	}

@@ -64,6 +64,9 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	case r.replicas != nil:
 		r.replicas.Begin(r.recorder, func(name string, run func(context.Context) error) { b.run("supervising "+name, run) })
 	}
+	for name, helper := range r.helpers {
+		b.run("supervising "+name, helper.Run)
+	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
 	if e := r.spec.Existing; e != nil && len(e.AbortIf) > 0 {
 		b.run("watching the cluster", e.guard(r).Run)
@@ -99,9 +102,13 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	})
 	streams := func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
 	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, supervisionOptions(r))
+	r.helpers = map[string]*supervision.Supervisor{}
+	for _, h := range r.adapter.Helpers {
+		r.helpers[h.Name] = supervision.NewHelper(h, supervisionOptions(r))
+	}
 	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, streams, supervisionOptions(r))
 	r.monitor = &monitor{
-		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.env.Components,
+		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: func() []string { return programNames(r) },
 		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
 	if r.adapter.Nodes != nil {

@@ -31,6 +31,7 @@ type Supervisor struct {
 	Options
 	name    string // of the program
 	replica string // the same, if it is one of several; else ""
+	about   string // path of its usage in the record, without the phase
 	program controlplane.Program
 
 	// left and joined are called when it has ended, and when it serves again; nil = nobody
@@ -46,7 +47,15 @@ type Supervisor struct {
 
 // New supervises a program once it is Run.
 func New(name string, program controlplane.Program, o Options) *Supervisor {
-	return &Supervisor{Options: o, name: name, program: program, back: make(chan struct{}, 1)}
+	return &Supervisor{Options: o, name: name, about: "controlPlane", program: program, back: make(chan struct{}, 1)}
+}
+
+// NewHelper supervises a program that helps the control plane once it is Run. The memory limit is not its own.
+func NewHelper(h controlplane.Helper, o Options) *Supervisor {
+	o.MemoryBytes = 0
+	s := New(h.Name, h.Program, o)
+	s.replica, s.about = h.Name, "cluster."+h.Name
+	return s
 }
 
 // Run supervises until ctx ends. It starts the control plane again whenever a fault
@@ -79,7 +88,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			died = true
 			s.Say(s.name + " ended and is started again; its log is in " + s.Journal.Writer().LogDir())
 			s.Journal.Warn(record.Warning{
-				About:  "controlPlane." + string(s.Timeline.Current().Phase),
+				About:  s.about + "." + string(s.Timeline.Current().Phase),
 				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(life.Err()),
 			})
 		}

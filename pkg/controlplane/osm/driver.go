@@ -28,6 +28,7 @@ func Driver() controlplane.Driver {
 		Name:                 Name,
 		Summary:              "Open Service Mesh, with sidecars",
 		Programs:             []string{component.OSMController, component.OSMInjector},
+		Helpers:              []string{injectorName},
 		Modes:                modes(),
 		OwnKnobs:             true,
 		XDS:                  []string{string(xdsprobe.SotW)},

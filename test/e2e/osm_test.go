@@ -1,0 +1,54 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+var _ = Describe("Open Service Mesh", func() {
+	It("is measured while its programs end, and changes are followed", func() {
+		const pods = 30
+		where := newPlace()
+		session := where.rollout(pods, "--control-plane", "osm", "--mode", "strict", "--burst", "10/3s", "--probes", "2",
+			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:osm-injector@steady", "--no-calibrate")
+		where.reach(session, record.PhaseRollout)
+		Expect(syscall.Kill(where.child("osm-injector"), syscall.SIGKILL)).To(Succeed())
+		Expect(wait(session)).To(Equal(exitDone))
+
+		run := printed(session)
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
+		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
+		Expect(run.Certificates.Note).To(ContainSubstring("from the first request for the secret"))
+
+		By("the program that ended by itself")
+		Expect(run.Warnings).To(ContainElement(And(
+			HaveField("About", "cluster.osm-injector.rollout"), HaveField("Reason", record.ReasonCrashed), HaveField("Component", "osm-injector"),
+		)))
+		Expect(run.Cluster["osm-injector"].Rollout.Restarts).To(HaveValue(Equal(1)))
+		Expect(run.ControlPlane.Rollout.Restarts).To(HaveValue(BeZero()))
+
+		By("the faults")
+		Expect(run.ControlPlane.Probe.Restarts).To(HaveValue(Equal(1)))
+		Expect(run.Faults).To(HaveLen(2))
+		Expect(run.Faults[0]).To(And(HaveField("Name", "kill-control-plane"), HaveField("Reconnected", HaveValue(Equal(pods)))))
+		Expect(run.Faults[1]).To(And(
+			HaveField("Name", "restart-control-plane:osm-injector"), HaveField("Seconds", Not(BeNil())), HaveField("Reconnected", HaveValue(BeZero())),
+		))
+
+		By("the changes")
+		for _, kind := range []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.PolicyChange} {
+			Expect(run.Latencies.Push[kind]).NotTo(BeNil(), "%s", kind)
+			Expect(run.Latencies.Push[kind].Count).NotTo(BeZero(), "%s", kind)
+			Expect(run.Latencies.Push[kind].Lost).To(BeZero(), "%s", kind)
+		}
+		where.expectNothingLeft(nil)
+	})
+})
