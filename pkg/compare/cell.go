@@ -20,7 +20,7 @@ type condition struct {
 // podsPerNodeText is for how many pods there is a node that has a proxy.
 func podsPerNodeText(r *record.Run) string {
 	if r.Spec.PodsPerNode == 0 {
-		return "any"
+		return "not set"
 	}
 	return strconv.Itoa(r.Spec.PodsPerNode)
 }

@@ -403,12 +403,14 @@ func ambiently(r *record.Run) {
 
 // Data planes are compared by what means the same in both.
 func TestDataPlanesAreCompared(t *testing.T) {
-	probed := func(r *record.Run) { r.ControlPlane.Probe = &record.Usage{CPUSeconds: new(1.0)} }
+	probed := func(r *record.Run) {
+		r.ControlPlane.Probe, r.ControlPlane.Baseline = &record.Usage{CPUSeconds: new(1.0)}, &record.Usage{CPUSeconds: new(1.0)}
+	}
 	r := comparison(t, runs("a", 4, 1, probed), runs("b", 4, 2, ambiently, probed), Options{})
 	if len(r.Cells) != 1 || r.Cells[0].Forced != nil {
 		t.Fatalf("%+v", r.Cells)
 	}
-	for _, want := range []Differing{{"data plane", "sidecar", "ambient"}, {"pods per node", "any", "10"}, {"scope", "declared", "none"}} {
+	for _, want := range []Differing{{"data plane", "sidecar", "ambient"}, {"pods per node", "not set", "10"}, {"scope", "declared", "none"}} {
 		if !slices.Contains(r.Cells[0].Differs, want) {
 			t.Errorf("%v is not among what differs: %v", want, r.Cells[0].Differs)
 		}
@@ -419,6 +421,7 @@ func TestDataPlanesAreCompared(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"controlPlane.rollout.cores.mean": true, "phases.rollout.seconds": true, "latencies.push.endpointAdd.p50": false, "xds.configurationBytes.mean": false, "xds.refusals": false, "controlPlane.probe.cpuSeconds": false,
+		"controlPlane.baseline.cpuSeconds": false,
 	} {
 		if slices.Contains(names, path) != want {
 			t.Errorf("%s is compared: want %v, among %v", path, want, names)

@@ -36,7 +36,7 @@ func (r *Result) doubts(p pair) func(path string) []int {
 				if !known {
 					i = len(r.Warnings)
 					at[key] = i
-					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Reason: w.Reason, Text: w.Sentence()})
+					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
 				}
 				if !seen[i] {
 					*count(&r.Warnings[i])++

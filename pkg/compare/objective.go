@@ -101,7 +101,7 @@ func (o Objective) Of(r *record.Run) Observed {
 	}
 	for _, w := range r.Warnings {
 		if slices.ContainsFunc(r.Reach(w), func(path string) bool { return record.Within(o.Path, path) || record.Within(path, o.Path) }) {
-			s.Doubts = append(s.Doubts, w.About+": "+w.Sentence())
+			s.Doubts = append(s.Doubts, w.About+": "+r.Sentence(w))
 		}
 	}
 	return s

@@ -18,13 +18,17 @@ type rules struct {
 // sameMeaning are the figures that mean the same whatever the data plane: what the control
 // plane and the cluster needed, how long pods took, what was sent in all, and pushes whose
 // clock begins when a write returned. Other figures are of each sidecar or of each node's
-// proxy, or begin with a change of an EndpointSlice or of a pod. Those of the probe phase are
-// none of them, as data planes have other changes in it.
+// proxy, or begin with a change of an EndpointSlice or of a pod. Those of the phases otherPhases are
+// none of them.
 var sameMeaning = []string{
 	"phases", "arrival", "controlPlane", "cluster", "pods.created", "pods.ready", "certificates.issued", "certificates.attempts",
 	"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok",
 	"xds.rates", "latencies.propagation.policy", "latencies.pushFromWrite.endpointHealth",
 }
+
+// otherPhases are different in each data plane: in the baseline the proxies of nodes are there
+// already, and the probe phase has other changes.
+var otherPhases = []record.PhaseName{record.PhaseBaseline, record.PhaseProbe}
 
 // rulesFor are those for two sides: where each has one data plane, and not the same, that is
 // what is compared.
@@ -69,7 +73,8 @@ func (r rules) compares(path string) bool {
 	if r.figures == nil {
 		return true
 	}
-	return !slices.Contains(strings.Split(path, "."), string(record.PhaseProbe)) &&
+	parts := strings.Split(path, ".")
+	return !slices.ContainsFunc(otherPhases, func(phase record.PhaseName) bool { return slices.Contains(parts, string(phase)) }) &&
 		slices.ContainsFunc(r.figures, func(f string) bool { return path == f || strings.HasPrefix(path, f+".") })
 }
 
@@ -83,5 +88,5 @@ func (r rules) remark() string {
 	if r.figures == nil {
 		return ""
 	}
-	return "the sides have different data planes: only figures that mean the same in both are compared; those of each proxy, and pushes whose clock begins with what one data plane alone reads, are not"
+	return "the sides have different data planes: only figures that mean the same in both are compared; those of each proxy, of the baseline, in which the proxies of nodes are there already, of probes, and pushes whose clock begins with what one data plane alone reads, are not"
 }

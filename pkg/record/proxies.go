@@ -1,5 +1,7 @@
 package record
 
+import "strings"
+
 // SidecarDataplane is Spec.Dataplane where each pod has a proxy of its own.
 const SidecarDataplane = "sidecar"
 
@@ -89,4 +91,22 @@ func (r *Run) Dataplane() string {
 		return r.Spec.Dataplane + " with " + r.Spec.Waypoints + " waypoints"
 	}
 	return r.Spec.Dataplane
+}
+
+// Sentence is a warning's Sentence as it is said of the run: of the proxies of nodes where no pod has a
+// sidecar.
+func (r *Run) Sentence(w Warning) string {
+	text := w.Sentence()
+	if r.Proxies == nil || r.Proxies.Sidecars != nil || r.Proxies.Name == "" {
+		return text
+	}
+	return OfProxies(text, r.Proxies.Name, r.Proxies.Name+"s")
+}
+
+// OfProxies is a text about sidecars as it is said of other proxies: of one, and of several.
+func OfProxies(text, one, several string) string {
+	capital := func(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+	return strings.NewReplacer(
+		"sidecars", several, "Sidecars", capital(several), "sidecar", one, "Sidecar", capital(one),
+	).Replace(text)
 }

@@ -79,7 +79,7 @@ func flatten(run *record.Run) (flat, error) {
 	}
 	var warnings []string
 	for _, w := range run.Warnings {
-		warnings = append(warnings, w.About+": "+w.Sentence())
+		warnings = append(warnings, w.About+": "+run.Sentence(w))
 	}
 	f.set("warnings", words(strings.Join(warnings, "; ")))
 	return f, nil

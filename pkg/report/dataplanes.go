@@ -46,12 +46,7 @@ func ofProxies(text string, runs ...*record.Run) string {
 	if noun == record.SidecarDataplane {
 		return text
 	}
-	for _, word := range []struct{ of, is string }{
-		{"sidecars", plural(noun)}, {"Sidecars", capital(plural(noun))}, {"sidecar", noun}, {"Sidecar", capital(noun)},
-	} {
-		text = strings.ReplaceAll(text, word.of, word.is)
-	}
-	return text
+	return record.OfProxies(text, noun, plural(noun))
 }
 
 // mixed reports whether some pods of a run had sidecars and others the proxies of their nodes.

@@ -85,7 +85,7 @@ func (d *doubts) lines(withRun bool) []string {
 			if withRun {
 				about = n.run.Name + ", " + about
 			}
-			line := fmt.Sprintf("[%d] %s: %s", i+1, about, n.warning.Sentence())
+			line := fmt.Sprintf("[%d] %s: %s", i+1, about, n.run.Sentence(n.warning))
 			if text := record.BiasText(n.run.Biases(n.warning)); text != "" && !withRun {
 				line += "; " + text
 			}

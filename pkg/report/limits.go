@@ -36,7 +36,7 @@ func (d *doubts) limits(several bool) []limited {
 			return orAbsent(n.warning.About) + " (" + n.warning.Component + ")"
 		}
 		for _, n := range warnings {
-			w := warned{About: orAbsent(n.warning.About), Text: output.Plain(n.warning.Sentence())}
+			w := warned{About: orAbsent(n.warning.About), Text: output.Plain(n.run.Sentence(n.warning))}
 			if several {
 				w.Run = orAbsent(n.run.Name)
 			}
@@ -67,7 +67,7 @@ func (e explanation) over(warnings []doubt, several bool) (text string, all bool
 	var names, sentences []string
 	var values []float64
 	for _, n := range warnings {
-		names, sentences = appendNew(names, orAbsent(n.run.Name)), appendNew(sentences, n.warning.Sentence())
+		names, sentences = appendNew(names, orAbsent(n.run.Name)), appendNew(sentences, n.run.Sentence(n.warning))
 		if v, ok := n.warning.Values[e.value]; ok {
 			values = append(values, v)
 		}

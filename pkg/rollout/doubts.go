@@ -40,7 +40,7 @@ func (s symptoms) doubts() []record.Warning {
 	if late := experiment.LateReceipt(s.counts); late != nil {
 		all = append(all, *late)
 	}
-	if n := *s.xds.Refusals; n > 0 {
+	if n := *s.xds.Refusals; n > 0 && !s.starts.NoStarts { // proxies of nodes start before anything is measured
 		all = append(all, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts),
 		}})

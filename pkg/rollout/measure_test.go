@@ -67,6 +67,21 @@ func TestOrderOfWarnings(t *testing.T) {
 	}
 }
 
+// Refusals delay the starts of sidecars. Proxies of nodes start before anything is measured.
+func TestRefusedConnections(t *testing.T) {
+	for _, noStarts := range []bool{false, true} {
+		starts := fleet.NewLatencies()
+		starts.NoStarts = noStarts
+		got := symptoms{
+			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
+			starts: starts, latencies: &record.Latencies{},
+		}.doubts()
+		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused == noStarts {
+			t.Errorf("without starts %v: %+v", noStarts, got)
+		}
+	}
+}
+
 func TestWaitingCluster(t *testing.T) {
 	waited := func(share float64) record.ByPhase[*record.Usage] {
 		return record.ByPhase[*record.Usage]{Rollout: &record.Usage{Saturation: &share}}
