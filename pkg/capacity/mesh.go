@@ -173,9 +173,9 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case !made.bounded:
 		s.doubt(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
 	case model.astray:
-		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(len(sizes), "size"), output.Many(len(used), "run"))
+		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
 	case model.freedom <= 1 && model.within > 0:
-		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(len(sizes), "size"), output.Many(len(model.terms), "term"))
+		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
 	}
 	return made, nil
 }

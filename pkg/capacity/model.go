@@ -244,6 +244,9 @@ type fitted struct {
 	before *fitted
 }
 
+// sizes are how many a model is fitted to: of pods, replicas and nodes.
+func (m fitted) sizes() int { return m.freedom + len(m.terms) }
+
 func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
 
 func row(terms []term, p point) []float64 {

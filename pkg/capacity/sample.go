@@ -68,7 +68,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
 	if scalers := texts(s.runs, func(r *record.Run) string { return r.Environment.Scaler }); len(scalers) > 1 {
-		s.doubt("runs", "made by several versions of scaler (%s), whose sidecars may ask for different things", strings.Join(scalers, ", "))
+		s.doubt("runs", "made by several versions of scaler (%s), whose proxies may ask for different things", strings.Join(scalers, ", "))
 	}
 	if difference := s.difference(); difference != "" && !o.Force {
 		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", output.Many(len(s.runs), "run"), difference)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,5 +143,28 @@ func TestTextsOfProxies(t *testing.T) {
 		if got := ofProxies(of, runs...); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// Charts by type have the types of the run's proxies.
+func TestTypesOfCharts(t *testing.T) {
+	at := func(sent map[string]int64) []record.Moment { return []record.Moment{{Responses: sent}} }
+	for name, c := range map[string]struct {
+		moments []record.Moment
+		want    []string
+	}{
+		"nothing known":    {nil, usualTypes},
+		"sidecars":         {at(map[string]int64{"CDS": 3, "EDS": 3, "LDS": 3, "RDS": 0, "ECDS": 0}), usualTypes},
+		"with extensions":  {at(map[string]int64{"CDS": 3, "EDS": 3, "LDS": 3, "RDS": 3, "ECDS": 1}), []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}},
+		"ztunnels":         {at(map[string]int64{"Address": 3, "Authorization": 1}), []string{"Address", "Authorization"}},
+		"without policies": {at(map[string]int64{"Address": 3, "Authorization": 0}), []string{"Address"}},
+	} {
+		if got := typesSent(c.moments); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	bars := typeBars("x", "x", "", tally, axisNumber, named{"responses", map[string]float64{"Authorization": 1, "Address": 3, "EDS": 2}})
+	if want := []string{"EDS", "Address", "Authorization"}; !slices.Equal(bars.Groups, want) {
+		t.Errorf("bars of %v, want %v", bars.Groups, want)
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"maps"
 	"slices"
 	"strings"
 
@@ -231,11 +232,13 @@ func typeBars(id, title, about string, format func(*float64) string, ticks func(
 			types[name] = true
 		}
 	}
-	for _, name := range []string{"CDS", "EDS", "LDS", "RDS", "ECDS"} {
+	for _, name := range usualTypes {
 		if types[name] {
 			b.Groups = append(b.Groups, name)
 		}
+		delete(types, name)
 	}
+	b.Groups = append(b.Groups, slices.Sorted(maps.Keys(types))...)
 	b.Table.Head = append([]string{"type"}, b.Groups...)
 	for i, s := range series {
 		if len(s.byType) == 0 {

@@ -33,12 +33,9 @@ func (r *runCharts) timeLines() []template.HTML {
 	if u := r.run.Upgrade; u != nil && u.To.Program != "" {
 		named = slices.Insert(named, 1, u.To.Program)
 	}
-	types := []string{"CDS", "EDS", "LDS", "RDS", "ECDS"}
+	types := typesSent(moments)
 	var pushes []timeLine
 	for i, kind := range types {
-		if kind == "ECDS" && (len(moments) == 0 || moments[len(moments)-1].Responses[kind] == 0) {
-			continue
-		}
 		pushes = append(pushes, timeLine{kind, chart.Style{Hue: i, Dash: i}, rate(func(m *record.Moment) int64 { return m.Responses[kind] })})
 	}
 	count := func(name string, hue int, of func(*record.Moment) int) timeLine {
@@ -57,7 +54,7 @@ func (r *runCharts) timeLines() []template.HTML {
 		{"pods", "Pods over time", "", tally, axisNumber, []timeLine{
 			count("created", 0, func(m *record.Moment) int { return m.Created }), count("seen ready", 1, func(m *record.Moment) int { return m.Ready }),
 		}, []string{"pods.created", "pods.ready"}},
-		{"connections", "Connections over time", "Sidecars with an open stream, and how far they have come.", tally, axisNumber, []timeLine{
+		{"connections", "Connections over time", connectionsAbout(r.run), tally, axisNumber, []timeLine{
 			count("connected", 0, func(m *record.Moment) int { return m.Connected }), count("complete", 1, func(m *record.Moment) int { return m.Complete }),
 			count("converged", 2, func(m *record.Moment) int { return m.Converged }),
 		}, []string{"pods.connected", "pods.complete", "pods.converged"}},
@@ -71,6 +68,40 @@ func (r *runCharts) timeLines() []template.HTML {
 		drawn = append(drawn, r.draw.draw(r.timeChart(chart.Chart{ID: r.id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, Doubts: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
 	}
 	return drawn
+}
+
+// usualTypes are those of every sidecar.
+var usualTypes = []string{"CDS", "EDS", "LDS", "RDS"}
+
+// typesSent are the types of responses over time: those of sidecars, unless proxies have others alone,
+// and others of which there were any.
+func typesSent(moments []record.Moment) []string {
+	if len(moments) == 0 {
+		return usualTypes
+	}
+	var types, others []string
+	sent := moments[len(moments)-1].Responses
+	for _, kind := range usualTypes {
+		if _, ok := sent[kind]; ok || len(sent) == 0 {
+			types = append(types, kind)
+		}
+	}
+	for kind, n := range sent {
+		if n > 0 && !slices.Contains(usualTypes, kind) {
+			others = append(others, kind)
+		}
+	}
+	slices.Sort(others)
+	return append(types, others...)
+}
+
+// connectionsAbout is what the chart of connections shows. Where nodes have proxies, streams are counted,
+// and pods by the proxy that serves each.
+func connectionsAbout(r *record.Run) string {
+	if r.Proxies == nil {
+		return "Sidecars with an open stream, and how far they have come."
+	}
+	return "Proxies with an open stream (connected), and pods: those that their proxy serves (complete), and those whose proxy holds exactly what is expected (converged)."
 }
 
 // loadFigures are the paths of figures of the programs that are drawn, in every phase.
