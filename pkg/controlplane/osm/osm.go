@@ -86,10 +86,7 @@ func (c *controlPlane) stop(ctx context.Context) error {
 
 // Describe is part of controlplane.Server.
 func (c *controlPlane) Describe() controlplane.Description {
-	settings := map[string]string{
-		"enablePermissiveTrafficPolicyMode": fmt.Sprint(c.permissive()),
-		"enableWASMStats":                   "false",
-	}
+	settings := map[string]string{"enableWASMStats": "false"} // the mode is not a setting in addition
 	return controlplane.Description{
 		Name: Name, Version: c.report.Version, Replicas: 1,
 		MaxProcs: c.options.Resources.Processors(), Settings: c.options.Resources.Settings(settings),
