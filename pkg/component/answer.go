@@ -75,8 +75,9 @@ func inBinDir(ctx context.Context, binDir string, p program) Status {
 
 // versionText finds the version in what a program prints for its version command. All programs
 // here either name it "version" in some spelling, or are Kubernetes; the Go version that some
-// print with it starts with "go" and so does not match. Envoy puts its commit in front.
-var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+(?:[0-9a-f]{40}/)?|kubernetes )(v?\d+\.\d+[\w.+-]*)`)
+// print with it starts with "go" and so does not match. Envoy puts its commit in front. Linkerd
+// prints nothing else, with its channel in front.
+var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+(?:[0-9a-f]{40}/)?|kubernetes |^)((?:(?:edge|stable)-|v?)\d+\.\d+[\w.+-]*)`)
 
 // answer runs a program's version command and returns the version it prints, "unknown" when it
 // succeeds but prints none.

@@ -86,7 +86,8 @@ func TestVersionText(t *testing.T) {
 		`version.BuildInfo{Version:"1.31-eed52ebb66ad", GolangVersion:"go1.26.8"}`:                       "1.31-eed52ebb66ad",
 		`version.BuildInfo{Version:"unknown", GolangVersion:"go1.26.8"}`:                                 "",
 		"\n/x/envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL\n": "1.40.0",
-		"client version: 1.31-eed52ebb66ad\n":                                                            "1.31-eed52ebb66ad",
+		"edge-21.7.1\n":                       "edge-21.7.1",
+		"client version: 1.31-eed52ebb66ad\n": "1.31-eed52ebb66ad",
 	} {
 		got := ""
 		if m := versionText.FindStringSubmatch(text); m != nil {

@@ -40,6 +40,7 @@ const (
 	Istioctl              = "istioctl"
 	OSMController         = "osm-controller"
 	OSMInjector           = "osm-injector"
+	LinkerdController     = "linkerd-controller" // destination and identity, as its commands
 	Envoy                 = "envoy"
 )
 

@@ -30,6 +30,10 @@ var (
 	osmMod string
 	//go:embed modules/osm.sum
 	osmSum string
+	//go:embed modules/linkerd.mod
+	linkerdMod string
+	//go:embed modules/linkerd.sum
+	linkerdSum string
 	//go:embed modules/prometheus.mod
 	prometheusMod string
 	//go:embed modules/prometheus.sum
@@ -79,6 +83,9 @@ type program struct {
 
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
+
+// linkerdVersion is the release of the pinned commit of Linkerd, which its CHANGES.md states.
+const linkerdVersion = "edge-21.7.1"
 
 // pinned holds all graphs, those needed by every run first.
 var pinned = graphsOf(IstioDefault)
@@ -136,6 +143,13 @@ var lastGraphs = []graph{
 		programs: []program{
 			{OSMController, osmVersion, osmModulePath + "/cmd/osm-controller", OSMController, []string{"version"}},
 			{OSMInjector, osmVersion, osmModulePath + "/cmd/osm-injector", OSMInjector, []string{"version"}},
+		},
+	},
+	{
+		name: "linkerd", title: "Linkerd", mod: linkerdMod, sum: linkerdSum, minutes: 4,
+		stamps: []string{"github.com/linkerd/linkerd2/pkg/version.Version=" + linkerdVersion},
+		programs: []program{
+			{LinkerdController, linkerdVersion, "github.com/linkerd/linkerd2/controller/cmd", "cmd", []string{"destination", "-version"}},
 		},
 	},
 	{
