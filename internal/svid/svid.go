@@ -23,22 +23,23 @@ type Request struct {
 	Took   time.Duration // getting the key and signing
 }
 
-// NewRequest makes a request for a SPIFFE identity as Istio's agent does: the identity as
-// URI, no subject.
+// NewRequest makes a request for an identity. A SPIFFE identity is its URI, and there is no
+// subject, as Istio's agent does it. A DNS name is its name and its subject's, as Linkerd does it.
 func NewRequest(keys func() (crypto.Signer, error), identity string) (*Request, error) {
 	begun := time.Now()
 	key, err := keys()
 	if err != nil {
 		return nil, fmt.Errorf("getting a private key: %w", err)
 	}
-	uri, err := url.Parse(identity)
-	if err != nil {
-		return nil, fmt.Errorf("parsing identity %q: %w", identity, err)
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity}, DNSNames: []string{identity}}
+	if isURI(identity) {
+		uri, err := url.Parse(identity)
+		if err != nil {
+			return nil, fmt.Errorf("parsing identity %q: %w", identity, err)
+		}
+		template = &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{""}}, URIs: []*url.URL{uri}}
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{Organization: []string{""}},
-		URIs:    []*url.URL{uri},
-	}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
@@ -82,7 +83,7 @@ func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto
 // namesOf are the identities of a certificate, of the kind of the wanted one: a URI, or a DNS
 // name where it has no scheme.
 func namesOf(leaf *x509.Certificate, wanted string) (names []string) {
-	if !strings.Contains(wanted, "://") {
+	if !isURI(wanted) {
 		return leaf.DNSNames
 	}
 	for _, uri := range leaf.URIs {
@@ -90,6 +91,9 @@ func namesOf(leaf *x509.Certificate, wanted string) (names []string) {
 	}
 	return names
 }
+
+// isURI reports whether an identity is a URI, else a DNS name.
+func isURI(identity string) bool { return strings.Contains(identity, "://") }
 
 // parse parses certificates in PEM, of which there must be one at least.
 func parse(chain [][]byte) (certificates []*x509.Certificate, err error) {

@@ -1,11 +1,13 @@
 package svid
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/url"
 	"strings"
@@ -45,6 +47,28 @@ func TestVerifyIdentity(t *testing.T) {
 		_, err := Verify(tc.chain, nil, tc.identity, nil)
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: got %v, want %q", title, err, tc.want)
+		}
+	}
+}
+
+// A request is for a URI without a subject, or for a DNS name that is its subject, too.
+func TestNewRequest(t *testing.T) {
+	keys := func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+	for identity, want := range map[string]string{
+		"spiffe://cluster.local/ns/a/sa/b": "URIs [spiffe://cluster.local/ns/a/sa/b], names [], subject O=",
+		"b.a.cluster.local":                "URIs [], names [b.a.cluster.local], subject CN=b.a.cluster.local",
+	} {
+		request, err := NewRequest(keys, identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(request.PEM)
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("URIs %v, names %v, subject %s", csr.URIs, csr.DNSNames, csr.Subject); got != want {
+			t.Errorf("a request for %s has %s, want %s", identity, got, want)
 		}
 	}
 }

@@ -50,6 +50,7 @@ type ControlPlane struct {
 	Helpers []Helper
 	// PodAnnotations are what a pod with a sidecar needs to be part of the mesh; nil = none.
 	PodAnnotations map[string]string
+	PodLabels      map[string]string // likewise; with a Revision, these are its own
 }
 
 // Captured is what makes a captured mesh that of a control plane.

@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -35,6 +36,9 @@ type Driver struct {
 	// XDS are the variants that its proxies speak, "delta" or "sotw", at least one; the
 	// first is the default. nil = both, delta by default.
 	XDS []string
+	// NoXDS reports that its proxies do not speak xDS. Then there is no variant, nothing is
+	// acknowledged, and Types are the methods that proxies call.
+	NoXDS bool
 
 	// Profiles reports that it has objects and expectations for the parts of a
 	// topology.Profile.
@@ -72,6 +76,8 @@ type Driver struct {
 	// DeliversCertificates reports that it decides when a sidecar gets a certificate and
 	// for how long, as over SDS: sidecars can neither request a new one nor a lifetime.
 	DeliversCertificates bool
+	// FixedLifetime reports that sidecars request certificates, but not for how long.
+	FixedLifetime bool
 	// NoTokens reports that its sidecars request no tokens.
 	NoTokens bool
 	// Check looks at where it is, for one that is External. Its error names the
@@ -97,8 +103,7 @@ type Driver struct {
 	// those of others the proxy of their node: a mesh needs MixedNamespaces or more.
 	Mixed bool
 
-	// Types are the resource types that its proxies subscribe to; nil = Envoy's, or
-	// its proxies do not speak xDS.
+	// Types are the resource types that its proxies subscribe to; nil = Envoy's.
 	Types func() (*xdsprobe.Types, error)
 	// NewProxy makes the simulated proxy of a specification, as its adapter made it;
 	// the proxy does not run yet. This may be another process than that of Start. It
@@ -223,8 +228,11 @@ func (d Driver) NewStore() (*xdsprobe.Store, error) {
 	return xdsprobe.NewStoreOf(types), nil
 }
 
-// Variants are those of XDS, in their order.
+// Variants are those of XDS, in their order; "" where there is none.
 func (d Driver) Variants() []string {
+	if d.NoXDS {
+		return []string{""}
+	}
 	if d.XDS == nil {
 		return []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}
 	}
@@ -252,6 +260,7 @@ type StartOptions struct {
 	Progress   func(string)        // nil = silent
 	Resources  Resources           // what it is given of this machine; zero = all
 	Knobs      Knobs               // of the mesh that it is to serve; zero = not known
+	Mesh       topology.Mesh       // that it is to serve; zero = not known
 
 	// Replicas is how many processes share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.

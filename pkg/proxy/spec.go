@@ -10,6 +10,7 @@ type Spec struct {
 	Address    string // host:port of the control plane's service for proxies, which may be one of Backends
 	ServerName string `json:",omitempty"` // name that the server's certificate must carry; "" = the host of Address
 	RootPEM    []byte `json:",omitempty"` // roots that the server and the issued chain are verified against; nil = plaintext
+	Authority  string `json:",omitempty"` // host:port of the service that issues certificates; "" = Address
 
 	// ClientCertificatePEM, a chain, and ClientKeyPEM are for a control plane that
 	// requests a certificate of its clients (mutual TLS); nil = none.
@@ -21,6 +22,10 @@ type Spec struct {
 	Metadata    map[string]any    `json:",omitempty"` // node.metadata, JSON types only
 	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
 	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call in addition to the token
+
+	// Targets are the service ports that the workload calls, and Inbound those under which it is called,
+	// "host:port" each, of a proxy that looks up one service at a time; nil = it looks up none.
+	Targets, Inbound []string `json:",omitempty"`
 
 	// Token is what the proxy's bearer token is requested for, and TokenFile the file
 	// that holds it; both are empty for a proxy without one.
@@ -53,5 +58,5 @@ func (s Slowdown) Of(d time.Duration) time.Duration {
 type TokenRequest struct {
 	Namespace, Pod, UID string // of the pod
 	ServiceAccount      string // of the pod
-	Audience            string // that the token is for
+	Audience            string // that the token is for; "" = the API server
 }

@@ -35,6 +35,7 @@ func startOptions(r *run) controlplane.StartOptions {
 		Progress:     r.progress.Say,
 		Resources:    r.resources,
 		Knobs:        r.spec.Knobs(),
+		Mesh:         r.mesh,
 		ProxyVersion: r.spec.ProxyVersion,
 		Dataplane:    r.spec.Dataplane,
 		Waypoints:    r.spec.Waypoints,

@@ -49,6 +49,9 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 // checkCertificates checks what only sidecars can be asked for that request their
 // certificates.
 func (s Spec) checkCertificates(d controlplane.Driver) error {
+	if d.FixedLifetime && s.CertificateLifetime != 0 {
+		return fmt.Errorf("parsing --certificate-lifetime %s: want none with --control-plane %s, which itself decides for how long it issues certificates", s.CertificateLifetime, s.ControlPlane)
+	}
 	if !d.DeliversCertificates {
 		return nil
 	}
@@ -100,7 +103,7 @@ func text[T comparable](value T) string {
 }
 
 // externalDoubts are what is not known with a control plane that is external, or
-// whose sidecars ask for no certificate.
+// whose sidecars ask for no certificate, or do not speak xDS.
 func (s Spec) externalDoubts(d controlplane.Driver) []record.Warning {
 	var doubts []record.Warning
 	absent := func(about, why string) {
@@ -108,6 +111,10 @@ func (s Spec) externalDoubts(d controlplane.Driver) []record.Warning {
 	}
 	if d.NoCertificates {
 		absent("certificates", "its sidecars ask for no certificate")
+	}
+	if d.NoXDS {
+		absent("spec.xds", "its proxies do not speak xDS")
+		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
 	}
 	if !d.External {
 		return doubts

@@ -17,6 +17,10 @@ func (r *run) calibrate(ctx context.Context) error {
 	if r.spec.NoCalibrate {
 		return nil
 	}
+	if r.driver.NoXDS {
+		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotSupported, Component: r.driver.Name, Detail: "the floor is that of sidecars that speak xDS"})
+		return nil
+	}
 	known, err := calibrate.Cached(r.spec.Programs)
 	if missing := calibrate.MissingSizes(known, r.spec.XDS, r.spec.Topology.Pods); err == nil && len(missing) > 0 {
 		r.progress.say(fmt.Sprintf("measuring scaler's own floor once, with %v sidecars; --no-calibrate does without", missing))

@@ -32,6 +32,9 @@ func (m measurement) measureSidecars() error {
 		m.document.Proxies.PerNode = m.observed.perNode
 	}
 	x.PerSidecar = m.observed.perSidecar
+	if m.driver.NoXDS {
+		x.Acks, x.Nacks = nil, nil
+	}
 	x.Rates = &record.ByPhase[*record.Rates]{}
 	for _, w := range m.timeline.Windows() {
 		if slot, seconds := x.Rates.At(w.Name), w.End.Sub(w.Begin).Seconds(); slot != nil && seconds > 0 {

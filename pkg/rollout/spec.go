@@ -168,6 +168,12 @@ func (s Spec) Validate() error {
 		{"mode", s.Mode, modesOf(s, driver)},
 		{"xds", s.XDS, driver.Variants()},
 	} {
+		if choice.flag == "xds" && driver.NoXDS {
+			if s.XDS != "" {
+				return fmt.Errorf("parsing --xds %q: want none with --control-plane %s, whose proxies do not speak xDS", s.XDS, s.ControlPlane)
+			}
+			continue
+		}
 		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
 		}

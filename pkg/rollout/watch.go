@@ -144,10 +144,10 @@ func (r *run) assemble(ctx context.Context) (err error) {
 // poolOf are the nodes of a run's pods.
 func poolOf(r *run) kwok.Pool { return placeOf(r.spec).pool(r.runLabel()) }
 
-// podLabels make pods those of a control plane that is one of several revisions.
+// podLabels make pods those of a control plane.
 func podLabels(of *controlplane.ControlPlane) map[string]string {
 	if of.Revision == nil {
-		return nil
+		return of.PodLabels
 	}
 	return of.Revision.PodLabels()
 }

@@ -1,6 +1,7 @@
 package xdsprobe
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,8 +50,22 @@ func (c *Counters) response(k *kind, size int) {
 	if k != nil {
 		i = k.index
 	}
-	c.kinds[i].responses.Add(1)
-	c.kinds[i].bytes.Add(int64(size))
+	c.kinds[i].take(size)
+}
+
+// Received counts a message of a type, of so many bytes, that was not received by a Client.
+func (c *Counters) Received(t convergence.Type, size int) {
+	i := slices.Index(c.types, t)
+	if i < 0 {
+		i = len(c.kinds) - 1
+	}
+	c.kinds[i].take(size)
+}
+
+// take counts a response of so many bytes.
+func (c *kindCounters) take(size int) {
+	c.responses.Add(1)
+	c.bytes.Add(int64(size))
 }
 
 // wait counts a response that was left unread for a time; 0 = it was not.

@@ -1,13 +1,10 @@
 package ztunnel
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -168,7 +165,7 @@ func (h *held) report(name string, had []port, u *convergence.Update) {
 		if name != noService {
 			key = endpointsOf(name, int(p.service))
 		}
-		u.Set = append(u.Set, convergence.Resource{Key: key, Content: contentOf(endpoints)})
+		u.Set = append(u.Set, convergence.Resource{Key: key, Content: convergence.ContentOf(endpoints)})
 	}
 	for _, p := range had {
 		if !slices.ContainsFunc(has, func(o port) bool { return o.service == p.service }) {
@@ -195,18 +192,4 @@ func (h *held) endpoints(name string, p port) convergence.Endpoints {
 		}
 	}
 	return endpoints
-}
-
-// contentOf is a content of endpoints. Its digest is the same wherever they are the same.
-func contentOf(endpoints convergence.Endpoints) *convergence.Content {
-	var hash xxhash.Digest
-	hash.Reset()
-	var text []byte
-	for _, at := range slices.SortedFunc(maps.Keys(endpoints), func(a, b netip.AddrPort) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
-	}) {
-		text = append(at.AppendTo(text[:0]), ' ', byte(endpoints[at]), '\n')
-		_, _ = hash.Write(text) // never fails
-	}
-	return &convergence.Content{Endpoints: endpoints, Digest: convergence.Digest(hash.Sum64())}
 }

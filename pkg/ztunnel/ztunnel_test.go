@@ -461,15 +461,6 @@ func TestHeld(t *testing.T) {
 	g.Expect(u.Set[1].Content.Endpoints).To(Equal(convergence.Endpoints{netip.MustParseAddrPort("10.0.0.9:0"): convergence.Healthy}))
 }
 
-func TestEqualEndpointsHaveOneDigest(t *testing.T) {
-	g := NewWithT(t)
-	a, b := netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:1")
-	one := contentOf(convergence.Endpoints{a: convergence.Healthy, b: convergence.Unhealthy})
-	g.Expect(contentOf(convergence.Endpoints{b: convergence.Unhealthy, a: convergence.Healthy}).Digest).To(Equal(one.Digest))
-	g.Expect(contentOf(convergence.Endpoints{a: convergence.Unhealthy, b: convergence.Unhealthy}).Digest).NotTo(Equal(one.Digest))
-	g.Expect(contentOf(convergence.Endpoints{a: convergence.Healthy}).Digest).NotTo(Equal(one.Digest))
-}
-
 func TestScanRefusesWhatIsNoMessage(t *testing.T) {
 	for _, b := range [][]byte{{0xff}, message{}.bytes(1, []byte{0xff}), message{}.bytes(1, message{}.bytes(3, []byte{1, 2, 3})), message{}.bytes(2, []byte{0x2a, 5})} {
 		if _, err := scanAddress(b); err == nil {

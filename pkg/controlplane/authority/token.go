@@ -23,8 +23,8 @@ const (
 	DefaultLifetime = 24 * time.Hour
 )
 
-// Token requests a token for a pod as the kubelet would: for that audience and
-// bound to that very pod, so that no cache of the API server answers for two.
+// Token requests a token for a pod as the kubelet would: for that audience ("" = that of the API
+// server) and bound to that very pod, so that no cache of the API server answers for two.
 func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, audience string) (proxy.Token, error) {
 	bound := &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 	token, err := request(ctx, client, pod.Namespace, pod.Spec.ServiceAccountName, audience, bound)
@@ -45,8 +45,12 @@ func AccountToken(ctx context.Context, client kubernetes.Interface, namespace, a
 
 func request(ctx context.Context, client kubernetes.Interface, namespace, account, audience string, bound *authenticationv1.BoundObjectReference) (proxy.Token, error) {
 	seconds := int64(tokenLife / time.Second)
+	var audiences []string
+	if audience != "" {
+		audiences = []string{audience}
+	}
 	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds, BoundObjectRef: bound},
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds, BoundObjectRef: bound},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return proxy.Token{}, err
