@@ -49,6 +49,7 @@ var homes = []struct {
 		"pkg/controlplane/reference", // the server is a program with metrics of its own, which the adapter reads
 	}},
 	{[]string{"istio.io"}, []string{"pkg/controlplane"}},
+	{[]string{"github.com/linkerd"}, []string{"pkg/controlplane/linkerd"}},
 	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"cmd"}},

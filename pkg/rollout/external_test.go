@@ -36,7 +36,7 @@ func TestExternalControlPlane(t *testing.T) {
 			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
 		}, "--fault"},
 		"no port":         {func(s *Spec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
-		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, osm, reference or xds://HOST:PORT"},
+		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
 		"not with istiod": {func(s *Spec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
 	} {
 		s := DefaultSpec()
@@ -48,6 +48,28 @@ func TestExternalControlPlane(t *testing.T) {
 		}
 		if name == "as it is" && s.Name() != "xds-served-200" {
 			t.Errorf("it is called %s", s.Name())
+		}
+	}
+}
+
+// With proxies that do not speak xDS there is no variant of it, and certificates have the lifetime that the control plane
+// gives them.
+func TestWithoutXDS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"as it is": {func(*Spec) {}, ""},
+		"variant":  {func(s *Spec) { s.XDS = "delta" }, `parsing --xds "delta": want none`},
+		"lifetime": {func(s *Spec) { s.CertificateLifetime = time.Hour }, "parsing --certificate-lifetime 1h0m0s: want none"},
+		"storm":    {func(s *Spec) { s.CertificateStorm = true }, ""},
+	} {
+		s := DefaultSpec()
+		s.ControlPlane, s.Mode, s.XDS = "linkerd", "automatic", ""
+		tc.change(&s)
+		err := s.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/external"
 	"scaler.mesh/scaler/pkg/controlplane/istio"
+	"scaler.mesh/scaler/pkg/controlplane/linkerd"
 	"scaler.mesh/scaler/pkg/controlplane/osm"
 	"scaler.mesh/scaler/pkg/controlplane/reference"
 )
@@ -16,6 +17,7 @@ func All() []controlplane.Driver {
 	return []controlplane.Driver{
 		istio.Driver(),
 		osm.Driver(),
+		linkerd.Driver(),
 		reference.Driver(),
 		external.Driver(),
 	}

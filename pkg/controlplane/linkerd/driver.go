@@ -1,0 +1,70 @@
+// Package linkerd is scaler's adapter for Linkerd: destination and identity of release edge-21.7.1 as host
+// processes, installed and started as its chart would, and the proxies of that release, which
+// package linkerdproxy simulates.
+//
+// Its proxies do not speak xDS. They look up each service that their workload calls, and request their
+// certificate from Identity with the token of their pod. Kubernetes objects of the mesh are
+// unstructured here: its Go module is that of the program alone.
+package linkerd
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/controlplane/linkerd/linkerdproxy"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Name is that of the control plane.
+const Name = "linkerd"
+
+// Driver is Linkerd with its proxies.
+func Driver() controlplane.Driver {
+	return controlplane.Driver{
+		Name:          Name,
+		Summary:       "Linkerd, with its proxies",
+		Programs:      []string{component.LinkerdController},
+		Helpers:       []string{identityName},
+		Modes:         modes(),
+		OwnKnobs:      true,
+		NoXDS:         true,
+		FixedLifetime: true,
+		Controllers:   []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
+		Metrics:       metrics(),
+		Types:         func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
+		NewProxy:      newProxy,
+		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
+			c, err := start(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return &controlplane.ControlPlane{
+				Server: c, Program: c.destination, Mesh: c, Proxies: c, Probes: c,
+				Helpers:        []controlplane.Helper{{Name: identityName, Program: c.identity, Metrics: c.identity.url(metricsPath)}},
+				PodLabels:      map[string]string{controllerLabel: namespace},
+				PodAnnotations: map[string]string{identityMode: "default"},
+			}, nil
+		},
+	}
+}
+
+// modes are the one that this release has: it has no policies. Proxies encrypt what they send to each
+// other and accept plaintext, and look up what their workload calls.
+func modes() []controlplane.Mode {
+	return []controlplane.Mode{{Name: "automatic", Knobs: controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}}}
+}
+
+func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	services := linkerdproxy.Services{Counters: s.Store.Counters(), Observer: s.Observer, Backends: s.Backends}
+	if s.Tokens != nil {
+		services.Token = s.Tokens(spec.Token)
+	}
+	made, err := linkerdproxy.New(spec, services)
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
