@@ -41,6 +41,8 @@ type Spec struct {
 	// Priority is that of the child in a group with [GroupOptions.Prioritize];
 	// zero is scaler's own.
 	Priority Priority
+	// Network is the network namespace that the child lives in; nil is scaler's own.
+	Network *Network
 	// CPUs are the processors the child may use; nil leaves them as scaler's
 	// own.
 	CPUs []int
@@ -203,7 +205,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 
 // run forks, waits and reaps on one thread. The kernel sends a parent-death
 // signal when the thread that forked ends, not the process, so that thread is
-// kept for as long as the child lives. Priority and processors are set on it
+// kept for as long as the child lives. Priority, processors and network are set on it
 // before the fork, since the child inherits them from its first instant; the
 // goroutine never unlocks the thread, so it ends with it.
 func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
@@ -258,6 +260,11 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 	}
 	if err := setNice(p.place.nice); err != nil {
 		return err
+	}
+	if p.spec.Network != nil {
+		if err := p.spec.Network.enter(); err != nil {
+			return err
+		}
 	}
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,0 +1,99 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Network is a network namespace of this program's own (network_namespaces(7)) with nothing
+// but a loopback interface: a child in it can bind any port, and reaches nothing of the
+// machine but what listens in the namespace. It ends with the last child and the last
+// connection in it, once it is closed. Its methods may be called by several goroutines.
+type Network struct{ file *os.File }
+
+// OpenNetwork makes a network namespace. It needs the capability CAP_SYS_ADMIN, as root has
+// it, also the root of a user namespace.
+func OpenNetwork() (*Network, error) {
+	n := &Network{}
+	err := onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("%w: want root, as by `unshare --user --map-root-user`", err)
+		}
+		if n.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
+		return raiseLoopback()
+	})
+	if err != nil {
+		n.file.Close() // an error if there is none, which is ignored
+		return nil, fmt.Errorf("making a network namespace: %w", err)
+	}
+	return n, nil
+}
+
+// onThread calls do on a thread of its own, which ends afterwards: what do changes about
+// its thread holds for nothing else.
+func onThread(do func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		done <- do()
+	}()
+	return <-done
+}
+
+// raiseLoopback sets the loopback interface of the thread's namespace up.
+func raiseLoopback() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+}
+
+// enter moves the calling thread into the namespace.
+func (n *Network) enter() error {
+	if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("entering a network namespace: %w", err)
+	}
+	return nil
+}
+
+// Listen listens on a TCP address of the namespace; connections are accepted by this program,
+// wherever its threads are.
+func (n *Network) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
+	err = onThread(func() error {
+		if err := n.enter(); err != nil {
+			return err
+		}
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
+		return err
+	})
+	return listener, err
+}
+
+// Dial connects to a TCP address of the namespace, which must be an IP address with a port.
+func (n *Network) Dial(ctx context.Context, address string) (conn net.Conn, err error) {
+	err = onThread(func() error {
+		if err := n.enter(); err != nil {
+			return err
+		}
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
+		return err
+	})
+	return conn, err
+}
+
+// Close gives the namespace up: nothing more can enter it.
+func (n *Network) Close() error { return n.file.Close() }
