@@ -82,6 +82,19 @@ var versionText = regexp.MustCompile(`(?i)(?:version[:= "]+(?:[0-9a-f]{40}/)?|ku
 // answer runs a program's version command and returns the version it prints, "unknown" when it
 // succeeds but prints none.
 func answer(ctx context.Context, path string, ask []string) (string, error) {
+	out, err := Ask(ctx, path, ask...)
+	if err != nil {
+		return "", err
+	}
+	if m := versionText.FindStringSubmatch(out); m != nil {
+		return m[1], nil
+	}
+	return "unknown", nil
+}
+
+// Ask runs a program that ends by itself, and returns what it prints. One that fails, or takes
+// longer than a version command may, is an error.
+func Ask(ctx context.Context, path string, ask ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	cmd := groupCommand(ctx, path, ask...)
@@ -98,10 +111,7 @@ func answer(ctx context.Context, path string, ask []string) (string, error) {
 		}
 		return "", fmt.Errorf("running %s %s: %w", path, strings.Join(ask, " "), err)
 	}
-	if m := versionText.FindSubmatch(out.Bytes()); m != nil {
-		return string(m[1]), nil
-	}
-	return "unknown", nil
+	return out.String(), nil
 }
 
 // groupCommand is a command in a process group of its own: ctrl-C in a terminal reaches scaler

@@ -17,6 +17,8 @@ var typeNames = map[string]string{
 	"type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig":      "ECDS",
 	"type.googleapis.com/istio.networking.nds.v1.NameTable":              "NDS",
 	"type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig":                "PCDS",
+	"type.googleapis.com/istio.workload.Address":                         "Address",
+	"type.googleapis.com/istio.security.Authorization":                   "Authorization",
 }
 
 // TypeName is what a type of resources is called for short, as CDS; one that has
@@ -166,9 +168,9 @@ func Versions(streams []Stream) map[Key]string {
 }
 
 // Complete reports whether the control plane has answered all that the proxy has
-// asked for on the stream, clusters and listeners among it, and the proxy has
+// asked for on the stream, each of these types among it, and the proxy has
 // answered every response.
-func (s *Stream) Complete() bool {
+func (s *Stream) Complete(kinds ...string) bool {
 	due, owed := map[Key]bool{}, map[string]bool{}
 	seen := map[string]bool{}
 	for _, m := range s.Messages {
@@ -193,7 +195,7 @@ func (s *Stream) Complete() bool {
 			delete(due, Key{kind, name})
 		}
 	}
-	return seen["CDS"] && seen["LDS"] && len(due) == 0 && len(owed) == 0
+	return len(due) == 0 && len(owed) == 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !seen[k] })
 }
 
 // Times state how long the exchange of a stream took up to a moment, and on whose

@@ -126,7 +126,7 @@ func TestComplete(t *testing.T) {
 		"a response not ACKed":  {unacknowledged, false},
 		"clusters alone so far": {conversation(asks(cdsURL), sends(cdsURL, "1"), acks(cdsURL, "1")), false},
 	} {
-		if got := c.stream.Complete(); got != c.want {
+		if got := c.stream.Complete("CDS", "LDS"); got != c.want {
 			t.Errorf("%s: Complete is %t, want %t", name, got, c.want)
 		}
 	}

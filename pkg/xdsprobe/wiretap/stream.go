@@ -4,16 +4,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 )
 
 // Stream is one ADS stream as it was written down.
 type Stream struct {
-	From     string    // address of the proxy's end
-	Node     *Node     // of the first request that had one; nil before it
-	Nodes    int       // requests that had one
-	Messages []Message // in the order in which they were passed on
+	From     string            // address of the proxy's end
+	Opened   time.Time         // when the call came
+	Closed   time.Time         // when it had ended; zero before
+	Headers  map[string]string // of the call, as headersOf has them
+	Node     *Node             // of the first request that had one; nil before it
+	Nodes    int               // requests that had one
+	Messages []Message         // in the order in which they were passed on
 	Ended    bool
 }
 
@@ -46,7 +50,8 @@ type Message struct {
 // Resource is one resource of a response.
 type Resource struct {
 	Name, Version string
-	Bytes         int // of its own message
+	Bytes         int    // of its own message
+	Digest        uint64 // of that
 }
 
 // readRequest reads a request. One that is no valid message is written down with
@@ -87,7 +92,9 @@ func readResponse(b []byte) Message {
 	}
 	m.Type, m.Nonce, m.Removed = r.GetTypeUrl(), r.GetNonce(), r.GetRemovedResources()
 	for _, one := range r.GetResources() {
-		m.Resources = append(m.Resources, Resource{one.GetName(), one.GetVersion(), len(one.GetResource().GetValue())})
+		m.Resources = append(m.Resources, Resource{
+			one.GetName(), one.GetVersion(), len(one.GetResource().GetValue()), xxhash.Sum64(one.GetResource().GetValue()),
+		})
 	}
 	return m
 }

@@ -1,6 +1,6 @@
 // Package wiretap stands between a proxy and its control plane: a gRPC server
 // that passes every call on, byte for byte, and writes down what goes over ADS
-// streams of the delta variant. Two proxies that sit behind the same wiretap
+// streams of the delta variant, and what certificates are requested. Two proxies that sit behind the same wiretap
 // are seen by the same clock, from the same place, whatever they are made of.
 //
 // What was written down can be replayed to what a proxy holds, and reduced to
@@ -17,6 +17,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -27,8 +28,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// deltaMethod is the call whose messages are written down.
-const deltaMethod = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+// The calls whose messages are written down.
+const (
+	deltaMethod       = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+	certificateMethod = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
+)
 
 // Options are all that a wiretap needs to stand where it stands.
 type Options struct {
@@ -36,20 +40,25 @@ type Options struct {
 	ServerName  string          // name that the control plane's certificate must carry
 	RootPEM     []byte          // roots that certificate is verified against
 	Certificate tls.Certificate // shown to proxies
+	// Also is where proxies find it, too, such as in a network namespace; nil = nowhere. It is
+	// closed at the end of Run.
+	Also net.Listener
 }
 
 // Wiretap is a server between proxies and their control plane.
 type Wiretap struct {
 	// fixed after Listen
 	listener net.Listener
+	also     net.Listener // nil = there is none
 	server   *grpc.Server
 	upstream string
 	trust    credentials.TransportCredentials
 
-	mu      sync.Mutex
-	streams []*Stream
-	cuts    map[*Stream]context.CancelCauseFunc
-	changed chan struct{} // closed, and replaced, with every message
+	mu           sync.Mutex
+	streams      []*Stream
+	certificates []*CertificateRequest
+	cuts         map[*Stream]context.CancelCauseFunc
+	changed      chan struct{} // closed, and replaced, with every message
 }
 
 // Listen takes a free port of the loopback interface. Proxies that connect are
@@ -65,6 +74,7 @@ func Listen(o Options) (*Wiretap, error) {
 	}
 	w := &Wiretap{
 		listener: listener,
+		also:     o.Also,
 		upstream: o.Upstream,
 		trust:    credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: o.ServerName, MinVersion: tls.VersionTLS12}),
 		cuts:     map[*Stream]context.CancelCauseFunc{},
@@ -86,7 +96,16 @@ func (w *Wiretap) Address() string { return w.listener.Addr().String() }
 func (w *Wiretap) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, w.server.Stop)
 	defer stop()
-	err := w.server.Serve(w.listener)
+	var serving errgroup.Group
+	for _, l := range []net.Listener{w.listener, w.also} {
+		if l != nil {
+			serving.Go(func() error {
+				defer w.server.Stop() // neither is of use without the other
+				return w.server.Serve(l)
+			})
+		}
+	}
+	err := serving.Wait()
 	if ctx.Err() != nil {
 		w.server.Stop() // waits for the handlers
 		return nil
@@ -136,7 +155,7 @@ func (w *Wiretap) Changed() <-chan struct{} {
 }
 
 // pass passes one call on, on a connection of its own, as the proxy has one.
-func (w *Wiretap) pass(_ any, down grpc.ServerStream) error {
+func (w *Wiretap) pass(_ any, down grpc.ServerStream) (err error) {
 	method, ok := grpc.MethodFromServerStream(down)
 	if !ok {
 		return status.Error(codes.Internal, "a call without a method")
@@ -159,21 +178,31 @@ func (w *Wiretap) pass(_ any, down grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	var s *Stream
-	if method == deltaMethod {
-		s = w.open(down.Context(), cancel)
+	var t tape
+	switch method {
+	case deltaMethod:
+		s := w.open(down.Context(), cancel)
 		defer w.close(s)
+		t.sent = func(f frame) { m, node := readRequest(f); w.note(s, m, node) }
+		t.received = func(f frame) { w.note(s, readResponse(f), nil) }
+	case certificateMethod:
+		r := w.begin(down.Context())
+		defer func() { w.end(r, err) }()
+		t.sent = func(f frame) { w.describe(r, f) }
 	}
-	err = w.relay(up, down, s, cancel)
+	err = w.relay(up, down, t, cancel)
 	if errors.Is(context.Cause(ctx), errCut) {
 		return status.Error(codes.Unavailable, errCut.Error())
 	}
 	return err
 }
 
+// tape writes down what passes; a nil function writes nothing.
+type tape struct{ sent, received func(frame) }
+
 // relay passes messages on in both directions until the control plane ends the
 // call, or the proxy goes away.
-func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream, cancel context.CancelCauseFunc) error {
+func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, t tape, cancel context.CancelCauseFunc) error {
 	var group errgroup.Group
 	group.Go(func() error { // ends with the call, at the latest when this handler returns
 		for {
@@ -181,9 +210,8 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 			if err := down.RecvMsg(&f); err != nil {
 				return up.CloseSend() // also where the proxy only has nothing more to send
 			}
-			if s != nil {
-				m, node := readRequest(f)
-				w.note(s, m, node)
+			if t.sent != nil {
+				t.sent(f)
 			}
 			if err := up.SendMsg(&f); err != nil {
 				return nil // receiving returns why
@@ -200,9 +228,8 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 			}
 			return err
 		}
-		if s != nil {
-			m := readResponse(f)
-			w.note(s, m, nil)
+		if t.received != nil {
+			t.received(f)
 		}
 		if err := down.SendMsg(&f); err != nil {
 			return err
@@ -212,7 +239,7 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, s *Stream,
 
 // open begins to write a stream down.
 func (w *Wiretap) open(ctx context.Context, cut context.CancelCauseFunc) *Stream {
-	s := &Stream{}
+	s := &Stream{Opened: time.Now(), Headers: headersOf(ctx)}
 	if from, ok := peer.FromContext(ctx); ok {
 		s.From = from.Addr.String()
 	}
@@ -227,7 +254,7 @@ func (w *Wiretap) open(ctx context.Context, cut context.CancelCauseFunc) *Stream
 func (w *Wiretap) close(s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.Ended = true
+	s.Ended, s.Closed = true, time.Now()
 	delete(w.cuts, s)
 	w.notify()
 }

@@ -2,11 +2,19 @@ package wiretap
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"net"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+	securityv1 "istio.io/api/security/v1alpha1"
 
 	"scaler.mesh/scaler/test/credential"
 )
@@ -56,8 +65,19 @@ func (p plane) DeltaAggregatedResources(s grpc.BidiStreamingServer[discoveryv3.D
 	}
 }
 
+// signer refuses every request for a certificate.
+type signer struct {
+	securityv1.UnimplementedIstioCertificateServiceServer
+}
+
+func (signer) CreateCertificate(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+	return nil, status.Error(codes.PermissionDenied, "no")
+}
+
 var _ = Describe("a wiretap", func() {
 	var (
+		also   net.Listener
+		signs  securityv1.IstioCertificateServiceClient
 		served plane
 		tap    *Wiretap
 		client discoveryv3.AggregatedDiscoveryServiceClient
@@ -70,12 +90,15 @@ var _ = Describe("a wiretap", func() {
 		served = plane{headers: make(chan metadata.MD, 8)}
 		server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&shown)))
 		discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, served)
+		securityv1.RegisterIstioCertificateServiceServer(server, signer{})
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		go func() { _ = server.Serve(listener) }()
 		DeferCleanup(server.Stop)
 
-		tap, err = Listen(Options{Upstream: listener.Addr().String(), ServerName: "localhost", RootPEM: authority.RootPEM, Certificate: shown})
+		also, err = net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		tap, err = Listen(Options{Upstream: listener.Addr().String(), ServerName: "localhost", RootPEM: authority.RootPEM, Certificate: shown, Also: also})
 		Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
@@ -84,10 +107,14 @@ var _ = Describe("a wiretap", func() {
 			cancel()
 			Eventually(done).Should(Receive(BeNil()))
 		})
-		conn, err := grpc.NewClient("passthrough:///"+tap.Address(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"})))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(conn.Close)
-		client = discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
+		connect := func(address string) *grpc.ClientConn {
+			conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"})))
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(conn.Close)
+			return conn
+		}
+		client = discoveryv3.NewAggregatedDiscoveryServiceClient(connect(tap.Address()))
+		signs = securityv1.NewIstioCertificateServiceClient(connect(also.Addr().String()))
 	})
 
 	It("passes a stream on and writes it down", func(ctx SpecContext) {
@@ -119,6 +146,8 @@ var _ = Describe("a wiretap", func() {
 		Expect(s.Nodes).To(Equal(1))
 		Expect(s.Messages).To(HaveLen(3))
 		Expect(s.Messages[1].Resources[0].Bytes).To(Equal(5))
+		Expect(s.Messages[1].Resources[0].Digest).To(Equal(xxhash.Sum64String("12345")))
+		Expect(s.Headers).To(Equal(map[string]string{"authorization": "Bearer", "clusterid": "c"}))
 		Expect(Held([]Stream{s})).To(HaveKey(Key{"CDS", "a"}))
 		Expect(tap.Cut("one")).To(BeFalse(), "it has ended")
 	})
@@ -139,6 +168,22 @@ var _ = Describe("a wiretap", func() {
 		Expect(two.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cdsURL})).To(Succeed())
 		_, err = two.Recv()
 		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("writes down what certificates are requested", func(ctx SpecContext) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{{Scheme: "spiffe", Host: "x", Path: "/ns/a/sa/b"}}}, key)
+		Expect(err).NotTo(HaveOccurred())
+		claims := base64.RawURLEncoding.EncodeToString([]byte(`{"kubernetes.io":{"namespace":"istio-system","pod":{"name":"ztunnel-0"}}}`))
+		_, err = signs.CreateCertificate(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer h."+claims+".s", "clusterid", "c"), &securityv1.IstioCertificateRequest{
+			Csr: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), ValidityDuration: 3600,
+			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"ImpersonatedIdentity": structpb.NewStringValue("spiffe://x/ns/a/sa/b")}},
+		})
+		Expect(status.Code(err)).To(Equal(codes.PermissionDenied))
+		Expect(tap.Certificates("istio-system/other")).To(BeEmpty())
+		Eventually(func() string { return tap.Certificates("istio-system/ztunnel-0")[0].Text() }).Should(Equal("ECDSA P-256 ECDSA-SHA256 spiffe://x/ns/a/sa/b, " +
+			"for 1h0m0s, ImpersonatedIdentity=spiffe://x/ns/a/sa/b, authorization: Bearer, clusterid: c, answered PermissionDenied"))
 	})
 
 	It("passes other calls on", func(ctx SpecContext) {
