@@ -24,7 +24,7 @@ func newCalibrateCommand(s streams) *cobra.Command {
 	o := calibrateOptions{spec: calibrate.DefaultSpec(), faithful: fidelity.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure scaler's own cost and lateness, or compare simulated with real sidecars",
+		Short: "Measure scaler's own cost and lateness, or compare simulated with real proxies",
 		Long: `Calibrate starts the reference control plane as a separate process, without a
 cluster, and measures scaler's figures against it: push and certificate latency,
 processor time, and memory per sidecar. Every figure of a rollout includes that
@@ -44,7 +44,12 @@ recording proxy. For each knob and each mode it compares the node metadata, the
 requests, the resources held and the times: at the start, while the mesh changes,
 and after the streams were broken. Times count as different only if rank-sum
 tests over all starts establish it. The exit code is 3 if there is a difference
-that is not known and explained.`,
+that is not known and explained.
+
+--fidelity --ztunnel PATH compares a simulated ztunnel with a real one, the program
+at PATH: two pods of ztunnel on one node of a mesh in ambient mode. It also compares
+their requests for certificates. The program runs in a network namespace of its own,
+which needs root, as by unshare --user --map-root-user.`,
 		Example: `  # 100, 1000 and 5000 sidecars
   scaler calibrate -o json
 
@@ -53,7 +58,10 @@ that is not known and explained.`,
   scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s
 
   # compare a simulated sidecar with a real one
-  scaler calibrate --fidelity --envoy /usr/bin/envoy`,
+  scaler calibrate --fidelity --envoy /usr/bin/envoy
+
+  # compare a simulated ztunnel with a real one
+  scaler calibrate --fidelity --ztunnel /usr/local/bin/ztunnel`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
@@ -71,6 +79,7 @@ that is not known and explained.`,
 	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: starts of each sidecar per case")
 	f.Uint64Var(&o.faithful.Seed, "seed", o.faithful.Seed, "with --fidelity: seed of the changes of the mesh; --changes is their number (default 200)")
 	f.StringVar(&o.faithful.Programs.Envoy, "envoy", "", "with --fidelity: path of the Envoy to compare with (default: the one in PATH, or the component)")
+	f.StringVar(&o.faithful.Ztunnel, "ztunnel", "", "with --fidelity: path of a ztunnel to compare a simulated one with, in place of sidecars")
 	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder with ready programs ($SCALER_BIN_DIR)")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, json, yaml or markdown")
@@ -108,12 +117,12 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 
 // fidelityFlags mean something with --fidelity alone, floorFlags without it.
 var (
-	fidelityFlags = []string{"cases", "starts", "seed", "envoy"}
+	fidelityFlags = []string{"cases", "starts", "seed", "envoy", "ztunnel"}
 	floorFlags    = []string{"sidecars", "services", "xds", "delay", "drop", "timeout", "hold"}
 )
 
 // errUnfaithful ends a comparison that found what nobody can explain.
-var errUnfaithful = errors.New("the simulated sidecar differs from the real one")
+var errUnfaithful = errors.New("the simulated proxy differs from the real one")
 
 func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	for _, flag := range floorFlags {
@@ -123,6 +132,17 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	}
 	if cmd.Flags().Changed("changes") {
 		o.faithful.Changes = o.spec.Changes
+	}
+	if cmd.Flags().Changed("ztunnel") {
+		if o.faithful.Ztunnel == "" {
+			return usagef("parsing --ztunnel %q: want the path of a ztunnel", o.faithful.Ztunnel)
+		}
+		if cmd.Flags().Changed("envoy") {
+			return usagef("parsing --envoy %q: want none with --ztunnel", o.faithful.Programs.Envoy)
+		}
+		if !cmd.Flags().Changed("cases") {
+			o.faithful.Cases = fidelity.ZtunnelCases()
+		}
 	}
 	if err := o.faithful.Validate(); err != nil {
 		return usagef("%w", err)

@@ -13,11 +13,11 @@ import (
 // comparison is one case while it is compared.
 type comparison struct {
 	*run
-	which    knobCase
-	sidecars [2]*tappedSidecar
-	times    [2][]wiretap.Times
-	result   record.FidelityCase
-	seen     differencesSeen
+	which   knobCase
+	proxies [2]*tappedProxy
+	times   [2][]wiretap.Times
+	result  record.FidelityCase
+	seen    differencesSeen
 }
 
 // compare does one case: the knobs' objects are made, both sidecars are started
@@ -28,7 +28,7 @@ func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 	c.result.Name, c.result.Knobs = which.name, record.Knobs{MTLS: which.knobs.MTLS, Scope: which.knobs.Scope, Authz: which.knobs.Authz}
 	err = experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "setting the knobs", Do: c.setKnobs},
-		{Name: "starting both sidecars", Do: c.start},
+		{Name: "starting both proxies", Do: c.start},
 		{Name: "comparing their node descriptions", Do: c.nodes},
 		{Name: "comparing what they hold", Do: func(ctx context.Context) (experiment.Undo, error) {
 			var err error
@@ -77,12 +77,12 @@ func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
 // leaves the last of each running.
 func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 	stop := func(ctx context.Context) error {
-		for side, s := range c.sidecars {
+		for side, s := range c.proxies {
 			if s != nil {
 				if err := s.stop(ctx); err != nil {
-					return fmt.Errorf("ending the %s sidecar: %w", sideNames[side], err)
+					return fmt.Errorf("ending the %s: %w", c.sideName(side), err)
 				}
-				c.sidecars[side] = nil
+				c.proxies[side] = nil
 			}
 		}
 		return nil
@@ -99,7 +99,7 @@ func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 		}
 		for _, side := range order {
 			if err := c.startOne(ctx, side); err != nil {
-				return stop, fmt.Errorf("starting the %s sidecar: %w", sideNames[side], err)
+				return stop, fmt.Errorf("starting the %s: %w", c.sideName(side), err)
 			}
 			streams := c.streams(side)
 			times, err := streams[0].Times()
@@ -114,23 +114,29 @@ func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 		}
 		c.result.Start.Compared++
 		c.seen.compareRequests("start", both, &c.result.Start, 1)
+		if err := c.more(ctx, "start"); err != nil {
+			return stop, err
+		}
 	}
 	return stop, nil
 }
 
 // startOne starts one side and waits until it has its configuration.
 func (c *comparison) startOne(ctx context.Context, side int) error {
+	pod := c.pods[side]
+	before := len(c.tap.Certificates(pod.Namespace + "/" + pod.Name))
 	s, err := c.run.start(ctx, side)
 	if err != nil {
 		return err
 	}
-	c.sidecars[side] = s
+	s.certificates = before
+	c.proxies[side] = s
 	return c.awaitComplete(ctx, side, 0)
 }
 
 // streams are those that a sidecar has opened since its start.
 func (c *comparison) streams(side int) []wiretap.Stream {
-	s := c.sidecars[side]
+	s := c.proxies[side]
 	return c.tap.Streams(s.node)[s.before:]
 }
 
@@ -142,22 +148,30 @@ func (c *comparison) awaitComplete(ctx context.Context, side, opened int) error 
 	for {
 		changed := c.tap.Changed()
 		streams := c.streams(side)
-		if len(streams) > opened && streams[len(streams)-1].Complete() {
+		if len(streams) > opened && streams[len(streams)-1].Complete(c.what.types...) {
 			return c.awaitQuiet(ctx, quietTime)
 		}
 		select {
 		case <-changed:
-		case <-c.sidecars[side].ended:
-			return c.sidecars[side].failure()
+		case <-c.proxies[side].ended:
+			return c.proxies[side].failure()
 		case <-limited.Done():
-			return fmt.Errorf("waiting for the %s sidecar's configuration: %w", sideNames[side], context.Cause(limited))
+			return fmt.Errorf("waiting for the configuration of the %s: %w", c.sideName(side), c.unconnected(side, context.Cause(limited)))
 		}
 	}
 }
 
+// unscaled is the service whose pods must remain, -1 if there is none.
+func (c *comparison) unscaled() int {
+	if c.what == &ztunnels {
+		return -1
+	}
+	return c.observed
+}
+
 // change takes both through the changes of the mesh.
 func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
-	plan := planMeshChanges(c.mesh, c.observed, c.spec.Changes, c.spec.Seed)
+	plan := planMeshChanges(c.mesh, c.unscaled(), c.what.changes, c.spec.Changes, c.spec.Seed)
 	changer := newMeshChanger(c.run)
 	var past, now exchange
 	deferred := 0 // changes that are compared together with the next one
@@ -186,16 +200,19 @@ func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 		deferred = 0
 		past = now.after(past)
 	}
-	return changer.restore, c.awaitQuiet(ctx, settledTime)
+	if err := c.awaitQuiet(ctx, settledTime); err != nil {
+		return changer.restore, err
+	}
+	return changer.restore, c.more(ctx, "changes")
 }
 
 // reconnect breaks both streams, and compares how the next ones begin.
 func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
 	var both exchange
-	for side, s := range c.sidecars {
+	for side, s := range c.proxies {
 		before := c.streams(side)
 		if !c.tap.Cut(s.node) {
-			return nil, fmt.Errorf("the %s sidecar has no stream", sideNames[side])
+			return nil, fmt.Errorf("the %s has no stream", c.sideName(side))
 		}
 		if err := c.awaitComplete(ctx, side, len(before)); err != nil {
 			return nil, err
@@ -204,15 +221,31 @@ func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
 	}
 	c.result.Reconnect.Compared++
 	c.seen.compareRequests("reconnect", both, &c.result.Reconnect, 1)
-	return nil, nil
+	return nil, c.more(ctx, "reconnect")
+}
+
+// more compares what the streams do not show.
+func (c *comparison) more(ctx context.Context, about string) error {
+	if c.what.more == nil {
+		return nil
+	}
+	return c.what.more(c, ctx, about)
+}
+
+// unconnected is the error of a wait, with what is known of a proxy that never connected.
+func (c *comparison) unconnected(side int, err error) error {
+	if len(c.streams(side)) > 0 {
+		return err
+	}
+	return fmt.Errorf("%w; it opened no stream", err)
 }
 
 // exchangeSince reads what both have sent and received since past.
 func (c *comparison) exchangeSince(past, now *exchange) error {
-	for side := range c.sidecars {
+	for side := range c.proxies {
 		streams := c.streams(side)
 		if len(streams) != 1 {
-			return fmt.Errorf("the %s sidecar's stream ended while the mesh changed", sideNames[side])
+			return fmt.Errorf("the stream of the %s ended while the mesh changed", c.sideName(side))
 		}
 		now.requests[side] = textsOf(streams[0].Requests(nil))[len(past.requests[side]):]
 		now.responses[side] = textsOf(streams[0].Responses())[len(past.responses[side]):]

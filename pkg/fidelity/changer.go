@@ -2,6 +2,7 @@ package fidelity
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"scaler.mesh/scaler/kwok"
@@ -100,13 +102,14 @@ func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c m
 		return m.removeObject(ctx, object)
 	}
 	labelled(object)
-	if old := m.objects[key]; old != nil {
-		object.SetResourceVersion(old.GetResourceVersion())
-		changed, err := m.Resource(object).Update(ctx, object, metav1.UpdateOptions{})
+	if m.objects[key] != nil { // istiod may write its status meanwhile
+		patch, err := json.Marshal(map[string]any{"spec": object.Object["spec"]})
 		if err != nil {
+			return err
+		}
+		if _, err := m.Resource(object).Patch(ctx, object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("changing %s: %w", key, err)
 		}
-		m.objects[key] = changed
 		return nil
 	}
 	made, err := m.Resource(object).Create(ctx, object, metav1.CreateOptions{})

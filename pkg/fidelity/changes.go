@@ -38,11 +38,10 @@ func (c meshChange) String() string {
 // replicasMost bounds what a workload is scaled to.
 const replicasMost = 6
 
-// planMeshChanges draws n changes. The service with index observed is not scaled:
-// its pods are compared.
-func planMeshChanges(mesh topology.Mesh, observed, n int, seed uint64) []meshChange {
+// planMeshChanges draws n changes of these kinds. The service with index observed is not
+// scaled, as its pods are compared; -1 = there is none.
+func planMeshChanges(mesh topology.Mesh, observed int, kinds []meshChangeKind, n int, seed uint64) []meshChange {
 	random := rand.New(rand.NewPCG(seed, 0))
-	kinds := []meshChangeKind{scaleChange, healthChange, routeChange, policyChange, serviceChange}
 	on := map[meshChangeKind]map[int]bool{}
 	for _, kind := range kinds {
 		on[kind] = map[int]bool{}

@@ -25,6 +25,7 @@ func TestSpecValidate(t *testing.T) {
 		`parsing --cases "strict,mtls,strict": strict is there twice: want each case once`: func(s *Spec) { s.Cases = []string{"strict", "mtls", "strict"} },
 		`parsing --cases "x": want permissive or mtls or scope or authz or strict`:         func(s *Spec) { s.Cases = []string{"mtls", "x"} },
 		`parsing --cases "": want permissive or mtls or scope or authz or strict`:          func(s *Spec) { s.Cases = nil },
+		`parsing --cases "scope": want permissive or mtls or authz or strict`:              func(s *Spec) { s.Ztunnel, s.Cases = "/ztunnel", []string{"scope"} },
 	} {
 		s := DefaultSpec()
 		spoil(&s)
@@ -36,11 +37,11 @@ func TestSpecValidate(t *testing.T) {
 
 // Every case is another setting of the knobs, and every one can be.
 func TestKnobCases(t *testing.T) {
-	for i, c := range knobCases {
+	for i, c := range sidecars.cases {
 		if err := c.knobs.Validate(); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if slices.ContainsFunc(knobCases[:i], func(o knobCase) bool { return o.knobs == c.knobs || o.name == c.name }) {
+		if slices.ContainsFunc(sidecars.cases[:i], func(o knobCase) bool { return o.knobs == c.knobs || o.name == c.name }) {
 			t.Errorf("%s is there twice", c.name)
 		}
 	}
@@ -49,8 +50,8 @@ func TestKnobCases(t *testing.T) {
 func TestPlanMeshChanges(t *testing.T) {
 	mesh := topology.Build(meshSpec)
 	observed := mostConnected(mesh)
-	plan := planMeshChanges(mesh, observed, 500, 1)
-	if len(plan) != 500 || !slices.Equal(plan, planMeshChanges(mesh, observed, 500, 1)) || slices.Equal(plan, planMeshChanges(mesh, observed, 500, 2)) {
+	plan := planMeshChanges(mesh, observed, sidecars.changes, 500, 1)
+	if len(plan) != 500 || !slices.Equal(plan, planMeshChanges(mesh, observed, sidecars.changes, 500, 1)) || slices.Equal(plan, planMeshChanges(mesh, observed, sidecars.changes, 500, 2)) {
 		t.Fatal("the plan is not as many changes as asked for, drawn by the seed")
 	}
 	kinds, replicas, there := map[meshChangeKind]int{}, map[int]int{}, map[meshChange]bool{}
@@ -128,15 +129,15 @@ func TestJudgeTimes(t *testing.T) {
 	} {
 		var result record.Fidelity
 		var times [][2][]wiretap.Times
-		for range knobCases {
+		for range sidecars.cases {
 			both := [2][]wiretap.Times{starts(c.starts, 20*ms, 500*ms, 50*ms), starts(c.starts, c.first, c.own, c.waiting)}
 			times = append(times, both)
 			result.Cases = append(result.Cases, record.FidelityCase{Real: startTimes(both[realSide]), Simulated: startTimes(both[simulated])})
 		}
 		times = append(times, [2][]wiretap.Times{starts(1, 20*ms, 0, 0), nil}) // a case that did not come that far
 		result.Cases = append(result.Cases, record.FidelityCase{})
-		judgeTimes(&result, times, c.starts)
-		for _, one := range result.Cases[:len(knobCases)] {
+		judgeTimes(&result, times, c.starts, envoysWork)
+		for _, one := range result.Cases[:len(sidecars.cases)] {
 			var unexplained, explained []string
 			for _, d := range one.Differences {
 				if d.Explained == "" {

@@ -59,12 +59,29 @@ func mostConnected(mesh topology.Mesh) int {
 
 // prepare gets ready what does not run.
 func (r *run) prepare(ctx context.Context) (err error) {
+	if r.driver, err = r.what.driver(); err != nil {
+		return err
+	}
+	if err := r.findZtunnel(ctx); err != nil {
+		return err
+	}
 	programs := r.spec.Programs
 	programs.Progress = r.log
-	r.programs, err = component.Paths(ctx, programs, append(experiment.RunPrograms(istio.Driver()), istio.Driver().SidecarPrograms...)...)
+	r.programs, err = component.Paths(ctx, programs, append(experiment.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
 	if err != nil {
 		return err
 	}
+	if err := r.what.check(r, ctx); err != nil {
+		return err
+	}
+	r.keys, err = experiment.NewKeyPool()
+	return err
+}
+
+// checkEnvoy checks that there is an Envoy of the version that is simulated.
+func (r *run) checkEnvoy(ctx context.Context) error {
+	programs := r.spec.Programs
+	programs.Progress = r.log
 	envoy, err := component.Find(ctx, programs, component.Envoy)
 	if err != nil {
 		return err
@@ -80,8 +97,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("envoy %s is of version %q: want %s, which simulated sidecars simulate", envoy.Path, reported.Version, envoyVersion)
 	}
 	r.result.Envoy = reported.Version
-	r.keys, err = experiment.NewKeyPool()
-	return err
+	return nil
 }
 
 // logDir is where the cluster writes its logs too: all that a comparison leaves is
@@ -107,7 +123,7 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 }
 
 func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
-	r.istiod, err = istio.Start(ctx, istio.Options{
+	o := istio.Options{
 		Program:    r.programs[component.Istiod],
 		Manifests:  r.programs[component.IstioManifests],
 		Kubeconfig: r.env.API().Kubeconfig,
@@ -116,10 +132,10 @@ func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
 		LogDir:     r.logDir(),
 		Progress:   r.log,
 
-		UpstreamEnvoy: true,
 		ConnectionAge: connectionAge,
-	})
-	if err == nil {
+	}
+	r.what.configure(&o)
+	if r.istiod, err = istio.Start(ctx, o); err == nil {
 		r.result.ControlPlane = r.istiod.Describe().Name + " " + r.istiod.Describe().Version
 	}
 	return nil, err // it is in the run's group
@@ -132,8 +148,14 @@ func (r *run) listen(ctx context.Context) (experiment.Undo, error) {
 		return nil, err
 	}
 	address, name, roots := r.istiod.Serving()
-	r.tap, err = wiretap.Listen(wiretap.Options{Upstream: address, ServerName: name, RootPEM: roots, Certificate: certificate})
-	if err != nil {
+	o := wiretap.Options{Upstream: address, ServerName: name, RootPEM: roots, Certificate: certificate}
+	if r.place != nil {
+		if o.Also, err = r.place.Listen(ctx); err != nil {
+			return nil, err
+		}
+		r.inside = o.Also.Addr().String()
+	}
+	if r.tap, err = wiretap.Listen(o); err != nil {
 		return nil, err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -145,8 +167,10 @@ func (r *run) listen(ctx context.Context) (experiment.Undo, error) {
 // makeMesh makes the mesh without its knobs' objects, with every pod Ready, and
 // keeps pods that come later Ready.
 func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
-	if _, err := r.Client.CoreV1().Nodes().Create(ctx, kwok.Node(0, runName), metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("creating a node: %w", err)
+	for i := range r.what.nodes {
+		if _, err := r.Client.CoreV1().Nodes().Create(ctx, kwok.Node(i, runName), metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("creating a node: %w", err)
+		}
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
@@ -160,7 +184,12 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	})
 	stop := func(context.Context) error { end(); watching.Wait(); return failed }
 
-	applier := &workload.Applier{Client: r.Client, Run: runName, Mesh: r.mesh, NamespaceLabels: func(namespace string) map[string]string { return r.istiod.Parts().NamespaceLabels(r.mesh, namespace) }}
+	parts := r.istiod.Parts()
+	applier := &workload.Applier{
+		Client: r.Client, Run: runName, Mesh: r.mesh,
+		NamespaceLabels: func(namespace string) map[string]string { return parts.NamespaceLabels(r.mesh, namespace) },
+		PodAnnotations:  func(namespace string) map[string]string { return parts.PodAnnotationsIn(r.mesh, namespace) },
+	}
 	if err := applier.Surroundings(ctx); err != nil {
 		return stop, err
 	}
@@ -174,7 +203,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 			return stop, err
 		}
 	}
-	return stop, r.choosePods(ctx)
+	return stop, r.what.choose(r, ctx)
 }
 
 // choosePods takes the two pods that are given sidecars.

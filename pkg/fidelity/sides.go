@@ -10,17 +10,18 @@ import (
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
-	"scaler.mesh/scaler/pkg/controlplane/istio"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// behind is a sidecar that runs behind the wiretap.
-type tappedSidecar struct {
-	node   string                      // its node id
-	before int                         // streams that node had opened before
-	stop   func(context.Context) error // ends it and returns when it has ended
+// tappedProxy is a proxy that runs behind the wiretap.
+type tappedProxy struct {
+	node   string // its node id
+	before int    // streams that node had opened before
+	// certificates are the requests for certificates that were compared, or made before.
+	certificates int
+	stop         func(context.Context) error // ends it and returns when it has ended
 
 	ended   <-chan struct{} // closed when it ended of its own accord
 	failure func() error    // why; to be asked when ended is closed
@@ -31,22 +32,22 @@ type tappedSidecar struct {
 }
 
 // start starts a sidecar of either side anew.
-func (r *run) start(ctx context.Context, side int) (*tappedSidecar, error) {
+func (r *run) start(ctx context.Context, side int) (*tappedProxy, error) {
 	if side == simulated {
 		return r.startSimulated(ctx)
 	}
-	return r.startReal(ctx)
+	return r.what.startReal(r, ctx)
 }
 
 // startSimulated starts a sidecar as a rollout does.
-func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
+func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	pod := r.pods[simulated]
 	identity, err := r.istiod.Spec(pod)
 	if err != nil {
 		return nil, err
 	}
 	options := controlplane.ProxyOptions{XDS: string(xdsprobe.Delta), Address: r.tap.Address()}
-	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 {
+	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 && r.what == &sidecars {
 		// The agent adds this host's addresses to the pod's.
 		if all, ok := streams[0].Node.Metadata["INSTANCE_IPS"].(string); ok {
 			_, others, _ := strings.Cut(all, ",")
@@ -54,8 +55,12 @@ func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 		}
 	}
 	options.Apply(&identity)
-	s, err := istio.Driver().NewProxy(identity, controlplane.ProxyServices{
-		Observer: failureLog{r.log}, Store: xdsprobe.NewStore(), Keys: r.keys.Key, Tokens: authority.Tokens(r.Client),
+	store, err := r.driver.NewStore()
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.driver.NewProxy(identity, controlplane.ProxyServices{
+		Observer: failureLog{r.log}, Store: store, Keys: r.keys.Key, Tokens: authority.Tokens(r.Client),
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +74,7 @@ func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 	})
 	ended := make(chan struct{})
 	go func() { running.Wait(); close(ended) }()
-	return &tappedSidecar{
+	return &tappedProxy{
 		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
@@ -83,8 +88,8 @@ func (r *run) startSimulated(ctx context.Context) (*tappedSidecar, error) {
 	}, nil
 }
 
-// startReal starts pilot-agent with an Envoy, as that of the pod.
-func (r *run) startReal(ctx context.Context) (*tappedSidecar, error) {
+// startAgent starts pilot-agent with an Envoy, as that of the pod.
+func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 	pod := r.pods[realSide]
 	identity, err := r.istiod.Spec(pod)
 	if err != nil {
@@ -105,7 +110,7 @@ func (r *run) startReal(ctx context.Context) (*tappedSidecar, error) {
 	ended := make(chan struct{})
 	var failed error
 	go func() { failed = s.Run(life); close(ended) }()
-	return &tappedSidecar{
+	return &tappedProxy{
 		node: identity.NodeID, before: before,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
@@ -141,7 +146,7 @@ func (r *run) awaitQuiet(ctx context.Context, length time.Duration) error {
 		case <-changed:
 			timer.Reset(length)
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the sidecars to come to rest: %w", context.Cause(ctx))
+			return fmt.Errorf("waiting for the proxies to come to rest: %w", context.Cause(ctx))
 		}
 	}
 }

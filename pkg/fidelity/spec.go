@@ -8,17 +8,18 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/experiment"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
 // Spec is what a user asks of `scaler calibrate --fidelity`. The zero
 // value of a field is not its default: DefaultSpec has those.
 type Spec struct {
-	Changes int    // random changes of the mesh that both sidecars go through, for each case
-	Starts  int    // times that each sidecar is started anew, for each case
+	Changes int    // random changes of the mesh that both proxies go through, for each case
+	Starts  int    // times that each proxy is started anew, for each case
 	Seed    uint64 // of the changes
 	Cases   []string
+	// Ztunnel is the path of a ztunnel to compare a simulated one with; "" = sidecars are compared.
+	Ztunnel string
 
 	// Programs states where programs are, the Envoy among them.
 	Programs component.Options
@@ -27,29 +28,19 @@ type Spec struct {
 
 // DefaultSpec is `scaler calibrate --fidelity` without other flags.
 func DefaultSpec() Spec {
-	s := Spec{Changes: 200, Starts: 6, Seed: 1}
-	for _, c := range knobCases {
-		s.Cases = append(s.Cases, c.name)
-	}
-	return s
+	return Spec{Changes: 200, Starts: 6, Seed: 1, Cases: sidecars.caseNames()}
 }
 
-// knobCase is one setting of the knobs that both sidecars live under.
+// ZtunnelCases are the cases that are the default with a Ztunnel.
+func ZtunnelCases() []string { return ztunnels.caseNames() }
+
+// knobCase is one setting of the knobs that both proxies live under.
 type knobCase struct {
 	name  string
 	knobs controlplane.Knobs
 }
 
-// knobCases are the two modes, and each knob alone.
-var knobCases = []knobCase{
-	{"permissive", controlplane.Modes["permissive"]},
-	{"mtls", controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
-	{"scope", controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}},
-	{"authz", controlplane.Knobs{MTLS: "permissive", Scope: "all", Authz: "declared"}},
-	{"strict", controlplane.Modes["strict"]},
-}
-
-// meshSpec is what the two sidecars are part of: small, but with several
+// meshSpec is what the two proxies are part of: small, but with several
 // namespaces, and services that call and are called.
 var meshSpec = topology.Spec{Pods: 24, Services: 8, Namespaces: 2, Shape: topology.Random, FanOut: 3, Seed: 1}
 
@@ -62,10 +53,7 @@ func (s Spec) Validate() error {
 	if s.Starts < 1 || s.Starts > 100 {
 		return fmt.Errorf("parsing --starts %d: want 1 to 100", s.Starts)
 	}
-	var names []string
-	for _, c := range knobCases {
-		names = append(names, c.name)
-	}
+	names := s.subject().caseNames()
 	if len(s.Cases) == 0 {
 		return experiment.CheckOneOf("cases", "", names)
 	}

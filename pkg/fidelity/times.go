@@ -14,7 +14,7 @@ import (
 // comparison.
 const timeAlpha = 0.05
 
-const ownWork = "the real one's takes longer by Envoy's own work (reading clusters, the certificate's streams, listeners); the time spent waiting for istiod is compared on its own"
+const envoysWork = "the real one's takes longer by Envoy's own work (reading clusters, the certificate's streams, listeners); the time spent waiting for istiod is compared on its own"
 
 // startFigures are the times of a start that are compared.
 var startFigures = []struct {
@@ -22,27 +22,27 @@ var startFigures = []struct {
 	about string
 	value func(wiretap.Times) time.Duration
 	of    func(*record.StartTimes) **record.Spread
-	// longer states why the real one's is the longer one; "" if it ought not to be.
-	longer string
+	own   bool // the proxy's own work is in it
 }{
 	{
 		"firstConfiguration", "start: first configuration", func(t wiretap.Times) time.Duration { return t.First },
-		func(t *record.StartTimes) **record.Spread { return &t.First }, "",
+		func(t *record.StartTimes) **record.Spread { return &t.First }, false,
 	},
 	{
 		"completeConfiguration", "start: complete configuration", func(t wiretap.Times) time.Duration { return t.Complete },
-		func(t *record.StartTimes) **record.Spread { return &t.Complete }, ownWork,
+		func(t *record.StartTimes) **record.Spread { return &t.Complete }, true,
 	},
 	{
 		"waiting", "start: waiting for istiod", func(t wiretap.Times) time.Duration { return t.Complete - t.Own },
-		func(t *record.StartTimes) **record.Spread { return &t.Waiting }, "",
+		func(t *record.StartTimes) **record.Spread { return &t.Waiting }, false,
 	},
 }
 
 // judgeTimes tests the times of all cases of a result that made all their starts, as
 // one family, and adds what is established to their differences. Few starts judge
-// nothing, which is noted.
-func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int) {
+// nothing, which is noted. ownWork states why times with the proxy's own work are longer
+// for the real one.
+func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int, ownWork string) {
 	var p []float64
 	var of []*record.FidelityCase
 	for i := range result.Cases {
@@ -76,8 +76,8 @@ func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int)
 		}
 		real, fake := *f.of(&c.Real), *f.of(&c.Simulated)
 		d := record.Difference{About: f.about, Real: spreadText(*real), Simulated: spreadText(*fake), Count: 1}
-		if real.Median > fake.Median {
-			d.Explained = f.longer
+		if f.own && real.Median > fake.Median {
+			d.Explained = ownWork
 		}
 		c.Differences = append(c.Differences, d)
 		slices.SortFunc(c.Differences, byAbout)

@@ -6,7 +6,7 @@ import "time"
 const FidelityKind = "Fidelity"
 
 // Fidelity is a simulated sidecar compared with a real one, two pods of one
-// workload on istiod, as seen between them and istiod.
+// workload on istiod, as seen between them and istiod; or two ztunnels of one node.
 type Fidelity struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -17,10 +17,11 @@ type Fidelity struct {
 	Machine      Machine        `json:"machine"`
 	Scaler       string         `json:"scaler"` // version
 	Made         time.Time      `json:"made"`
-	Seconds      float64        `json:"seconds"`      // that it took
-	Envoy        string         `json:"envoy"`        // its version
-	ControlPlane string         `json:"controlPlane"` // name and version
-	Cases        []FidelityCase `json:"cases"`        // that were begun
+	Seconds      float64        `json:"seconds"`           // that it took
+	Envoy        string         `json:"envoy,omitempty"`   // its version; "" = ztunnels were compared
+	Ztunnel      string         `json:"ztunnel,omitempty"` // its version; "" = sidecars were compared
+	ControlPlane string         `json:"controlPlane"`      // name and version
+	Cases        []FidelityCase `json:"cases"`             // that were begun
 	// TimesNotJudged states why no case has TimeTests; "" if they have.
 	TimesNotJudged string `json:"timesNotJudged,omitempty"`
 }
@@ -53,9 +54,22 @@ type FidelityCase struct {
 	AfterChanges map[string]HeldResources `json:"afterChanges"`
 	// Reconnect is about the stream after one that was broken.
 	Reconnect Sameness `json:"reconnect"`
+	// Certificates are about the requests for certificates of two ztunnels.
+	Certificates *CertificatesCompared `json:"certificates,omitempty"`
 
 	// Differences that were seen, each once.
 	Differences []Difference `json:"differences"`
+}
+
+// CertificatesCompared states how many requests for certificates both sent, and how many
+// both sent alike: for the same identity, in the same words, with the same outcome.
+type CertificatesCompared struct {
+	Real      int `json:"real"`
+	Simulated int `json:"simulated"`
+	Common    int `json:"common"`
+	// RealAtOnce and SimulatedAtOnce are the most that were under way at once.
+	RealAtOnce      int `json:"realAtOnce"`
+	SimulatedAtOnce int `json:"simulatedAtOnce"`
 }
 
 // Sameness states how often both sent the same sequence of requests.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/output"
@@ -18,14 +19,19 @@ func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
 
 func fidelityDocument(f *record.Fidelity) document {
 	d := document{
-		title: "a simulated and a real sidecar compared",
+		title: "a simulated and a real proxy compared",
 		facts: []fact{
 			{"status", unmarked(strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", "))},
 			measuredOn(f.Machine),
 			{"scaler", unmarked(f.Scaler)},
 			{"control plane", unmarked(f.ControlPlane)},
-			{"Envoy", unmarked(f.Envoy)},
 		},
+	}
+	if f.Envoy != "" {
+		d.facts = append(d.facts, fact{"Envoy", unmarked(f.Envoy)})
+	}
+	if f.Ztunnel != "" {
+		d.facts = append(d.facts, fact{"ztunnel", unmarked(f.Ztunnel)})
 	}
 	same := table{Head: plain("knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike")}
 	times := table{Head: plain("knobs", "", "first configuration", "complete", "of that waiting for istiod"), Left: 1}
@@ -52,6 +58,9 @@ func fidelityDocument(f *record.Fidelity) document {
 		}
 	}
 	d.tables = append(d.tables, same, times)
+	if certificates := certificatesCompared(f); len(certificates.Rows) > 0 {
+		d.tables = append(d.tables, certificates)
+	}
 	if f.TimesNotJudged != "" {
 		d.warnings = append(d.warnings, "times were not judged: "+f.TimesNotJudged)
 	}
@@ -63,6 +72,17 @@ func fidelityDocument(f *record.Fidelity) document {
 		d.tables = append(d.tables, differences)
 	}
 	return d
+}
+
+// certificatesCompared is the table of the requests for certificates.
+func certificatesCompared(f *record.Fidelity) table {
+	t := table{Head: plain("knobs", "certificate requests", "alike", "at once")}
+	for _, c := range f.Cases {
+		if s := c.Certificates; s != nil {
+			t.AddPlain(c.Name, fmt.Sprintf("%d and %d", s.Real, s.Simulated), strconv.Itoa(s.Common), fmt.Sprintf("%d and %d", s.RealAtOnce, s.SimulatedAtOnce))
+		}
+	}
+	return t
 }
 
 // differenceRows are the differences of all cases, each about one thing once.

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	ambientName = "ambient" // of the data plane
+	// Ambient is the data plane of ztunnels.
+	Ambient = "ambient"
 	// ambientSetting makes istiod serve ztunnels.
 	ambientSetting = "PILOT_ENABLE_AMBIENT"
 	// ztunnelName is that of ztunnel's DaemonSet and account, which CA_TRUSTED_NODE_ACCOUNTS
@@ -94,7 +95,7 @@ func (c ambient) Serves(mesh topology.Mesh, namespace string) (labels, podAnnota
 	if c.hasSidecars(mesh, namespace) {
 		return nil, nil, false
 	}
-	return map[string]string{"istio.io/dataplane-mode": ambientName}, map[string]string{redirection: "enabled"}, true
+	return map[string]string{"istio.io/dataplane-mode": Ambient}, map[string]string{redirection: "enabled"}, true
 }
 
 // Discovered is part of controlplane.Nodes. With scoped pushes of addresses, istiod skips sidecars in pushes

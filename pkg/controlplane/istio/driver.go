@@ -33,7 +33,7 @@ func Driver() controlplane.Driver {
 		CheckMesh:         checkMesh,
 		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,
-		Dataplanes:        []controlplane.Dataplane{{Name: ambientName, Of: ofAmbient, Waypoints: ofWaypoints}, {Name: mixedName, Of: ofMixed}},
+		Dataplanes:        []controlplane.Dataplane{{Name: Ambient, Of: ofAmbient, Waypoints: ofWaypoints}, {Name: mixedName, Of: ofMixed}},
 		Installed:         installed(),
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
@@ -41,7 +41,7 @@ func Driver() controlplane.Driver {
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
 				Name: o.Name, Revision: o.Revision, Next: o.Next,
-				Ambient: o.Dataplane == ambientName || o.Dataplane == mixedName, Mixed: o.Dataplane == mixedName, Waypoints: o.Waypoints,
+				Ambient: o.Dataplane == Ambient || o.Dataplane == mixedName, Mixed: o.Dataplane == mixedName, Waypoints: o.Waypoints,
 			})
 			if err != nil {
 				return nil, err
