@@ -57,6 +57,7 @@ func TestRefusals(t *testing.T) {
 		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --pods 800,1600,2400,3200 --mode strict", true},
 		{"smaller than what was run", four, Options{Pods: 20}, "parsing --pods 20: want 200 or more, the smallest size run", true},
 		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,400,600,800 --mode permissive", false},
+		{"nothing completed in ambient mode", broken, Options{Pods: 1600, Dataplane: "ambient", PodsPerNode: 40}, "--mode permissive --dataplane ambient --pods-per-node 40 --repeats 3", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
 		{"another data plane", four, Options{Pods: 1600, Dataplane: "ambient"}, `parsing --dataplane "ambient": want that of a completed run: sidecar`, false},

@@ -94,6 +94,9 @@ func (s *sample) aimNodes(t *target, o Options) error {
 	}
 	t.proxies = math.Ceil(t.pods / float64(t.perNode))
 	least, most := known[0], known[len(known)-1]
+	if largest := slices.MaxFunc(s.runs, func(a, b *record.Run) int { return a.Proxies.Nodes - b.Proxies.Nodes }).Proxies.Nodes; len(known) > 1 && t.proxies > float64(largest) {
+		s.doubt("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))
+	}
 	switch {
 	case len(known) > 1 && (t.perNode < least || t.perNode > most):
 		s.doubt(about, "runs have %d to %d pods for each node: %d is beyond them", least, most, t.perNode)

@@ -80,6 +80,9 @@ func TestProxiesOfNodes(t *testing.T) {
 			if text := p.doubtAbout("target.podsPerNode", ""); !strings.Contains(text, c.about) || (text == "") != (c.about == "") {
 				t.Errorf("doubt %q, want %q", text, c.about)
 			}
+			if text := p.doubtAbout("target.nodes", "no run had more than"); text != "" {
+				t.Errorf("%d nodes of at most 160: %s", p.Target.Nodes, text)
+			}
 			for _, l := range p.Limits {
 				switch l.Name {
 				case Limiter:
@@ -91,6 +94,13 @@ func TestProxiesOfNodes(t *testing.T) {
 				}
 			}
 		})
+	}
+	p, err := Make(several, Options{Pods: 1600, PodsPerNode: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.doubtAbout("target.nodes", "no run had more than 160 nodes") == "" {
+		t.Errorf("320 nodes, of at most 160 in runs: %+v", p.Doubts)
 	}
 	few := mesh{pods: 1600, processors: 2, replicas: 1, limits: limits, certificates: mostCertificates(1600, 10, 20)}
 	for _, l := range few.times() {

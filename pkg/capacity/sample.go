@@ -333,8 +333,15 @@ func advice(s *sample, o Options) string {
 			burst += " " + flags
 		}
 	}
-	if s != nil && ofProxies(s.runs[0]) {
-		burst += fmt.Sprintf(" --dataplane %s --pods-per-node %d", s.runs[0].Dataplane(), s.runs[len(s.runs)-1].Spec.PodsPerNode)
+	dataplane, perNode := o.Dataplane, o.PodsPerNode
+	if s != nil {
+		dataplane, perNode = s.runs[0].Dataplane(), usualPerNode(s.runs)
+	}
+	if dataplane != "" && dataplane != record.SidecarDataplane {
+		burst += " --dataplane " + dataplane
+		if perNode != 0 {
+			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
+		}
 	}
 	knobs := "--mode " + mode
 	if strings.Contains(mode, "=") {
