@@ -21,7 +21,7 @@ var _ = Describe("Linkerd", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
-		Expect(run.Certificates.Issued).To(HaveValue(BeEquivalentTo(pods)))
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
 		Expect(run.Spec.XDS).To(BeEmpty())
 		Expect(run.XDS.Acks).To(BeNil())
 		Expect(run.XDS.Responses).To(And(HaveKey("Profile"), HaveKey("Addresses")))

@@ -176,7 +176,7 @@ func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(
 // Describe is part of controlplane.Server.
 func (c *controlPlane) Describe() controlplane.Description {
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Replicas: 1,
+		Name: Name, Version: c.report.Version, Replicas: 1, Limits: limits(),
 		MaxProcs: c.options.Resources.Processors(), Settings: c.options.Resources.Settings(map[string]string{
 			"enable-endpoint-slices": "false", "enable-h2-upgrade": "true", "identity-issuance-lifetime": issuanceLifetime,
 		}),

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
 
@@ -91,5 +92,12 @@ func TestSpec(t *testing.T) {
 	pod.Labels = nil
 	if _, err := c.Spec(pod); err == nil || !strings.Contains(err.Error(), "is of no service of the mesh") {
 		t.Errorf("a pod of no service: %v", err)
+	}
+}
+
+// The limit is that of token reviews: 200 certificates take 38 s.
+func TestLimits(t *testing.T) {
+	if bound := record.StormBoundBy(Driver().Limits(nil), 1, 200, 40); bound == nil || bound.Seconds != 38 {
+		t.Errorf("200 certificates are bound by %+v", bound)
 	}
 }
