@@ -135,6 +135,9 @@ func (a *Agent) Holdings() map[convergence.Type]proxy.Holding { return a.client.
 // Held is part of proxy.Proxy.
 func (a *Agent) Held() []*proxy.Resource { return a.client.Held() }
 
+// Draining is part of proxy.Proxy.
+func (a *Agent) Draining() []convergence.Key { return a.client.Draining() }
+
 // onSecret reports a certificate that came over SDS. Its key came with it. requested is
 // zero if it came unasked.
 func (a *Agent) onSecret(_ string, secret *xdsprobe.Secret, requested, received time.Time) {

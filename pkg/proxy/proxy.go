@@ -36,6 +36,9 @@ type Proxy interface {
 	// name. It may be called while the proxy runs. The slice is the caller's, the
 	// resources are not: they do not change.
 	Held() []*Resource
+	// Draining are the keys of those that the proxy holds only until the listeners that named
+	// them have drained, in no order. The slice is the caller's.
+	Draining() []convergence.Key
 }
 
 // Holding is how much of one type a proxy holds.

@@ -109,10 +109,12 @@ func (w *Local) Holdings(_ context.Context, names bool) ([]Holding, error) {
 	for id, p := range w.proxies {
 		h := Holding{ID: id, Types: p.proxy.Holdings()}
 		if names {
-			held := p.proxy.Held()
+			held, draining := p.proxy.Held(), p.proxy.Draining()
 			h.Keys = slices.Grow(h.Keys, len(held))
 			for _, r := range held {
-				h.Keys = append(h.Keys, r.Key)
+				if !slices.Contains(draining, r.Key) {
+					h.Keys = append(h.Keys, r.Key)
+				}
 			}
 		}
 		all = append(all, h)

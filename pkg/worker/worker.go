@@ -57,7 +57,9 @@ const (
 type Holding struct {
 	ID    string
 	Types map[convergence.Type]proxy.Holding
-	Keys  []convergence.Key // of its resources, if they were asked for
+	// Keys are those of its resources, if they were asked for, without what it holds only until
+	// its listeners have drained.
+	Keys []convergence.Key
 }
 
 // State is how a worker stands.

@@ -136,7 +136,14 @@ func (p *scripted) Holdings() map[convergence.Type]proxy.Holding {
 }
 
 func (p *scripted) Held() []*proxy.Resource {
-	return []*proxy.Resource{{Key: convergence.Key{Type: convergence.CDS, Name: "a"}}, {Key: convergence.Key{Type: convergence.CDS, Name: "b"}}}
+	return []*proxy.Resource{
+		{Key: convergence.Key{Type: convergence.CDS, Name: "a"}}, {Key: convergence.Key{Type: convergence.CDS, Name: "b"}},
+		{Key: convergence.Key{Type: convergence.RDS, Name: "a"}},
+	}
+}
+
+func (p *scripted) Draining() []convergence.Key {
+	return []convergence.Key{{Type: convergence.RDS, Name: "a"}}
 }
 
 // driver makes scripted proxies.
@@ -336,7 +343,7 @@ func TestHoldings(t *testing.T) {
 		g.Expect(all).To(Equal([]worker.Holding{{ID: "ns/a", Types: types}}))
 		all, err = w.Holdings(t.Context(), true)
 		g.Expect(err).NotTo(HaveOccurred())
-		keys := []convergence.Key{{Type: convergence.CDS, Name: "a"}, {Type: convergence.CDS, Name: "b"}}
+		keys := []convergence.Key{{Type: convergence.CDS, Name: "a"}, {Type: convergence.CDS, Name: "b"}} // RDS a is draining
 		g.Expect(all).To(Equal([]worker.Holding{{ID: "ns/a", Types: types, Keys: keys}}))
 		g.Expect(w.Close(t.Context())).To(Succeed())
 	})

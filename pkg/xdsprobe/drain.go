@@ -74,6 +74,18 @@ func (st *state) takeGone(c *change) []convergence.Key {
 	return gone
 }
 
+// Draining returns the keys of what the sidecar subscribes to only until the listeners that
+// named it have drained. It may be called while the sidecar runs.
+func (s *Client) Draining() []convergence.Key {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	var keys []convergence.Key
+	for _, d := range s.state.draining {
+		keys = append(keys, convergence.Key{Type: d.kind.Name, Name: d.name})
+	}
+	return keys
+}
+
 // giveUpDrained is [state.drained], now, under the lock of those who ask what the
 // sidecar holds. The caller holds the stream's mu.
 func (s *Client) giveUpDrained() []step {

@@ -5,6 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // As Envoy 1.40.0 was seen to do, with Istio's agent, on istiod.
@@ -32,10 +34,12 @@ var _ = Describe("a listener that is gone", func() {
 		t.answer(rds, "6", route("rb", "z"))
 		t.expect("RDS nonce=6")
 		Expect(sidecar.Held()).To(Equal([]string{"ECDS wasm", "LDS a", "RDS ra", "RDS rb"}))
+		Expect(sidecar.sidecar.Draining()).To(ConsistOf(convergence.Key{Type: convergence.RDS, Name: "rb"}, convergence.Key{Type: convergence.ECDS, Name: "wasm"}))
 
 		By("coming again meanwhile")
 		t.answer(lds, "7", listener("b", manager("rb")))
 		t.expect("LDS nonce=7")
+		Eventually(sidecar.sidecar.Draining).Should(ConsistOf(convergence.Key{Type: convergence.ECDS, Name: "wasm"}))
 		t.answer(lds, "8", "-b")
 		t.expect("LDS nonce=8")
 
@@ -51,5 +55,6 @@ var _ = Describe("a listener that is gone", func() {
 		t.answer(rds, "6", route("ra", "z"))
 		t.expect("RDS nonce=6")
 		Eventually(sidecar.Held).Should(Equal([]string{"LDS a", "RDS ra"}))
+		Expect(sidecar.sidecar.Draining()).To(BeEmpty())
 	})
 })

@@ -116,6 +116,9 @@ func (z *Ztunnel) Holdings() map[convergence.Type]proxy.Holding { return z.clien
 // Held is part of proxy.Proxy.
 func (z *Ztunnel) Held() []*proxy.Resource { return z.client.Held() }
 
+// Draining is part of proxy.Proxy: a ztunnel has no listeners from the control plane.
+func (z *Ztunnel) Draining() []convergence.Key { return nil }
+
 // observer is where the client of a ztunnel reports to.
 type observer struct {
 	proxy.Observer

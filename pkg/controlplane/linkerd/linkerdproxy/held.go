@@ -28,6 +28,9 @@ func (p *Proxy) Held() []*proxy.Resource {
 	return all
 }
 
+// Draining is part of proxy.Proxy: this mesh's proxies have no listeners from the control plane.
+func (p *Proxy) Draining() []convergence.Key { return nil }
+
 // hold takes what a proxy holds from now on, and reports whether it held just that.
 func (p *Proxy) hold(r *proxy.Resource) (same bool) {
 	p.mu.Lock()
