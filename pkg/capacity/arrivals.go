@@ -69,11 +69,11 @@ func rolloutOf(r *record.Run) (pushes.Rollout, error) {
 	for i, service := range mesh.Services {
 		index[service.Namespace+"/"+service.Object()] = i
 	}
-	seen, err := starts(r)
+	seen, end, err := starts(r)
 	if err != nil {
 		return pushes.Rollout{}, err
 	}
-	out := pushes.Rollout{Holders: holders(r, mesh)}
+	out := pushes.Rollout{Holders: holders(r, mesh), End: end}
 	for _, s := range seen {
 		service, known := index[s.workload]
 		if !known {
@@ -91,36 +91,37 @@ type start struct {
 	workload string // namespace/name
 }
 
-// starts are when the pods of a run came, in the order in which they had an address, in the time of
-// the machine that is stood for.
-func starts(r *record.Run) ([]start, error) {
+// starts are when the pods of a run's rollout came, in the order in which they had an address, and when
+// the rollout ended, 0 if that is not known; both in the time of the machine that is stood for.
+func starts(r *record.Run) (seen []start, end time.Duration, err error) {
 	all, err := r.Startups()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	all = slices.DeleteFunc(all, func(s record.PodStartup) bool {
 		return s.Times.IP.IsZero() || s.Times.Requested.IsZero() || s.Times.Ready.IsZero()
 	})
 	if len(all) < r.Spec.Pods {
-		return nil, fmt.Errorf("reading the events of %s: %d of %d pods have all times of their start", r.Name, len(all), r.Spec.Pods)
+		return nil, 0, fmt.Errorf("reading the events of %s: %d of %d pods have all times of their start", r.Name, len(all), r.Spec.Pods)
 	}
 	slices.SortStableFunc(all, func(a, b record.PodStartup) int { return a.Times.IP.Compare(b.Times.IP) })
+	all = all[:r.Spec.Pods] // later pods are those of probes and churn
+	since := func(at time.Time) time.Duration {
+		return time.Duration(float64(at.Sub(all[0].Times.IP)) / max(1, r.Spec.Dilation))
+	}
 	for _, s := range all {
 		if s.Times.Ready.Sub(all[0].Times.IP) > longest || s.Times.Requested.Sub(all[0].Times.IP) > longest {
-			return nil, fmt.Errorf("reading the events of %s: %s started longer than %s after the first pod", r.Name, s.Pod, longest)
+			return nil, 0, fmt.Errorf("reading the events of %s: %s started longer than %s after the first pod", r.Name, s.Pod, longest)
 		}
-	}
-	var out []start
-	for _, s := range all {
-		since := func(at time.Time) time.Duration {
-			return time.Duration(float64(at.Sub(all[0].Times.IP)) / max(1, r.Spec.Dilation))
-		}
-		out = append(out, start{
+		seen = append(seen, start{
 			pushes.Pod{Address: since(s.Times.IP), Connected: since(s.Times.Requested), Ready: since(s.Times.Ready)},
 			workloadOf(s.Pod),
 		})
 	}
-	return out, nil
+	if rollout := r.Phase(record.PhaseRollout); rollout != nil && rollout.End != nil {
+		end = since(*rollout.End)
+	}
+	return seen, end, nil
 }
 
 // workloadOf is namespace/name of the Deployment of a pod, whose name ends in those of its
@@ -143,7 +144,7 @@ func (s *sample) planned(t target) (pushes.Rollout, error) {
 	if err != nil {
 		return pushes.Rollout{}, err
 	}
-	seen, err := starts(like)
+	seen, end, err := starts(like)
 	if err != nil {
 		return pushes.Rollout{}, err
 	}
@@ -154,6 +155,17 @@ func (s *sample) planned(t target) (pushes.Rollout, error) {
 			out.Pods = append(out.Pods, arrival(seen, len(out.Pods), t.pods, size, interval))
 			out.Pods[len(out.Pods)-1].Service = i
 		}
+	}
+	if end > 0 {
+		var last, lastSeen time.Duration
+		// It ends as long after its last pod as that of the run.
+		for _, s := range seen {
+			lastSeen = max(lastSeen, s.Ready)
+		}
+		for _, p := range out.Pods {
+			last = max(last, p.Ready)
+		}
+		out.End = last + end - lastSeen
 	}
 	return out, nil
 }

@@ -204,6 +204,7 @@ const (
 	rolloutCPU    = "controlPlane.rollout.cpuSeconds"
 	rolloutTime   = "phases.rollout.seconds"
 	emptyMemory   = "controlPlane.baseline.memoryBytes.mean"
+	restCores     = "controlPlane.steady.cores.mean"
 
 	bytesUnit   = "bytes"
 	secondsUnit = "s"

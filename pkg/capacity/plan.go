@@ -250,8 +250,16 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if ofProxies(last) {
 		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, int(t.proxies)
 	}
+	var unknown error
+	p.Work, unknown = s.work(t, left)
 	estimates := map[string]estimate{}
 	for _, f := range figures {
+		if f.name == rolloutCPU && p.Work != nil {
+			made := p.Work.forecast()
+			estimates[f.name] = made.estimate
+			p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
+			continue
+		}
 		made, err := f.forecast(s, t, o)
 		if err != nil {
 			s.doubt(f.name, "%v", err)
@@ -288,8 +296,8 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
-	if p.Work, err = s.work(t, left); err != nil {
-		s.doubt("work", "what processor time is used for is not known: %v", err)
+	if unknown != nil {
+		s.doubt("work", "what processor time is used for is not known: %v", unknown)
 	}
 	suffices = p.ask(m, pace, estimates, o)
 	s.doubtReplicas(m.replicas)

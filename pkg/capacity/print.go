@@ -122,6 +122,10 @@ func (f Figure) model() string {
 			}
 			b.WriteString(sign)
 		}
+		if ofWork(part.Term) {
+			b.WriteString(small(&value) + " x " + part.Term)
+			continue
+		}
 		switch part.Term {
 		case constant.name:
 			b.WriteString(amount(f.Unit, &value))

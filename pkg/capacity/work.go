@@ -14,12 +14,13 @@ import (
 )
 
 // Work is what the control plane does while the planned mesh is rolled out, and the processor
-// time that each part of it takes. Unlike Figures it is not fitted to sizes: pushes are simulated
+// time that each part of it takes. Unlike other figures it is not fitted to sizes: pushes are simulated
 // from the arrival of pods, and each part's cost is that of the phases of all runs.
 type Work struct {
 	Rounds     int `json:"rounds"`     // in which changes are pushed, simulated
 	FullRounds int `json:"fullRounds"` // of these, in which more than endpoints is pushed
-	// Parts are pods, certificates, pushes and bytes, as far as the runs tell them from each other.
+	// Parts are pods, certificates, pushes and bytes, as far as the runs tell them from each other, and
+	// what is used at rest.
 	Parts []WorkPart `json:"parts"`
 	// CPUSeconds is the sum of the parts, in seconds, with the interval that holds one more run with
 	// 95 % confidence; Measured and Error are as those of a Figure.
@@ -45,8 +46,9 @@ type SimulatedPushes struct {
 	Simulated float64 `json:"simulated"`
 }
 
-// unlike is the share by which a simulation may miss the pushes of a run. Beyond it the run's
-// pushes follow from something else than the arrival of its pods.
+// unlike is the share by which a simulation may miss the pushes of a run, in addition to those of one
+// round: one that falls on the end of the rollout may be in either count alone. Beyond it the
+// run's pushes follow from something else than the arrival of its pods.
 const unlike = 0.25
 
 // amounts are how much of each part a phase had.
@@ -59,10 +61,11 @@ type part struct {
 	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
 }
 
-// The parts without which no rollout is explained.
+// The parts without which no rollout is explained, and the one that is not fitted.
 const (
 	podsPart   = "pods started"
 	pushesPart = "pushes"
+	restPart   = "seconds at rest"
 )
 
 // workParts are in the order in which they are left out, from the last, where the runs do not tell
@@ -72,6 +75,19 @@ var workParts = []part{
 	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
 	{"certificates", func(a amounts) float64 { return a.certificates }, record.PhaseStorm},
 	{"bytes pushed", func(a amounts) float64 { return a.bytes }, ""},
+}
+
+// wholePods is the one part where the runs do not distinguish pods from pushes.
+var wholePods = []part{{"pods started, with their pushes", func(a amounts) float64 { return a.pods }, ""}}
+
+// unlikePod is the share by which the pushes for a pod of a run may differ from those of the planned mesh
+// where a pod is taken with its pushes.
+const unlikePod = 0.5
+
+// ofWork reports whether a term is a part of the work.
+func ofWork(term string) bool {
+	named := func(p part) bool { return p.name == term }
+	return term == restPart || slices.ContainsFunc(workParts, named) || slices.ContainsFunc(wholePods, named)
 }
 
 // phaseWork is the processor time of a phase, without what the control plane uses at rest, and what it
@@ -85,13 +101,17 @@ type phaseWork struct {
 // workPhases are those whose work consists of the parts.
 var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
 
+// meanPresent is the share of the pods that exist in a rollout, on average over its time, and so the share of
+// what the control plane uses at rest with all of them.
+const meanPresent = 0.5
+
 // leastWork is the processor time in seconds below which a phase is too short to be distinguished
 // from a control plane at rest.
 const leastWork = 0.2
 
 // workOf is the work of the phases of a run that were not saturated.
 func workOf(r *record.Run) []phaseWork {
-	rest := r.Value("controlPlane.steady.cores.mean")
+	rest := r.Value(restCores)
 	if rest == nil || r.Own == nil || r.Replicas != nil {
 		return nil
 	}
@@ -106,13 +126,14 @@ func workOf(r *record.Run) []phaseWork {
 		if cpu == nil || saturation == nil || *saturation > record.Saturated || rate == nil || own == nil || phase.Seconds == nil {
 			continue
 		}
+		pods, present := 0.0, 1.0
+		if phase.Name == record.PhaseRollout {
+			pods, present = float64(r.Spec.Pods), meanPresent
+		}
 		w := phaseWork{
 			phase.Name,
-			amounts{certificates: own[certificatesMetric], pushes: own[pushesMetric], bytes: *rate * *phase.Seconds},
-			*cpu - *rest**phase.Seconds,
-		}
-		if phase.Name == record.PhaseRollout {
-			w.pods = float64(r.Spec.Pods)
+			amounts{pods: pods, certificates: own[certificatesMetric], pushes: own[pushesMetric], bytes: *rate * *phase.Seconds},
+			*cpu - present**rest**phase.Seconds,
 		}
 		if w.cpuSeconds >= leastWork {
 			all = append(all, w)
@@ -131,7 +152,10 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	}
 	w := &Work{}
 	var phases []phaseWork
-	var ratios, each []float64
+	var each []float64
+	var simulatedRuns []*record.Run
+	var measuredPushes, simulatedPushes float64
+	var rest []float64 // cores, for each pod
 	var services [][]float64
 	for _, r := range s.runs {
 		of := workOf(r)
@@ -144,13 +168,15 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 			return nil, err
 		}
 		counts, measured := rollout.Count(debounceOf(r)), of[at]
-		ratio := measured.pushes / float64(counts.Responses)
-		w.Simulated = append(w.Simulated, SimulatedPushes{r.Spec.Pods, measured.pushes, float64(counts.Responses)})
-		if math.Abs(1/ratio-1) > unlike {
+		simulatedRuns = append(simulatedRuns, r)
+		simulated := float64(counts.Responses)
+		w.Simulated = append(w.Simulated, SimulatedPushes{r.Spec.Pods, measured.pushes, simulated})
+		if math.Abs(simulated-measured.pushes) > unlike*measured.pushes+float64(rollout.Round()) {
 			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
 				r.Spec.Pods, counts.Responses, measured.pushes)
 		}
-		phases, ratios = append(phases, of...), append(ratios, ratio)
+		phases, rest = append(phases, of...), append(rest, *r.Value(restCores)/measured.pods)
+		measuredPushes, simulatedPushes = measuredPushes+measured.pushes, simulatedPushes+simulated
 		if counts.Proxies > 0 {
 			each = append(each, (measured.bytes-measured.pods*configurationOf(r))/float64(counts.Proxies))
 			services = append(services, []float64{1, float64(r.Spec.Services)})
@@ -159,9 +185,8 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	if len(w.Simulated) == 0 {
 		return nil, errors.New("no run has a rollout without saturation, as with --dilate, whose pushes and bytes are known")
 	}
-	costs, used, err := fitWork(phases)
-	if err != nil {
-		return nil, err
+	if sizes := len(sizesOf(simulatedRuns)); sizes < sizesNeeded {
+		return nil, fmt.Errorf("want runs of %d sizes whose rollout was not saturated and whose pushes and bytes are known, have %d", sizesNeeded, sizes)
 	}
 	planned, err := s.planned(t)
 	if err != nil {
@@ -169,10 +194,15 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	}
 	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
 	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
-	w.sum(costs, used, amounts{
-		pods: t.pods, certificates: t.pods, pushes: stat.Mean(ratios, nil) * float64(counts.Responses),
+	need := amounts{
+		pods: t.pods, certificates: t.pods, pushes: measuredPushes / simulatedPushes * float64(counts.Responses),
 		bytes: t.pods*t.configuration + float64(counts.Proxies)*eachPush(services, each, float64(t.services)),
-	})
+	}
+	costs, used, err := fitWork(phases, need)
+	if err != nil {
+		return nil, err
+	}
+	w.sum(costs, used, need, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
 	if w.Measured != nil && *w.Measured != 0 {
 		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
@@ -194,33 +224,47 @@ func eachPush(services [][]float64, each []float64, planned float64) float64 {
 
 // fitWork finds the processor time of one of each part. Certificates and bytes that the phases do
 // not distinguish from others are left out, and so are those that come out as costing less than
-// nothing. Without pods and pushes there is no fit: they grow differently, and one in place of both
-// would forecast neither.
-func fitWork(phases []phaseWork) (stats.Fit, []part, error) {
+// nothing. Where pods and pushes are not distinguished either, a pod is taken with its pushes if the
+// planned mesh needs about as many for a pod as the runs did: otherwise they grow differently, and one
+// in place of both would forecast neither.
+func fitWork(phases []phaseWork, need amounts) (stats.Fit, []part, error) {
 	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
 	})
 	has := func(name string) bool { return slices.ContainsFunc(used, func(p part) bool { return p.name == name }) }
 	for has(podsPart) && has(pushesPart) {
-		var x [][]float64
-		var y []float64
-		for _, phase := range phases {
-			x, y = append(x, workRow(used, phase.amounts)), append(y, phase.cpuSeconds)
-		}
-		fit, err := stats.LeastSquaresRelative(x, y, nil, confidence)
-		out := len(used) - 1
+		fit, err := fitParts(used, phases)
+		negative := -1
 		if err == nil {
-			out = slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+			negative = slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
 		}
-		if out < 0 && fit.Spare > 0 {
+		if err == nil && negative < 0 && fit.Spare > 0 {
 			return fit, used, nil
 		}
-		if out < 0 {
-			out = len(used) - 1
+		out := len(used) - 1
+		if negative >= 0 && used[negative].name != podsPart && used[negative].name != pushesPart {
+			out = negative
 		}
 		used = slices.Delete(used, out, out+1)
 	}
+	rollouts := slices.DeleteFunc(slices.Clone(phases), func(w phaseWork) bool { return w.phase != record.PhaseRollout })
+	alike := !slices.ContainsFunc(rollouts, func(w phaseWork) bool {
+		return math.Abs(w.pushes/w.pods*need.pods/need.pushes-1) > unlikePod
+	})
+	if fit, err := fitParts(wholePods, rollouts); alike && err == nil && fit.Spare > 0 {
+		return fit, wholePods, nil
+	}
 	return stats.Fit{}, nil, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
+}
+
+// fitParts fits the costs of these parts to phases.
+func fitParts(parts []part, phases []phaseWork) (stats.Fit, error) {
+	var x [][]float64
+	var y []float64
+	for _, phase := range phases {
+		x, y = append(x, workRow(parts, phase.amounts)), append(y, phase.cpuSeconds)
+	}
+	return stats.LeastSquaresRelative(x, y, nil, confidence)
 }
 
 // workRow is the amounts of these parts.
@@ -232,15 +276,31 @@ func workRow(parts []part, a amounts) []float64 {
 	return row
 }
 
-// sum adds the parts.
-func (w *Work) sum(costs stats.Fit, used []part, need amounts) {
+// sum adds the parts, and the cores that are used at rest for so many seconds.
+func (w *Work) sum(costs stats.Fit, used []part, need amounts, rest, seconds float64) {
 	row := workRow(used, need)
-	total, half := costs.At(row), stats.Student(confidence, costs.Spare)*costs.Deviation(row)
-	w.CPUSeconds = Bounds{total, new(max(0, total-half)), new(total + half)}
+	work, half := costs.At(row), stats.Student(confidence, costs.Spare)*costs.Deviation(row)
+	atRest := rest * seconds
+	w.CPUSeconds = Bounds{work + atRest, new(max(0, work-half) + atRest), new(work + half + atRest)}
+	add := func(name string, count float64, each Bounds) {
+		w.Parts = append(w.Parts, WorkPart{name, count, each, each.Forecast * count / w.CPUSeconds.Forecast})
+	}
 	for i, p := range used {
 		cost := costs.Terms[i]
-		w.Parts = append(w.Parts, WorkPart{p.name, row[i], Bounds{cost.Value, new(cost.Low), new(cost.High)}, cost.Value * row[i] / total})
+		add(p.name, row[i], Bounds{cost.Value, new(cost.Low), new(cost.High)})
 	}
+	if rest > 0 {
+		add(restPart, seconds, Bounds{Forecast: rest})
+	}
+}
+
+// forecast is the work as the forecast of processor time.
+func (w *Work) forecast() forecast {
+	made := forecast{estimate: estimate{w.CPUSeconds.Forecast, *w.CPUSeconds.Low, *w.CPUSeconds.High, true}, good: true}
+	for _, p := range w.Parts {
+		made.parts = append(made.parts, Part{p.Name, p.Each.Forecast})
+	}
+	return made
 }
 
 // text is the work for reading; "" of none.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,7 @@ func TestWork(t *testing.T) {
 	if p.Work == nil {
 		t.Fatal(p.Doubts)
 	}
+	// At rest it uses nothing.
 	want := map[string]float64{"pods started": podCost, "pushes": pushCost, "bytes pushed": byteCost, "certificates": certificateCost}
 	if len(p.Work.Parts) != len(want) {
 		t.Fatal(p.Work.Parts)
@@ -114,6 +116,9 @@ func TestWork(t *testing.T) {
 	}
 	if p.Work.Rounds != 160 || p.Work.FullRounds != 80 {
 		t.Errorf("%d rounds, %d full, want 160 and 80: two in each of 80 bursts", p.Work.Rounds, p.Work.FullRounds)
+	}
+	if f := p.Figures[slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Name == rolloutCPU })]; f.Forecast != p.Work.CPUSeconds.Forecast || len(f.Model) != len(want) {
+		t.Errorf("%+v is not the work", f)
 	}
 	if text := p.Work.text(false); !strings.Contains(text, "CPU TIME OF ONE") || !strings.Contains(text, "160 rounds") {
 		t.Error(text)
@@ -140,11 +145,11 @@ func TestWorkOfLess(t *testing.T) {
 		"no events":    {func(r *record.Run) { r.Dir = "" }, "events"},
 		"another mesh": {func(r *record.Run) { r.Spec.Profile = map[string]float64{"zones": 3} }, "more than sidecars and uniform services"},
 		"foreign pods": {func(r *record.Run) { r.Spec.Namespaces = 3 }, "is no workload of the run"},
-		"one size": {func(r *record.Run) {
-			if r.Phases = r.Phases[:1]; r.Spec.Pods != 400 {
+		"two sizes": {func(r *record.Run) {
+			if r.Spec.Pods < 300 {
 				r.ControlPlane.Rollout.Saturation = new(0.5)
 			}
-		}, "do not tell what each part of the work costs"},
+		}, "want runs of 3 sizes"},
 		"own not known": {func(r *record.Run) { r.Own = nil }, "no run has a rollout without saturation"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,5 +173,44 @@ func TestWorkOfLess(t *testing.T) {
 				t.Errorf("work %+v, doubts %v, want one that %q", p.Work, p.Doubts, test.doubt)
 			}
 		})
+	}
+}
+
+// Where scope is declared, each pod comes with as many pushes as another, so that runs do not distinguish pods
+// from pushes: a pod is taken with its pushes. What is used at rest grows with the mesh and
+// with its rollout.
+func TestWorkOfPodsWithTheirPushes(t *testing.T) {
+	const each, restOfPod = 0.030, 0.00005
+	random := rand.New(rand.NewPCG(5, 6))
+	run := func(n int) record.Run {
+		r := worked(t, n, 0, random)
+		r.Environment.Knobs.Scope = record.ScopeDeclared
+		r.Phases = r.Phases[:1]
+		rollout, err := rolloutOf(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, counts := float64(n), rollout.Count(debounceOf(&r))
+		r.Own.Rollout[pushesMetric] = float64(counts.Responses)
+		r.ControlPlane.Steady.Cores.Mean = new(restOfPod * pods)
+		r.ControlPlane.Rollout.CPUSeconds = new(each*pods*(1+0.01*random.NormFloat64()) + restOfPod*pods/2*pods/20)
+		return r
+	}
+	var runs []record.Run
+	for _, n := range []int{100, 200, 300, 400} {
+		runs = append(runs, run(n), run(n))
+	}
+	p, err := Make(runs, Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Work == nil || len(p.Work.Parts) != 2 {
+		t.Fatal(p.Work, p.Doubts)
+	}
+	if want := each*1600 + restOfPod*1600/2*80; math.Abs(p.Work.CPUSeconds.Forecast/want-1) > 0.02 {
+		t.Errorf("%+v, want %g", p.Work, want)
+	}
+	if rest := p.Work.Parts[1]; math.Abs(rest.Count-80) > 1 || math.Abs(rest.Each.Forecast-restOfPod*800) > 1e-9 {
+		t.Errorf("%+v, want 80 s with half of the pods", rest)
 	}
 }

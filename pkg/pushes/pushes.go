@@ -5,7 +5,10 @@
 //
 // The rules are those of istiod (pilot/pkg/xds, debounce and needsPush): a change of endpoints
 // alone sends endpoints (EDS). The first endpoint of a service brings a service account that the
-// service did not have, and sends listeners, routes and clusters, too.
+// service did not have, and sends listeners, routes and clusters, too; the proxies of the service itself
+// are sent these without endpoints (DefaultProxyNeedsPush). A proxy whose own pod becomes ready is sent
+// everything at once, without debounce (pilot/pkg/serviceregistry/kube/controller, proxyUpdates). A
+// proxy that holds no other service has neither routes nor endpoints.
 //
 // A control plane that waits for processors merges more than that: the counts are those of one
 // that does not.
@@ -13,6 +16,7 @@ package pushes
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"sort"
 	"time"
@@ -76,17 +80,32 @@ type Rollout struct {
 	// Holders are, for each service, the services whose proxies hold it; nil = all proxies hold all
 	// services.
 	Holders [][]int
+	// End is when the rollout ends; what is pushed after it is not counted. 0 = never.
+	End time.Duration
 }
 
-// types is how many types of resources a proxy of sidecars holds: CDS, EDS, LDS, RDS.
-const types = 4
+// types are types of resources, a bit each.
+type types uint8
+
+const (
+	clusters types = 1 << iota
+	listeners
+	routes
+	endpoints
+
+	own        = clusters | listeners
+	configured = own | routes
+	everything = configured | endpoints
+)
+
+func (t types) count() int { return bits.OnesCount8(uint8(t)) }
 
 // Counts are what a rollout takes.
 type Counts struct {
 	Rounds     int // in which changes were pushed
 	FullRounds int // of these, in which more than endpoints was pushed
 	Proxies    int // pushed to, added over the rounds
-	Responses  int // sent to all proxies, in rounds and when they connect
+	Responses  int // sent to all proxies, in rounds, when they connect, and when their pods become ready
 }
 
 // everyone is the group of all proxies, where all hold all services.
@@ -94,6 +113,8 @@ const everyone = -1
 
 // Count counts what the control plane does for the rollout.
 func (r Rollout) Count(d Debounce) Counts {
+	holds := r.holds()
+	var c Counts
 	connected := map[int][]time.Duration{} // by group of proxies that hold the same: those of a service, or everyone
 	for _, p := range r.Pods {
 		group := everyone
@@ -101,42 +122,87 @@ func (r Rollout) Count(d Debounce) Counts {
 			group = p.Service
 		}
 		connected[group] = append(connected[group], p.Connected)
+		for _, at := range []time.Duration{p.Connected, p.Ready} {
+			if !r.over(at) {
+				c.Responses += holds(group).count()
+			}
+		}
 	}
 	for _, times := range connected {
 		slices.Sort(times)
 	}
-	rounds := d.Rounds(r.changes())
-	c := Counts{Rounds: len(rounds), Responses: types * len(r.Pods)}
-	for _, round := range rounds {
-		full := map[int]bool{} // by group that is sent something
-		for _, change := range round.Changes {
-			for _, group := range r.holders(change.Service) {
-				full[group] = full[group] || change.Full
-			}
+	for _, round := range d.Rounds(r.changes()) {
+		if r.over(round.At) {
+			break
 		}
+		c.Rounds++
 		if slices.ContainsFunc(round.Changes, func(c Change) bool { return c.Full }) {
 			c.FullRounds++
 		}
-		for group, full := range full {
+		for group, sent := range r.sent(round) {
 			times := connected[group]
 			proxies := sort.Search(len(times), func(i int) bool { return times[i] > round.At })
 			c.Proxies += proxies
-			if full {
-				proxies *= types
-			}
-			c.Responses += proxies
+			c.Responses += proxies * (sent & holds(group)).count()
 		}
 	}
 	return c
 }
 
-// holders are the groups of proxies that hold a service.
-func (r Rollout) holders(service int) []int {
-	if r.Holders == nil {
-		return []int{everyone}
+// sent is what a round sends, by group of proxies.
+func (r Rollout) sent(round Round) map[int]types {
+	sent := map[int]types{}
+	for _, change := range round.Changes {
+		of := endpoints
+		if change.Full {
+			of = everything
+		}
+		if r.Holders == nil {
+			sent[everyone] |= of
+			continue
+		}
+		for _, group := range r.Holders[change.Service] {
+			sent[group] |= of
+		}
+		if change.Full {
+			sent[change.Service] |= configured
+		}
 	}
-	return r.Holders[service]
+	return sent
 }
+
+// holds is the types that the proxies of a group hold.
+func (r Rollout) holds() func(group int) types {
+	holders := map[int]bool{everyone: true}
+	for _, groups := range r.Holders {
+		for _, group := range groups {
+			holders[group] = true
+		}
+	}
+	return func(group int) types {
+		if !holders[group] {
+			return own
+		}
+		return everything
+	}
+}
+
+// Round is how many responses a round sends that concerns all proxies.
+func (r Rollout) Round() int { return everything.count() * len(r.Pods) }
+
+// Seconds is how long the rollout lasts: to its end, or else to the last pod that becomes ready.
+func (r Rollout) Seconds() float64 {
+	end := r.End
+	for _, p := range r.Pods {
+		if r.End == 0 {
+			end = max(end, p.Ready)
+		}
+	}
+	return end.Seconds()
+}
+
+// over is whether the rollout has ended at this time.
+func (r Rollout) over(at time.Duration) bool { return r.End > 0 && at > r.End }
 
 // changes are the changes of endpoints that the pods are.
 func (r Rollout) changes() []Change {
