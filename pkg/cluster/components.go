@@ -132,8 +132,9 @@ func (l layout) apiServerArgs() []arg {
 		wire("tls-cert-file", l.pki.ServerCert),
 		wire("tls-private-key-file", l.pki.ServerKey),
 		wire("client-ca-file", l.pki.CA),
-		wire("authorization-mode", "Node,RBAC"), // as kubeadm has it
-		wire("allow-privileged", true),          // as kubeadm has it
+		wire("authorization-mode", "Node,RBAC"),                                   // as kubeadm has it
+		wire("allow-privileged", true),                                            // as kubeadm has it
+		wire("kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname"), // as kubeadm has it
 		wire("service-account-issuer", "https://kubernetes.default.svc.cluster.local"),
 		wire("service-account-key-file", l.pki.ServiceAccountVerifierKey),
 		wire("service-account-signing-key-file", l.pki.ServiceAccountKey),

@@ -1,5 +1,6 @@
 // Package component finds or builds the programs that scaler runs: the Kubernetes control plane
-// with etcd, KWOK, istiod with its tools, Open Service Mesh, Prometheus, and Envoy.
+// with etcd, KWOK, istiod with its tools, Open Service Mesh, Prometheus, and Envoy; and those of a
+// real node, for tests.
 //
 // A program is taken from a folder that the user names, or from the cache, or into the cache out
 // of the container image that its project releases, or it is built into the cache from a pinned
@@ -40,7 +41,7 @@ const (
 	Istioctl              = "istioctl"
 	OSMController         = "osm-controller"
 	OSMInjector           = "osm-injector"
-	LinkerdController     = "linkerd-controller" // destination and identity, as its commands
+	LinkerdController     = "linkerd-controller" // destination, identity and proxy-injector, as its commands
 	Envoy                 = "envoy"
 )
 
@@ -222,7 +223,7 @@ func open(o Options) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{graphs: graphsOf(release), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
+	s := &store{graphs: append(graphsOf(release), nodeGraphs...), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
 	if s.registries, err = parseRegistries(o.ImageRegistry); err != nil {
 		return nil, err
 	}
@@ -361,6 +362,9 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	var all []Status
 	for i := range s.graphs {
 		g := &s.graphs[i]
+		if g.forTests {
+			continue
+		}
 		for _, p := range g.programs {
 			st := s.status(g, p, tc)
 			if binDir != "" {

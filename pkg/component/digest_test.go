@@ -3,6 +3,7 @@ package component
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,8 +61,9 @@ func TestSettingsAreInTheKey(t *testing.T) {
 	if got, want := settingsOf(env), "GOAMD64=v3 GOEXPERIMENT=arenas"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for i := range pinned {
-		g := &pinned[i]
+	all := slices.Concat(pinned, nodeGraphs)
+	for i := range all {
+		g := &all[i]
 		p := g.programs[0]
 		plain, set := g.key(p, "go1.26", ""), g.key(p, "go1.26", settingsOf(env))
 		if (plain == set) != (g.wheel != "") {

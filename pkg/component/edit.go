@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// edit replaces a text in a file of a module, where it must be exactly once.
+// edit replaces a text in a file of a module, where it must be exactly once; "" = the file is new.
 type edit struct{ module, file, old, new string }
 
 // edited copies the modules that a graph edits into a build folder, edits them, and gives what
@@ -24,19 +24,30 @@ func edited(ctx context.Context, g *graph, tc toolchain, dir string) (replaced s
 			replaced += fmt.Sprintf("\nreplace %s => ./%s\n", e.module, filepath.Base(folders[e.module]))
 		}
 		path := filepath.Join(folders[e.module], filepath.FromSlash(e.file))
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("reading a source of %s: %w", e.module, err)
-		}
-		changed, err := e.apply(string(text))
-		if err != nil {
+		if err := e.write(path); err != nil {
 			return "", err
-		}
-		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-			return "", hinted(fmt.Errorf("writing a source of %s: %w", e.module, err), "")
 		}
 	}
 	return replaced, nil
+}
+
+// write makes the edit in the file at path.
+func (e edit) write(path string) error {
+	var text []byte
+	if e.old != "" {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return fmt.Errorf("reading a source of %s: %w", e.module, err)
+		}
+	}
+	changed, err := e.apply(string(text))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		return hinted(fmt.Errorf("writing a source of %s: %w", e.module, err), "")
+	}
+	return nil
 }
 
 // copyModule copies a module of the graph into a folder in dir.
@@ -57,6 +68,9 @@ func copyModule(ctx context.Context, g *graph, module string, tc toolchain, dir 
 
 // apply makes the edit in the text of its file.
 func (e edit) apply(text string) (string, error) {
+	if e.old == "" {
+		return e.new, nil
+	}
 	if n := strings.Count(text, e.old); n != 1 {
 		return "", fmt.Errorf("editing %s of %s: %q is in it %d times: want once", e.file, e.module, e.old, n)
 	}

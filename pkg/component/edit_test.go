@@ -1,6 +1,8 @@
 package component
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,6 +21,19 @@ func TestEdit(t *testing.T) {
 		if (err == nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "editing x.go of a.test/m: \"port = 1\" is in it") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+func TestEditOfANewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new.go")
+	if err := (edit{"a.test/m", "new.go", "", "package m\n"}).write(path); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "package m\n" {
+		t.Errorf("it is %q, %v", text, err)
+	}
+	if err := (edit{"a.test/m", "other.go", "package", "package m\n"}).write(path + "x"); err == nil || !strings.Contains(err.Error(), "reading a source of a.test/m") {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
 

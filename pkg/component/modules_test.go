@@ -19,7 +19,7 @@ func TestModuleFiles(t *testing.T) {
 	if *modules == "" {
 		t.Skip("-modules is not set; see hack/update-modules.sh and hack/verify-modules.sh")
 	}
-	all := slices.Clone(pinned)
+	all := slices.Concat(pinned, nodeGraphs)
 	for _, release := range IstioReleases() {
 		if release != IstioDefault {
 			all = append(all, istioGraphs(release)...)

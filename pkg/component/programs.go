@@ -57,6 +57,8 @@ type graph struct {
 	// processors, as measured; only for telling people what to expect.
 	minutes  int
 	programs []program
+	// forTests is of programs that only tests need: List leaves them out.
+	forTests bool
 
 	// wheel is the Python package, as pip names it, that holds the one program at the path
 	// `inWheel`. Such a graph has none of the fields above but name and title.
@@ -83,9 +85,6 @@ type program struct {
 
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
-
-// linkerdVersion is the release of the pinned commit of Linkerd, which its CHANGES.md states.
-const linkerdVersion = "edge-21.7.1"
 
 // pinned holds all graphs, those needed by every run first.
 var pinned = graphsOf(IstioDefault)
@@ -147,9 +146,10 @@ var lastGraphs = []graph{
 	},
 	{
 		name: "linkerd", title: "Linkerd", mod: linkerdMod, sum: linkerdSum, minutes: 4,
-		stamps: []string{"github.com/linkerd/linkerd2/pkg/version.Version=" + linkerdVersion},
+		stamps: []string{linkerdModulePath + "/pkg/version.Version=" + linkerdVersion},
+		edits:  linkerdEdits,
 		programs: []program{
-			{LinkerdController, linkerdVersion, "github.com/linkerd/linkerd2/controller/cmd", "cmd", []string{"destination", "-version"}},
+			{LinkerdController, linkerdVersion, linkerdModulePath + "/controller/cmd", "cmd", []string{"destination", "-version"}},
 		},
 	},
 	{

@@ -395,6 +395,17 @@ func TestPinned(t *testing.T) {
 			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.name, tc.module)
 		}
 	}
+	for _, tc := range []struct{ name, module string }{
+		{Kubelet, "k8s.io/kubernetes "}, {Containerd, "github.com/containerd/containerd/v2 "}, {CNIPtp, "github.com/containernetworking/plugins "},
+	} {
+		g, p := find(nodeGraphs, tc.name)
+		if !strings.Contains(g.mod, tc.module+p.version) {
+			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.name, tc.module+p.version)
+		}
+		if slices.Contains(Names(), tc.name) {
+			t.Errorf("%s of a real node is among the programs that every scaler has", tc.name)
+		}
+	}
 	text, err := json.Marshal(Status{Name: "x", Version: "v1", Source: SourceBuild})
 	if err != nil || string(text) != `{"name":"x","version":"v1","source":"build"}` {
 		t.Errorf("status = %s, %v", text, err)
