@@ -70,13 +70,20 @@ func (n *Network) enter() error {
 	return nil
 }
 
-// Listen listens on a TCP address of the namespace; connections are accepted by this program,
-// wherever its threads are.
-func (n *Network) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
-	err = onThread(func() error {
+// inside calls do on a thread in the namespace.
+func (n *Network) inside(do func() error) error {
+	return onThread(func() error {
 		if err := n.enter(); err != nil {
 			return err
 		}
+		return do()
+	})
+}
+
+// Listen listens on a TCP address of the namespace; connections are accepted by this program,
+// wherever its threads are.
+func (n *Network) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
+	err = n.inside(func() error {
 		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
 		return err
 	})
@@ -85,10 +92,7 @@ func (n *Network) Listen(ctx context.Context, address string) (listener net.List
 
 // Dial connects to a TCP address of the namespace, which must be an IP address with a port.
 func (n *Network) Dial(ctx context.Context, address string) (conn net.Conn, err error) {
-	err = onThread(func() error {
-		if err := n.enter(); err != nil {
-			return err
-		}
+	err = n.inside(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 		return err
 	})

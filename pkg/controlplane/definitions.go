@@ -10,8 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 )
 
 // CustomResource is a kind of objects of a control plane. It has no schema: what an object may be is
@@ -51,6 +53,22 @@ func (r CustomResource) Definition() *unstructured.Unstructured {
 			"names": map[string]any{"kind": r.Kind, "listKind": r.Kind + "List", "plural": r.Plural, "singular": strings.ToLower(r.Kind)},
 		},
 	}}
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// CreateDefinitions makes the definitions of these kinds, unless they are there, and returns once the API
+// server serves them.
+func CreateDefinitions(ctx context.Context, client dynamic.Interface, served discovery.ServerResourcesInterface, kinds []CustomResource) error {
+	var all []*unstructured.Unstructured
+	for _, kind := range kinds {
+		one := kind.Definition()
+		all = append(all, one)
+		if _, err := client.Resource(definitions).Create(ctx, one, metav1.CreateOptions{}); Created(err) != nil {
+			return fmt.Errorf("creating %s: %w", kind.Name(), err)
+		}
+	}
+	return AwaitDefinitions(ctx, served, all)
 }
 
 // AwaitDefinitions returns once the API server serves what the CustomResourceDefinitions among the

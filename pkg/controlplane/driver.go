@@ -47,6 +47,8 @@ type Driver struct {
 	// HostWorkloads reports that real proxies of workloads of this host can be part of
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool
+	// NoHostWorkloads states in a clause why they cannot; "" = no more is known.
+	NoHostWorkloads string
 
 	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
 	Replicas bool
@@ -109,6 +111,12 @@ type Driver struct {
 	// the proxy does not run yet. This may be another process than that of Start. It
 	// fails for a specification that cannot work.
 	NewProxy func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
+
+	// Work is what its programs do, helpers included, in a clause; "" = that is not known.
+	Work string
+	// Meanings are what figures mean with it, by their paths in record.AcrossControlPlanes, where that is
+	// not what is said there; nil = nowhere.
+	Meanings map[string]string
 
 	// Metrics are its own metrics that records hold; the zero value = none.
 	Metrics Metrics
@@ -186,6 +194,16 @@ func (d Driver) DataplaneNames() []string {
 	}
 	return names
 }
+
+// Meanings of several drivers: see Driver.Meanings.
+const (
+	// OnlyReady is of one that sends no endpoint that is not ready.
+	OnlyReady = "only endpoints that are ready are sent: one that turns unready is removed, and an added one is sent once its pod is ready"
+	// NoAgents is of one whose real sidecars are Envoys by themselves.
+	NoAgents = "Envoys without agents"
+	// NotInjected is of one whose injection webhook does not run.
+	NotInjected = "from the create request to the pod's being seen; no injection webhook is called"
+)
 
 // Dilated is how a control plane is set so that it runs slower by a factor.
 type Dilated struct {

@@ -29,8 +29,9 @@ type Installed struct {
 
 // FindOptions state where a control plane is looked for.
 type FindOptions struct {
-	REST     *rest.Config // the cluster; it must be set
-	Revision string       // of several; "" = the only one
+	REST      *rest.Config // the cluster; it must be set
+	Namespace string       // "" = where it is installed by default
+	Revision  string       // of several; "" = the only one
 }
 
 // Installation is a control plane that a cluster has.

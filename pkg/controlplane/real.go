@@ -87,6 +87,13 @@ type RealProxy struct {
 	Args  []string
 	Env   []string
 	Files map[string][]byte
+	// Cluster is what Envoy's bootstrap calls the cluster that ADS comes over.
+	Cluster string
+	// Certificate is the secret that its certificate for others comes in, over SDS; "" = it has one
+	// from its start.
+	Certificate string
+	// HoldsSecret reports of a secret of Envoy's whether it came over ADS; nil = none does.
+	HoldsSecret func(name string) bool
 	// TokenFile holds the proxy's token, which is to be renewed before it
 	// expires; "" = none is needed.
 	TokenFile string

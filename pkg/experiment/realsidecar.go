@@ -109,7 +109,8 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 	options := sidecar.Options{
 		Name: "sidecar-" + name, Dir: dir, Group: r.Group, Log: filepath.Join(r.Logs, "sidecar-"+name+".log"),
 		Envoy: r.Programs[component.Envoy], Args: real.Args, Env: real.Env, Files: real.Files,
-		AdminPort: ports[0], TokenFile: real.TokenFile, CPUs: r.Cpus,
+		AdminPort: ports[0], Cluster: real.Cluster, Certificate: real.Certificate, HoldsSecret: real.HoldsSecret,
+		TokenFile: real.TokenFile, CPUs: r.Cpus,
 		Token: token,
 	}
 	if real.Agent {

@@ -143,8 +143,8 @@ func CheckReplicas(all []Fault, replicas int) error {
 	return nil
 }
 
-// CheckPrograms states which of the faults ends a program that the control plane does not have besides
-// the one that serves the sidecars.
+// CheckPrograms returns an error for a fault that ends a program which the control plane does not have.
+// programs are those of the control plane without the one that serves the sidecars.
 func CheckPrograms(all []Fault, controlPlane string, programs []string) error {
 	for _, f := range all {
 		switch {

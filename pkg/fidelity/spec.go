@@ -15,7 +15,7 @@ import (
 // value of a field is not its default: DefaultSpec has those.
 type Spec struct {
 	Changes int    // random changes of the mesh that both proxies go through, for each case
-	Starts  int    // times that each proxy is started anew, for each case
+	Starts  int    // times that each proxy is started, for each case
 	Seed    uint64 // of the changes
 	Cases   []string
 	// Ztunnel is the path of a ztunnel to compare a simulated one with; "" = sidecars are compared.

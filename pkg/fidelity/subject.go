@@ -17,7 +17,7 @@ type subject struct {
 	changes []meshChangeKind
 	nodes   int      // of the cluster
 	types   []string // of which a proxy that has its configuration was sent something
-	ownWork string   // why the real one takes longer, but for waiting; "" = it ought not to
+	ownWork string   // why the real one takes longer, waiting for istiod excluded; "" = it should not
 
 	dataplane string // as in controlplane.Dataplane
 	configure func(*istio.Options)

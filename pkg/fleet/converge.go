@@ -41,13 +41,13 @@ func (f *Fleet) converged() bool {
 		}
 		sidecars += counts.Sidecars
 	}
-	there, ready, _, away := f.Pods.states()
+	pods := f.Pods.states()
 	wanted := int(f.wanted.Load())
 	proxies := wanted
 	if f.nodes != nil {
-		proxies = f.nodes.proxies() + there - served(f.Pods)
+		proxies = f.nodes.proxies() + pods.there - pods.served
 	}
-	return away == 0 && sidecars == proxies && ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+	return pods.away == 0 && sidecars == proxies && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
 
 // completeInterval is how often AwaitComplete counts.
@@ -204,28 +204,28 @@ func (f *Fleet) Lacking() []string {
 		missing = append(missing, t.Missing(explained)...)
 	}
 	healthy := f.Endpoints.healthy()
-	there, ready, old, away := f.Pods.states()
-	if wanted := int(f.wanted.Load()); there != wanted {
-		add("%d pods are there, want %d", there, wanted)
+	pods := f.Pods.states()
+	if wanted := int(f.wanted.Load()); pods.there != wanted {
+		add("%d pods are there, want %d", pods.there, wanted)
 	}
-	if old > 0 {
-		add("%d pods were not replaced yet", old)
+	if pods.old > 0 {
+		add("%d pods were not replaced yet", pods.old)
 	}
-	if ready+old < there {
-		add("%d pods are not ready", there-ready-old)
+	if pods.ready+pods.old < pods.there {
+		add("%d pods are not ready", pods.there-pods.ready-pods.old)
 	}
 	if f.nodes != nil {
-		if proxies := f.nodes.proxies() + there - served(f.Pods); sidecars != proxies {
+		if proxies := f.nodes.proxies() + pods.there - pods.served; sidecars != proxies {
 			add("%d proxies of nodes, waypoints and pods are there, want %d", sidecars, proxies)
 		}
-	} else if sidecars != there {
-		add("%d pods have a sidecar, of %d", sidecars, there)
+	} else if sidecars != pods.there {
+		add("%d pods have a sidecar, of %d", sidecars, pods.there)
 	}
 	if wanted := int(f.healthy.Load()); healthy != wanted {
 		add("the API server lists %d healthy endpoints, want %d", healthy, wanted)
 	}
-	if away > 0 {
-		add("%d sidecars lost their stream and are not back", away)
+	if pods.away > 0 {
+		add("%d sidecars lost their stream and are not back", pods.away)
 	}
 	for _, line := range missing {
 		add("sidecar %s", line)
@@ -233,31 +233,30 @@ func (f *Fleet) Lacking() []string {
 	return lines
 }
 
-// states counts the pods that are there, of those the ones that are ready, the ones
-// that have yet to be replaced, and the sidecars that lost their stream.
-func (s *Pods) states() (there, ready, old, away int) {
+// states are how many pods of the mesh are in which state.
+type states struct {
+	there  int // that are not gone
+	ready  int // of those, and need not be replaced
+	old    int // of those, that have yet to be replaced
+	served int // of those, that have the proxy of their node
+	away   int // sidecars that lost their stream
+}
+
+func (s *Pods) states() states {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	n := states{away: s.away}
 	for p := range workloads(s) {
 		switch {
 		case !s.current(p):
-			old++
+			n.old++
 		case p.ready:
-			ready++
+			n.ready++
 		}
-		there++
-	}
-	return there, ready, old, s.away
-}
-
-// served counts the pods that have the proxy of their node.
-func served(s *Pods) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p := range workloads(s) {
 		if p.served {
-			n++
+			n.served++
 		}
+		n.there++
 	}
 	return n
 }

@@ -29,15 +29,11 @@ const (
 	refusalTimeout = 20 * time.Second
 )
 
-// received are the bytes that came to an Envoy over its ADS connection, by the
-// names that the bootstraps of the control planes give it.
-const received = `^cluster\.(xds-grpc|ads);?\.upstream_cx_rx_bytes_total$`
-
 // RealOptions are the real sidecars of a run.
 type RealOptions struct {
 	Count     int                     // how many pods have one
 	Place     experiment.RealSidecars // where they run
-	Certified bool                    // a proxy has its certificate from its start: there is no agent
+	Certified bool                    // a proxy has its certificate from its start: nobody sends it one
 	Sampler   *recorder.Sampler       // takes their processes; needed
 	Quiet     func() bool             // nothing may be asked of an Envoy now: it is being measured at rest
 	Say       func(string)            // shows progress

@@ -64,7 +64,7 @@ func (f *realSidecars) observe(p *pod, real *realPod, o *sidecar.Options) {
 	}
 	o.Crashed = func(crash sidecar.Crash) {
 		name := real.envoyName()
-		if !f.Certified {
+		if o.Agent != "" {
 			name = real.agentName()
 		}
 		f.Sampler.Ended(name, recorder.OfProcess(crash.Process))
@@ -121,17 +121,13 @@ func (f *realSidecars) follow(ctx context.Context, p *pod, real *realPod) {
 			continue
 		}
 		now := time.Now()
-		stats, err := real.sidecar.Stats(ctx, received)
-		if err != nil || len(stats) == 0 {
+		total, err := real.sidecar.Received(ctx)
+		if err != nil {
 			continue // it does not run yet, or not now
 		}
 		if current.Number != life {
 			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
 			f.measure(real, current)
-		}
-		var total int64
-		for _, n := range stats {
-			total += n
 		}
 		if total > seen {
 			seen, changed = total, now

@@ -122,10 +122,7 @@ func TestRenewServices(t *testing.T) {
 	f := connected(2)
 	a, b := f.Pods.byID["ns/pod-00"], f.Pods.byID["ns/pod-01"]
 	a.service, b.service = "a", "b"
-	old := func() int {
-		_, _, old, _ := f.Pods.states()
-		return old
-	}
+	old := func() int { return f.Pods.states().old }
 	f.Pods.Begin()
 	f.Pods.Renew("a")
 	if old() != 1 {

@@ -37,16 +37,6 @@ var WaypointFigures = []FigureOf[Waypoints]{
 	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "waypoint", Better: BetterLower, Definition: "The same of the waypoint that holds most."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Max }},
 }
 
-// waypointsHeld are what waypoints hold, by type.
-func waypointsHeld() []node[Waypoints] {
-	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "waypoint", Better: BetterLower, Definition: "Those bytes by type, mean over the waypoints."}, Of: self}}
-	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "waypoint", Better: BetterLower, Definition: "The number of resources of a type that a waypoint holds, mean over the waypoints."}, Of: self}}
-	return []node[Waypoints]{
-		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(w *Waypoints) []named[float64] { return entries(orZero(w.ConfigurationBytes).ByType) }, leaves(held)),
-		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(w *Waypoints) []named[float64] { return entries(w.ConfigurationResources) }, leaves(resources)),
-	}
-}
-
 // ProxyFigures are the counts of Proxies.
 var ProxyFigures = []FigureOf[Proxies]{
 	{Figure: Figure{Path: "nodes", Unit: UnitCount, Label: "nodes", Counts: "node", Better: BetterNeither, NotCompared: true, Definition: "Fake nodes, each with a proxy that serves its pods; absent where each pod has its own."}, Of: func(p *Proxies) *float64 { return whole(&p.Nodes) }},
@@ -58,13 +48,29 @@ var ProxyFigures = []FigureOf[Proxies]{
 	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "node", Better: BetterLower, Definition: "The same of the proxy that holds most."}, Of: func(p *Proxies) *float64 { return orZero(p.ConfigurationBytes).Max }},
 }
 
+// waypointsHeld are what waypoints hold, by type.
+func waypointsHeld() []node[Waypoints] {
+	return heldByType("waypoint", "a waypoint", "waypoints",
+		func(w *Waypoints) *ConfigurationBytes { return w.ConfigurationBytes }, func(w *Waypoints) map[string]float64 { return w.ConfigurationResources })
+}
+
 // proxiesHeld are what the proxies of nodes hold, by type.
 func proxiesHeld() []node[Proxies] {
-	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "node", Better: BetterLower, Definition: "Those bytes by type, mean over the proxies."}, Of: self}}
-	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "node", Better: BetterLower, Definition: "The number of resources of a type that the proxy of a node holds, mean over the proxies."}, Of: self}}
-	return []node[Proxies]{
-		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(p *Proxies) []named[float64] { return entries(orZero(p.ConfigurationBytes).ByType) }, leaves(held)),
-		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(p *Proxies) []named[float64] { return entries(p.ConfigurationResources) }, leaves(resources)),
+	return heldByType("node", "the proxy of a node", "proxies",
+		func(p *Proxies) *ConfigurationBytes { return p.ConfigurationBytes }, func(p *Proxies) map[string]float64 { return p.ConfigurationResources })
+}
+
+// heldByType are the bytes and resources of each type that a holder has, mean over all of them. counts is
+// Figure.Counts.
+func heldByType[T any](counts, holder, all string, bytes func(*T) *ConfigurationBytes, resources func(*T) map[string]float64) []node[T] {
+	figure := func(unit Unit, definition string) []FigureOf[float64] {
+		return []FigureOf[float64]{{Figure: Figure{Unit: unit, Counts: counts, Better: BetterLower, Definition: definition}, Of: self}}
+	}
+	return []node[T]{
+		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(t *T) []named[float64] { return entries(orZero(bytes(t)).ByType) },
+			leaves(figure(UnitBytes, "Those bytes by type, mean over the "+all+"."))),
+		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(t *T) []named[float64] { return entries(resources(t)) },
+			leaves(figure(UnitCount, "The number of resources of a type that "+holder+" holds, mean over the "+all+"."))),
 	}
 }
 

@@ -26,13 +26,16 @@ func (r *run) realOptions() *fleet.RealOptions {
 			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
 			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
 		},
-		Certified: r.programs.paths[component.PilotAgent] == "",
+		Certified: !hasAgents(r) && !r.driver.DeliversCertificates,
 		Sampler:   r.sampler,
 		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
 		Say:       r.progress.say,
 		Warn:      r.journal.Warn,
 	}
 }
+
+// hasAgents reports whether real sidecars of the run's control plane have an agent each.
+func hasAgents(r *run) bool { return r.programs.paths[component.PilotAgent] != "" }
 
 // measureReal puts into the record what the real sidecars needed and how they
 // started. The sidecars have been stopped.
@@ -47,8 +50,11 @@ func (m measurement) measureReal(context.Context) error {
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
 		fleet.LoseIn(m.spec.RealSidecars, starts.FirstConfiguration, starts.CompleteConfiguration)
-		if !options.Certified { // else both were there before it was started
-			fleet.LoseIn(m.spec.RealSidecars, starts.Token, starts.Certificate)
+		if !options.Certified { // else it was there before the proxy was started, as a token
+			fleet.LoseIn(m.spec.RealSidecars, starts.Certificate)
+		}
+		if hasAgents(m.run) {
+			fleet.LoseIn(m.spec.RealSidecars, starts.Token)
 		}
 	}
 	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {

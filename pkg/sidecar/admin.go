@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
 	if err != nil {
 		return Configuration{}, fmt.Errorf("reading the configuration of sidecar %s: %w", s.opts.Name, err)
 	}
-	c, err := ParseDump(text)
+	c, err := ParseDump(text, s.opts.Certificate, s.opts.HoldsSecret)
 	if err != nil {
 		return Configuration{}, fmt.Errorf("reading the configuration of sidecar %s: %w", s.opts.Name, err)
 	}
@@ -77,6 +78,24 @@ func (s *Sidecar) Stats(ctx context.Context, filter string) (map[string]int64, e
 		}
 	}
 	return stats, nil
+}
+
+// Received reads how many bytes Envoy received so far over the connections of the cluster that ADS comes
+// over. While it does not run that is an error.
+func (s *Sidecar) Received(ctx context.Context) (int64, error) {
+	// Istio's bootstrap ends the name in statistics with a semicolon.
+	stats, err := s.Stats(ctx, `^cluster\.`+regexp.QuoteMeta(s.opts.Cluster)+`;?\.upstream_cx_rx_bytes_total$`)
+	if err != nil {
+		return 0, err
+	}
+	if len(stats) == 0 {
+		return 0, fmt.Errorf("reading the statistics of sidecar %s: it has no cluster %s yet", s.opts.Name, s.opts.Cluster)
+	}
+	var total int64
+	for _, n := range stats {
+		total += n
+	}
+	return total, nil
 }
 
 type admin struct {
@@ -105,9 +124,6 @@ func (a *admin) ready(ctx context.Context) error {
 type refused struct {
 	Details string `json:"details"`
 }
-
-// certificateSecret is what Istio's agent calls a workload's certificate.
-const certificateSecret = "default"
 
 // dump is the part of envoy.admin.v3.ConfigDump that is read here. Its JSON has
 // the proto's own field names.
@@ -146,6 +162,7 @@ type dump struct {
 		DynamicSecrets []struct {
 			Name    string    `json:"name"`
 			Updated time.Time `json:"last_updated"`
+			Error   *refused  `json:"error_state"`
 		} `json:"dynamic_active_secrets"`
 	} `json:"configs"`
 }
@@ -168,8 +185,9 @@ type assignment struct {
 	} `json:"endpoints"`
 }
 
-// ParseDump reads the answer of an Envoy's /config_dump?include_eds.
-func ParseDump(text []byte) (Configuration, error) {
+// ParseDump reads the answer of an Envoy's /config_dump?include_eds. certificate and holdsSecret are those
+// of Options.
+func ParseDump(text []byte, certificate string, holdsSecret func(name string) bool) (Configuration, error) {
 	var d dump
 	if err := json.Unmarshal(text, &d); err != nil {
 		return Configuration{}, fmt.Errorf("reading a configuration dump: %w", err)
@@ -197,8 +215,11 @@ func ParseDump(text []byte) (Configuration, error) {
 	}
 	for _, config := range d.Configs {
 		for _, each := range config.DynamicSecrets {
-			if each.Name == certificateSecret {
+			if certificate != "" && each.Name == certificate {
 				c.Certificate = each.Updated
+			}
+			if holdsSecret != nil && holdsSecret(each.Name) {
+				take(convergence.SDS, each.Name, each.Error, &convergence.Content{})
 			}
 		}
 		for _, each := range config.DynamicActiveClusters {

@@ -40,11 +40,12 @@ const dumped = `{"configs": [
  {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
   "dynamic_route_configs": [{"route_config": {"name": "80", "virtual_hosts": [{"domains": ["b", "a"]}]}}]},
  {"@type": "type.googleapis.com/envoy.admin.v3.SecretsConfigDump",
-  "dynamic_active_secrets": [{"name": "ROOTCA", "last_updated": "2026-11-21T12:00:00Z"}, {"name": "default", "last_updated": "2026-11-21T12:00:01Z"}]}
+  "dynamic_active_secrets": [{"name": "ROOTCA", "last_updated": "2026-11-21T12:00:00Z"}, {"name": "default", "last_updated": "2026-11-21T12:00:01Z"},
+   {"name": "service-cert:a/b", "last_updated": "2026-11-21T12:00:02Z"}]}
 ]}`
 
 func TestParseDump(t *testing.T) {
-	got, err := ParseDump([]byte(dumped))
+	got, err := ParseDump([]byte(dumped), "default", func(name string) bool { return name == "service-cert:a/b" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +71,7 @@ func TestParseDump(t *testing.T) {
 				convergence.MutualTLSMember(8080), convergence.PlaintextMember(9090), convergence.PolicyMember("allow-a"),
 			}}),
 			resource(convergence.RDS, "80", convergence.Content{Members: []string{"a", "b"}}),
+			resource(convergence.SDS, "service-cert:a/b", convergence.Content{}),
 		},
 		Warming:     true,
 		Refused:     []Refusal{{"LDS 0.0.0.0_80", "cannot bind"}},
@@ -79,7 +81,7 @@ func TestParseDump(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{}, convergence.Type{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if _, err := ParseDump([]byte("upstream connect error")); err == nil {
+	if _, err := ParseDump([]byte("upstream connect error"), "", nil); err == nil {
 		t.Error("no error for what is no dump")
 	}
 }
@@ -88,7 +90,7 @@ func FuzzParseDump(f *testing.F) {
 	f.Add([]byte(dumped))
 	f.Add([]byte(`{"configs": [{"dynamic_listeners": [{"active_state": {"listener": {"traffic_direction": "INBOUND", "filter_chains": [{"filters": 3}]}}}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if c, err := ParseDump(text); err != nil && len(c.Held) > 0 {
+		if c, err := ParseDump(text, "", nil); err != nil && len(c.Held) > 0 {
 			t.Errorf("%d resources with an error", len(c.Held))
 		}
 	})

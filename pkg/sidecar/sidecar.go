@@ -64,6 +64,11 @@ type Options struct {
 	Files map[string][]byte
 	// AdminPort is that of Envoy's admin interface on 127.0.0.1.
 	AdminPort int
+	Cluster   string // that ADS comes over
+	// Certificate is the secret that the certificate for others comes in, over SDS; "" = there is none.
+	Certificate string
+	// HoldsSecret reports of a secret whether it came over ADS; nil = none does.
+	HoldsSecret func(name string) bool
 	// TokenFile, below Dir, holds what Token gives; "" means that there is none.
 	TokenFile string
 	// Token is asked again when two thirds of a token's life are over. It may be

@@ -57,7 +57,7 @@ func aService() message {
 	return message{}.bytes(2, message{}.text(1, "s").text(2, "ns").text(3, "s.ns.svc.cluster.local").bytes(5, message{}.number(1, 80).number(2, 8080)))
 }
 
-// server is a delta ADS server that is told what to answer.
+// server is a delta ADS server whose answers the test states.
 type server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	address string

@@ -35,6 +35,10 @@ func Driver() controlplane.Driver {
 		NoTokens:       true, // one that is sent comes from a file
 		OwnKnobs:       true,
 		Modes:          []controlplane.Mode{{Name: Mode}},
+		Meanings: map[string]string{
+			"latencies.podAdmission":          controlplane.NotInjected,
+			"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource that --expect states, or to the answers to all requests",
+		},
 		Check: func(r controlplane.Remote) error {
 			_, err := prepare(r)
 			return err

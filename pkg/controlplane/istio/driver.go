@@ -27,6 +27,7 @@ func Driver() controlplane.Driver {
 		ConnectionAge:   connectionAge,
 
 		CheckProxyVersion: checkProxyVersion,
+		Work:              "istiod: configuration, certificates and injection",
 		Metrics:           metrics(),
 		Panels:            panels(),
 		Dilate:            dilate,

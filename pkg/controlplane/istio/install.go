@@ -103,7 +103,7 @@ func (c installer) pointWebhooks(obj *unstructured.Unstructured, path string) {
 
 func (c installer) install(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); controlplane.Created(err) != nil {
 		return fmt.Errorf("creating namespace %s: %w", namespace, err)
 	}
 	objects, err := c.objects()

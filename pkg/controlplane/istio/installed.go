@@ -49,8 +49,8 @@ func installed() *controlplane.Installed {
 	}}
 }
 
-// find looks for istiod by the label of its Deployments and Services, app=istiod. Where there
-// are several revisions, one must be named.
+// find looks for istiod by the label of its Deployments and Services, app=istiod, in the namespace
+// that is asked for. Where there are several revisions, one must be named.
 func find(ctx context.Context, o controlplane.FindOptions) (controlplane.Installation, error) {
 	client, err := kubernetes.NewForConfig(o.REST)
 	if err != nil {
@@ -60,19 +60,19 @@ func find(ctx context.Context, o controlplane.FindOptions) (controlplane.Install
 	if err != nil {
 		return controlplane.Installation{}, err
 	}
-	i, err := findWith(ctx, client, o.Revision)
+	i, err := findWith(ctx, client, cmp.Or(o.Namespace, namespace), o.Revision)
 	if err != nil {
 		return i, err
 	}
 	return i, findRootSidecar(ctx, objects, &i)
 }
 
-func findWith(ctx context.Context, client kubernetes.Interface, wanted string) (i controlplane.Installation, err error) {
-	i = controlplane.Installation{Namespace: namespace, ProxyPort: securePort, MetricsPort: monitoringPort, Settings: map[string]string{}}
+func findWith(ctx context.Context, client kubernetes.Interface, home, wanted string) (i controlplane.Installation, err error) {
+	i = controlplane.Installation{Namespace: home, ProxyPort: securePort, MetricsPort: monitoringPort, Settings: map[string]string{}}
 	ofIstiod := metav1.ListOptions{LabelSelector: "app=istiod"}
-	services, err := client.CoreV1().Services(namespace).List(ctx, ofIstiod)
+	services, err := client.CoreV1().Services(home).List(ctx, ofIstiod)
 	if err != nil {
-		return i, fmt.Errorf("looking for istiod in namespace %s: %w", namespace, err)
+		return i, fmt.Errorf("looking for istiod in namespace %s: %w", home, err)
 	}
 	var found []string
 	for _, s := range services.Items {
@@ -83,7 +83,7 @@ func findWith(ctx context.Context, client kubernetes.Interface, wanted string) (
 	slices.Sort(found)
 	switch {
 	case len(found) == 0:
-		return i, fmt.Errorf("finding istiod: want a Service labelled app=istiod in namespace %s, and there is none", namespace)
+		return i, fmt.Errorf("finding istiod: want a Service labelled app=istiod in namespace %s, and there is none: --istio-namespace names another", home)
 	case wanted == "" && len(found) > 1:
 		return i, fmt.Errorf("parsing --revision \"\": want one of the revisions that the cluster has: %s", strings.Join(names(found), ", "))
 	case wanted != "" && !slices.Contains(found, revisionNamed(wanted)):
@@ -96,9 +96,9 @@ func findWith(ctx context.Context, client kubernetes.Interface, wanted string) (
 	if len(found) > 1 || found[0] != "" {
 		i.Revisions = names(found)
 	}
-	deployments, err := client.AppsV1().Deployments(namespace).List(ctx, ofIstiod)
+	deployments, err := client.AppsV1().Deployments(home).List(ctx, ofIstiod)
 	if err != nil {
-		return i, fmt.Errorf("looking for istiod in namespace %s: %w", namespace, err)
+		return i, fmt.Errorf("looking for istiod in namespace %s: %w", home, err)
 	}
 	for _, d := range deployments.Items {
 		if revisionOf(d.Labels) == i.Revision {
@@ -158,7 +158,7 @@ func describeDeployment(ctx context.Context, client kubernetes.Interface, i *con
 			i.Settings["keepaliveMaxServerConnectionAge"] = container.Args[at+1]
 		}
 	}
-	scalers, err := client.AutoscalingV2().HorizontalPodAutoscalers(namespace).List(ctx, metav1.ListOptions{})
+	scalers, err := client.AutoscalingV2().HorizontalPodAutoscalers(i.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("looking for istiod's autoscaler: %w", err)
 	}
@@ -173,7 +173,7 @@ func describeDeployment(ctx context.Context, client kubernetes.Interface, i *con
 	if d.Spec.Selector == nil {
 		return nil
 	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	pods, err := client.CoreV1().Pods(i.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	if err != nil {
 		return fmt.Errorf("listing istiod's pods: %w", err)
 	}
@@ -215,7 +215,7 @@ func released(text string) string {
 // readMeshConfig reads the mesh's configuration, and refuses one that a run's expectations are not of.
 func readMeshConfig(ctx context.Context, client kubernetes.Interface, i *controlplane.Installation) error {
 	name := (&ControlPlane{opts: Options{Revision: i.Revision}}).named("istio")
-	object, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	object, err := client.CoreV1().ConfigMaps(i.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the mesh's configuration: %w", err)
 	}
@@ -225,20 +225,21 @@ func readMeshConfig(ctx context.Context, client kubernetes.Interface, i *control
 		DiscoverySelectors []any  `json:"discoverySelectors"`
 	}
 	if err := yaml.Unmarshal([]byte(object.Data["mesh"]), &mesh); err != nil {
-		return fmt.Errorf("reading the mesh's configuration, ConfigMap %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("reading the mesh's configuration, ConfigMap %s/%s: %w", i.Namespace, name, err)
 	}
 	refuse := func(field string, value any, want string) error {
-		return fmt.Errorf("reading the mesh's configuration, ConfigMap %s/%s: %s is %v: want %s; others are not supported yet", namespace, name, field, value, want)
+		return fmt.Errorf("reading the mesh's configuration, ConfigMap %s/%s: %s is %v: want %s; others are not supported yet", i.Namespace, name, field, value, want)
 	}
+	root := cmp.Or(mesh.RootNamespace, namespace) // istiod's default, wherever it runs
 	switch {
 	case mesh.TrustDomain != "" && mesh.TrustDomain != trustDomain:
 		return refuse("trustDomain", mesh.TrustDomain, trustDomain)
-	case mesh.RootNamespace != "" && mesh.RootNamespace != namespace:
-		return refuse("rootNamespace", mesh.RootNamespace, namespace)
+	case root != i.Namespace:
+		return refuse("rootNamespace", root, i.Namespace+", istiod's own")
 	case len(mesh.DiscoverySelectors) > 0:
 		return refuse("discoverySelectors", len(mesh.DiscoverySelectors), "none, with which istiod sees the run's namespaces")
 	}
-	i.Settings["ConfigMap"] = namespace + "/" + name
+	i.Settings["ConfigMap"] = i.Namespace + "/" + name
 	return nil
 }
 
@@ -274,7 +275,7 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 		return nil, err
 	}
 	a := attached{installation: o.Installation, configuration: configuration{&ControlPlane{
-		opts: Options{Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, REST: o.REST}, client: client, dynamic: objects,
+		opts: Options{Namespace: o.Installation.Namespace, Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, REST: o.REST}, client: client, dynamic: objects,
 		reached: reached{address: o.Address},
 	}}}
 	version := o.Installation.Version
@@ -289,12 +290,12 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 	if len(o.Instances) > 0 {
 		a.metrics = o.Instances[0].Metrics
 	}
-	root, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, rootConfigMap, metav1.GetOptions{})
+	root, err := client.CoreV1().ConfigMaps(o.Installation.Namespace).Get(ctx, rootConfigMap, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("reading istiod's root certificate: %w", err)
 	}
 	if a.root = []byte(root.Data[rootKey]); len(a.root) == 0 {
-		return nil, fmt.Errorf("reading istiod's root certificate: ConfigMap %s/%s has no %s", namespace, rootConfigMap, rootKey)
+		return nil, fmt.Errorf("reading istiod's root certificate: ConfigMap %s/%s has no %s", o.Installation.Namespace, rootConfigMap, rootKey)
 	}
 	if err := a.findInjector(ctx); err != nil {
 		return nil, err
@@ -378,9 +379,9 @@ const versionTimeout = 10 * time.Second
 
 // findRootSidecar finds a Sidecar that applies to every namespace.
 func findRootSidecar(ctx context.Context, client dynamic.Interface, i *controlplane.Installation) error {
-	list, err := client.Resource(sidecars).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(sidecars).Namespace(i.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("listing the Sidecars of namespace %s: %w", namespace, err)
+		return fmt.Errorf("listing the Sidecars of namespace %s: %w", i.Namespace, err)
 	}
 	for _, s := range list.Items {
 		if _, selects, _ := unstructured.NestedMap(s.Object, "spec", "workloadSelector"); !selects {

@@ -50,7 +50,7 @@ func installation(revision string, ready int32) []runtime.Object {
 
 func TestFindInstallation(t *testing.T) {
 	client := fake.NewClientset(installation("default", 1)...)
-	i, err := findWith(t.Context(), client, "")
+	i, err := findWith(t.Context(), client, namespace, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,20 +66,20 @@ func TestFindInstallation(t *testing.T) {
 	if why := checkInstallation(i, controlplane.Modes["strict"]); !strings.Contains(why, "1 of 2") {
 		t.Errorf("a replica that is not ready: %q", why)
 	}
-	if _, err := findWith(t.Context(), client, "canary"); err == nil || !strings.Contains(err.Error(), `--revision "canary": want one that the cluster has: default`) {
+	if _, err := findWith(t.Context(), client, namespace, "canary"); err == nil || !strings.Contains(err.Error(), `--revision "canary": want one that the cluster has: default`) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := findWith(t.Context(), fake.NewClientset(), ""); err == nil || !strings.Contains(err.Error(), "app=istiod") {
+	if _, err := findWith(t.Context(), fake.NewClientset(), namespace, ""); err == nil || !strings.Contains(err.Error(), "app=istiod") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestFindRevisions(t *testing.T) {
 	client := fake.NewClientset(append(installation("1-29-1", 2), installation("1-31-0", 2)...)...)
-	if _, err := findWith(t.Context(), client, ""); err == nil || !strings.Contains(err.Error(), "1-29-1, 1-31-0") {
+	if _, err := findWith(t.Context(), client, namespace, ""); err == nil || !strings.Contains(err.Error(), "1-29-1, 1-31-0") {
 		t.Errorf("error %v, want one that names the revisions", err)
 	}
-	i, err := findWith(t.Context(), client, "1-31-0")
+	i, err := findWith(t.Context(), client, namespace, "1-31-0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,42 @@ func TestMeshThatIsRefused(t *testing.T) {
 	} {
 		objects := installation("default", 2)
 		objects[1].(*corev1.ConfigMap).Data["mesh"] = mesh
-		if _, err := findWith(t.Context(), fake.NewClientset(objects...), ""); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := findWith(t.Context(), fake.NewClientset(objects...), namespace, ""); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: error %v", field, err)
+		}
+	}
+}
+
+// An istiod in another namespace is found there, and its mesh must have that namespace as root.
+func TestFindInNamespace(t *testing.T) {
+	objects := installation("default", 2)
+	for _, o := range objects {
+		o.(metav1.Object).SetNamespace("mesh")
+	}
+	client := fake.NewClientset(objects...)
+	if _, err := findWith(t.Context(), client, namespace, ""); err == nil || !strings.Contains(err.Error(), "--istio-namespace") {
+		t.Errorf("looking in %s: error %v, want one that names the flag", namespace, err)
+	}
+	if _, err := findWith(t.Context(), client, "mesh", ""); err == nil || !strings.Contains(err.Error(), "rootNamespace is istio-system: want mesh") {
+		t.Errorf("with another root namespace: error %v", err)
+	}
+	objects[1].(*corev1.ConfigMap).Data["mesh"] = "rootNamespace: mesh"
+	i, err := findWith(t.Context(), fake.NewClientset(objects...), "mesh", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Namespace != "mesh" || len(i.Pods) != 1 || i.Autoscaler == nil || i.Settings["ConfigMap"] != "mesh/istio" {
+		t.Errorf("found %+v", i)
+	}
+	for _, tc := range []struct{ namespace, revision, webhook, server string }{
+		{"", "", "istio-sidecar-injector", "istiod.istio-system.svc"},
+		{"istio-system", "canary", "istio-sidecar-injector-canary", "istiod-canary.istio-system.svc"},
+		{"mesh", "", "istio-sidecar-injector-mesh", "istiod.mesh.svc"},
+		{"mesh", "canary", "istio-sidecar-injector-canary-mesh", "istiod-canary.mesh.svc"},
+	} {
+		c := &ControlPlane{opts: Options{Namespace: tc.namespace, Revision: tc.revision}}
+		if c.mutatingWebhook() != tc.webhook || c.serverName() != tc.server {
+			t.Errorf("%+v: %s and %s", tc, c.mutatingWebhook(), c.serverName())
 		}
 	}
 }

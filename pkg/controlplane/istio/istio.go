@@ -56,6 +56,8 @@ type Options struct {
 	// those whose label says so, and its tag "default" is left out with Next.
 	Revision string
 	Next     bool // another revision serves the mesh already, which keeps the tag
+	// Namespace is that of an istiod that a cluster has already; "" = istio-system.
+	Namespace string
 
 	// Versions knows what programs report; nil = istiod is asked.
 	Versions *component.Versions

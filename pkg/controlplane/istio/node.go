@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
 )
@@ -46,7 +47,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	if err != nil {
 		return proxy.Spec{}, err
 	}
-	env := environmentOf(pod, container)
+	env := controlplane.EnvironmentOf(pod, container)
 	metadata, err := nodeMetadata(c.proxyVersion(), c.serverName(), pod, container, env)
 	if err != nil {
 		return proxy.Spec{}, fmt.Errorf("reading the node metadata of pod %s: %w", id, err)
@@ -202,48 +203,10 @@ var proxyBuild = sync.OnceValues(func() ([]byte, error) {
 	return proto.Marshal(&node)
 })
 
-// injected is the container that injection put into a pod. Native sidecars are
-// injected as init containers.
+// injected is the container that injection put into a pod.
 func injected(pod *corev1.Pod) (*corev1.Container, error) {
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if containers[i].Name == proxyContainer {
-				return &containers[i], nil
-			}
-		}
+	if container := controlplane.Injected(pod, proxyContainer); container != nil {
+		return container, nil
 	}
 	return nil, fmt.Errorf("pod %s/%s has no container %s: injection did not happen; see istiod's log", pod.Namespace, pod.Name, proxyContainer)
-}
-
-// environmentOf is the environment of a pod's container as the kubelet would
-// resolve it.
-func environmentOf(pod *corev1.Pod, container *corev1.Container) map[string]string {
-	env := map[string]string{}
-	for _, e := range container.Env {
-		env[e.Name] = e.Value
-		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
-			env[e.Name] = field(pod, e.ValueFrom.FieldRef.FieldPath)
-		}
-	}
-	return env
-}
-
-// field resolves the downward API's paths that Istio's injection template uses.
-func field(pod *corev1.Pod, path string) string {
-	switch path {
-	case "metadata.name":
-		return pod.Name
-	case "metadata.namespace":
-		return pod.Namespace
-	case "spec.nodeName":
-		return pod.Spec.NodeName
-	case "spec.serviceAccountName":
-		return pod.Spec.ServiceAccountName
-	case "status.podIP":
-		return pod.Status.PodIP
-	case "status.hostIP":
-		return pod.Status.HostIP
-	default:
-		return ""
-	}
 }

@@ -54,7 +54,7 @@ func (c realProxies) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (cont
 	if err != nil {
 		return controlplane.RealProxy{}, err
 	}
-	env := environmentOf(pod, container)
+	env := controlplane.EnvironmentOf(pod, container)
 	// The agent makes these of the injected container's arguments and files.
 	return c.agent(identity, pod.Namespace, env, pod.Annotations, map[string][]byte{labelsFile: downward(pod.Labels)}, at)
 }
@@ -131,7 +131,8 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 		env["SECRET_TTL"] = at.CertificateLifetime.String()
 	}
 	proxy := controlplane.RealProxy{
-		Agent:     true,
+		Agent:   true,
+		Cluster: "xds-grpc", Certificate: "default",
 		Args:      []string{"proxy", "sidecar", "--domain", namespace + ".svc." + trustDomain, "--proxyLogLevel=warning", "--proxyComponentLogLevel=misc:error", "--log_output_level=default:info"},
 		Files:     files,
 		TokenFile: tokenFile,

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,7 +26,17 @@ func (c *ControlPlane) named(name string) string {
 	return name + "-" + c.opts.Revision
 }
 
-func (c *ControlPlane) mutatingWebhook() string { return c.named("istio-sidecar-injector") }
+// mutatingWebhook is named as the chart names it, which does not put istio-system into it.
+func (c *ControlPlane) mutatingWebhook() string {
+	name := c.named("istio-sidecar-injector")
+	if c.systemNamespace() != namespace {
+		name += "-" + c.systemNamespace()
+	}
+	return name
+}
+
+// systemNamespace is that of istiod, which is the root namespace of its mesh, too.
+func (c *ControlPlane) systemNamespace() string { return cmp.Or(c.opts.Namespace, namespace) }
 
 func (c *ControlPlane) validatingWebhook() string {
 	return c.named("istio-validator") + "-" + namespace
@@ -33,7 +44,9 @@ func (c *ControlPlane) validatingWebhook() string {
 
 // serverName is the name of the Service that the revision's proxies connect to, which
 // istiod's serving certificate has.
-func (c *ControlPlane) serverName() string { return c.named("istiod") + "." + namespace + ".svc" }
+func (c *ControlPlane) serverName() string {
+	return c.named("istiod") + "." + c.systemNamespace() + ".svc"
+}
 
 // tagged reports whether the tag "default" means this revision.
 func (c *ControlPlane) tagged() bool { return !c.opts.Next || c.promoted.Load() }

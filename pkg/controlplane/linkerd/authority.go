@@ -9,45 +9,59 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// authority is the certificate that Identity issues by, which is its own trust anchor, as that of
-// `linkerd install`. Both are in PEM.
-type authority struct{ certificate, key []byte }
+// selfSigned is a certificate that is signed by its own key. Both are in PEM.
+type selfSigned struct{ certificate, key []byte }
 
-// authorityLifetime is that of `linkerd install`.
-const authorityLifetime = 365 * 24 * time.Hour
+// lifetime is that of certificates of `linkerd install`.
+const lifetime = 365 * 24 * time.Hour
 
-func newAuthority() (authority, error) {
+// newAuthority makes the certificate that Identity issues by, which is its own trust anchor, as that of
+// `linkerd install`.
+func newAuthority() (selfSigned, error) {
+	return newSelfSigned(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "identity." + namespace + "." + trustDomain},
+		IsCA:    true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	})
+}
+
+// newWebhookCertificate makes the certificate that the injector serves with.
+func newWebhookCertificate() (selfSigned, error) {
+	return newSelfSigned(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: injectorName + "." + namespace + ".svc"},
+		IPAddresses: []net.IP{net.ParseIP(webhookAddress)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+func newSelfSigned(template *x509.Certificate) (selfSigned, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return authority{}, fmt.Errorf("making the key of the certificate authority: %w", err)
+		return selfSigned{}, fmt.Errorf("making the key of %s: %w", template.Subject.CommonName, err)
 	}
 	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "identity." + namespace + "." + trustDomain},
-		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(authorityLifetime),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
+	template.SerialNumber = big.NewInt(1)
+	template.NotBefore, template.NotAfter = now.Add(-time.Minute), now.Add(lifetime)
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return authority{}, fmt.Errorf("making the certificate authority: %w", err)
+		return selfSigned{}, fmt.Errorf("making the certificate of %s: %w", template.Subject.CommonName, err)
 	}
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return authority{}, fmt.Errorf("encoding the key of the certificate authority: %w", err)
+		return selfSigned{}, fmt.Errorf("encoding the key of %s: %w", template.Subject.CommonName, err)
 	}
-	return authority{
+	return selfSigned{
 		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
 		key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
 	}, nil
 }
 
 // write writes the files that Identity reads into a folder of their own in dir, and returns its name.
-func (a authority) write(dir string) (string, error) {
+func (a selfSigned) write(dir string) (string, error) {
 	folder := filepath.Join(dir, "issuer")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of the certificate authority: %w", err)

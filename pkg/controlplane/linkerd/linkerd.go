@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"k8s.io/client-go/dynamic"
@@ -25,10 +26,9 @@ const (
 
 	destinationName = "linkerd-destination"
 	identityName    = "linkerd-identity"
+	injectorName    = "linkerd-proxy-injector"
 
-	// What the injector adds to a pod that makes it a destination with a proxy.
 	controllerLabel = "linkerd.io/control-plane-ns"
-	identityMode    = "linkerd.io/identity-mode"
 
 	metricsPath = "/metrics"
 )
@@ -36,6 +36,7 @@ const (
 // Values of the chart.
 const (
 	opaquePorts        = "25,443,587,3306,5432,11211"
+	issuerScheme       = "linkerd.io/tls"
 	issuanceLifetime   = "24h0m0s"
 	clockSkewAllowance = "20s"
 )
@@ -43,13 +44,15 @@ const (
 // controlPlane is a running Linkerd.
 type controlPlane struct {
 	// fixed after start
-	options               controlplane.StartOptions
-	report                component.Report
-	client                kubernetes.Interface
-	dynamic               dynamic.Interface
-	authority             authority
-	services              corelisters.ServiceLister
-	destination, identity *program
+	options   controlplane.StartOptions
+	report    component.Report
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+	authority selfSigned
+	webhook   selfSigned // that the injector serves with
+	services  corelisters.ServiceLister
+
+	destination, identity, injector *program
 }
 
 // start installs Linkerd, starts its programs and returns once they serve.
@@ -75,11 +78,14 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	c.options.Progress("starting " + destinationName + " and " + identityName)
-	for _, p := range []*program{c.identity, c.destination} {
+	c.options.Progress("starting " + destinationName + ", " + identityName + " and " + injectorName)
+	for _, p := range []*program{c.identity, c.destination, c.injector} {
 		if err := p.Restart(ctx); err != nil {
 			return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
 		}
+	}
+	if err := c.createWebhook(ctx); err != nil {
+		return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
 	}
 	if c.services, err = watchServices(ctx, c.client); err != nil {
 		return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
@@ -88,42 +94,51 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 }
 
 func (c *controlPlane) stop(ctx context.Context) error {
-	return errors.Join(c.destination.Stop(ctx), c.identity.Stop(ctx))
+	return errors.Join(c.destination.Stop(ctx), c.identity.Stop(ctx), c.injector.Stop(ctx))
 }
 
 // program is one of the programs, which is started again on the same ports after it ended.
 type program struct {
 	controlplane.Child
-	grpc, admin int // ports
+	grpc, admin int // ports; the injector serves its webhook in place of gRPC
 }
 
 // prepare makes the programs, which do not run yet, with ports that are free.
 func (c *controlPlane) prepare(ctx context.Context) error {
-	free, err := process.FreePorts(4)
+	free, err := process.FreePorts(6)
 	if err != nil {
 		return fmt.Errorf("finding ports for %s: %w", Name, err)
 	}
-	issuer, err := c.authority.write(c.options.LogDir)
+	// Keys are no part of the record, and are deleted with the group.
+	dir := c.options.Group.Dir()
+	issuer, err := c.authority.write(dir)
 	if err != nil {
 		return err
 	}
-	c.destination = c.program(destinationName, free[0], free[1],
-		"-metrics-addr="+local(free[1]),
+	mounts, err := c.writeMounts(dir)
+	if err != nil {
+		return err
+	}
+	common := []string{"-controller-namespace=" + namespace, "-identity-trust-domain=" + trustDomain}
+	c.destination = c.program(destinationName, free[0], free[1], nil, slices.Concat(common, []string{
+		"-metrics-addr=" + local(free[1]),
 		"-enable-h2-upgrade=true",
-		"-cluster-domain="+trustDomain,
-		"-default-opaque-ports="+opaquePorts,
-	)
-	c.identity = c.program(identityName, free[2], free[3],
-		"-admin-addr="+local(free[3]),
-		"-issuer="+issuer,
-		"-identity-scheme=linkerd.io/tls",
-		"-identity-issuance-lifetime="+issuanceLifetime,
-		"-identity-clock-skew-allowance="+clockSkewAllowance,
-	)
-	c.identity.Resources = controlplane.Resources{} // what the control plane is given is destination's
-	for _, p := range []*program{c.destination, c.identity} {
+		"-cluster-domain=" + trustDomain,
+		"-default-opaque-ports=" + opaquePorts,
+	}))
+	c.identity = c.program(identityName, free[2], free[3], nil, slices.Concat(common, []string{
+		"-admin-addr=" + local(free[3]),
+		"-issuer=" + issuer,
+		"-identity-scheme=" + issuerScheme,
+		"-identity-issuance-lifetime=" + issuanceLifetime,
+		"-identity-clock-skew-allowance=" + clockSkewAllowance,
+	}))
+	c.injector = c.program(injectorName, free[4], free[5], []string{"LINKERD_MOUNT_PATH=" + mounts}, []string{"-metrics-addr=" + local(free[5])})
+	// What the control plane is given is destination's.
+	c.identity.Resources, c.injector.Resources = controlplane.Resources{}, controlplane.Resources{}
+	for _, p := range []*program{c.destination, c.identity, c.injector} {
 		spec := p.Command()
-		file, err := c.writeKubeconfig(ctx, spec.Name)
+		file, err := controlplane.Account{Namespace: namespace, Name: spec.Name}.WriteKubeconfig(ctx, c.client, c.options.Kubeconfig)
 		if err != nil {
 			return err
 		}
@@ -134,18 +149,19 @@ func (c *controlPlane) prepare(ctx context.Context) error {
 }
 
 // program is one that is a command of the release's controller, on a port for gRPC and one for its metrics.
-func (c *controlPlane) program(name string, grpc, admin int, args ...string) *program {
+func (c *controlPlane) program(name string, grpc, admin int, env, args []string) *program {
 	o := c.options
 	spec := process.Spec{
 		Name: name, Path: o.Programs[component.LinkerdController],
 		Args: append([]string{
 			name[len(namespace)+1:],
 			"-addr=" + local(grpc),
-			"-controller-namespace=" + namespace,
-			"-identity-trust-domain=" + trustDomain,
 			"-log-level=info", "-log-format=plain",
 		}, args...),
-		Env: []string{"HOME=" + o.LogDir, "PATH=/usr/bin:/bin", "LINKERD2_IDENTITY_TRUST_ANCHORS=" + base64.StdEncoding.EncodeToString(c.authority.certificate)},
+		Env: append([]string{
+			"HOME=" + o.LogDir, "PATH=/usr/bin:/bin",
+			"LINKERD2_IDENTITY_TRUST_ANCHORS=" + base64.StdEncoding.EncodeToString(c.authority.certificate),
+		}, env...),
 	}
 	p := &program{grpc: grpc, admin: admin}
 	p.Child = controlplane.Child{

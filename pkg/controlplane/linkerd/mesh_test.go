@@ -70,12 +70,12 @@ func TestSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &controlPlane{
-		options: controlplane.StartOptions{Mesh: mesh()}, services: services, authority: authority{certificate: []byte("roots")},
+		options: controlplane.StartOptions{Mesh: mesh()}, services: services,
 		destination: &program{grpc: 1}, identity: &program{grpc: 2},
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "m", Name: "a-1", UID: "u", Labels: map[string]string{kwok.ServiceLabel: "a"}},
-		Spec:       corev1.PodSpec{ServiceAccountName: "a", NodeName: "node-1"},
+		Spec:       corev1.PodSpec{ServiceAccountName: "a", NodeName: "node-1", Containers: []corev1.Container{{Name: "app"}, {Name: proxyContainer, Env: injected()}}},
 	}
 	spec, err := c.Spec(pod)
 	if err != nil {
@@ -89,9 +89,49 @@ func TestSpec(t *testing.T) {
 		spec.Token != (proxy.TokenRequest{Namespace: "m", Pod: "a-1", UID: "u", ServiceAccount: "a"}) {
 		t.Errorf("its specification is %+v", spec)
 	}
-	pod.Labels = nil
-	if _, err := c.Spec(pod); err == nil || !strings.Contains(err.Error(), "is of no service of the mesh") {
-		t.Errorf("a pod of no service: %v", err)
+	set := func(name, value string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			env := pod.Spec.Containers[1].Env
+			env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })].Value = value
+		}
+	}
+	for want, change := range map[string]func(*corev1.Pod){
+		"pod m/a-1 is of no service of the mesh":                                          func(pod *corev1.Pod) { pod.Labels = nil },
+		"pod m/a-1 has no container linkerd-proxy: the injector has not changed it":       func(pod *corev1.Pod) { pod.Spec.Containers = pod.Spec.Containers[:1] },
+		`reading the proxy of pod m/a-1: parsing ` + envIdentity + ` "x:1": want linkerd`: set(envIdentity, "x:1"),
+		`reading ` + envContext + ` "{" of pod m/a-1`:                                     set(envContext, "{"),
+		`reading ` + envNetworks + ` of pod m/a-1`:                                        set(envNetworks, "10"),
+	} {
+		changed := pod.DeepCopy()
+		change(changed)
+		if _, err := c.Spec(changed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	set(envNetworks, "10.0.0.0/16,192.168.0.0/16")(pod)
+	if spec, err := c.Spec(pod); err != nil || spec.Targets != nil {
+		t.Errorf("of a service of no network it looks up %v, %v", spec.Targets, err)
+	}
+}
+
+// injected is the environment of a proxy as charts/partials/templates/_proxy.tpl of the module has it, of what
+// is read.
+func injected() []corev1.EnvVar {
+	from := func(path string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+	}
+	return []corev1.EnvVar{
+		{Name: envDestination, Value: "linkerd-dst-headless.linkerd.svc.cluster.local.:8086"},
+		{Name: envNetworks, Value: "10.0.0.0/8,192.168.0.0/16"},
+		{Name: "_pod_ns", ValueFrom: from("metadata.namespace")},
+		{Name: "_pod_nodeName", ValueFrom: from("spec.nodeName")},
+		{Name: envContext, Value: "{\"ns\":\"$(_pod_ns)\", \"nodeName\":\"$(_pod_nodeName)\"}\n"},
+		{Name: envAnchors, Value: "roots"},
+		{Name: envIdentity, Value: "linkerd-identity-headless.linkerd.svc.cluster.local.:8080"},
+		{Name: "_pod_sa", ValueFrom: from("spec.serviceAccountName")},
+		{Name: "_l5d_ns", Value: "linkerd"},
+		{Name: "_l5d_trustdomain", Value: "cluster.local"},
+		{Name: envLocalName, Value: "$(_pod_sa).$(_pod_ns).serviceaccount.identity.$(_l5d_ns).$(_l5d_trustdomain)"},
 	}
 }
 

@@ -22,6 +22,7 @@ func metrics() controlplane.Metrics {
 			{Name: "endpointUpdates", Expr: increase("endpoints_updates")},
 			{Name: "profileUpdates", Expr: increase("profile_updates")},
 			{Name: "certificateSeconds", Expr: increase(certify(seconds+"_sum", "")) + " / (" + increase(certify(seconds+"_count", "")) + " > 0)"},
+			{Name: "injectedPods", Expr: increase(`proxy_inject_admission_responses_total{skip="false"}`)},
 			{Name: "certificates", Expr: increase(certify("grpc_server_handled_total", `,grpc_code="OK"`))},
 		},
 		Counters: controlplane.Counters{

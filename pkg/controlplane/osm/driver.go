@@ -10,6 +10,7 @@ package osm
 
 import (
 	"context"
+	"maps"
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -28,6 +29,7 @@ func Driver() controlplane.Driver {
 		Name:                 Name,
 		Summary:              "Open Service Mesh, with sidecars",
 		Programs:             []string{component.OSMController, component.OSMInjector},
+		SidecarPrograms:      []string{component.Envoy},
 		Helpers:              []string{injectorName},
 		Modes:                modes(),
 		OwnKnobs:             true,
@@ -36,6 +38,8 @@ func Driver() controlplane.Driver {
 		NoTokens:             true,
 		Controllers:          []string{"endpoints-controller"}, // osm-controller watches Endpoints, not EndpointSlices
 		Metrics:              metrics(),
+		Work:                 "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",
+		Meanings:             meanings(),
 		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()) },
 		NewProxy:             newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
@@ -44,12 +48,29 @@ func Driver() controlplane.Driver {
 				return nil, err
 			}
 			return &controlplane.ControlPlane{
-				Server: c, Program: c.controller, Mesh: c, Proxies: c, Probes: c,
+				Server: c, Program: c.controller, Mesh: c, Proxies: c, Probes: c, RealProxies: c,
 				Helpers:        []controlplane.Helper{{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)}},
 				PodAnnotations: map[string]string{injectAnnotation: "enabled"},
 			}, nil
 		},
 	}
+}
+
+// meanings are those of figures that are not what they are with Istio.
+func meanings() map[string]string {
+	const (
+		sotw    = "connections, streams and messages of ADS in the state of the world, certificates over SDS included"
+		objects = "changes of a policy, by an UpstreamTrafficSetting; there are none of routes"
+	)
+	all := record.AcrossWith(map[string]string{record.AcrossADS: sotw, record.AcrossHealth: controlplane.OnlyReady, record.AcrossObjects: objects})
+	maps.Copy(all, map[string]string{
+		"controlPlane":                    "osm-controller alone; osm-injector is in cluster." + injectorName,
+		"sidecars":                        controlplane.NoAgents,
+		"certificates":                    "requests for the service certificate over SDS that were answered, and the certificates; without those that the injector writes",
+		"latencies.certificate":           "from the request for the secret on the ADS stream to the received secret; the key comes with it, and one certificate serves all pods of an account",
+		"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource expected at that moment, the service certificate included",
+	})
+	return all
 }
 
 // permissive is the mode in which every sidecar is configured for all services.

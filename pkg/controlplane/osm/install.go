@@ -3,18 +3,12 @@ package osm
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 )
@@ -23,9 +17,6 @@ const (
 	caSecret   = "osm-ca-bundle"
 	meshConfig = "osm-mesh-config"
 
-	// tokenLifetime is that of the programs' token, which is not renewed: longer than any run.
-	tokenLifetime = 30 * 24 * time.Hour
-
 	// webhookHost is where the API server finds what the programs' webhooks name as Services.
 	webhookHost = "localhost"
 )
@@ -33,56 +24,32 @@ const (
 // install makes all that the programs need in their cluster.
 func (c *controlPlane) install(ctx context.Context) error {
 	core := c.client.CoreV1()
-	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); made(err) != nil {
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); controlplane.Created(err) != nil {
 		return fmt.Errorf("creating namespace %s: %w", namespace, err)
 	}
-	var definitions []*unstructured.Unstructured
-	for _, kind := range kinds {
-		definitions = append(definitions, kind.Definition())
-		if _, err := c.dynamic.Resource(customResources).Create(ctx, kind.Definition(), metav1.CreateOptions{}); made(err) != nil {
-			return fmt.Errorf("creating %s: %w", kind.Name(), err)
-		}
-	}
-	if _, err := core.ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: own(account)}, metav1.CreateOptions{}); made(err) != nil {
-		return fmt.Errorf("creating service account %s: %w", account, err)
-	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rights()}
-	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); made(err) != nil {
-		return fmt.Errorf("creating cluster role %s: %w", account, err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-	}
-	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); made(err) != nil {
-		return fmt.Errorf("creating cluster role binding %s: %w", account, err)
+	programs := controlplane.Account{Namespace: namespace, Name: account, Rules: rights()}
+	if err := programs.Create(ctx, c.client); err != nil {
+		return err
 	}
 	for _, name := range []string{injectorName, validatorName} {
-		if _, err := core.Services(namespace).Create(ctx, webhookService(name), metav1.CreateOptions{}); made(err) != nil {
+		if _, err := core.Services(namespace).Create(ctx, webhookService(name), metav1.CreateOptions{}); controlplane.Created(err) != nil {
 			return fmt.Errorf("creating service %s: %w", name, err)
 		}
 	}
 	for _, name := range []string{controllerName, injectorName} {
-		if _, err := core.Pods(namespace).Create(ctx, standIn(name), metav1.CreateOptions{}); made(err) != nil {
+		if _, err := core.Pods(namespace).Create(ctx, standIn(name), metav1.CreateOptions{}); controlplane.Created(err) != nil {
 			return fmt.Errorf("creating pod %s: %w", name, err)
 		}
 	}
-	if err := controlplane.AwaitDefinitions(ctx, c.client.Discovery(), definitions); err != nil {
+	if err := controlplane.CreateDefinitions(ctx, c.dynamic, c.client.Discovery(), kinds); err != nil {
 		return err
 	}
 	config := c.meshConfig()
-	if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Create(ctx, config, metav1.CreateOptions{}); made(err) != nil {
+	if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Create(ctx, config, metav1.CreateOptions{}); controlplane.Created(err) != nil {
 		return fmt.Errorf("creating MeshConfig %s: %w", meshConfig, err)
 	}
-	return c.writeKubeconfig(ctx)
-}
-
-// made is the error of a creation, unless the object was there.
-func made(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
+	var err error
+	c.kubeconfig, err = programs.WriteKubeconfig(ctx, c.client, c.options.Kubeconfig)
 	return err
 }
 
@@ -104,29 +71,6 @@ func standIn(name string) *corev1.Pod {
 	}}
 }
 
-// writeKubeconfig writes the file that the programs read: the cluster, with a token of their
-// account.
-func (c *controlPlane) writeKubeconfig(ctx context.Context) error {
-	seconds := int64(tokenLifetime.Seconds())
-	token, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("requesting a token of service account %s/%s: %w", namespace, account, err)
-	}
-	config, err := clientcmd.LoadFromFile(c.options.Kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading the cluster's kubeconfig: %w", err)
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	c.kubeconfig = filepath.Join(filepath.Dir(c.options.Kubeconfig), Name+".kubeconfig")
-	if err := clientcmd.WriteToFile(*config, c.kubeconfig); err != nil {
-		return fmt.Errorf("writing the kubeconfig of %s: %w", Name, err)
-	}
-	return nil
-}
-
 // kinds are those that osm-bootstrap installs, in the versions that the programs use.
 var kinds = []controlplane.CustomResource{
 	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshConfig", Plural: "meshconfigs"},
@@ -141,18 +85,12 @@ var kinds = []controlplane.CustomResource{
 	{Group: "split.smi-spec.io", Versions: []string{"v1alpha2"}, Kind: "TrafficSplit", Plural: "trafficsplits"},
 }
 
-var (
-	customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	meshConfigs     = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
-)
+var meshConfigs = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 
 // rights are those of the chart's cluster role, without what only its other certificate managers
 // and its debugging need.
 func rights() []rbacv1.PolicyRule {
-	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
-	}
-	read := []string{"list", "get", "watch"}
+	rule, read := controlplane.Rule, []string{"list", "get", "watch"}
 	rules := []rbacv1.PolicyRule{
 		rule("apps", read, "daemonsets", "deployments", "replicasets", "statefulsets"),
 		rule("networking.k8s.io", read, "ingresses"),

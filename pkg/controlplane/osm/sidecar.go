@@ -57,14 +57,27 @@ func watchSecrets(ctx context.Context, client kubernetes.Interface) (secrets, er
 // Spec is part of controlplane.Proxies: an Envoy with the certificate that the injector wrote into
 // the Secret of the pod.
 func (c *controlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
+	secret, err := c.bootstrap(pod)
+	if err != nil {
+		return proxy.Spec{}, err
+	}
+	return c.spec(pod, secret)
+}
+
+// bootstrap is the Secret that the injector made for a pod.
+func (c *controlPlane) bootstrap(pod *corev1.Pod) (*corev1.Secret, error) {
 	id := pod.Labels[uuidLabel]
 	if id == "" {
-		return proxy.Spec{}, fmt.Errorf("pod %s/%s has no label %s: the injector has not changed it", pod.Namespace, pod.Name, uuidLabel)
+		return nil, fmt.Errorf("pod %s/%s has no label %s: the injector has not changed it", pod.Namespace, pod.Name, uuidLabel)
 	}
 	secret, err := c.secrets(pod.Namespace, bootstrapSecret+id)
 	if err != nil {
-		return proxy.Spec{}, fmt.Errorf("reading the bootstrap certificate of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return nil, fmt.Errorf("reading the bootstrap certificate of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	return secret, nil
+}
+
+func (c *controlPlane) spec(pod *corev1.Pod, secret *corev1.Secret) (proxy.Spec, error) {
 	chain, key := secret.Data["sds_cert.pem"], secret.Data["sds_key.pem"]
 	node, err := commonName(chain)
 	if err != nil {

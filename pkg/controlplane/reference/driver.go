@@ -6,6 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // Driver is scaler's own reference control plane, which is part of scaler's
@@ -17,6 +18,8 @@ func Driver() controlplane.Driver {
 		SidecarPrograms: []string{component.Envoy},
 		Modes:           controlplane.StandardModes(),
 		HostWorkloads:   true,
+		Work:            "the reference control plane: configuration and certificates, without injection",
+		Meanings:        meanings(),
 		Metrics:         metrics(),
 		Dilate:          dilate,
 		NewProxy:        authority.NewProxy,
@@ -31,6 +34,13 @@ func Driver() controlplane.Driver {
 			return c.Parts(), nil
 		},
 	}
+}
+
+// meanings are those of figures that are not what they are with Istio.
+func meanings() map[string]string {
+	all := record.AcrossWith(map[string]string{record.AcrossObjects: "changes of a route or a policy of the mesh, by ConfigMaps"})
+	all["latencies.podAdmission"], all["sidecars"] = controlplane.NotInjected, controlplane.NoAgents
+	return all
 }
 
 // dilate changes nothing: the pace of pushes is what keeps it from costing much, and

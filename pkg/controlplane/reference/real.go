@@ -21,6 +21,8 @@ const (
 	keyFile       = "key.pem"
 	chainFile     = "chain.pem"
 	rootsFile     = "roots.pem"
+
+	adsCluster = "ads"
 )
 
 // PodProxy is an Envoy without an agent: the bootstrap states what an agent would,
@@ -58,6 +60,7 @@ func (c *ControlPlane) envoy(identity proxy.Spec, at controlplane.ProxyPlace) (c
 		},
 		Env:     []string{"PATH=/usr/bin:/bin"},
 		Files:   map[string][]byte{bootstrapFile: bootstrap, rootsFile: c.root},
+		Cluster: adsCluster,
 		KeyFile: keyFile, ChainFile: chainFile,
 		Sidecar: identity,
 	}, nil
@@ -93,16 +96,16 @@ func bootstrapOf(s proxy.Spec, ports controlplane.ProxyPorts) ([]byte, error) {
 			"cds_config": ads, "lds_config": ads,
 			"ads_config": object{
 				"api_type": "DELTA_GRPC", "transport_api_version": "V3",
-				"grpc_services": []any{object{"envoy_grpc": object{"cluster_name": "ads"}}},
+				"grpc_services": []any{object{"envoy_grpc": object{"cluster_name": adsCluster}}},
 			},
 		},
 		"static_resources": object{
 			"clusters": []any{object{
-				"name": "ads", "type": "STATIC", "connect_timeout": "5s",
+				"name": adsCluster, "type": "STATIC", "connect_timeout": "5s",
 				"typed_extension_protocol_options": object{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": object{
 					"@type": httpType, "explicit_http_config": object{"http2_protocol_options": object{}},
 				}},
-				"load_assignment": object{"cluster_name": "ads", "endpoints": []any{object{
+				"load_assignment": object{"cluster_name": adsCluster, "endpoints": []any{object{
 					"lb_endpoints": []any{object{"endpoint": object{"address": socket(host, number)}}},
 				}}},
 				"transport_socket": object{"name": "envoy.transport_sockets.tls", "typed_config": object{

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -36,7 +35,7 @@ func start(ctx context.Context, program string, o controlplane.StartOptions) (*a
 		return nil, fmt.Errorf("making a client for %s: %w", Name, err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); controlplane.Created(err) != nil {
 		return nil, fmt.Errorf("creating namespace %s: %w", Namespace, err)
 	}
 	a := &adapter{options: o, program: program}

@@ -33,7 +33,7 @@ type CertificateRequest struct {
 	Code         codes.Code        // how it ended, once it has
 }
 
-// headersOf are the headers of a call in words, but for those that name the gRPC library or the
+// headersOf are the headers of a call in words, except those that name the gRPC library or the
 // address. Of a token only that there is one.
 func headersOf(ctx context.Context) map[string]string {
 	all, _ := metadata.FromIncomingContext(ctx)

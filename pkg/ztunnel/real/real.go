@@ -83,7 +83,7 @@ type Options struct {
 	Pod, Namespace, Account, IP, Node, Cluster string
 }
 
-// environment is that of the container in the chart of ztunnel, but for what it finds on a node.
+// environment is that of the container in the chart of ztunnel, except what it finds on a node.
 func (o *Options) environment() []string {
 	return []string{
 		"XDS_ADDRESS=https://" + o.Address, "CA_ADDRESS=https://" + o.Address,

@@ -40,7 +40,7 @@ const (
 	account      = "a.m.serviceaccount.identity.linkerd.cluster.local"
 )
 
-// server is a Destination and an Identity that are told what to answer.
+// server is a Destination and an Identity whose answers the test states.
 type server struct {
 	destination.UnimplementedDestinationServer
 	identity.UnimplementedIdentityServer
