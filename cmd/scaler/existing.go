@@ -27,6 +27,7 @@ type existingOptions struct {
 	use         rollout.Existing
 	yes, dryRun bool
 	abortIf     string
+	refuseIf    string
 }
 
 // addTargetFlags adds those that name a cluster.
@@ -38,6 +39,7 @@ func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
 // addAttachFlags adds those that name a cluster and its control plane.
 func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 	addTargetFlags(f, &t.Target, use)
+	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
 	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
 	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
 	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the control plane's own metrics, from which its cores and memory are; they are unknown without")
@@ -46,7 +48,7 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 // checkTarget reports whether a cluster is named, and checks what goes with one.
 func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if"} {
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -67,6 +69,7 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 func (o *existingOptions) addFlags(f *pflag.FlagSet) {
 	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
 	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
+	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
 	f.BoolVar(&o.yes, "yes", false, "with --context: do not ask before objects are created")
 	f.BoolVar(&o.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
 }
@@ -80,6 +83,11 @@ func (o *existingOptions) complete(f *pflag.FlagSet, spec *rollout.Spec) error {
 	if f.Changed("abort-if") {
 		if o.use.AbortIf, err = guard.Parse(o.abortIf); err != nil {
 			return usagef("parsing --abort-if %w", err)
+		}
+	}
+	if o.refuseIf != "" {
+		if o.use.RefuseIf, err = guard.Parse(o.refuseIf); err != nil {
+			return usagef("parsing --refuse-if %w", err)
 		}
 	}
 	if o.use.ID, err = attach.NewID(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Forwarder listens on a port of loopback.
+// Forwarder listens on a port.
 type Forwarder struct {
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -25,9 +25,12 @@ type Forwarder struct {
 	open      map[net.Conn]bool
 }
 
-// Listen makes a forwarder without endpoints: it closes connections at once.
-func Listen() (*Forwarder, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// Listen is ListenOn any port of loopback.
+func Listen() (*Forwarder, error) { return ListenOn("127.0.0.1:0") }
+
+// ListenOn makes a forwarder without endpoints: it closes connections at once.
+func ListenOn(address string) (*Forwarder, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for connections to pass on: %w", err)
 	}

@@ -20,7 +20,8 @@ import (
 // Target names a cluster and its control plane.
 type Target struct {
 	existing.Target
-	Revision string // of the control plane; "" = the only one
+	Namespace string // of the control plane; "" = its default
+	Revision  string // likewise; "" = the only one
 	// Address is HOST:PORT where proxies reach the control plane from here; "" = its pods'
 	// ports are forwarded through the API server.
 	Address string
@@ -105,7 +106,7 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 			return detail, nil
 		}},
 		{"control plane", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (_ string, err error) {
-			if f.Installation, err = d.Installed.Find(ctx, controlplane.FindOptions{REST: f.Cluster.Config, Revision: t.Revision}); err != nil {
+			if f.Installation, err = d.Installed.Find(ctx, controlplane.FindOptions{REST: f.Cluster.Config, Namespace: t.Namespace, Revision: t.Revision}); err != nil {
 				return "", err
 			}
 			if why := d.Installed.Check(f.Installation, knobs); why != "" {

@@ -1,7 +1,10 @@
-// Package guard ends a run that burdens a cluster which others use, too, by limits that its user has set.
+// Package guard ends a run that burdens a cluster which others use, too, by limits that its user has set, and
+// refuses one where the cluster has more load than a limit already.
 package guard
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,7 +30,7 @@ const (
 // subjects are all, in the order of error messages.
 var subjects = []Subject{APIServerP99, PendingPods, ControlPlaneCores}
 
-// Condition ends a run when its subject is above a limit.
+// Condition ends a run, or refuses one, when its subject is above a limit.
 type Condition struct {
 	Subject Subject
 	Limit   float64 // in the subject's unit
@@ -67,6 +70,24 @@ func (c Conditions) String() string {
 	}
 	return strings.Join(texts, ",")
 }
+
+// Refuse fails where one of the conditions holds before a run: the error says which, and what was measured. Measure
+// gives what a subject is now, in its unit; its errors are returned.
+func (c Conditions) Refuse(ctx context.Context, measure func(context.Context, Subject) (float64, error)) error {
+	for _, one := range c {
+		value, err := measure(ctx, one.Subject)
+		if err != nil {
+			return fmt.Errorf("checking --refuse-if %s: %w", one, err)
+		}
+		if value > one.Limit {
+			return fmt.Errorf("%w: %s is %s before the run, and --refuse-if has %s", ErrLoaded, one.Subject, one.Subject.rounded(value), one)
+		}
+	}
+	return nil
+}
+
+// ErrLoaded marks a run that was refused because of the load of its cluster.
+var ErrLoaded = errors.New("the cluster has too much load for a run")
 
 // Parse reads SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas. Each subject may occur
 // once, and no limit is negative.

@@ -177,3 +177,48 @@ func TestGuardFailsWithPending(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A run is refused by the first condition that holds, and by what cannot be measured.
+func TestRefuse(t *testing.T) {
+	now := map[Subject]float64{APIServerP99: 0.25, PendingPods: 3, ControlPlaneCores: 1.5}
+	unknown := errors.New("not known")
+	for _, c := range []struct{ conditions, want string }{
+		{"apiserver-p99>250ms,pending-pods>3,control-plane-cores>1.5", ""},
+		{"apiserver-p99>200ms", "apiserver-p99 is 250ms before the run, and --refuse-if has apiserver-p99>200ms"},
+		{"apiserver-p99>1s,control-plane-cores>1,pending-pods>1", "control-plane-cores is 1.5 before the run, and --refuse-if has control-plane-cores>1"},
+	} {
+		conditions, err := Parse(c.conditions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conditions.Refuse(t.Context(), func(_ context.Context, s Subject) (float64, error) { return now[s], nil })
+		switch {
+		case c.want == "" && err == nil:
+		case c.want == "" || !errors.Is(err, ErrLoaded) || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: %v, want %q", c.conditions, err, c.want)
+		}
+		err = conditions.Refuse(t.Context(), func(context.Context, Subject) (float64, error) { return 0, unknown })
+		if !errors.Is(err, unknown) || errors.Is(err, ErrLoaded) {
+			t.Errorf("%s, where nothing is known: %v", c.conditions, err)
+		}
+	}
+}
+
+// The second slowest of 100 requests is their 99th percentile.
+func TestProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		p99, err := Probe(t.Context(), func(context.Context) error {
+			n++
+			time.Sleep(time.Duration(n) * time.Millisecond) //nolint:forbidigo // of the bubble's clock
+			return nil
+		})
+		if err != nil || n != 100 || p99 != 99*time.Millisecond {
+			t.Errorf("%v after %d requests, %v, want 99ms after 100", p99, n, err)
+		}
+	})
+	refused := errors.New("refused")
+	if _, err := Probe(t.Context(), func(context.Context) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("%v, want the error of a request", err)
+	}
+}

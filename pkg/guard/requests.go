@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"slices"
@@ -90,6 +91,25 @@ func (r *Requests) P99() (time.Duration, bool) {
 	if len(times) < enough {
 		return 0, false
 	}
+	return p99(times), true
+}
+
+// p99 is the 99th percentile of times by nearest rank. It sorts them.
+func p99(times []time.Duration) time.Duration {
 	slices.Sort(times)
-	return times[int(math.Ceil(0.99*float64(len(times))))-1], true
+	return times[int(math.Ceil(0.99*float64(len(times))))-1]
+}
+
+// Probe sends so many requests, one after the other, as a 99th percentile is computed from, and gives that percentile of
+// their times. An error of a request is returned.
+func Probe(ctx context.Context, send func(context.Context) error) (time.Duration, error) {
+	times := make([]time.Duration, enough)
+	for i := range times {
+		began := time.Now()
+		if err := send(ctx); err != nil {
+			return 0, err
+		}
+		times[i] = time.Since(began)
+	}
+	return p99(times), nil
 }

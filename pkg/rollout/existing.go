@@ -29,6 +29,8 @@ type Existing struct {
 	// ID distinguishes the runs of a cluster; attach.NewID makes one.
 	ID      string
 	AbortIf guard.Conditions // end a run
+	// RefuseIf are conditions with which a run does not start.
+	RefuseIf guard.Conditions
 
 	found    *Found // what Inspect found
 	requests *guard.Requests
@@ -198,7 +200,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	how := record.ExistingCluster{
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
-		AbortIf: e.AbortIf.String(),
+		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(),
 	}
 	if e.Target.Address == "" {
 		how.Access = record.AccessPortForward
@@ -206,6 +208,10 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	}
 	c, err := attach.Connect(ctx, e.Target, &found.Found, func(err error) { r.fail(err) })
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.RefuseIf.Refuse(ctx, load(r, c.Instances)); err != nil {
+		c.Close()
 		return nil, nil, err
 	}
 	undo := func(context.Context) error { c.Close(); return nil }

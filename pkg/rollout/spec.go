@@ -193,8 +193,8 @@ func (s Spec) Validate() error {
 	if s.RealSidecars > 0 && driver.SidecarPrograms == nil {
 		return fmt.Errorf("parsing --real-sidecars %d: want none with --control-plane %s, which has no real sidecars", s.RealSidecars, s.ControlPlane)
 	}
-	if s.RealSidecars > 0 && s.XDS != "delta" {
-		return fmt.Errorf("parsing --xds %q: want delta with --real-sidecars, as real ones speak it", s.XDS)
+	if real := driver.Variants()[0]; s.RealSidecars > 0 && s.XDS != real {
+		return fmt.Errorf("parsing --xds %q: want %s with --real-sidecars, as real ones speak it", s.XDS, real)
 	}
 	if s.Workers < 1 || s.Workers > maxWorkers {
 		return fmt.Errorf("parsing --workers %d: want 1 to %d", s.Workers, maxWorkers)
