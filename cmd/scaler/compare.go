@@ -10,12 +10,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/pkg/compare"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 type compareOptions struct {
 	force     bool
+	across    bool
 	figures   []string
 	failOn    []string
 	junit     string
@@ -38,6 +40,11 @@ Runs are compared with those of the same size, knobs and machine. Sides that
 differ in more than the control plane, its version, settings and resources are
 refused; --force compares what there is.
 
+Runs of two control planes are compared with --across-control-planes. Figures that
+mean the same with both are tested; allPrograms is what all programs of a control
+plane need together. The others, such as the latency of certificates, are listed
+without a verdict, with what they mean on either side, as modes are.
+
 --fail-on makes it a gate. Each bound is tested itself and is inside, beyond or
 undecided. The exit code is 3 if a bound is established to be exceeded, or could
 not be tested: a figure that was lost or not measured, or more incomplete runs in
@@ -52,6 +59,9 @@ wrongly reported as kept in at most one of 20.`,
   scaler compare main branch --fail-on 'rollout.cores>+10%' \
     --fail-on 'push.route.p99>+50ms' --junit compare.xml -o markdown
 
+  # Istio and Linkerd, by the figures that mean the same with both
+  scaler compare --across-control-planes istio linkerd
+
   # our runs next to published figures
   scaler compare --published osm-scalability results`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -61,6 +71,7 @@ wrongly reported as kept in at most one of 20.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
+	f.BoolVar(&o.across, "across-control-planes", false, "compare runs of two control planes: test the figures that mean the same with both, and list the others with what they mean, as in --across-control-planes istio linkerd")
 	o.addGateFlags(f)
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
@@ -106,6 +117,9 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 // options parses what the comparison's flags hold as text.
 func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	options := compare.Options{Force: o.force, Figures: o.figures}
+	if o.across {
+		options.Planes = planes()
+	}
 	for _, text := range o.failOn {
 		bound, err := compare.ParseBound(text)
 		if err != nil {
@@ -117,6 +131,15 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 		return options, usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
 	}
 	return options, nil
+}
+
+// planes are what a comparison needs to know of the control planes.
+func planes() []compare.Plane {
+	var all []compare.Plane
+	for _, d := range drivers.All() {
+		all = append(all, compare.Plane{Name: d.Name, Work: d.Work, Helpers: d.Helpers, Meanings: d.Meanings})
+	}
+	return all
 }
 
 // compare compares the runs of the folders A and B of the options, prints the result and
@@ -168,8 +191,8 @@ func judge(result *compare.Result) error {
 
 // comparePublished compares published figures with the runs of one folder, or of two.
 func (o *compareOptions) comparePublished(s streams, args []string) error {
-	if o.force || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
-		return usagef("parsing --published %q: want it without --force, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
+	if o.force || o.across || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
+		return usagef("parsing --published %q: want it without --force, --across-control-planes, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
 	}
 	names, err := compare.Published()
 	if err != nil {

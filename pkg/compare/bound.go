@@ -71,6 +71,9 @@ func checkNames(cells []Cell, o Options) error {
 		if at < 0 {
 			return fmt.Errorf("parsing --fail-on %q: no run measured %q: want one of the figures that 'scaler compare' prints%s", b.Text, b.Figure, alike(all, b.Figure))
 		}
+		if all[at].Verdict == OtherMeaning {
+			return fmt.Errorf("parsing --fail-on %q: %s does not mean the same with both control planes: want a figure that does", b.Text, b.Figure)
+		}
 		if !b.fits(all[at].Unit) {
 			return fmt.Errorf("parsing --fail-on %q: want a change in %%, or in %s", b.Text, unitsOf(all[at].Unit))
 		}

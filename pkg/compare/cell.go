@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +40,7 @@ var conditions = []condition{
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
-	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
+	{xdsName, func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
 	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},
 	{"change", func(r *record.Run) string { return orNone(r.Spec.Change) }},
@@ -77,6 +78,7 @@ const (
 	dataplaneName   = "data plane"
 	podsPerNodeName = "pods per node"
 	knobsName       = "knobs"
+	xdsName         = "xds"
 )
 
 // subjects are what may differ between the sides in addition to settings: what is
@@ -247,7 +249,13 @@ func compared(a, b *record.Run) []Differing {
 }
 
 // pair is a cell of each side.
-type pair struct{ a, b *repeats }
+type pair struct {
+	a, b *repeats
+	cell string // what it is called; see label
+}
+
+// label names the pair to a reader.
+func (p pair) label() string { return cmp.Or(p.cell, p.a.label()) }
 
 // match finds for each cell of A the one of B that is alike in all conditions.
 // What is left over is, as far as it goes, paired with what is alike in size and
@@ -257,7 +265,7 @@ func match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA
 	alike, onlyA, onlyB = matchBy(conditions, a, b)
 	forced, onlyA, onlyB = matchBy(conditions[:sizeAndKnobs], onlyA, onlyB)
 	if len(onlyA) == 1 && len(onlyB) == 1 {
-		return alike, append(forced, pair{onlyA[0], onlyB[0]}), nil, nil
+		return alike, append(forced, pair{a: onlyA[0], b: onlyB[0]}), nil, nil
 	}
 	return alike, forced, onlyA, onlyB
 }
@@ -270,7 +278,7 @@ func matchBy(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*rep
 			onlyA = append(onlyA, one)
 			continue
 		}
-		pairs = append(pairs, pair{one, onlyB[at]})
+		pairs = append(pairs, pair{a: one, b: onlyB[at]})
 		onlyB = slices.Delete(onlyB, at, at+1)
 	}
 	return pairs, onlyA, onlyB

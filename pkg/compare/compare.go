@@ -42,6 +42,9 @@ type Options struct {
 	Figures []string
 	// Bounds are what B may not exceed; see Bound.
 	Bounds []Bound
+	// Planes are the control planes that runs of two may be compared of; nil: they are
+	// compared with Force alone, as if figures meant the same with both.
+	Planes []Plane
 }
 
 // Result is what Compare found.
@@ -65,9 +68,12 @@ type Cell struct {
 	Knobs   record.Knobs `json:"knobs"`
 	A       Side         `json:"a"`
 	B       Side         `json:"b"`
+	Modes   *Modes       `json:"modes,omitempty"`   // of two control planes, in place of Knobs
 	Differs []Differing  `json:"differs,omitempty"` // what is compared: version and settings of the control plane
 	Forced  []Differing  `json:"forced,omitempty"`  // what makes the sides not comparable
 	Figures []Figure     `json:"figures"`
+	// Meanings are those of the figures with the verdict OtherMeaning, of two control planes.
+	Meanings []Meaning `json:"meanings,omitempty"`
 }
 
 // Side is one side's runs of a cell.
@@ -145,7 +151,8 @@ type Sample struct {
 // Compare compares the runs of A with those of B.
 //
 // Where each side has one data plane, and not the same, that is compared, too: then only
-// figures that mean the same in both.
+// figures that mean the same in both. Runs of two control planes are compared with
+// Options.Planes: figures that mean the same with both are tested, and the others listed.
 //
 // The error is ErrNotComparable when they differ in more than the control plane
 // and Options.Force is not set; other errors report that a side holds runs of two
@@ -159,8 +166,11 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := rulesFor(a, b)
-	pairs, forced, onlyA, onlyB := match(rules.conditions, cellsA, cellsB)
+	rules, err := rulesFor(a, b, o)
+	if err != nil {
+		return nil, err
+	}
+	pairs, forced, onlyA, onlyB := rules.match(cellsA, cellsB)
 	if err := refusal(rules.conditions, forced, onlyA, onlyB); err != nil && !o.Force {
 		return nil, err
 	}
@@ -178,7 +188,9 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	}
 	result.Bounds = judge(result.Cells, o.Bounds)
 	for i := range result.Cells {
-		result.Cells[i].Figures = chosen(result.Cells[i].Figures, o.Figures)
+		c := &result.Cells[i]
+		c.Figures = chosen(c.Figures, o.Figures)
+		c.Meanings = rules.across.differing(c.Figures)
 	}
 	result.test()
 	return result, nil
@@ -187,16 +199,16 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 // cell pairs the figures of a pair, untested.
 func (r *Result) cell(p pair, rules rules) Cell {
 	c := Cell{
-		Label: p.a.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
-		A: side(p.a), B: side(p.b),
+		Label: p.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
+		A: side(p.a), B: side(p.b), Modes: rules.across.modes(p),
 		Differs: rules.differs(p.a.first, p.b.first),
 		Forced:  differences(rules.conditions, p.a.first, p.b.first),
 	}
 	at := map[string]int{}
-	take := func(runs []*record.Run, of func(*Figure) *Sample) {
+	take := func(runs []*record.Run, ofA bool, of func(*Figure) *Sample) {
 		for _, run := range runs {
 			after := 0 // a figure that A lacks comes where B has it
-			for _, m := range figures(run) {
+			for _, m := range rules.across.figures(run, ofA) {
 				if !rules.compares(m.path) {
 					continue
 				}
@@ -213,12 +225,20 @@ func (r *Result) cell(p pair, rules rules) Cell {
 			}
 		}
 	}
-	take(p.a.used, func(f *Figure) *Sample { return &f.A })
-	take(p.b.used, func(f *Figure) *Sample { return &f.B })
+	take(p.a.used, true, func(f *Figure) *Sample { return &f.A })
+	take(p.b.used, false, func(f *Figure) *Sample { return &f.B })
 	marks := r.doubts(p)
 	for i := range c.Figures {
-		c.Figures[i].describe()
-		c.Figures[i].Warnings = marks(c.Figures[i].Path)
+		f := &c.Figures[i]
+		f.describe()
+		if _, other := rules.across.otherMeaning(f.Path); other && f.Verdict != Unmeasured {
+			f.Verdict, f.Difference, f.Low, f.High, f.P = OtherMeaning, nil, nil, nil, nil
+		}
+		for _, path := range rules.across.partsOf(f.Path) {
+			f.Warnings = append(f.Warnings, marks(path)...)
+		}
+		slices.Sort(f.Warnings)
+		f.Warnings = slices.Compact(f.Warnings)
 	}
 	return c
 }

@@ -36,7 +36,7 @@ func (r *Result) doubts(p pair) func(path string) []int {
 				if !known {
 					i = len(r.Warnings)
 					at[key] = i
-					r.Warnings = append(r.Warnings, Doubt{Cell: p.a.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
+					r.Warnings = append(r.Warnings, Doubt{Cell: p.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
 				}
 				if !seen[i] {
 					*count(&r.Warnings[i])++
@@ -75,9 +75,7 @@ func withFaultNames(run *record.Run, about string) string {
 
 // remark adds the warnings about the comparison as a whole.
 func (r *Result) remark(pairs []pair, rules rules, onlyA, onlyB []*repeats, unknown []*record.Run) {
-	if text := rules.remark(); text != "" {
-		r.Remarks = append(r.Remarks, text)
-	}
+	r.Remarks = append(r.Remarks, rules.remarks()...)
 	cells := map[string][]string{} // labels of the cells by the warning about them
 	var order []string
 	for _, p := range pairs {
@@ -85,7 +83,7 @@ func (r *Result) remark(pairs []pair, rules rules, onlyA, onlyB []*repeats, unkn
 			if cells[text] == nil {
 				order = append(order, text)
 			}
-			cells[text] = append(cells[text], p.a.label())
+			cells[text] = append(cells[text], p.label())
 		}
 	}
 	for _, text := range order {
@@ -144,6 +142,9 @@ func (p pair) remarks(rules rules) (all []string) {
 				say("%s is on both sides", run.Dir)
 			}
 		}
+	}
+	if x, y := p.a.first.Environment.ControlPlane.Name, p.b.first.Environment.ControlPlane.Name; rules.across == nil && x != y && x != "" && y != "" {
+		say("A is of control plane %s and B of %s: figures need not mean the same with both; --across-control-planes compares those that do", x, y)
 	}
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))

@@ -94,6 +94,9 @@ func (r *Result) boundsPart() part {
 func (c *Cell) part() part {
 	p := part{title: c.Label}
 	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
+	if c.Modes != nil {
+		p.lines = append(p.lines, c.Modes.A.line("A"), c.Modes.B.line("B"))
+	}
 	for _, d := range c.Differs {
 		p.lines = append(p.lines, fmt.Sprintf("compared: %s %s in A, %s in B", d.What, d.A, d.B))
 	}
@@ -103,6 +106,7 @@ func (c *Cell) part() part {
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
 	differ := output.Table{Head: append([]string{"differs"}, columns...)}
 	alike := output.Table{Head: append([]string{"no significant difference"}, columns...)}
+	other := output.Table{Head: []string{"other meaning, not compared", "a", "b"}}
 	var same, onlyA, onlyB, lost, few []string
 	for i := range c.Figures {
 		f := &c.Figures[i]
@@ -119,16 +123,21 @@ func (c *Cell) part() part {
 			lost = append(lost, fmt.Sprintf("%s%s %s, %s", f.Name, f.marks(), f.A.text(f.Unit), f.B.text(f.Unit)))
 		case TooFewChanges:
 			few = append(few, f.Name)
+		case OtherMeaning:
+			other.Add(f.Name+f.marks(), f.A.text(f.Unit), f.B.text(f.Unit))
 		case Higher, Lower:
 			differ.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		default:
 			alike.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		}
 	}
-	for _, t := range []output.Table{differ, alike} {
+	for _, t := range []output.Table{differ, alike, other} {
 		if len(t.Rows) > 0 {
 			p.tables = append(p.tables, t)
 		}
+	}
+	for _, m := range c.Meanings {
+		p.after = append(p.after, fmt.Sprintf("%s in A: %s; in B: %s", m.Path, m.A, m.B))
 	}
 	for _, list := range []struct {
 		what  string

@@ -13,6 +13,7 @@ type rules struct {
 	conditions []condition // the first sizeAndKnobs name a cell
 	subjects   []condition // what may differ, in addition to that of any two control planes
 	figures    []string    // paths of figures, or beginnings of paths; nil = all
+	across     *across     // nil = both sides are of one control plane, or are compared as if they were
 }
 
 // sameMeaning are the figures that mean the same whatever the data plane: what the control
@@ -30,12 +31,45 @@ var sameMeaning = []string{
 // already, and the probe phase has other changes.
 var otherPhases = []record.PhaseName{record.PhaseBaseline, record.PhaseProbe}
 
-// rulesFor are those for two sides: where each has one data plane, and not the same, that is
-// what is compared.
-func rulesFor(a, b []record.Run) rules {
-	if of, other := dataplanes(a), dataplanes(b); len(of) != 1 || len(other) != 1 || of[0] == other[0] {
-		return rules{conditions: conditions}
+// rulesFor are those for two sides. Where each has one data plane, and not the same, that is
+// what is compared; with Options.Planes, two control planes are.
+func rulesFor(a, b []record.Run, o Options) (rules, error) {
+	sides, err := sidesOf(a, b, o)
+	if err != nil {
+		return rules{}, err
 	}
+	all := rules{conditions: conditions}
+	if of, other := dataplanes(a), dataplanes(b); len(of) == 1 && len(other) == 1 && of[0] != other[0] {
+		all = acrossDataplanes()
+	}
+	if all.across = sides; sides == nil {
+		return all, nil
+	}
+	given := all.conditions
+	all.conditions = nil
+	for _, c := range given {
+		switch c.name {
+		case knobsName: // what they mean is stated for each side
+			all.conditions = append(all.conditions, condition{knobsName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
+		case xdsName:
+			all.subjects = append(all.subjects, condition{xdsName, func(r *record.Run) string { return orNone(r.Spec.XDS) }})
+		default:
+			all.conditions = append(all.conditions, c)
+		}
+	}
+	return all, nil
+}
+
+// match pairs the cells of two sides.
+func (r rules) match(a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
+	if r.across != nil {
+		return r.across.match(r.conditions, a, b)
+	}
+	return match(r.conditions, a, b)
+}
+
+// acrossDataplanes are the rules for sides of different data planes.
+func acrossDataplanes() rules {
 	across := rules{figures: sameMeaning}
 	for _, c := range conditions {
 		switch c.name {
@@ -75,7 +109,7 @@ func (r rules) compares(path string) bool {
 	}
 	parts := strings.Split(path, ".")
 	return !slices.ContainsFunc(otherPhases, func(phase record.PhaseName) bool { return slices.Contains(parts, string(phase)) }) &&
-		slices.ContainsFunc(r.figures, func(f string) bool { return path == f || strings.HasPrefix(path, f+".") })
+		slices.ContainsFunc(append([]string{allPrograms}, r.figures...), func(f string) bool { return record.Within(path, f) })
 }
 
 // differs lists in what two runs differ that is compared.
@@ -83,10 +117,13 @@ func (r rules) differs(a, b *record.Run) []Differing {
 	return append(differences(r.subjects, a, b), compared(a, b)...)
 }
 
-// remark states what is not compared; "" if everything is.
-func (r rules) remark() string {
-	if r.figures == nil {
-		return ""
+// remarks state what is not compared.
+func (r rules) remarks() (all []string) {
+	if r.across != nil {
+		all = append(all, "the sides are of two control planes: figures that mean the same with both are compared, the others are listed without a verdict, with what they mean on either side; allPrograms is the sum of all programs of a control plane")
 	}
-	return "the sides have different data planes: only figures that mean the same in both are compared; those of each proxy, of the baseline, in which the proxies of nodes are there already, of probes, and pushes whose clock begins with what one data plane alone reads, are not"
+	if r.figures == nil {
+		return all
+	}
+	return append(all, "the sides have different data planes: only figures that mean the same in both are compared; those of each proxy, of the baseline, in which the proxies of nodes are there already, of probes, and pushes whose clock begins with what one data plane alone reads, are not")
 }

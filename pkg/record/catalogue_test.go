@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -241,6 +242,10 @@ TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRem
 	b.WriteString("\n## Usage\n\nThe figures of a program's usage in a phase.\n\n| path below | unit | label | one observation | better | dilated |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, f := range UsageFigures {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Unit, f.Label, f.Counts, f.Better, f.Scaling())
+	}
+	b.WriteString("\n## Across control planes\n\nWhether figures mean the same with every control plane, by the beginnings of their paths; the longest counts. An adapter may state another meaning where one is listed.\n\n| path | meaning |\n| --- | --- |\n")
+	for _, a := range AcrossControlPlanes {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", a.Path, cmp.Or(a.Means, "the same"))
 	}
 	b.WriteString("\n## Definitions\n\nOf the figures that [definitions.md](definitions.md) leaves to this list:\n\n")
 	for _, f := range append(Figures(), definedLists()...) {

@@ -147,6 +147,7 @@ type ExistingCluster struct {
 	PodAddresses string      `json:"podAddresses"`         // range of the addresses of the simulated pods
 	DaemonSets   []string    `json:"daemonSets,omitempty"` // of the cluster whose pods come onto the run's fake nodes
 	AbortIf      string      `json:"abortIf,omitempty"`    // conditions that would have ended the run, as in apiserver-p99>1s,pending-pods>20
+	RefuseIf     string      `json:"refuseIf,omitempty"`   // conditions that did not hold before the run, or it would not have started
 }
 
 // Access is how a control plane of an existing cluster is reached.

@@ -1,0 +1,261 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Plane is what a comparison of two control planes knows of one of them.
+type Plane struct {
+	Name     string            // as in the records
+	Work     string            // what its programs do, helpers included, in a clause; "" = not known
+	Helpers  []string          // its programs that records have among those of the cluster
+	Meanings map[string]string // of figures, by their paths in record.AcrossControlPlanes, where they are not what is said there
+}
+
+// means is what the figures of an entry are with the control plane; "" = they mean the same with every one.
+func (p Plane) means(a record.Across) string {
+	if own := p.Meanings[a.Path]; own != "" && a.Means != "" {
+		return own
+	}
+	return a.Means
+}
+
+// OtherMeaning is of a figure that is not the same with both control planes: it is listed, and there is
+// no difference to state.
+const OtherMeaning Verdict = "other meaning"
+
+// Meaning is what figures are on each side.
+type Meaning struct {
+	Path string `json:"path"` // of figures, or what is above them
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// Modes are what the sides of a cell are, of two control planes.
+type Modes struct {
+	A Mode `json:"a"`
+	B Mode `json:"b"`
+}
+
+// Mode is a mode of a control plane, by what its knobs mean.
+type Mode struct {
+	ControlPlane string `json:"controlPlane"`   // name and version
+	Work         string `json:"work,omitempty"` // of its programs, in a clause
+	Name         string `json:"name"`           // of the mode; the knobs, where they were set one by one
+	Means        string `json:"means"`
+}
+
+// across is a comparison of two control planes; nil = both sides are of one.
+type across struct{ a, b Plane }
+
+// sidesOf finds the control planes of both sides; nil where they are the same, or where a side does not state
+// one. The error is ErrNotComparable without Options.Planes and Options.Force, and reports otherwise that a side is
+// of several control planes, or of one that is not known.
+func sidesOf(a, b []record.Run, o Options) (*across, error) {
+	of, other := planeNames(a), planeNames(b)
+	if len(of) == 0 || len(other) == 0 || slices.Equal(of, other) {
+		return nil, nil
+	}
+	if o.Planes == nil {
+		if o.Force {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: control plane %s in A, %s in B: --across-control-planes compares the figures that mean the same with both",
+			ErrNotComparable, strings.Join(of, " and "), strings.Join(other, " and "))
+	}
+	var found []Plane
+	for i, names := range [][]string{of, other} {
+		if len(names) != 1 {
+			return nil, fmt.Errorf("%s holds runs of two control planes, %s: want one on each side with --across-control-planes", []string{"A", "B"}[i], strings.Join(names, " and "))
+		}
+		at := slices.IndexFunc(o.Planes, func(p Plane) bool { return p.Name == names[0] })
+		if at < 0 {
+			return nil, fmt.Errorf("what figures mean with control plane %q is not known", names[0])
+		}
+		found = append(found, o.Planes[at])
+	}
+	return &across{a: found[0], b: found[1]}, nil
+}
+
+// planeNames are the control planes of the runs of a side, each once.
+func planeNames(runs []record.Run) []string {
+	var names []string
+	for i := range runs {
+		if name := runs[i].Environment.ControlPlane.Name; name != "" && runs[i].Spec.Pods > 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// otherMeaning is the meaning of a figure that is not the same on both sides.
+func (s *across) otherMeaning(path string) (Meaning, bool) {
+	if s == nil || record.Within(path, allPrograms) {
+		return Meaning{}, false
+	}
+	entry, known := record.AcrossOf(path)
+	a, b := s.a.means(entry), s.b.means(entry)
+	return Meaning{Path: entry.Path, A: a, B: b}, !known || a != b
+}
+
+// allPrograms is where the figures of all programs of a control plane stand. They are not in the record,
+// which has each program by itself.
+const allPrograms = "allPrograms"
+
+// additive are the figures of a program whose sum over several is that of all: the peaks of programs are not
+// at the same moment.
+var additive = []string{"cores.mean", "cpuSeconds", "memoryBytes.mean", "memoryBytes.end", "workingSetBytes.mean", "workingSetBytes.end"}
+
+// together are the figures of all programs of the control plane of a run, where each of them was measured.
+func (p Plane) together(r *record.Run) []measured {
+	var all []measured
+	for _, phase := range record.FigurePhases {
+		for _, name := range additive {
+			below := string(phase) + "." + name
+			figure, known := record.FigureAt("controlPlane." + below)
+			sum := r.Value("controlPlane." + below)
+			for _, helper := range p.Helpers {
+				if part := r.Value("cluster." + helper + "." + below); part != nil && sum != nil {
+					sum = new(*sum + *part)
+				} else {
+					sum = nil
+				}
+			}
+			if known && sum != nil {
+				all = append(all, measured{path: allPrograms + "." + below, unit: Unit(figure.Unit), value: sum})
+			}
+		}
+	}
+	return all
+}
+
+// partsOf are the paths of a record that a figure of all programs is the sum of on either side; of another figure
+// it is the path itself.
+func (s *across) partsOf(path string) []string {
+	below, ok := strings.CutPrefix(path, allPrograms+".")
+	if s == nil || !ok {
+		return []string{path}
+	}
+	parts := []string{"controlPlane." + below}
+	for _, helper := range slices.Concat(s.a.Helpers, s.b.Helpers) {
+		parts = append(parts, "cluster."+helper+"."+below)
+	}
+	return parts
+}
+
+// figures are those of a run of one side.
+func (s *across) figures(r *record.Run, ofA bool) []measured {
+	switch {
+	case s == nil || len(s.a.Helpers)+len(s.b.Helpers) == 0:
+		return figures(r)
+	case ofA:
+		return append(s.a.together(r), figures(r)...)
+	default:
+		return append(s.b.together(r), figures(r)...)
+	}
+}
+
+// match pairs the cells of two control planes: where one side has one mode, it is paired with each mode of the
+// other; otherwise modes of one name are. What is left over is forced, see match.
+func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
+	free := len(modeNames(a)) == 1 || len(modeNames(b)) == 1
+	by := func(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
+		paired := map[*repeats]bool{}
+		for _, one := range a {
+			for _, other := range b {
+				if slices.Equal(one.values(of), other.values(of)) && (free || modeName(one.first) == modeName(other.first)) {
+					pairs = append(pairs, s.pair(one, other))
+					paired[one], paired[other] = true, true
+				}
+			}
+		}
+		left := func(r *repeats) bool { return paired[r] }
+		return pairs, slices.DeleteFunc(slices.Clone(a), left), slices.DeleteFunc(slices.Clone(b), left)
+	}
+	alike, onlyA, onlyB = by(conditions, a, b)
+	forced, onlyA, onlyB = by(conditions[:sizeAndKnobs], onlyA, onlyB)
+	if len(onlyA) == 1 && len(onlyB) == 1 {
+		return alike, append(forced, s.pair(onlyA[0], onlyB[0])), nil, nil
+	}
+	return alike, forced, onlyA, onlyB
+}
+
+func (s *across) pair(a, b *repeats) pair {
+	p := pair{a: a, b: b, cell: fmt.Sprintf("%d pods, %d services, %s", a.first.Spec.Pods, a.first.Spec.Services, modeName(a.first))}
+	if other := modeName(b.first); other != modeName(a.first) {
+		p.cell += " in A, " + other + " in B"
+	}
+	return p
+}
+
+func modeNames(cells []*repeats) []string {
+	var names []string
+	for _, c := range cells {
+		if name := modeName(c.first); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// modeName is the name of a run's mode, or its knobs, where they were set one by one.
+func modeName(r *record.Run) string {
+	return r.Mode(func() string { return knobsText(r.Environment.Knobs) })
+}
+
+// modes are those of a pair's sides; nil where both are of one control plane.
+func (s *across) modes(p pair) *Modes {
+	if s == nil {
+		return nil
+	}
+	of := func(plane Plane, r *record.Run) Mode {
+		c := r.Environment.ControlPlane
+		return Mode{ControlPlane: strings.TrimSpace(c.Name + " " + c.Version), Work: plane.Work, Name: modeName(r), Means: knobsMean(r.Environment.Knobs)}
+	}
+	return &Modes{A: of(s.a, p.a.first), B: of(s.b, p.b.first)}
+}
+
+// knobsMean is what a mesh with these knobs does, in a clause.
+func knobsMean(k record.Knobs) string {
+	words := map[string]string{
+		"mtls permissive": "plaintext is accepted", "mtls strict": "plaintext is refused",
+		"scope all":                     "each proxy is configured for every service",
+		"scope " + record.ScopeDeclared: "each proxy is configured for the services that its workload calls",
+		"authz none":                    "every call of the mesh is allowed", "authz declared": "only declared calls are allowed",
+	}
+	var all []string
+	for _, knob := range [][2]string{{"mtls", k.MTLS}, {"scope", k.Scope}, {"authz", k.Authz}} {
+		text := knob[0] + " " + knob[1]
+		if words[text] != "" {
+			all = append(all, words[text])
+		} else {
+			all = append(all, knob[0]+" "+orNone(knob[1]))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// differing are the meanings of the figures of a cell that have others on either side, each once.
+func (s *across) differing(figures []Figure) []Meaning {
+	var all []Meaning
+	for _, f := range figures {
+		if m, other := s.otherMeaning(f.Path); other && f.Verdict == OtherMeaning && !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// line states what a side is.
+func (m Mode) line(side string) string {
+	text := fmt.Sprintf("%s: %s, mode %s: %s", side, m.ControlPlane, m.Name, m.Means)
+	if m.Work != "" {
+		text += "; programs: " + m.Work
+	}
+	return text
+}
