@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,12 @@ request that was due meanwhile. With --connections it is a closed loop: each
 connection waits for its response before it sends the next request.
 
 The variants alternate in short rounds within each rate. With two or more repeats
-every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions.md says what each figure means.`,
+every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions.md says what each figure means.
+
+--preset stands for the flags of a publication. Further flags replace its own, but
+not rates, connections, chain and topology.
+
+` + presetHelp(),
 		Example: `  # what two sidecars add at three rates
   scaler latency --rps 100,500,1000 --variants none,strict --repeats 3
 
@@ -44,6 +50,18 @@ every quantile has an interval, and what is added to the variant none is tested.
 
   # three tiers: the client, and two tiers of three servers that wait 100 ms each
   scaler latency --rps 300 --chain 100ms,100ms
+
+  # the rates of a publication, once in place of five times
+  scaler latency --preset stages --repeats 1 --variants none,strict
+
+  # one client and five servers, 100 to 4000 requests per second
+  scaler latency --preset star --servers 5
+
+  # a closed loop of 32, 64 and 128 connections, with fewer requests than published
+  scaler latency --preset connections --requests 30000
+
+  # three tiers, and a server that is killed every 10 s
+  scaler latency --preset chain
 
   # a closed loop with a new connection for each request
   scaler latency --connections 32,64,128 --requests 30000 --keepalive=false
@@ -55,7 +73,7 @@ every quantile has an interval, and what is added to the variant none is tested.
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.rps, "rps", "100,500,1000", "requests per second; several rates run one after another")
-	f.StringVar(&o.spec.Preset, "preset", "", "preset of rates and repeats: stages (50, 450 and 3500 RPS, 5 repeats)")
+	f.StringVar(&o.spec.Preset, "preset", "", "flags that follow a publication, as in stages: "+strings.Join(latency.PresetNames(), ", "))
 	f.IntSliceVar(&o.spec.Connections, "connections", nil, "use a closed loop with this many busy connections; several numbers run one after another")
 	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests per variant and repeat in a closed loop")
 	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)")
@@ -80,7 +98,7 @@ every quantile has an interval, and what is added to the variant none is tested.
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
-		"output": output.Formats, "preset": {latency.StagesPreset},
+		"output": output.Formats, "preset": latency.PresetNames(),
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
 		"topology":      {latency.PairTopology, latency.StarTopology, latency.ChainTopology},
 		"variants":      {latency.VariantNone, latency.VariantPermissive, latency.VariantStrict},
@@ -91,10 +109,24 @@ every quantile has an interval, and what is added to the variant none is tested.
 	return cmd
 }
 
+// presetHelp lists the presets with what they follow.
+func presetHelp() string {
+	var lines []string
+	for _, p := range latency.Presets() {
+		lines = append(lines, fmt.Sprintf("  %s: %s\n    %s", p.Name, p.Text(), p.Follows))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // parse makes the spec of the flags.
 func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("preset") {
+		if err := latency.ExpandPreset(o.spec.Preset, cmd.Flags().Changed, cmd.Flags().Set); err != nil {
+			return usagef("%w", err)
+		}
 	}
 	if o.spec.RPS, err = latency.ParseRates(o.rps); err != nil {
 		return usagef("parsing --rps %q: want requests a second, as in 100,500,1000", o.rps)

@@ -30,17 +30,13 @@ const (
 	ChainTopology = "chain" // each tier waits and calls the next; several of each
 )
 
-// StagesPreset is the ladder of the emojivoto comparison: see the published
-// figures.
-const StagesPreset = "stages"
-
 // Spec is what a user asks of `scaler latency`. The zero value of a field
 // is not its default: DefaultSpec has those.
 type Spec struct {
 	RPS         []float64 // open loop: requests a second, one after another
 	Connections []int     // closed loop: connections that are always busy; empty = open loop
 	Requests    int       // closed loop: of each variant and repeat
-	Preset      string    // "" or StagesPreset; Prepare fills in what it stands for
+	Preset      string    // "" or the name of one of Presets; see ExpandPreset
 	Variants    []string
 
 	Arrivals       string // of the open loop
@@ -69,7 +65,7 @@ type Spec struct {
 }
 
 // DefaultSpec is `scaler latency` without flags. RPS is what there is
-// where neither rates, connections nor a preset are asked for.
+// where neither rates nor connections are asked for.
 func DefaultSpec() Spec {
 	return Spec{
 		RPS:      []float64{100, 500, 1000},
@@ -135,6 +131,9 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 		all = drivers.All()
 	}
 	d, _, err := experiment.FindDriver(controlplane.ForHostWorkloads(all), s.ControlPlane)
+	if known, _, ok := controlplane.Find(all, s.ControlPlane); err != nil && ok && known.NoHostWorkloads != "" {
+		err = fmt.Errorf("%w: %s", err, known.NoHostWorkloads)
+	}
 	return d, err
 }
 
@@ -162,9 +161,6 @@ func (s Spec) validateLoad() error {
 	}
 	if _, err := dataplane.ParseArrivals(s.Arrivals); err != nil {
 		return err
-	}
-	if s.Preset != "" && s.Preset != StagesPreset {
-		return fmt.Errorf("parsing --preset %q: want %s", s.Preset, StagesPreset)
 	}
 	if s.HTTP != 1 && s.HTTP != 2 {
 		return fmt.Errorf("parsing --http %d: want 1 or 2", s.HTTP)
@@ -245,11 +241,11 @@ func (s Spec) validateTimes() error {
 	return nil
 }
 
-// Prepare fills in what a preset stands for and what follows from other values.
-// given lists which flags the user set.
+// Prepare fills in what follows from other values. given lists which flags the
+// user or a preset set.
 func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
 	if given("connections") {
-		for _, flag := range []string{"rps", "preset", "arrivals", "duration"} {
+		for _, flag := range []string{"rps", "arrivals", "duration"} {
 			if given(flag) {
 				return s, fmt.Errorf("parsing --connections %s: want a closed loop without --%s, or --rps", list(s.Connections), flag)
 			}
@@ -257,15 +253,6 @@ func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
 		s.RPS = nil
 	} else if given("requests") {
 		return s, fmt.Errorf("parsing --requests %d: want it with --connections", s.Requests)
-	}
-	if s.Preset == StagesPreset {
-		if given("rps") {
-			return s, fmt.Errorf("parsing --preset %q: want it without --rps: it is 50,450,3500", s.Preset)
-		}
-		s.RPS = []float64{50, 450, 3500}
-		if !given("repeats") {
-			s.Repeats = 5
-		}
 	}
 	if given("chain") && !given("topology") {
 		s.Topology = ChainTopology
