@@ -12,9 +12,10 @@ import (
 
 var _ = Describe("ctrl-C", func() {
 	DescribeTable("leaves a readable record and nothing else",
-		func(phase record.PhaseName, ended string) {
+		// lasting are the flags that keep a run in the phase until it is interrupted there.
+		func(phase record.PhaseName, ended string, lasting ...string) {
 			where := newPlace()
-			session := where.rollout(20, "--baseline", "3s", "--probes", "1000", "--no-calibrate")
+			session := where.rollout(20, append([]string{"--no-calibrate"}, lasting...)...)
 			if phase == "" {
 				Eventually(session.Err).Should(gbytes.Say(ended))
 			} else {
@@ -44,10 +45,12 @@ var _ = Describe("ctrl-C", func() {
 		},
 		Entry("while the cluster starts", record.PhaseName(""), "starting kube-controller-manager"),
 		Entry("while the control plane starts", record.PhaseName(""), "starting istiod"),
-		Entry("in baseline", record.PhaseBaseline, "baseline interrupt"),
-		Entry("in rollout", record.PhaseRollout, "baseline duration, rollout interrupt"),
-		Entry("in settle", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt"),
-		Entry("in steady", record.PhaseSteady, "baseline duration, rollout converged, settle duration, steady interrupt"),
-		Entry("in probe", record.PhaseProbe, "baseline duration, rollout converged, settle duration, steady duration, probe interrupt"),
+		Entry("in baseline", record.PhaseBaseline, "baseline interrupt", "--baseline", "1m"),
+		Entry("in rollout", record.PhaseRollout, "baseline duration, rollout interrupt", "--burst", "10/1m"),
+		Entry("in settle", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt", "--settle", "1m"),
+		Entry("in steady", record.PhaseSteady, "baseline duration, rollout converged, settle duration, steady interrupt",
+			"--steady", "1m"),
+		Entry("in probe", record.PhaseProbe, "baseline duration, rollout converged, settle duration, steady duration, probe interrupt",
+			"--probes", "1000"),
 	)
 })
