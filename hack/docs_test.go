@@ -161,14 +161,21 @@ func documentLinks(r *repository) []finding {
 	return found
 }
 
-// shortReadme checks the length of the README.
+// testCommand runs all tests; .ci/run calls it.
+const testCommand = "hack/test.sh"
+
+// shortReadme checks the length of the README, and that nothing shortened it by the command of the tests.
 func shortReadme(r *repository) []finding {
 	markdown, err := os.ReadFile(filepath.Join(r.root, "README.md"))
 	if err != nil {
 		return []finding{{"README.md", err.Error()}}
 	}
+	var found []finding
 	if n := len(bytes.Fields(markdown)); n > readmeWords {
-		return []finding{{"README.md", fmt.Sprintf("%d words; want %d at most: move the rest into docs/", n, readmeWords)}}
+		found = append(found, finding{"README.md", fmt.Sprintf("%d words; want %d at most: move the rest into docs/", n, readmeWords)})
 	}
-	return nil
+	if !bytes.Contains(markdown, []byte(testCommand)) {
+		found = append(found, finding{"README.md", "does not name " + testCommand + ", which runs all tests"})
+	}
+	return found
 }

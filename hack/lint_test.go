@@ -97,7 +97,7 @@ func TestLint(t *testing.T) {
 		{"packages are small", smallPackages},
 		{"types have few methods", fewMethods},
 		{"links in documents resolve", documentLinks},
-		{"the README is short", shortReadme},
+		{"the README is short and names the tests", shortReadme},
 	} {
 		t.Run(rule.name, func(t *testing.T) {
 			found := rule.check(r)

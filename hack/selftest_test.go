@@ -178,7 +178,7 @@ package utility
 			[]string{"a.go: 6"}},
 		{"links", documentLinks, "-- a.md --\n# One `two`, three\n[x](b/c.md#head) [x](#one-two-three) [x](b) [x](https://h/x) <a id=\"y\"></a> [x](#y)\n[x](gone.md) ![x](b/c.md#gone) `pkg/gone` `x/gone`\n-- b/c.md --\n# Head\n# Head\n[x](../a.md) [x](#head-1)\n",
 			[]string{`a.md: link "gone.md": there is no gone.md`, `a.md: link "b/c.md#gone": b/c.md has no heading "gone"`, "a.md: `pkg/gone` does not exist"}},
-		{"README", shortReadme, "-- README.md --\n" + strings.Repeat("word ", readmeWords+1), []string{"README.md: 901 words"}},
+		{"README", shortReadme, "-- README.md --\n" + strings.Repeat("word ", readmeWords+1), []string{"README.md: 901 words", "README.md: does not name hack/test.sh"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string

@@ -41,7 +41,7 @@ concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/componen
 	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/worker ./pkg/workload ./pkg/sidecar ./pkg/stats
 	./pkg/xdsprobe/..."
 
-# Packages with suites that start the real programs. Two run at a time, because they mostly
+# Packages with suites that start the real programs. Three run at a time, because they mostly
 # wait; test/robust, the longest, is the first. Specs of test/e2e run in parallel among themselves.
 suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -ru | grep -vFx ./test/e2e)
 
@@ -57,7 +57,7 @@ else
 fi
 step go run ./cmd/scaler components build
 # shellcheck disable=SC2086
-step go test -tags e2e -p 2 -count=1 -timeout 40m $suites
+step go test -tags e2e -p 3 -count=1 -timeout 40m $suites
 step go tool ginkgo -tags e2e -procs 3 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
 for verify in hack/verify-*.sh; do
 	step "$verify"

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,14 +16,12 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/snapshot"
 )
 
 // keptCluster is a cluster with istiod that a rollout has left.
@@ -71,36 +68,13 @@ func (c keptCluster) inside(p place, args ...string) []string {
 	}, args...)
 }
 
-// objects are all objects of the cluster, of every resource that discovery lists, as
-// "resource namespace/name UID generation". Events are left out: controllers write them about
-// nodes that are gone, and the API server deletes them by itself.
+// objects are all objects of the cluster.
 func (c keptCluster) objects(ctx context.Context) []string {
 	GinkgoHelper()
 	config, _ := connection(c.kubeconfig)
-	config.QPS = -1
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	all, err := snapshot.Objects(ctx, config)
 	Expect(err).NotTo(HaveOccurred())
-	client, err := metadata.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
-	lists, err := kinds.ServerPreferredResources()
-	Expect(err).NotTo(HaveOccurred())
-	var all []string
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		Expect(err).NotTo(HaveOccurred())
-		for _, r := range list.APIResources {
-			if !slices.Contains(r.Verbs, "list") || r.Name == "events" {
-				continue
-			}
-			items, err := client.Resource(version.WithResource(r.Name)).List(ctx, metav1.ListOptions{})
-			Expect(err).NotTo(HaveOccurred(), r.Name)
-			for _, o := range items.Items {
-				all = append(all, fmt.Sprintf("%s %s/%s %s %d", r.Name, o.Namespace, o.Name, o.UID, o.Generation))
-			}
-		}
-	}
 	Expect(len(all)).To(BeNumerically(">", 100))
-	slices.Sort(all)
 	return all
 }
 

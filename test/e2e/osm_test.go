@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"strconv"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,10 +14,11 @@ import (
 )
 
 var _ = Describe("Open Service Mesh", func() {
-	It("is measured while its programs end, and changes are followed", func() {
-		const pods = 30
+	It("is measured while its programs end, and changes are followed", func(ctx SpecContext) {
+		const pods, real = 30, 1
 		where := newPlace()
 		session := where.rollout(pods, "--control-plane", "osm", "--mode", "strict", "--burst", "10/3s", "--probes", "2",
+			"--real-sidecars", strconv.Itoa(real), "--envoy", envoy(ctx),
 			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:osm-injector@steady", "--no-calibrate")
 		where.reach(session, record.PhaseRollout)
 		Expect(syscall.Kill(where.child("osm-injector"), syscall.SIGKILL)).To(Succeed())
@@ -25,8 +28,15 @@ var _ = Describe("Open Service Mesh", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
-		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
+		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods - real))
 		Expect(run.Certificates.Note).To(ContainSubstring("from the first request for the secret"))
+
+		By("the real sidecar")
+		Expect(run.Sidecars.Real.Each).To(HaveLen(real))
+		Expect(run.Sidecars.Real.Each[0].Crashes).To(BeZero())
+		Expect(run.Sidecars.Real.Steady.MemoryBytes.Mean).To(HaveValue(BeNumerically(">", 20e6)))
+		Expect(run.Sidecars.Real.Starts.Certificate.Count).To(BeEquivalentTo(real))
+		Expect(run.Sidecars.Real.Starts.CompleteConfiguration.Count).To(BeEquivalentTo(real))
 
 		By("the program that ended by itself")
 		Expect(run.Warnings).To(ContainElement(And(
@@ -38,17 +48,13 @@ var _ = Describe("Open Service Mesh", func() {
 		By("the faults")
 		Expect(run.ControlPlane.Probe.Restarts).To(HaveValue(Equal(1)))
 		Expect(run.Faults).To(HaveLen(2))
-		Expect(run.Faults[0]).To(And(HaveField("Name", "kill-control-plane"), HaveField("Reconnected", HaveValue(Equal(pods)))))
+		Expect(run.Faults[0]).To(And(HaveField("Name", "kill-control-plane"), HaveField("Reconnected", HaveValue(Equal(pods-real)))))
 		Expect(run.Faults[1]).To(And(
 			HaveField("Name", "restart-control-plane:osm-injector"), HaveField("Seconds", Not(BeNil())), HaveField("Reconnected", HaveValue(BeZero())),
 		))
 
 		By("the changes")
-		for _, kind := range []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.PolicyChange} {
-			Expect(run.Latencies.Push[kind]).NotTo(BeNil(), "%s", kind)
-			Expect(run.Latencies.Push[kind].Count).NotTo(BeZero(), "%s", kind)
-			Expect(run.Latencies.Push[kind].Lost).To(BeZero(), "%s", kind)
-		}
+		expectFollowed(run, record.EndpointAdd, record.EndpointRemove, record.PolicyChange)
 		where.expectNothingLeft(nil)
-	})
+	}, SpecTimeout(5*time.Minute))
 })

@@ -248,3 +248,13 @@ func listeners() map[string]string {
 	}
 	return all
 }
+
+// expectFollowed expects that changes of these kinds were followed, and none was lost.
+func expectFollowed(run record.Run, kinds ...record.ChangeKind) {
+	GinkgoHelper()
+	for _, kind := range kinds {
+		Expect(run.Latencies.Push[kind]).NotTo(BeNil(), "%s", kind)
+		Expect(run.Latencies.Push[kind].Count).NotTo(BeZero(), "%s", kind)
+		Expect(run.Latencies.Push[kind].Lost).To(BeZero(), "%s", kind)
+	}
+}

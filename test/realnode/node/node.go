@@ -1,0 +1,343 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// nodePrograms are those that run on the node.
+var nodePrograms = []string{
+	component.Kubelet, component.KubeProxy, component.Containerd, component.ContainerdShim, component.Ctr, component.CNIPtp, component.CNIHostLocal,
+}
+
+// apiPort is that of machineAddress that leads to the API server, which listens on loopback.
+const apiPort = 6443
+
+// files of the node.
+func (o options) file(name string) string { return filepath.Join(o.nodeDir(), name) }
+
+// nodeUp starts the node's processes, and returns when the node is ready.
+func nodeUp(ctx context.Context, o options, paths map[string]string, kubeconfig string) error {
+	if err := os.RemoveAll(o.logDir()); err != nil {
+		return err
+	}
+	tools, err := findTools(ctx, o)
+	if err != nil {
+		return err
+	}
+	group, err := process.OpenGroup(o.nodeDir(), process.GroupOptions{Keep: true})
+	if err != nil {
+		return err
+	}
+	n := node{o: o, paths: paths, tools: tools, group: group, kubeconfig: kubeconfig}
+	if err := n.start(ctx); err != nil {
+		// What nodeDown finds: the caller undoes.
+		return errors.Join(fmt.Errorf("starting the node: %w", err), group.MarkKept())
+	}
+	return group.MarkKept()
+}
+
+// node is one that is being started.
+type node struct {
+	o          options
+	paths      map[string]string
+	tools      tools
+	group      *process.Group
+	kubeconfig string // of the cluster, as the machine reaches it
+	groups     string // the control group of its processes
+	holder     int    // the process that has its namespaces
+}
+
+func (n *node) start(ctx context.Context) (err error) {
+	if err := saveSettings(n.o); err != nil {
+		return err
+	}
+	if n.groups, err = makeGroups(); err != nil {
+		return err
+	}
+	if err := n.openNamespaces(ctx); err != nil {
+		return err
+	}
+	if err := makeLink(ctx, n.holder); err != nil {
+		return err
+	}
+	config, err := clientcmd.LoadFromFile(n.kubeconfig)
+	if err != nil {
+		return err
+	}
+	for _, c := range config.Clusters {
+		server := strings.TrimPrefix(c.Server, "https://")
+		if err := n.serve(ctx, server); err != nil {
+			return err
+		}
+		c.Server, c.TLSServerName = "https://"+net.JoinHostPort(machineAddress, strconv.Itoa(apiPort)), "localhost"
+	}
+	if err := clientcmd.WriteToFile(*config, n.o.file("kubeconfig")); err != nil {
+		return err
+	}
+	if err := n.writeFiles(); err != nil {
+		return err
+	}
+	if err := publishAPIServer(ctx, n.kubeconfig); err != nil {
+		return err
+	}
+	progress("starting containerd")
+	containerd, err := n.run(component.Containerd, "--config", n.o.file("containerd.toml"))
+	if err != nil {
+		return err
+	}
+	err = process.WaitReady(ctx, containerd, func(ctx context.Context) error {
+		_, err := command(ctx, n.paths[component.Ctr], "--address", n.o.file("containerd.sock"), "version")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	progress("starting kubelet and kube-proxy")
+	proxy, err := n.run(component.KubeProxy, "--kubeconfig", n.o.file("kubeconfig"), "--proxy-mode=iptables", "--cluster-cidr="+podRange, "--hostname-override="+name,
+		"--healthz-bind-address=127.0.0.1:10256", "--metrics-bind-address=127.0.0.1:10249", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s")
+	if err != nil {
+		return err
+	}
+	kubelet, err := n.run(component.Kubelet, "--config", n.o.file("kubelet.yaml"), "--kubeconfig", n.o.file("kubeconfig"), "--root-dir", n.o.file("kubelet"),
+		"--cert-dir", n.o.file("kubelet-pki"), "--hostname-override="+name, "--node-ip="+nodeAddress)
+	if err != nil {
+		return err
+	}
+	client, err := newClient(n.kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := process.WaitReady(ctx, kubelet, func(ctx context.Context) error { return ready(ctx, client) }); err != nil {
+		return err
+	}
+	// Its service is the API server's, which pods on the node need.
+	return process.WaitReady(ctx, proxy, func(ctx context.Context) error {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		defer transport.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://10.0.0.1/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close() // any answer is the API server's
+	})
+}
+
+// ready fails until the node is.
+func ready(ctx context.Context, client kubernetes.Interface) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return errors.New(c.Message)
+		}
+	}
+	if len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("it has taints: %v", node.Spec.Taints)
+	}
+	return nil
+}
+
+// child starts a process of the node on the machine.
+func (n *node) child(name string, args ...string) (*process.Process, error) {
+	return n.group.Start(process.Spec{
+		Name: name, Path: "/bin/sh", Dir: n.o.nodeDir(), Log: filepath.Join(n.o.logDir(), name+".log"),
+		Args: append([]string{"-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, n.groups}, args...),
+		Env:  []string{"PATH=" + n.tools.path(), "HOME=" + os.Getenv("HOME")},
+	})
+}
+
+// run starts a program in the namespaces of the node.
+func (n *node) run(program string, args ...string) (*process.Process, error) {
+	return n.child(program, append([]string{"nsenter", "--target", strconv.Itoa(n.holder), "--net", "--mount", "--wd=" + n.o.nodeDir(), n.paths[program]}, args...)...)
+}
+
+// openNamespaces starts the process that has the node's namespaces.
+func (n *node) openNamespaces(ctx context.Context) error {
+	script := "mount --make-rshared /"
+	for _, dir := range hiddenDirs {
+		script += " && mount -t tmpfs -o mode=755 " + link + " " + dir
+	}
+	opened := n.o.file("namespaces")
+	script += ` && echo 1 >/proc/sys/net/ipv4/ip_forward && : >"$0" && exec sleep infinity`
+	holder, err := n.child("namespaces", "unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, opened)
+	if err != nil {
+		return err
+	}
+	n.holder = holder.PID()
+	return process.WaitReady(ctx, holder, func(context.Context) error {
+		_, err := os.Stat(opened)
+		return err
+	})
+}
+
+// serve starts this program as that which connects the node with what listens on loopback of
+// the machine.
+func (n *node) serve(ctx context.Context, server string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child, err := n.child("serve", self, "serve", "--to", server, "--kubeconfig", n.kubeconfig)
+	if err != nil {
+		return err
+	}
+	return process.WaitReady(ctx, child, func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(machineAddress, strconv.Itoa(apiPort)))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// publishAPIServer makes the endpoint of the service kubernetes, which embedded clusters lack:
+// their API server listens on loopback only.
+func publishAPIServer(ctx context.Context, kubeconfig string) error {
+	client, err := newClient(kubeconfig)
+	if err != nil {
+		return err
+	}
+	_, err = client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{machineAddress}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(apiPort))}},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = 10 * time.Second
+	return kubernetes.NewForConfig(config)
+}
+
+// writeFiles writes the configuration of containerd, of CNI and of kubelet.
+func (n *node) writeFiles() error {
+	plugins := n.o.file("cni-plugins")
+	for _, dir := range []string{plugins, n.o.file("cni"), n.o.file("bin")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, program := range []string{component.CNIPtp, component.CNIHostLocal} {
+		if err := os.Symlink(n.paths[program], filepath.Join(plugins, program)); err != nil {
+			return err
+		}
+	}
+	files := map[string]string{
+		"containerd.toml":     fmt.Sprintf(containerdConfig, n.o.nodeDir(), n.tools.wrapper("runc"), n.paths[component.ContainerdShim], appImage),
+		"cni/10-ptp.conflist": fmt.Sprintf(cniConfig, podRange),
+		"kubelet.yaml":        fmt.Sprintf(kubeletConfig, n.o.nodeDir(), nodeAddress, machineAddress, groupName),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(n.o.file(name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// containerdConfig has the node's folder, runc, the shim, and the image of a pod's own container.
+const containerdConfig = `version = 3
+root = "%[1]s/containerd"
+state = "/run/containerd"
+
+[grpc]
+  address = "%[1]s/containerd.sock"
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "%[1]s/containerd-opt"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "%[4]s"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  # A negative score needs CAP_SYS_RESOURCE.
+  restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["%[1]s/cni-plugins"]
+  conf_dir = "%[1]s/cni"
+  use_internal_loopback = true
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  runtime_path = "%[3]s"
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+  BinaryName = "%[2]s"
+`
+
+// cniConfig has the addresses of pods. A pod is connected by a pair of interfaces, and packets to
+// the machine keep its address.
+const cniConfig = `{
+  "cniVersion": "1.0.0",
+  "name": "realnode",
+  "plugins": [{
+    "type": "ptp",
+    "ipMasq": false,
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+  }]
+}
+`
+
+// kubeletConfig has the node's folder, the node's address, that of DNS, and the node's control
+// group. Only this machine reaches the node's address, so that any request is allowed.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: %[2]s
+authentication:
+  anonymous:
+    enabled: true
+  webhook:
+    enabled: false
+authorization:
+  mode: AlwaysAllow
+cgroupDriver: cgroupfs
+cgroupRoot: /%[4]s
+failCgroupV1: false
+failSwapOn: false
+containerRuntimeEndpoint: unix://%[1]s/containerd.sock
+clusterDNS: [%[3]s]
+clusterDomain: cluster.local
+resolvConf: ""
+makeIPTablesUtilChains: false
+podLogsDir: %[1]s/pods
+volumePluginDir: %[1]s/volume-plugins
+imageGCHighThresholdPercent: 100
+evictionHard:
+  memory.available: 1Mi
+`

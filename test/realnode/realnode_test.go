@@ -1,0 +1,168 @@
+//go:build e2e
+
+package realnode
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/snapshot"
+)
+
+// exitLacking is node's exit status where the machine cannot have a real node.
+const exitLacking = 3
+
+// settings are those of the kernel that kubelet and kube-proxy may change.
+var settings = []string{
+	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+	"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet",
+}
+
+func TestRealNode(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "scaler with a real node", Label("e2e"))
+}
+
+var _ = Describe("a cluster with a real node", Ordered, func() {
+	var (
+		state, scaler, node string
+		kubeconfig          string
+		before              []string // what the machine had
+	)
+	start := func(program string, args ...string) *gexec.Session {
+		GinkgoHelper()
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+state, "SCALER_IMAGE_REGISTRY=none")
+		GinkgoWriter.Println("$", filepath.Base(program), strings.Join(args, " "))
+		session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		return session
+	}
+	machine := func(ctx context.Context) []string {
+		GinkgoHelper()
+		cache, err := component.CacheDir(component.Options{CacheDir: os.Getenv("SCALER_CACHE_DIR")})
+		Expect(err).NotTo(HaveOccurred())
+		wrappers := filepath.Join(cache, "realnode-tools", "wrappers")
+		all, err := snapshot.Machine(ctx, settings, filepath.Join(wrappers, "iptables-save"), filepath.Join(wrappers, "ip6tables-save"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(all)).To(BeNumerically(">", 30))
+		return all
+	}
+	objects := func(ctx context.Context) []string {
+		GinkgoHelper()
+		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		all, err := snapshot.Objects(ctx, config)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(all)).To(BeNumerically(">", 100))
+		return all
+	}
+	// rollout is one of 30 pods in the cluster, and its record.
+	rollout := func(args ...string) record.Run {
+		GinkgoHelper()
+		out, err := os.MkdirTemp(filepath.Dir(state), "out-")
+		Expect(err).NotTo(HaveOccurred())
+		session := start(scaler, append([]string{
+			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", "30", "--services", "5", "--namespaces", "2",
+			"--mode", "strict", "--out", out, "-o", "json", "--no-calibrate", "--baseline", "2s", "--settle", "0s", "--steady", "2s", "--probes", "1", "--converge-timeout", "90s",
+		}, args...)...)
+		Eventually(session).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
+		var list record.RunList
+		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
+		Expect(list.Items).To(HaveLen(1))
+		run := list.Items[0]
+		Expect(run.Pods.Converged).To(HaveValue(Equal(30)))
+		Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
+		Expect(run.ControlPlane.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
+		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
+		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+		return run
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		dir, err := os.MkdirTemp("", "scaler-realnode-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(os.RemoveAll(dir)).To(Succeed()) })
+		state = filepath.Join(dir, "state")
+		node, err = gexec.Build("scaler.mesh/scaler/test/realnode/node")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(gexec.CleanupBuildArtifacts)
+		check := start(node, "check")
+		Eventually(check).WithTimeout(2 * time.Minute).Should(gexec.Exit())
+		if check.ExitCode() == exitLacking {
+			Skip(strings.TrimSpace(string(check.Err.Contents())))
+		}
+		Expect(check.ExitCode()).To(BeZero())
+		scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
+		Expect(err).NotTo(HaveOccurred())
+
+		before = machine(ctx)
+		DeferCleanup(func() { Eventually(start(node, "down")).WithTimeout(2 * time.Minute).Should(gexec.Exit(0)) })
+		up := start(node, "up", "--istiod-replicas", "2", "--sidecars")
+		Eventually(up).WithTimeout(30 * time.Minute).Should(gexec.Exit(0)) // the programs may have to be built
+		kubeconfig = strings.TrimSpace(string(up.Out.Contents()))
+	}, NodeTimeout(40*time.Minute))
+
+	It("is as it was after rollouts against istiod's pods, through the API server and directly", func(ctx SpecContext) {
+		there := objects(ctx)
+		run := rollout()
+		Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
+		Expect(run.Environment.Existing.Pods).To(HaveLen(2))
+		Expect(objects(ctx)).To(Equal(there))
+
+		address := istiodAddress(ctx, kubeconfig)
+		run = rollout("--control-plane-address", address+":15012", "--control-plane-metrics", address+":15014")
+		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
+		Expect(objects(ctx)).To(Equal(there))
+	}, SpecTimeout(4*time.Minute))
+
+	It("runs injected pods, whose connections Envoy takes", func(ctx SpecContext) {
+		there := objects(ctx)
+		echo := newEcho(ctx, kubeconfig, 3)
+		Eventually(echo.answers).WithContext(ctx).WithTimeout(90 * time.Second).Should(HaveLen(3))
+		echo.requireTLS(ctx)
+		Eventually(echo.answers).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEmpty())
+		echo.delete(ctx)
+		Eventually(objects).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(there))
+	}, SpecTimeout(3*time.Minute))
+
+	It("starts nothing twice, and leaves nothing on the machine", func(ctx SpecContext) {
+		there := objects(ctx)
+		again := start(node, "up", "--istiod-replicas", "2", "--sidecars")
+		Eventually(again).WithTimeout(time.Minute).Should(gexec.Exit(0))
+		Expect(strings.TrimSpace(string(again.Out.Contents()))).To(Equal(kubeconfig))
+		Expect(objects(ctx)).To(Equal(there))
+		for range 2 {
+			Eventually(start(node, "down")).WithTimeout(time.Minute).Should(gexec.Exit(0))
+			Eventually(machine).WithContext(ctx).WithTimeout(10 * time.Second).Should(Equal(before)) // namespaces end a little later
+		}
+	}, SpecTimeout(3*time.Minute))
+})
+
+// istiodAddress is that of one of istiod's pods, which this machine reaches.
+func istiodAddress(ctx context.Context, kubeconfig string) string {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	pods, err := client.CoreV1().Pods("istio-system").List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(pods.Items).To(HaveLen(2))
+	return pods.Items[0].Status.PodIP
+}
