@@ -10,7 +10,7 @@ import (
 func xdsAndCertificates() board {
 	return board{
 		uid: "scaler-xds-certificates", title: "scaler / xDS and certificates",
-		about: "What goes between the control plane and the proxies (sidecars, or in ambient mode ztunnels and waypoints), as the simulated ones see it, with what the control plane says beside it.",
+		about: "What goes between the control plane and the proxies (sidecars, or in ambient mode ztunnels and waypoints), as the simulated ones see it, and what the control plane itself reports about it.",
 		rows: []row{
 			thirds("Responses", slices.Concat([]panel{
 				stack("Responses, by type", rateOf("xds.responses.TYPE"),
