@@ -27,6 +27,9 @@ const (
 	exitInterrupted = 130 // interrupted by a signal or a closed output
 )
 
+// kubectlPlugin is the file name by which kubectl finds the plugin mesh-scaler.
+const kubectlPlugin = "kubectl-mesh_scaler"
+
 func main() {
 	ctx, stop := notify()
 	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -48,6 +51,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	s := streams{in: stdin, out: stdout, err: stderr}
 	root := newRootCommand(s)
 	root.SetArgs(args)
+	if filepath.Base(os.Args[0]) == kubectlPlugin {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl mesh-scaler"}
+	}
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"scaler": main})
+	testscript.Main(m, map[string]func(){"scaler": main, kubectlPlugin: main})
 }
 
 // TestScripts runs scaler as a user does, as far as it goes without the
