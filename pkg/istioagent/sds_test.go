@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -31,6 +32,11 @@ import (
 
 	"scaler.mesh/scaler/test/credential"
 )
+
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
+	os.Exit(m.Run())
+}
 
 func pack(m proto.Message) *anypb.Any { return credential.Must(anypb.New(m)) }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,11 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/worker"
 )
+
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
+	os.Exit(m.Run())
+}
 
 // log keeps the specifications that proxies were made of, and their events in their
 // order, by proxy.

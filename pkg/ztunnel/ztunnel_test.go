@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,11 @@ import (
 
 	"scaler.mesh/scaler/test/credential"
 )
+
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
+	os.Exit(m.Run())
+}
 
 // message is an encoded message to be.
 type message []byte

@@ -37,6 +37,11 @@ import (
 	"scaler.mesh/scaler/test/credential"
 )
 
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
+	os.Exit(m.Run())
+}
+
 // tracked is an Observer that passes what comes to a tracker, as a fleet does.
 type tracked struct {
 	tracker *convergence.Tracker

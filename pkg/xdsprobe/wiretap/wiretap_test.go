@@ -34,6 +34,7 @@ import (
 
 func TestWiretap(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
 	RunSpecs(t, "wiretap")
 }
 
