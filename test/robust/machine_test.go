@@ -19,6 +19,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // mounted starts a script in a mount namespace of its own, in which it may mount; $0 is
@@ -66,8 +67,9 @@ var _ = Describe("what a machine lacks", func() {
 	It("11: an output folder that is deleted during a run ends it with an error that names it", func() {
 		where := newPlace()
 		run := where.start(where.rolloutArgs("--baseline", "5s")...)
-		where.reach(run, record.PhaseBaseline)
-		Expect(os.RemoveAll(where.out)).To(Succeed())
+		where.begin(run)
+		// What the run writes meanwhile may fill a folder again that is to be removed.
+		Eventually(func() error { return os.RemoveAll(where.out) }).Should(Succeed())
 		Expect(wait(run)).To(Equal(exitFailed))
 		Expect(run.Err).To(gbytes.Say("saving " + where.out))
 		where.expectNothingLeft()
@@ -132,19 +134,28 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: time that scaler did not run is a warning on the figures of that phase", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs("--steady", "15s")...)
+		const asked, interval = 5 * time.Second, recorder.ClockInterval // between two looks at the clocks
+		run := where.start(where.rolloutArgs("--steady", "12s")...)
 		where.reach(run, record.PhaseSteady)
+		before := time.Now()
 		signal(run, syscall.SIGSTOP)
-		time.AfterFunc(6*time.Second, func() { _ = syscall.Kill(run.Command.Process.Pid, syscall.SIGCONT) })
+		stopped := time.Now()
+		<-time.After(asked)
+		least := time.Since(stopped)
+		signal(run, syscall.SIGCONT)
+		most := time.Since(before)
 		Expect(wait(run)).To(Equal(exitDone))
 		var abouts []string
+		var paused float64
 		for _, w := range where.recorded().Warnings {
-			if w.Reason == record.ReasonPaused {
-				Expect(w.Values["pausedSeconds"]).To(BeNumerically("~", 6, 3))
+			// On a busy machine scaler may not run for a time in other phases, too.
+			if w.Reason == record.ReasonPaused && w.Phase == record.PhaseSteady {
+				paused = max(paused, w.Values["pausedSeconds"])
 				abouts = append(abouts, w.About)
 			}
 		}
-		Expect(abouts).To(ConsistOf("controlPlane.steady.cores.peak"))
+		Expect(abouts).To(And(Not(BeEmpty()), HaveEach("controlPlane.steady.cores.peak")))
+		Expect(paused).To(And(BeNumerically(">", (least-interval).Seconds()-0.1), BeNumerically("<", most.Seconds()+3)))
 	})
 })
 

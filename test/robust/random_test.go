@@ -302,8 +302,7 @@ func (p place) traces(scaler int) traces {
 func (p place) expectGone(before traces) {
 	GinkgoHelper()
 	for pid, start := range before.processes {
-		Eventually(func() bool { _, now := parentAndStart(pid); return start != "" && now == start }).
-			WithTimeout(5*time.Second).Should(BeFalse(), "process %d is there still", pid)
+		Eventually(func() bool { _, now := parentAndStart(pid); return start != "" && now == start }).Should(BeFalse(), "process %d is there still", pid)
 	}
 	Expect(controlGroups(before.scaler)).To(BeEmpty())
 	now := listeningSockets()

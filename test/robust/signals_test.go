@@ -73,8 +73,8 @@ var _ = Describe("nothing is left", func() {
 
 	It("5: and nohup holds: a signal that was ignored at start is", func() {
 		where := newPlace()
-		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.rolloutArgs("--baseline", "2s")...)
-		where.reach(s, record.PhaseBaseline)
+		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.rolloutArgs()...)
+		where.begin(s)
 		signal(s, syscall.SIGHUP)
 		Expect(wait(s)).To(Equal(exitDone))
 		Expect(where.recorded().Status).To(Equal(record.StatusCompleted))
@@ -111,10 +111,14 @@ var _ = Describe("nothing is left", func() {
 
 	It("7: an interrupted ladder ends with 130, also when its first run was being taken down", func() {
 		where := newPlace()
-		args := where.rolloutArgs("--pods", "5,6")
-		s := where.start(args...)
+		s := where.start(where.rolloutArgs("--pods", "5,6", "--steady", "5s")...)
+		where.reach(s, record.PhaseSteady)
+		// The first run is not down before all its programs have ended, and pods run on without this one.
+		last := where.child("kwok")
+		Expect(syscall.Kill(last, syscall.SIGSTOP)).To(Succeed())
 		Eventually(s.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say(`steady: [0-9.]+ s`))
 		signal(s, syscall.SIGINT)
+		Expect(syscall.Kill(last, syscall.SIGCONT)).To(Succeed())
 		Expect(wait(s)).To(Equal(exitInterrupted))
 		where.expectNothingLeft()
 		runs, err := record.Read(where.out)

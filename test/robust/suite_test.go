@@ -142,7 +142,20 @@ func (p place) phase() record.PhaseName {
 	return ""
 }
 
-// reach waits until the run in this place is in a phase.
+// begin waits until the run in this place is in any phase.
+func (p place) begin(session *gexec.Session) {
+	GinkgoHelper()
+	Eventually(func() (record.PhaseName, error) {
+		now := p.phase()
+		if code := session.ExitCode(); code != -1 && now == "" {
+			return "", StopTrying("scaler ended before, with " + strconv.Itoa(code))
+		}
+		return now, nil
+	}).ShouldNot(BeEmpty())
+}
+
+// reach waits until the run in this place is in a phase, which must last until what is
+// then done in it is done: the wait may end seconds after its begin.
 func (p place) reach(session *gexec.Session, phase record.PhaseName) {
 	GinkgoHelper()
 	Eventually(func() (record.PhaseName, error) {
