@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/pkg/cluster"
+	"scaler.mesh/scaler/pkg/component"
 )
 
 var _ = Describe("scaler cluster", func() {
@@ -44,8 +45,9 @@ var _ = Describe("scaler cluster", func() {
 		Expect(kubeconfig).NotTo(BeAnExistingFile())
 	})
 
-	It("is interrupted without a trace", func() {
+	It("is interrupted without a trace", func(ctx SpecContext) {
 		where := newPlace()
+		where.hold(ctx, component.Kwok)
 		up := where.start("cluster", "up")
 		Eventually(up.Err).Should(gbytes.Say("starting kwok"))
 		interrupt(up)

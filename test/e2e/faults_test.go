@@ -56,7 +56,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 	BeforeAll(func() {
 		where = newPlace()
 		session := where.rollout(20, "--steady", "10m")
-		where.reach(session, record.PhaseBaseline)
+		where.begin(session)
 
 		By("meeting another scaler with the same --out")
 		other := where
@@ -130,7 +130,7 @@ var _ = Describe("a full disk", func() {
 
 	It("ends a run that it meets", func() {
 		where.out = disk(110)
-		session := where.rollout(20)
+		session := where.rollout(20, "--baseline", "1m")
 		where.reach(session, record.PhaseBaseline)
 		sockets := where.sockets(session)
 		fill(where.out)

@@ -7,15 +7,21 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 var _ = Describe("ctrl-C", func() {
 	DescribeTable("leaves a readable record and nothing else",
-		// lasting are the flags that keep a run in the phase until it is interrupted there.
-		func(phase record.PhaseName, ended string, lasting ...string) {
+		// lasting keeps a run where it is until it is interrupted there: a program that does not come up, or the
+		// flags that make the phase long.
+		func(ctx SpecContext, phase record.PhaseName, ended string, lasting ...string) {
 			where := newPlace()
-			session := where.rollout(20, append([]string{"--no-calibrate"}, lasting...)...)
+			if phase == "" {
+				where.hold(ctx, lasting[0])
+				lasting = nil
+			}
+			session := where.rollout(20, append([]string{"--no-calibrate", "--settle", "1s", "--steady", "1s"}, lasting...)...)
 			if phase == "" {
 				Eventually(session.Err).Should(gbytes.Say(ended))
 			} else {
@@ -43,8 +49,8 @@ var _ = Describe("ctrl-C", func() {
 			Expect(wait(report)).To(Equal(exitDone))
 			Expect(report.Out).To(gbytes.Say("interrupted"))
 		},
-		Entry("while the cluster starts", record.PhaseName(""), "starting kube-controller-manager"),
-		Entry("while the control plane starts", record.PhaseName(""), "starting istiod"),
+		Entry("while the cluster starts", record.PhaseName(""), "starting kube-controller-manager", component.KubeControllerManager),
+		Entry("while the control plane starts", record.PhaseName(""), "starting istiod", component.Istiod),
 		Entry("in baseline", record.PhaseBaseline, "baseline interrupt", "--baseline", "1m"),
 		Entry("in rollout", record.PhaseRollout, "baseline duration, rollout interrupt", "--burst", "10/1m"),
 		Entry("in settle", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt", "--settle", "1m"),

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -33,7 +36,10 @@ const (
 )
 
 // place is where scalers run: their state and what they are to leave.
-type place struct{ state, out string }
+type place struct {
+	state, out string
+	bin        string // folder of the programs that they start; "" = their own
+}
 
 // newPlace is an empty place that lasts as long as the spec or its container.
 func newPlace() place {
@@ -58,8 +64,32 @@ func newPlace() place {
 func (p place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(scaler, args...)
 	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER_IMAGE_REGISTRY=none")
+	if p.bin != "" {
+		cmd.Env = append(cmd.Env, "SCALER_BIN_DIR="+p.bin)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
 	return cmd
+}
+
+// hold has a program of istiod's rollouts in this place answer for its version and then do nothing:
+// what starts it waits for it until it is interrupted.
+func (p *place) hold(ctx context.Context, program string) {
+	GinkgoHelper()
+	driver, _, err := experiment.FindDriver(nil, "istiod")
+	Expect(err).NotTo(HaveOccurred())
+	paths, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")},
+		experiment.RunPrograms(driver)...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(paths).To(HaveKey(program))
+	p.bin = GinkgoT().TempDir()
+	for name, path := range paths {
+		if name != program {
+			Expect(os.Symlink(path, filepath.Join(p.bin, name))).To(Succeed())
+			continue
+		}
+		script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in *version) exec '%s' \"$@\" ;; esac\nexec sleep infinity\n", path)
+		Expect(os.WriteFile(filepath.Join(p.bin, name), []byte(script), 0o755)).To(Succeed())
+	}
 }
 
 // start starts it.
@@ -133,8 +163,21 @@ func (p place) phase() record.PhaseName {
 	return ""
 }
 
+// begin waits until the run in this place is in any phase.
+func (p place) begin(session *gexec.Session) {
+	GinkgoHelper()
+	Eventually(func() (record.PhaseName, error) {
+		now := p.phase()
+		if code := session.ExitCode(); code != -1 && now == "" {
+			return "", StopTrying(fmt.Sprintf("scaler ended before, with %d:\n%s", code, session.Err.Contents()))
+		}
+		return now, nil
+	}).WithTimeout(2 * time.Minute).ShouldNot(BeEmpty())
+}
+
 // reach waits until the run in this place is in a phase, and fails at once where
-// that cannot be any more.
+// that cannot be any more. The phase must last until what is then done in it is done,
+// and the wait may end seconds after its begin.
 func (p place) reach(session *gexec.Session, phase record.PhaseName) {
 	GinkgoHelper()
 	Eventually(func() (record.PhaseName, error) {
