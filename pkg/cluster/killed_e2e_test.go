@@ -67,7 +67,7 @@ var _ = Describe("a cluster whose owner", func() {
 		startOwner("", "ready")
 		Expect(marked(dir)()).To(HaveLen(5))
 		kill()
-		Eventually(marked(dir)).WithTimeout(5 * time.Second).Should(BeEmpty())
+		Eventually(marked(dir)).Should(BeEmpty())
 		Eventually(func() (cluster.State, error) {
 			all, err := cluster.List(root)
 			return all[0].State, err
@@ -81,7 +81,7 @@ var _ = Describe("a cluster whose owner", func() {
 	It("was killed while it started dies with it", func(ctx SpecContext) {
 		startOwner("", "starting kwok")
 		kill()
-		Eventually(marked(dir)).WithTimeout(5 * time.Second).Should(BeEmpty())
+		Eventually(marked(dir)).Should(BeEmpty())
 		Expect(cleanUp(ctx)).To(Equal(1))
 		Expect(dir).NotTo(BeADirectory())
 	})

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -300,7 +301,8 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 
 	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {
 		template := corev1.PodTemplateSpec{Spec: deployment(0, 1, "").Spec.Template.Spec}
-		kwok.SetGracePeriod(&template, 2*time.Second)
+		const grace = 2 * time.Second
+		kwok.SetGracePeriod(&template, grace)
 		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: template.Annotations}, Spec: template.Spec,
 		}, metav1.CreateOptions{})
@@ -309,15 +311,23 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
 			return ready(*p), err
 		}).Should(BeTrue())
+		plain, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		changes, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.SingleObject(plain.ObjectMeta))
+		Expect(err).NotTo(HaveOccurred())
+		defer changes.Stop()
+		begin := time.Now()
 		Expect(client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
-		Consistently(func() (bool, error) {
-			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
-			return err == nil && p.DeletionTimestamp != nil && ready(*p), err
-		}).WithTimeout(time.Second).Should(BeTrue())
-		Eventually(func() bool {
-			_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
-			return apierrors.IsNotFound(err)
-		}).Should(BeTrue())
+		var deleting []watch.EventType
+		for len(deleting) == 0 || deleting[len(deleting)-1] != watch.Deleted {
+			var event watch.Event
+			Eventually(changes.ResultChan()).Should(Receive(&event))
+			if p, ok := event.Object.(*corev1.Pod); ok && p.DeletionTimestamp != nil {
+				Expect(ready(*p)).To(BeTrue(), "%s", event.Type)
+				deleting = append(deleting, event.Type)
+			}
+		}
+		Expect(time.Since(begin)).To(BeNumerically(">=", grace))
 	})
 
 	It("is seen in the metrics of every component", func(ctx SpecContext) {

@@ -5,6 +5,7 @@ package rollout
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -48,7 +51,7 @@ func startGuard(authority *credential.Authority, name, token, upstream string) *
 	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: upstream})
 	pass.Transport = &http.Transport{Protocols: plain}
 	pass.FlushInterval = -1
-	pass.ErrorLog = log.New(GinkgoWriter, "", 0) // sidecars connect before the server is up
+	pass.ErrorLog = log.New(GinkgoWriter, "", 0)
 	g := &gatekeeper{}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
@@ -108,15 +111,6 @@ func serveOnceUp(ctx context.Context, state, address string) {
 	})
 }
 
-// freeAddress is one on which nothing listens.
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // An ADS server that scaler does not start, which wants a certificate and a token of
 // every sidecar, serves a rollout on the cluster. What each sidecar must receive comes
 // from a file, the endpoints from the cluster.
@@ -128,7 +122,9 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 		Expect(os.WriteFile(path, b, 0o600)).To(Succeed())
 		return path
 	}
-	authority, upstream := credential.NewAuthority(time.Hour), freeAddress()
+	upstream, err := process.FreeAddress()
+	Expect(err).NotTo(HaveOccurred())
+	authority := credential.NewAuthority(time.Hour)
 	own := authority.Pair("sidecar")
 	guard := startGuard(authority, name, token, upstream)
 
@@ -148,12 +144,26 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
 	}
 	serveOnceUp(ctx, spec.State, upstream)
+	served := false // before the first sidecar
 	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane)
 	Expect(err).NotTo(HaveOccurred())
 	ladder := Ladder{Spec: spec, Pods: []int{pods}, Modes: driver.ModeNames()}
-	runs, err := ladder.Run(ctx, Progress{Say: func(msg string) { GinkgoWriter.Println(msg) }})
+	runs, err := ladder.Run(ctx, Progress{Say: func(msg string) {
+		GinkgoWriter.Println(msg)
+		if strings.HasPrefix(msg, fmt.Sprintf("%s: ", record.PhaseBaseline)) { // the first sidecar comes after it
+			served = true
+			Eventually(func() error {
+				conn, err := net.Dial("tcp", upstream)
+				if err != nil {
+					return err
+				}
+				return conn.Close()
+			}).WithTimeout(2 * time.Minute).Should(Succeed())
+		}
+	}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(runs).To(HaveLen(1))
+	Expect(served).To(BeTrue())
 
 	run := &runs[0]
 	Expect(run.Status).To(Equal(record.StatusCompleted))

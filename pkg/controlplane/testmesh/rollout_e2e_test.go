@@ -23,7 +23,7 @@ import (
 // something that the driver or the run does not fit.
 var machine = []record.Reason{
 	record.ReasonSaturated, record.ReasonAtLimit, record.ReasonLateInstrument, record.ReasonLateReceipt, record.ReasonWaitedInstrument,
-	record.ReasonLateBurst, record.ReasonScrapeGap, record.ReasonNotQuiet, record.ReasonNotQuietBetween, record.ReasonWatchesClosed,
+	record.ReasonPaused, record.ReasonLateBurst, record.ReasonScrapeGap, record.ReasonNotQuiet, record.ReasonNotQuietBetween, record.ReasonWatchesClosed,
 }
 
 const (

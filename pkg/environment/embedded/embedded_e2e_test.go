@@ -4,6 +4,7 @@ package embedded_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,11 +167,25 @@ var _ = Describe("an embedded environment", Ordered, func() {
 	})
 
 	It("deletes nothing without its API server", func(ctx SpecContext) {
-		gone := make(chan error)
 		const length = 4 * time.Second // clients try a lost connection again after 1 s
-		go func() { gone <- env.Absent(ctx, environment.APIServer, length) }()
-		Eventually(func() error { _, err := env.Delete(ctx, "one"); return err }).Should(MatchError(environment.ErrNoAPIServer))
-		Expect(<-gone).To(Succeed())
+		// On a busy machine it may be there again before it is missed: then it goes once more.
+		missed := func() bool {
+			gone := make(chan error, 1)
+			go func() { gone <- env.Absent(ctx, environment.APIServer, length) }()
+			for {
+				if _, err := env.Delete(ctx, "one"); errors.Is(err, environment.ErrNoAPIServer) {
+					Expect(<-gone).To(Succeed())
+					return true
+				}
+				select {
+				case err := <-gone:
+					Expect(err).NotTo(HaveOccurred())
+					return false
+				default:
+				}
+			}
+		}
+		Eventually(missed).Should(BeTrue())
 		Expect(env.Delete(ctx, "one")).To(BeEmpty())
 		Expect(env.Died()).NotTo(Receive())
 	})

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 var envoyFlag = flag.String("envoy", os.Getenv("SCALER_ENVOY"), "envoy program; \"\" looks in $SCALER_BIN_DIR, the component cache and PATH")
@@ -127,12 +130,9 @@ func socket(host, port string) map[string]any {
 
 func freePort() string {
 	GinkgoHelper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := process.FreePorts(1)
 	Expect(err).NotTo(HaveOccurred())
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	Expect(err).NotTo(HaveOccurred())
-	return port
+	return strconv.Itoa(ports[0])
 }
 
 // get asks Envoy's admin interface.
