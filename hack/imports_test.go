@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
 	{"pkg/controlplane"},                           // one package for each control plane, and their list
 	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
-	{"pkg/fleet"},                                  // pods and their sidecars
+	{"pkg/fleet", "pkg/workerjob"},                 // pods and their sidecars, and workers as pods
 	{"pkg/phases"},                                 // the measured windows of a run
 	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments

@@ -48,7 +48,7 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 // checkTarget reports whether a cluster is named, and checks what goes with one.
 func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if"} {
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -70,6 +70,7 @@ func (o *existingOptions) addFlags(f *pflag.FlagSet) {
 	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
 	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
 	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
+	f.StringVar(&o.use.WorkerImage, "worker-image", "", "with --context: container image `REF` of this scaler, with which --workers run the simulated sidecars as a Job in the cluster (default they run here)")
 	f.BoolVar(&o.yes, "yes", false, "with --context: do not ask before objects are created")
 	f.BoolVar(&o.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
 }

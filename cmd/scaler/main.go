@@ -108,7 +108,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newExecEnvoyCommand(),
 		newEchoCommand(),
 		newCapLogsCommand(),
-		newWorkerCommand(),
+		newWorkerCommand(s),
 	)
 	addHelpAndCompletion(root)
 	return root

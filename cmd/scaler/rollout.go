@@ -105,7 +105,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady; no figure is taken")
 	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase, without changes")
 	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "time limit for convergence; exit code 3 if it passes")
-	f.IntVar(&spec.Workers, "workers", spec.Workers, "processes that run the simulated sidecars: scaler itself, and children of it")
+	f.IntVar(&spec.Workers, "workers", spec.Workers, "processes that run the simulated sidecars: scaler itself, and children of it; with --worker-image pods")
 	f.IntVar(&spec.Probes, "probes", spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
 	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "make all sidecars request a new certificate at once, after the probes")
 	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's floor first if it is unknown; see 'scaler calibrate'")

@@ -25,6 +25,9 @@ type Target struct {
 	// Address is HOST:PORT where proxies reach the control plane from here; "" = its pods'
 	// ports are forwarded through the API server.
 	Address string
+	// Inside has proxies run in the cluster: they connect to Address or, where it is "", to the
+	// Service that the cluster's own proxies connect to.
+	Inside bool
 	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = they
 	// are not read.
 	Metrics string
@@ -90,7 +93,7 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 			return f.Kubernetes, err
 		}},
 		{"rights", "bind the ClusterRole in docs/guides/own-cluster.md to the user of the context", func(ctx context.Context, f *Found) (string, error) {
-			return checkRights(ctx, f, existing.Rights(d.Installed.Rights))
+			return checkRights(ctx, f, t, existing.Rights(d.Installed.Rights))
 		}},
 		{"nodes and pods", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (_ string, err error) {
 			if f.Neighbours, err = f.Cluster.Look(ctx, run); err != nil {
@@ -120,7 +123,12 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 	}
 }
 
-func checkRights(ctx context.Context, f *Found, rights []rbacv1.PolicyRule) (string, error) {
+func checkRights(ctx context.Context, f *Found, t Target, rights []rbacv1.PolicyRule) (string, error) {
+	roles := existing.RoleName
+	if t.Inside {
+		rights = append(rights, existing.WorkerRights()...)
+		roles += " and " + existing.WorkersRoleName
+	}
 	missing, err := f.Cluster.MissingRights(ctx, rights)
 	if err != nil {
 		return "", err
@@ -128,5 +136,5 @@ func checkRights(ctx context.Context, f *Found, rights []rbacv1.PolicyRule) (str
 	if len(missing) > 0 {
 		return "", fmt.Errorf("context %s lacks rights: %s; docs/guides/own-cluster.md has a ClusterRole with all", f.Cluster.Context, strings.Join(missing, ", "))
 	}
-	return "all of ClusterRole " + existing.RoleName, nil
+	return "all of ClusterRole " + roles, nil
 }

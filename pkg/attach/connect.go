@@ -21,7 +21,8 @@ type Connection struct {
 }
 
 // Connect connects to the control plane that was found: at the target's address or, where it
-// has none, to each pod through the API server. failed is called when such a connection ends
+// has none, to each pod through the API server; for proxies in the cluster only its metrics are
+// read so. failed is called when such a connection ends
 // before Close, and when one of the programs was started again; it may be called several
 // times.
 func Connect(ctx context.Context, t Target, f *Found, failed func(error)) (_ *Connection, err error) {
@@ -40,7 +41,11 @@ func Connect(ctx context.Context, t Target, f *Found, failed func(error)) (_ *Co
 	i := f.Installation
 	var addresses []string
 	for _, pod := range i.Pods {
-		one, err := f.Cluster.Forward(ctx, i.Namespace, pod, i.ProxyPort, i.MetricsPort)
+		ports := []int{i.MetricsPort}
+		if !t.Inside {
+			ports = append(ports, i.ProxyPort)
+		}
+		one, err := f.Cluster.Forward(ctx, i.Namespace, pod, ports...)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +58,10 @@ func Connect(ctx context.Context, t Target, f *Found, failed func(error)) (_ *Co
 				failed(fmt.Errorf("the connection to pod %s/%s ended: %w", i.Namespace, pod, err))
 			}
 		}()
+	}
+	if t.Inside {
+		c.Address = i.ServiceAddress
+		return c, nil
 	}
 	c.Address = addresses[0]
 	if len(addresses) > 1 {

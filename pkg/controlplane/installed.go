@@ -52,6 +52,8 @@ type Installation struct {
 	Settings        map[string]string // that figures depend on
 	ProxyPort       int               // that proxies connect to
 	MetricsPort     int
+	// ServiceAddress is HOST:PORT that the cluster's own proxies connect to.
+	ServiceAddress string
 }
 
 // Describe says in a line what it is.

@@ -322,7 +322,7 @@ type Instrument struct {
 	// nothing, by their paths in the record.
 	Floor map[string]float64 `json:"floor,omitempty"`
 	// Workers are the processes that ran the simulated sidecars, if there were several;
-	// the first is scaler itself. What they used is part of the figures above.
+	// the first is scaler itself, unless they are pods of a cluster. What they used is part of the figures above.
 	Workers []InstrumentWorker `json:"workers,omitempty"`
 }
 

@@ -143,11 +143,20 @@ type ExistingCluster struct {
 	Address string `json:"address,omitempty"`
 	// Usage is where cores and memory of the control plane are from; "" = they are not known.
 	Usage        UsageSource `json:"usage,omitempty"`
-	Pods         []string    `json:"pods,omitempty"`       // of the control plane, at the start
-	PodAddresses string      `json:"podAddresses"`         // range of the addresses of the simulated pods
-	DaemonSets   []string    `json:"daemonSets,omitempty"` // of the cluster whose pods come onto the run's fake nodes
-	AbortIf      string      `json:"abortIf,omitempty"`    // conditions that would have ended the run, as in apiserver-p99>1s,pending-pods>20
-	RefuseIf     string      `json:"refuseIf,omitempty"`   // conditions that did not hold before the run, or it would not have started
+	Pods         []string    `json:"pods,omitempty"`        // of the control plane, at the start
+	PodAddresses string      `json:"podAddresses"`          // range of the addresses of the simulated pods
+	DaemonSets   []string    `json:"daemonSets,omitempty"`  // of the cluster whose pods come onto the run's fake nodes
+	AbortIf      string      `json:"abortIf,omitempty"`     // conditions that would have ended the run, as in apiserver-p99>1s,pending-pods>20
+	RefuseIf     string      `json:"refuseIf,omitempty"`    // conditions that did not hold before the run, or it would not have started
+	WorkerImage  string      `json:"workerImage,omitempty"` // of the workers that ran the simulated sidecars in the cluster; "" = they ran in scaler's own processes
+	Workers      []WorkerPod `json:"workers,omitempty"`     // these, at the start
+}
+
+// WorkerPod is a pod that ran simulated sidecars.
+type WorkerPod struct {
+	Name string `json:"name"` // in instrument.workers
+	Pod  string `json:"pod"`
+	Node string `json:"node"`
 }
 
 // Access is how a control plane of an existing cluster is reached.
@@ -156,6 +165,7 @@ type Access string
 // The ways to reach one.
 const (
 	AccessAddress     Access = "address"     // at an address that was given
+	AccessService     Access = "service"     // at its Service, by workers in the cluster
 	AccessPortForward Access = "portForward" // through the API server and the kubelet, whose time is part of all latencies
 )
 

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workerjob"
 )
 
 // Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
@@ -189,7 +190,11 @@ func awaitProxies(ctx context.Context, r *run, are func() (done bool, state stri
 // takePods is what a change of a pod is passed to. Where the control plane reads pods in
 // place of EndpointSlices, they are what the endpoints of a service are.
 func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
-	take := func(ev observe.PodEvent) { r.fleet.OnPod(ctx, ev) }
+	take := func(ev observe.PodEvent) {
+		if ev.Pod.Labels[workerjob.Label] != workerjob.Name {
+			r.fleet.OnPod(ctx, ev)
+		}
+	}
 	if r.adapter.Nodes == nil {
 		return take
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scaler.mesh/scaler/kwok"
@@ -20,6 +21,7 @@ import (
 	"scaler.mesh/scaler/pkg/guard"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workerjob"
 	"scaler.mesh/scaler/pkg/workload"
 )
 
@@ -31,6 +33,9 @@ type Existing struct {
 	AbortIf guard.Conditions // end a run
 	// RefuseIf are conditions with which a run does not start.
 	RefuseIf guard.Conditions
+	// WorkerImage is a container image of this scaler, with which the simulated sidecars run in the
+	// cluster; "" = they run here.
+	WorkerImage string
 
 	found    *Found // what Inspect found
 	requests *guard.Requests
@@ -53,6 +58,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	}
 	e := s.Existing
 	run := e.label(s.Name())
+	e.Target.Inside = e.WorkerImage != ""
 	there, err := attach.Inspect(ctx, driver, e.Target, s.Knobs(), run)
 	if err != nil {
 		return nil, err
@@ -77,12 +83,33 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	for n := range nodeLabels(s) {
 		f.Objects = append(f.Objects, pool.Node(n, f.Run))
 	}
+	workers, err := s.Existing.workerObjects(s, f.Run, f.Mesh)
+	if err != nil {
+		return err
+	}
+	if s.Existing.WorkerImage != "" {
+		f.Objects = append(f.Objects, s.Existing.workers(s, f.Run).Objects()...)
+	}
 	f.Objects = append(f.Objects, workload.Manifests(&workload.Applier{
 		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
-		Objects:         adapter.Mesh.Objects(f.Mesh, s.Knobs()),
+		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...),
 	})...)
 	return nil
+}
+
+// workers are those of a run in the cluster.
+func (e *Existing) workers(s Spec, run string) workerjob.Spec {
+	return workerjob.Spec{Run: run, Namespace: "scaler-" + e.ID, Image: e.WorkerImage, Workers: s.Workers, Sidecars: s.Topology.Pods}
+}
+
+// workerObjects are those in the mesh's namespaces that workers in the cluster need; nil where there
+// are none.
+func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*unstructured.Unstructured, error) {
+	if e == nil || e.WorkerImage == "" {
+		return nil, nil
+	}
+	return e.workers(s, run).Rights(mesh.Namespaces)
 }
 
 // checkExisting checks what goes with an existing cluster.
@@ -103,7 +130,7 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 	if s.Dilation != 0 && s.Dilation != 1 {
 		dilate = fmt.Sprint(s.Dilation)
 	}
-	if s.Workers > 1 {
+	if s.Workers > 1 && s.Existing.WorkerImage == "" {
 		workers = text(s.Workers)
 	}
 	if s.Replicas > 1 {
@@ -124,7 +151,7 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 		{"profile", s.Topology.Resolved().Text(), "where it is not supported yet"},
 		{"mesh", mesh, "where it is not supported yet"},
 		{"real-sidecars", text(s.RealSidecars), "where it is not supported yet"},
-		{"workers", workers, "where it is not supported yet"},
+		{"workers", workers, "without --worker-image, from which they run in the cluster"},
 		{"churn", s.Churn.String(), "where it is not supported yet"},
 		{"change", s.Change.String(), "where it is not supported yet"},
 		{"cycle", text(s.Cycle), "where it is not supported yet"},
@@ -200,9 +227,13 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	how := record.ExistingCluster{
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
-		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(),
+		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage,
 	}
-	if e.Target.Address == "" {
+	switch {
+	case e.Target.Address != "":
+	case e.WorkerImage != "":
+		how.Access, how.Address = record.AccessService, found.Installation.ServiceAddress
+	default:
 		how.Access = record.AccessPortForward
 		r.progress.say("forwarding ports of the control plane's pods through the API server")
 	}

@@ -145,6 +145,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 			}.Undo, nil
 		}, Reserve: deletionTime(placeOf(spec))},
 		{Name: "making fake nodes", Do: r.makeNodes},
+		{Name: "starting the workers", Do: func(ctx context.Context) (experiment.Undo, error) { return r.workers.startJob(ctx, r) }},
 		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
 		{Name: "watching", Do: r.startWatching},
 		{Name: "making pods outside the mesh", Do: outsideMesh{r}.makePods},

@@ -72,7 +72,7 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 		b.run("watching the cluster", e.guard(r).Run)
 	}
 	b.run("counting", r.monitor.count)
-	b.run("comparing clocks", clockWatch{r.currentPhase, r.journal, r.progress.say}.run)
+	b.run("comparing clocks", experiment.ClockWatch{Phase: r.currentPhase, Journal: r.journal, Say: r.progress.say}.Run)
 	if r.progress.Status != nil {
 		b.run("showing progress", r.monitor.showProgress)
 	}
@@ -100,6 +100,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	r.timeline = phases.NewTimeline(phases.Options{
 		Journal: r.journal, Edge: func() (time.Time, error) { return edge(r) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
+	r.workers.phases.Store(true)
 	streams := func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
 	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, supervisionOptions(r))
 	r.helpers = map[string]*supervision.Supervisor{}
@@ -121,12 +122,16 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	if r.replicas != nil {
 		r.injector.Streams = r.replicas.Now
 	}
+	workers, err := r.spec.Existing.workerObjects(r.spec, r.runLabel(), r.mesh)
+	if err != nil {
+		return err
+	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: poolOf(r),
 		PodLabels:       podLabels(r.adapter),
 		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
 		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
-		Objects:         r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs()), Dynamic: r.api.Dynamic,
+		Objects:         append(workers, r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs())...), Dynamic: r.api.Dynamic,
 		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}
 	if r.adapter.Waypoints != nil {

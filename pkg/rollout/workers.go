@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
@@ -15,15 +18,20 @@ import (
 	"scaler.mesh/scaler/pkg/recorder"
 	"scaler.mesh/scaler/pkg/stats"
 	"scaler.mesh/scaler/pkg/worker"
+	"scaler.mesh/scaler/pkg/workerjob"
 )
 
 // maxWorkers is more processes than any machine has use for.
 const maxWorkers = 64
 
-// workers are the processes that run the simulated sidecars: this one, and children.
+// workers are the processes that run the simulated sidecars: this one and children, or the pods of a
+// Job.
 type workers struct {
-	children []*worker.Child
-	sampler  *recorder.Sampler // of each by its name; nil without children
+	job     *workerjob.Job // nil where there is none
+	names   []string       // of the workers; nil where there is only this process
+	usage   []func() recorder.Source
+	sampler *recorder.Sampler // of each by its name; nil where there is only this process
+	phases  atomic.Bool       // the run has its timeline: late may ask for the phase
 
 	mu  sync.Mutex
 	lag map[string]*stats.Histogram // of each during the rollout, by its name
@@ -39,11 +47,22 @@ func workerName(n int) string {
 
 // start starts the workers that run the simulated sidecars.
 func (w *workers) start(ctx context.Context, r *run, observer proxy.Observer) ([]worker.Worker, error) {
+	name := workerName
+	if w.job != nil {
+		name = func(n int) string { return fmt.Sprintf("worker-%d", n) } // all are workers
+	}
 	options := func(n int) worker.Options {
 		return worker.Options{
-			Name: workerName(n), Observer: observer, Failed: func(err error) { r.fail(err) },
-			Late: func(h *stats.Histogram) { w.late(workerName(n), r, h) },
+			Name: name(n), Observer: observer, Failed: func(err error) { r.fail(err) },
+			Late: func(h *stats.Histogram) { w.late(name(n), r, h) },
 		}
+	}
+	setup := worker.Setup{
+		Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
+	}
+	if w.job != nil {
+		setup.Kubeconfig = worker.OwnCluster
+		return w.connect(ctx, r, setup, options)
 	}
 	local, err := worker.NewLocal(ctx, options(0), r.driver, controlplane.ProxyServices{
 		Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client),
@@ -54,29 +73,75 @@ func (w *workers) start(ctx context.Context, r *run, observer proxy.Observer) ([
 	all := []worker.Worker{local}
 	for n := 1; n < r.spec.Workers; n++ {
 		r.progress.say("starting " + workerName(n))
-		child, err := worker.StartChild(ctx, r.group, r.journal.Writer().LogDir(), worker.Setup{
-			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
-		}, options(n))
+		child, err := worker.StartChild(ctx, r.group, r.journal.Writer().LogDir(), setup, options(n))
 		if err != nil {
 			return nil, err // what it started is in the run's group
 		}
 		all = append(all, child)
-		w.children = append(w.children, child)
+		if n == 1 {
+			w.add(workerName(0), recorder.Self)
+		}
+		w.add(workerName(n), child.Usage)
 	}
 	return all, w.watch()
 }
 
+// startJob has workers started in the cluster, if the sidecars are to run there. Taking it back ends
+// the connections to them; the objects are the run's.
+func (w *workers) startJob(ctx context.Context, r *run) (_ experiment.Undo, err error) {
+	if e := r.spec.Existing; e != nil && e.WorkerImage != "" {
+		r.progress.say(fmt.Sprintf("starting %d workers in the cluster", r.spec.Workers))
+		if w.job, err = workerjob.Start(ctx, e.found.Cluster, r.api.Client, e.workers(r.spec, r.runLabel())); err != nil {
+			return nil, err
+		}
+		return func(context.Context) error { w.job.Close(); return nil }, nil
+	}
+	return nil, nil
+}
+
+// connect connects to the workers of the Job, to all at once.
+func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, options func(int) worker.Options) ([]worker.Worker, error) {
+	all, places := make([]worker.Worker, r.spec.Workers), make([]workerjob.Place, r.spec.Workers)
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range all {
+		group.Go(func() error {
+			conn, place, err := w.job.Connect(ctx, n)
+			if err != nil {
+				return err
+			}
+			places[n] = place
+			all[n], err = worker.Connect(ctx, conn, setup, options(n))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err // the connections end with the Job's
+	}
+	for n, p := range places {
+		r.progress.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
+		w.add(options(n).Name, func() recorder.Source { return recorder.OfMetrics(context.WithoutCancel(ctx), p.Pod, p.Metrics) })
+	}
+	r.journal.Update(func(run *record.Run) {
+		for n, p := range places {
+			run.Environment.Existing.Workers = append(run.Environment.Existing.Workers, record.WorkerPod{Name: options(n).Name, Pod: p.Pod, Node: p.Node})
+		}
+	})
+	return all, w.watch()
+}
+
+// add adds one of several workers.
+func (w *workers) add(name string, usage func() recorder.Source) {
+	w.names, w.usage = append(w.names, name), append(w.usage, usage)
+}
+
 // watch has each worker sampled by itself, if there are several.
 func (w *workers) watch() error {
-	if w.children == nil {
+	if w.names == nil {
 		return nil
 	}
 	w.sampler = recorder.NewSampler(experiment.SampleInterval)
-	if err := w.sampler.Watch(workerName(0), recorder.Self()); err != nil {
-		return err
-	}
-	for i, child := range w.children {
-		if err := w.sampler.Watch(workerName(i+1), child.Usage()); err != nil {
+	for i, name := range w.names {
+		if err := w.sampler.Watch(name, w.usage[i]()); err != nil {
 			return err
 		}
 	}
@@ -86,8 +151,10 @@ func (w *workers) watch() error {
 // instrument reads what scaler uses, its workers included.
 func (w *workers) instrument() recorder.Source {
 	var others []recorder.Source
-	for _, child := range w.children {
-		others = append(others, child.Usage())
+	for i, name := range w.names {
+		if name != experiment.InstrumentName {
+			others = append(others, w.usage[i]())
+		}
 	}
 	return recorder.Sum(recorder.Self(), others...)
 }
@@ -103,6 +170,9 @@ func (w *workers) edge(all *recorder.Sampler) (time.Time, error) {
 
 // late takes how late a worker in another process ran.
 func (w *workers) late(name string, r *run, late *stats.Histogram) {
+	if !w.phases.Load() {
+		return
+	}
 	switch r.currentPhase() {
 	case record.PhaseRollout:
 		r.observed.lag.Merge(late)

@@ -28,12 +28,13 @@ import (
 const reportInterval = time.Second
 
 // HostOptions are what a process needs that runs proxies for another one. All fields
-// are needed.
+// but Metrics are needed.
 type HostOptions struct {
 	Build   string                                  // of scaler; the other end must have the same
 	Drivers []controlplane.Driver                   // that it knows
 	Keys    func() (crypto.Signer, error)           // private keys for certificates
-	Tokens  func(kubeconfig string) (Tokens, error) // for the cluster of a file
+	Tokens  func(kubeconfig string) (Tokens, error) // for the cluster of a file, or OwnCluster
+	Metrics *recorder.Metrics                       // count what the proxies do; nil = nothing does
 }
 
 // Tokens is controlplane.ProxyServices.Tokens.
@@ -175,7 +176,11 @@ func (h *host) setUp(ctx context.Context, s *Setup) error {
 			return err
 		}
 	}
-	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: h.encoder, Failed: h.failed}, driver, services)
+	var observer proxy.Observer = h.encoder
+	if h.options.Metrics != nil {
+		observer = counted{observer, h.options.Metrics}
+	}
+	local, err := NewLocal(ctx, Options{Name: s.Name, Observer: observer, Failed: h.failed}, driver, services)
 	if err != nil {
 		return err
 	}
@@ -258,6 +263,9 @@ func (h *host) next(due bool) *batch {
 	if local != nil {
 		s := local.State()
 		b.Started, b.Counts = s.Started, s.Counts
+		if h.options.Metrics != nil {
+			h.options.Metrics.Proxies(s.Started)
+		}
 	}
 	if b.Pong.Number != 0 {
 		b.Pong.Answered = h.encoder.at(time.Now())

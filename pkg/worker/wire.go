@@ -32,7 +32,7 @@ type Setup struct {
 	Driver     string // of the control plane
 	Dataplane  string // that it serves; see controlplane.Driver.Of
 	Waypoints  string // likewise
-	Kubeconfig string // file for the requests of tokens; "" = there are none
+	Kubeconfig string // file for the requests of tokens, or OwnCluster; "" = there are none
 }
 
 // start starts a proxy.

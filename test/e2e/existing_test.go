@@ -52,7 +52,7 @@ func (p place) keep() keptCluster {
 // limited is the cluster as a user sees it who has the documented rights alone.
 func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 	GinkgoHelper()
-	role := existing.Role(existing.Rights(drivers.Default().Installed.Rights))
+	role := existing.Role(existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
 	limited := filepath.Join(folder, "operator")
 	userWith(ctx, role, c.kubeconfig, limited)
 	c.kubeconfig = limited

@@ -108,12 +108,12 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 			Skip(strings.TrimSpace(string(check.Err.Contents())))
 		}
 		Expect(check.ExitCode()).To(BeZero())
-		scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
+		scaler, err = gexec.BuildWithEnvironment("scaler.mesh/scaler/cmd/scaler", []string{"CGO_ENABLED=0"}) // for an image without libraries
 		Expect(err).NotTo(HaveOccurred())
 
 		before = machine(ctx)
 		DeferCleanup(func() { Eventually(start(node, "down")).WithTimeout(2 * time.Minute).Should(gexec.Exit(0)) })
-		up := start(node, "up", "--istiod-replicas", "2", "--sidecars")
+		up := start(node, "up", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler)
 		Eventually(up).WithTimeout(30 * time.Minute).Should(gexec.Exit(0)) // the programs may have to be built
 		kubeconfig = strings.TrimSpace(string(up.Out.Contents()))
 	}, NodeTimeout(40*time.Minute))
@@ -131,6 +131,20 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(4*time.Minute))
 
+	It("runs sidecars in two workers that are pods, and is as it was after it", func(ctx SpecContext) {
+		there := objects(ctx)
+		run := rollout("--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2")
+		Expect(run.Environment.Existing.Access).To(Equal(record.AccessService))
+		Expect(run.Environment.Existing.Workers).To(HaveLen(2))
+		Expect(run.Instrument.Workers).To(HaveLen(2))
+		for _, w := range run.Instrument.Workers {
+			Expect(w.Sidecars).To(BeNumerically("~", 15, 3)) // of 30, and of those that replaced probed ones
+			Expect(w.MemoryBytes).To(HaveValue(BeNumerically(">", 10e6)))
+			Expect(w.Clock.UncertaintySeconds).To(And(BeNumerically(">", 0), BeNumerically("<", 0.1)))
+		}
+		Expect(objects(ctx)).To(Equal(there))
+	}, SpecTimeout(3*time.Minute))
+
 	It("runs injected pods, whose connections Envoy takes", func(ctx SpecContext) {
 		there := objects(ctx)
 		echo := newEcho(ctx, kubeconfig, 3)
@@ -143,7 +157,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("starts nothing twice, and leaves nothing on the machine", func(ctx SpecContext) {
 		there := objects(ctx)
-		again := start(node, "up", "--istiod-replicas", "2", "--sidecars")
+		again := start(node, "up", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler)
 		Eventually(again).WithTimeout(time.Minute).Should(gexec.Exit(0))
 		Expect(strings.TrimSpace(string(again.Out.Contents()))).To(Equal(kubeconfig))
 		Expect(objects(ctx)).To(Equal(there))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -93,6 +94,8 @@ func findWith(ctx context.Context, client kubernetes.Interface, home, wanted str
 	if wanted != "" {
 		i.Revision = revisionNamed(wanted)
 	}
+	named := &ControlPlane{opts: Options{Namespace: home, Revision: i.Revision}}
+	i.ServiceAddress = net.JoinHostPort(named.serverName(), strconv.Itoa(securePort))
 	if len(found) > 1 || found[0] != "" {
 		i.Revisions = names(found)
 	}

@@ -51,11 +51,24 @@ func Rights(controlPlane []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}, controlPlane...)
 }
 
-// Role is the ClusterRole of rights.
-func Role(rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+// WorkersRoleName is the name of the ClusterRole that has the rights of WorkerRights.
+const WorkersRoleName = "scaler-workers"
+
+// WorkerRights are what a run needs in addition to Rights when its simulated sidecars run in the
+// cluster: a Job, and roles with which its pods request tokens. The API server grants a role
+// only rights that the user has.
+func WorkerRights() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		Rule("batch", All(), "jobs"),
+		Rule(rbacv1.GroupName, All(), "rolebindings", "roles"),
+	}
+}
+
+// Role is the ClusterRole of rights, with a name.
+func Role(name string, rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: RoleName}, Rules: rights,
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rights,
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	appImage = "scaler.mesh/app:realnode"
 	// appPackage is its program.
 	appPackage = "scaler.mesh/scaler/test/realnode/app"
+	// scalerImage is that of scaler itself, for workers.
+	scalerImage = "scaler.mesh/scaler:realnode"
 	// istioUser is that of Istio's images, by its number: kubelet must see that it is not root.
 	istioUser = "1337:1337"
 )
@@ -54,10 +56,14 @@ func (o options) images(ctx context.Context, paths map[string]string) ([]image, 
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building %s: %w: %s", appPackage, err, out)
 	}
-	return []image{
+	all := []image{
 		{ref: appImage, entrypoint: []string{"/app", "pause"}, user: "65535:65535", files: map[string]string{"app": app}},
 		{ref: istiod, entrypoint: []string{"/usr/local/bin/pilot-discovery"}, user: istioUser, files: map[string]string{"usr/local/bin/pilot-discovery": paths[component.Istiod]}},
-	}, nil
+	}
+	if o.scaler != "" {
+		all = append(all, image{ref: scalerImage, entrypoint: []string{"/scaler"}, user: "65532:65532", files: map[string]string{"scaler": o.scaler}})
+	}
+	return all, nil
 }
 
 // importImages makes the images and gives them to containerd.

@@ -36,6 +36,7 @@ type options struct {
 	state    string // folder of clusters and nodes
 	replicas int    // of istiod
 	sidecars bool   // injected pods can run: see proxyImage
+	scaler   string // program of scaler, without libraries, of which an image is made; "" = none is
 	// manifests is a folder like component.IstioManifests; "" = that of the default release.
 	manifests string
 	programs  component.Options
@@ -72,6 +73,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder of the built programs; what is missing is built into it")
 	flags.IntVar(&o.replicas, "istiod-replicas", 1, "replicas of istiod")
 	flags.BoolVar(&o.sidecars, "sidecars", false, "injected pods can run: the node has the image of a proxy with upstream's Envoy, and istiod sends only what that understands")
+	flags.StringVar(&o.scaler, "scaler", "", "statically linked program of scaler: the node has an image of it, "+scalerImage+", for --worker-image")
 	flags.StringVar(&o.manifests, "manifests", "", "folder with another installation of istiod, as istioctl renders it ("+component.IstioManifestsFile+"), and Envoy's bootstrap template (default that of scaler's release)")
 	to := flags.String("to", "", "of serve: address of the API server")
 	kubeconfig := flags.String("kubeconfig", "", "of serve: that of the cluster")

@@ -1,32 +1,32 @@
-package rollout
+package experiment
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
-// clockWatch records what happens to time, as doubts about the figures that depend on it.
-type clockWatch struct {
-	phase   func() record.PhaseName // that goes on
-	journal *experiment.Journal
-	say     func(string)
+// ClockWatch records what happens to time, as doubts about the figures that depend on it. All
+// fields are needed.
+type ClockWatch struct {
+	Phase   func() record.PhaseName // that goes on
+	Journal *Journal
+	Say     func(string)
 }
 
-// run compares clocks until ctx ends.
-func (c clockWatch) run(ctx context.Context) error {
+// Run compares clocks until ctx ends.
+func (c ClockWatch) Run(ctx context.Context) error {
 	clocks, err := recorder.NewClocks()
 	if err != nil {
 		return err
 	}
 	return clocks.Watch(ctx, func(d recorder.Disturbance) {
-		for _, w := range clockDoubts(c.phase(), d) {
-			c.journal.Warn(w)
-			c.say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
+		for _, w := range clockDoubts(c.Phase(), d) {
+			c.Journal.Warn(w)
+			c.Say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
 		}
 	})
 }

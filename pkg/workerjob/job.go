@@ -1,0 +1,211 @@
+package workerjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/observe"
+	"scaler.mesh/scaler/pkg/worker"
+)
+
+// readyTimeout is for a worker's pod to be ready, its image pulled.
+const readyTimeout = 3 * time.Minute
+
+// Job is the workers of a run in a cluster.
+type Job struct {
+	// fixed after Start
+	spec    Spec
+	cluster *existing.Cluster
+	client  kubernetes.Interface
+
+	mu      sync.Mutex
+	forward map[int]*existing.Forwarded // by index
+	closed  bool
+}
+
+// Start creates the objects of the workers, and waits for nothing. The objects are the run's: they
+// are deleted by its label. The client must not limit its own rate.
+func Start(ctx context.Context, cluster *existing.Cluster, client kubernetes.Interface, s Spec) (*Job, error) {
+	_, err := client.CoreV1().Namespaces().Create(ctx, s.namespace(), metav1.CreateOptions{})
+	if err == nil {
+		_, err = client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, s.account(), metav1.CreateOptions{})
+	}
+	if err == nil {
+		_, err = client.BatchV1().Jobs(s.Namespace).Create(ctx, s.job(), metav1.CreateOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating the workers: %w", err)
+	}
+	return &Job{spec: s, cluster: cluster, client: client, forward: map[int]*existing.Forwarded{}}, nil
+}
+
+// Place is where a worker runs.
+type Place struct {
+	Pod, Node string
+	UID       types.UID // of the pod
+
+	// Metrics is the URL of the worker's own metrics.
+	Metrics string
+}
+
+// Connect waits until the pod of an index is ready, connects to it and returns the connection. A
+// connection to an earlier pod of that index ends.
+func (j *Job) Connect(ctx context.Context, index int) (net.Conn, Place, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("it was not ready after %v", readyTimeout))
+	defer cancel()
+	pod, err := j.await(limited, index)
+	if err != nil {
+		return nil, Place{}, fmt.Errorf("waiting for worker %d: %w", index, err)
+	}
+	forwarded, err := j.cluster.Forward(ctx, j.spec.Namespace, pod.Name, port, metricsPort)
+	if err != nil {
+		return nil, Place{}, fmt.Errorf("connecting to worker %d: %w", index, err)
+	}
+	if err := j.replace(index, forwarded); err != nil {
+		return nil, Place{}, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", forwarded.Address(port))
+	if err != nil {
+		return nil, Place{}, fmt.Errorf("connecting to worker %d: %w", index, err)
+	}
+	return worker.Timed(conn, worker.SilenceTimeout), Place{
+		Pod: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID, Metrics: "http://" + forwarded.Address(metricsPort) + "/metrics",
+	}, nil
+}
+
+// replace ends the connection of an index before the one that is given.
+func (j *Job) replace(index int, f *existing.Forwarded) error {
+	j.mu.Lock()
+	before, closed := j.forward[index], j.closed
+	if !closed {
+		j.forward[index] = f
+	}
+	j.mu.Unlock()
+	if before != nil {
+		before.Close()
+	}
+	if closed {
+		f.Close()
+		return errors.New("the connections to the workers were closed")
+	}
+	return nil
+}
+
+// Close ends all connections, and returns when nothing of them runs. Connect fails from then on.
+func (j *Job) Close() {
+	j.mu.Lock()
+	all := j.forward
+	j.forward, j.closed = nil, true
+	j.mu.Unlock()
+	for _, f := range all {
+		f.Close()
+	}
+}
+
+// await waits until an index has a pod that is ready. Its error says how the pod stood last.
+func (j *Job) await(ctx context.Context, index int) (*corev1.Pod, error) {
+	pods := j.client.CoreV1().Pods(j.spec.Namespace)
+	selector := batchv1.JobCompletionIndexAnnotation + "=" + strconv.Itoa(index)
+	stood := "it has no pod"
+	for {
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, ended(ctx, stood, err)
+		}
+		for _, pod := range list.Items {
+			if usable(&pod) {
+				return &pod, nil
+			}
+			stood = stand(&pod)
+		}
+		changes, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			return nil, ended(ctx, stood, err)
+		}
+		pod := next(ctx, changes.ResultChan(), &stood)
+		changes.Stop()
+		if pod != nil {
+			return pod, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ended(ctx, stood, nil)
+		}
+	}
+}
+
+// next is the first usable pod among events; nil when they or the context end first. How other pods
+// stand is noted.
+func next(ctx context.Context, events <-chan watch.Event, stood *string) *corev1.Pod {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-events:
+			if !open {
+				return nil
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			switch {
+			case ok && usable(pod):
+				return pod
+			case ok:
+				*stood = stand(pod)
+			}
+		}
+	}
+}
+
+// ended is why waiting ended: with the context, or with an error of the API server.
+func ended(ctx context.Context, stood string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %s", context.Cause(ctx), stood)
+	}
+	return err
+}
+
+// usable reports whether a pod can be connected to.
+func usable(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && observe.Ready(pod)
+}
+
+// stand says how a pod stands that is not usable, with what kubelet or the scheduler say of it.
+func stand(pod *corev1.Pod) string {
+	parts := []string{"pod " + pod.Name + " is " + string(pod.Status.Phase)}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			parts = append(parts, c.Message)
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Waiting != nil:
+			parts = append(parts, c.State.Waiting.Reason, c.State.Waiting.Message)
+		case c.State.Terminated != nil:
+			parts = append(parts, fmt.Sprintf("its container ended with exit code %d", c.State.Terminated.ExitCode), c.State.Terminated.Message)
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		parts = append(parts, "it is being deleted")
+	}
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, ": ")
+}
