@@ -17,6 +17,7 @@ import (
 const (
 	Limiter     = "limiter"     // new streams admitted a second
 	TokenReview = "tokenReview" // tokens reviewed a second
+	Injection   = "injection"   // pods injected a second
 	Throttle    = "throttle"    // proxies pushed to at once
 	Processor   = "processor"   // processor time
 	Memory      = "memory"      // more is needed than there is
@@ -82,6 +83,10 @@ func (m mesh) times() []Limit {
 			all = append(all, Limit{TokenReview, max(0, reviews-l.TokenReviewsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %s",
 				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, each)})
 		}
+		if rate := l.InjectionsPerSecond; rate > 0 {
+			all = append(all, Limit{Injection, max(0, m.pods-l.InjectionsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g pods a second injected after %.3g at once",
+				output.Many(m.replicas, "replica"), rate, l.InjectionsBurst)})
+		}
 		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
 			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", output.Many(m.replicas, "replica"), pushes)})
 		}
@@ -108,7 +113,7 @@ func (m mesh) rate() float64 {
 	m.arrival = 0
 	if m.limits != nil {
 		without := *m.limits
-		without.TokenReviewsBurst = 0
+		without.TokenReviewsBurst, without.InjectionsBurst = 0, 0
 		m.limits = &without
 	}
 	if longest := m.times()[0].Seconds; longest > 0 {

@@ -13,6 +13,10 @@ type Limits struct {
 	TokenReviewsPerSecond  float64       `json:"tokenReviewsPerSecond,omitempty"`  // tokens that it has the API server review, after a burst; 0 = not limited
 	TokenReviewsBurst      float64       `json:"tokenReviewsBurst,omitempty"`      // that it may have reviewed at once
 	TokenReviewsPerSidecar float64       `json:"tokenReviewsPerSidecar,omitempty"` // that a sidecar's certificate and stream take
+	InjectionsPerSecond    float64       `json:"injectionsPerSecond,omitempty"`    // pods that its webhook admits with a proxy, after a burst; 0 = not limited
+	InjectionsBurst        float64       `json:"injectionsBurst,omitempty"`        // that it may admit at once
+	EventsPerSecond        float64       `json:"eventsPerSecond,omitempty"`        // events of Kubernetes that it works on, after a burst; 0 = not limited
+	EventsBurst            float64       `json:"eventsBurst,omitempty"`            // that it may work on at once
 	DebounceSeconds        float64       `json:"debounceSeconds,omitempty"`        // without a change before it pushes the last ones
 	DebounceMaxSeconds     float64       `json:"debounceMaxSeconds,omitempty"`     // after the first change it pushes at the latest
 }

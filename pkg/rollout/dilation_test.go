@@ -106,3 +106,29 @@ func TestDescribeDilation(t *testing.T) {
 		t.Errorf("dilation is %+v", r.dilation)
 	}
 }
+
+// A control plane whose constants its build reads from the environment: the record has them as they ran, and
+// the limits of the machine that is stood for.
+func TestDescribeDilationOfConstants(t *testing.T) {
+	r := &run{spec: DefaultSpec()}
+	r.spec.ControlPlane, r.spec.Mode, r.spec.Dilation, r.spec.ControlPlaneEnv = "osm", "strict", 2, []string{"OSM_EVENTS_PER_SECOND=20"}
+	if err := r.spec.checkDilation(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.driver, err = r.spec.Driver(); err != nil {
+		t.Fatal(err)
+	}
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlaneEnv})
+	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{}), Limits: r.driver.Limits(r.resources.Env)}
+	r.describeDilation(&source)
+	if diff := cmp.Diff(map[string]string{"OSM_EVENTS_PER_SECOND": "20"}, source.Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if got := r.dilation.Settings; got["OSM_PROXY_UPDATE_WINDOW"] != "4s" || got["OSM_EVENTS_PER_SECOND"] != "10" || got["OSM_API_REQUESTS_PER_SECOND"] != "2.5" {
+		t.Errorf("settings as it ran are %v", got)
+	}
+	if l := source.Limits; l.DebounceSeconds != 2 || l.EventsPerSecond != 20 || l.InjectionsPerSecond != 5 {
+		t.Errorf("limits are %+v", l)
+	}
+}

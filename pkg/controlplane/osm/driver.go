@@ -40,6 +40,8 @@ func Driver() controlplane.Driver {
 		Metrics:              metrics(),
 		Work:                 "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",
 		Meanings:             meanings(),
+		Limits:               limits,
+		Dilate:               dilate,
 		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()) },
 		NewProxy:             newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {

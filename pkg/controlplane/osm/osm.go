@@ -88,7 +88,7 @@ func (c *controlPlane) stop(ctx context.Context) error {
 func (c *controlPlane) Describe() controlplane.Description {
 	settings := map[string]string{"enableWASMStats": "false"} // the mode is not a setting in addition
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Replicas: 1,
+		Name: Name, Version: c.report.Version, Replicas: 1, Limits: limits(c.options.Resources.Env),
 		MaxProcs: c.options.Resources.Processors(), Settings: c.options.Resources.Settings(settings),
 	}
 }

@@ -57,7 +57,8 @@ func (c *controlPlane) prepare() error {
 			"OSM_DEFAULT_INIT_CONTAINER_IMAGE=" + initImage,
 			"OSM_DEFAULT_HEALTHCHECK_CONTAINER_IMAGE=" + healthcheckImage,
 		})
-	c.injector.Resources = controlplane.Resources{} // what the control plane is given is the controller's
+	// What the control plane is given is the controller's; times are those of both.
+	c.injector.Resources = controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
 	return nil
 }
 

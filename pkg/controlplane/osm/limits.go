@@ -1,0 +1,51 @@
+package osm
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// limits are the bounds that Open Service Mesh 1.2.4 holds itself to, given what is set in its environment
+// (NAME=VALUE; of a name that comes several times the last counts):
+//
+//   - pkg/messaging/broker.go: the windows in which changes are collected, and the queue of events, with
+//     client-go's DefaultControllerRateLimiter (util/workqueue/default_rate_limiters.go);
+//   - pkg/workerpool: as many sidecars are pushed to at the same time as GOMAXPROCS says;
+//   - client-go (rest/config.go: DefaultQPS, DefaultBurst), which osm-injector does not change: it creates a
+//     Secret for each pod (pkg/injector/patch.go).
+//
+// A value that the programs could not read leaves the default here; they end with it.
+func limits(env []string) *record.Limits {
+	value := func(name string) (last string) {
+		for _, kv := range env {
+			if of, v, _ := strings.Cut(kv, "="); of == name {
+				last = v
+			}
+		}
+		return last
+	}
+	seconds := func(name string, otherwise float64) float64 {
+		if d, err := time.ParseDuration(value(name)); err == nil {
+			return d.Seconds()
+		}
+		return otherwise
+	}
+	rate := func(name string, otherwise float64) float64 {
+		if r, err := strconv.ParseFloat(value(name), 64); err == nil {
+			return r
+		}
+		return otherwise
+	}
+	return &record.Limits{
+		ConcurrentPushes:    &record.ByProcessors{PerProcessor: 1},
+		InjectionsPerSecond: rate("OSM_API_REQUESTS_PER_SECOND", 5),
+		InjectionsBurst:     10,
+		EventsPerSecond:     rate("OSM_EVENTS_PER_SECOND", 10),
+		EventsBurst:         100,
+		DebounceSeconds:     seconds("OSM_PROXY_UPDATE_WINDOW", 2),
+		DebounceMaxSeconds:  seconds("OSM_PROXY_UPDATE_MAX_WINDOW", 10),
+	}
+}

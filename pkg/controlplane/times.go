@@ -1,0 +1,30 @@
+package controlplane
+
+import (
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/component"
+)
+
+// Slow is an environment (NAME=VALUE) in which programs need k times as long for these times, and what
+// those are, in words.
+func Slow(env []string, times []component.Time, k float64) (slowed, scaled []string) {
+	slowed = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return of(times, kv) })
+	for _, t := range times {
+		slowed = append(slowed, t.Slowed(env, k))
+		scaled = append(scaled, t.What+" ("+t.Variable+")")
+	}
+	return slowed, scaled
+}
+
+// TimesIn are the settings of an environment (NAME=VALUE) that set these times.
+func TimesIn(env []string, times []component.Time) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return !of(times, kv) })
+}
+
+// of reports whether a setting is one of these times.
+func of(times []component.Time, kv string) bool {
+	name, _, _ := strings.Cut(kv, "=")
+	return slices.ContainsFunc(times, func(t component.Time) bool { return t.Variable == name })
+}
