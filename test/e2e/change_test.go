@@ -24,8 +24,11 @@ var _ = Describe("changes at a rate", func() {
 		c := run.Change
 		Expect(c.Kind).To(Equal(kind))
 		Expect(*c.OfferedPerSecond).To(Equal(5.0))
-		Expect(*c.AchievedPerSecond).To(BeNumerically("~", 5, 0.3))
+		// A change is made when it is due or, on a busy machine, later: as late as timers fired and writes took.
+		late := *run.Instrument.Lag.Max
+		Expect(float64(*c.Changes) / *c.AchievedPerSecond).To(And(BeNumerically(">=", 3.999), BeNumerically("<=", 4.25+late+*c.Write.Max)), "seconds")
 		Expect(*c.Changes + *c.Missed).To(Equal(changes))
+		Expect(*c.Missed).To(BeNumerically("<=", 1+5*(late+*c.Write.Mean*changes)))
 		Expect(run.ControlPlane.Change).NotTo(BeNil())
 		if kind == "metadata" {
 			Expect(c.Push).To(BeNil())
@@ -56,7 +59,8 @@ var _ = Describe("changes at a rate", func() {
 		Expect(endings(run)).To(HaveSuffix("change duration"))
 		Expect(*run.Churn.Replaced).To(Equal(4))
 		Expect(run.Churn.Seconds).NotTo(BeNil())
-		Expect(run.Change.Push.Count).To(BeNumerically(">", changes*(pods-4)))
+		Expect(*run.Change.Changes + *run.Change.Missed).To(Equal(changes))
+		Expect(run.Change.Push.Count).To(BeNumerically(">", *run.Change.Changes*(pods-4)))
 		Expect(run.Change.Push.Lost).To(BeZero())
 		Expect(run.ControlPlane.Churn).To(BeNil())
 	})

@@ -55,7 +55,7 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		where = newPlace()
 		session := where.rollout(pods, "--cycle", "10s", "--churn", "2/s",
 			"--fault", "kill-control-plane@steady", "--fault", "restart-control-plane@steady",
-			"--fault", "reset-streams:20%@steady", "--fault", "pause-scaler:2s@steady", "--fault", "rolling-restart@steady")
+			"--fault", "reset-streams:20%@steady", "--fault", "pause-scaler:5s@steady", "--fault", "rolling-restart@steady")
 		Expect(wait(session)).To(Equal(exitDone))
 		run = printed(session)
 		faults = faultsOf(run)
@@ -90,13 +90,15 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(*faults["reset-streams:20%"].Reconnected).To(Equal(pods / 5))
 		Expect(*faults["rolling-restart"].Replaced).To(Equal(pods))
 		Expect(faults["rolling-restart"].Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(pods))
-		Expect(*faults["pause-scaler:2s"].LastedSeconds).To(BeNumerically(">", 2))
+		Expect(*faults["pause-scaler:5s"].LastedSeconds).To(BeNumerically(">", 5))
 	})
 
 	It("replaces pods at the rate asked for", func() {
 		Expect(*run.Churn.OfferedPerSecond).To(Equal(2.0))
-		Expect(*run.Churn.AchievedPerSecond).To(BeNumerically("~", 2, 0.3))
 		Expect(*run.Churn.Replaced).To(Equal(8))
+		// None is replaced before it is due, and all are in the phase, which a busy machine ends late.
+		length := *run.Phase(record.PhaseChurn).Seconds
+		Expect(*run.Churn.AchievedPerSecond).To(And(BeNumerically(">=", 8/length), BeNumerically("<=", 2), BeNumerically("~", 8/length, 0.3)))
 		Expect(run.Churn.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(8))
 		Expect(run.Churn.Latencies.CompleteConfiguration.Lost).To(BeZero())
 		Expect(run.ControlPlane.Churn).NotTo(BeNil())
@@ -122,13 +124,13 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(run.Latencies.Connect.Count).To(BeEquivalentTo(pods))
 		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
 		Expect(run.Latencies.Reconnect).To(BeNil())
-		Expect(*run.Instrument.Lag.Max).To(BeNumerically("<", 1.9), "the pause is the fault's")
+		Expect(*run.Instrument.Lag.Max).To(BeNumerically("<", 4.9), "the pause is the fault's")
 		Expect(filepath.Join(where.out, run.Name, "latencies", "faults.0.reconnect.hgrm")).To(BeAnExistingFile())
 		Expect(filepath.Join(where.out, run.Name, "latencies", "churn.completeConfiguration.hgrm")).To(BeAnExistingFile())
 	})
 })
 
-var _ = Describe("an API server that is gone", Serial, func() {
+var _ = Describe("an API server that is gone", func() {
 	It("disturbs no sidecar, and nothing comes next before all its clients watch again", func() {
 		const pods = 20
 		where := newPlace()
@@ -143,10 +145,15 @@ var _ = Describe("an API server that is gone", Serial, func() {
 
 		var back struct {
 			Time   time.Time
-			Fields struct{ MissingFirst, Missing int }
+			Fields struct {
+				MissingFirst, Missing int
+				Seconds               float64
+			}
 		}
 		Expect(json.Unmarshal(where.event("watchesBack"), &back)).To(Succeed())
-		Expect(back.Fields.MissingFirst).To(BeNumerically(">", 0), "client-go waits before it tries again")
+		// client-go waits before it tries again: only a first look that comes late finds all of them back.
+		looked := back.Time.Sub(gone.At).Seconds() - *gone.LastedSeconds
+		Expect(back.Fields.MissingFirst > 0 || looked > 4).To(BeTrue(), "%+v, %.1f s after the API server was back", back, looked)
 		Expect(back.Fields.Missing).To(BeZero())
 		Expect(back.Time).To(BeTemporally("<", faults["rolling-restart"].At))
 	})
