@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Linkerd", func() {
-	It("is measured while its programs end, and changes are followed", func() {
+	It("is measured while its programs end, and changes are followed", func(ctx SpecContext) {
 		const pods = 30
 		where := newPlace()
 		session := where.rollout(pods, "--control-plane", "linkerd", "--services", "5", "--probes", "2",
@@ -31,7 +31,11 @@ var _ = Describe("Linkerd", func() {
 		Expect(run.Warnings).To(ContainElement(And(HaveField("About", "spec.xds"), HaveField("Reason", record.ReasonNotSupported))))
 
 		By("the injector")
-		Expect(run.Own.Rollout).To(HaveKeyWithValue("injectedPods", BeEquivalentTo(pods)))
+		// As of the last scrape before the phase's end, which may be a second old.
+		Expect(run.Own.Rollout["injectedPods"]).To(And(BeNumerically(">", 0), BeNumerically("<=", pods)))
+		recorded := where.recorded()
+		prom := open(ctx, filepath.Join(recorded.Dir, "prometheus"))
+		Expect(prom.value(ctx, `sum(proxy_inject_admission_responses_total{skip="false"})`, *recorded.Phase(record.PhaseSteady).End)).To(BeEquivalentTo(pods))
 		Expect(run.Cluster["linkerd-proxy-injector"].Rollout.Cores.Mean).To(HaveValue(BeNumerically(">", 0)))
 
 		By("the faults")

@@ -33,13 +33,14 @@ var _ = Describe("a rollout with real sidecars", func() {
 	It("converges by what their Envoys hold, as was predicted", func(ctx SpecContext) {
 		where := newPlace()
 		secrets := exposure.Secrets{"hunter2hunter2": "the value of --control-plane-env"}
-		cmd := where.command("rollout", "--pods", "12", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "8s", "--probes", "1",
+		cmd := where.command("rollout", "--pods", "12", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "5s", "--probes", "1",
 			"--converge-timeout", "90s", "--services", "3", "--mode", "strict", "--real-sidecars", "2", "--envoy", envoy(ctx), "--control-plane-env", "API_TOKEN")
 		cmd.Env = append(cmd.Env, "API_TOKEN=hunter2hunter2")
 		session := where.session(cmd)
 
 		By("looking at what it shows to others while it runs")
 		where.reach(session, record.PhaseSteady)
+		Expect(syscall.Kill(session.Command.Process.Pid, syscall.SIGSTOP)).To(Succeed()) // it goes on when it was looked at
 		sockets, exposed, err := exposure.OfRun(session.Command.Process.Pid, where.state, "../../docs/security.md", secrets)
 		Expect(err).NotTo(HaveOccurred())
 		GinkgoWriter.Println(sockets)
@@ -53,6 +54,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 			_, err := client.Get("http://127.0.0.1:" + port)
 			Expect(err).To(Or(MatchError(io.EOF), MatchError(syscall.ECONNRESET)), "something answers at "+port)
 		}
+		Expect(syscall.Kill(session.Command.Process.Pid, syscall.SIGCONT)).To(Succeed())
 
 		Expect(wait(session)).To(Equal(exitDone))
 		html := where.start("report", where.out, "-o", "html")

@@ -128,6 +128,15 @@ func (p plainPrometheus) series(ctx context.Context, selector string, phase reco
 	return samples(matrix[0].Values)
 }
 
+// value is what a query of one series finds at a moment.
+func (p plainPrometheus) value(ctx context.Context, query string, at time.Time) float64 {
+	GinkgoHelper()
+	result, _, _, err := p.api.Query(ctx, query, at)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(result).To(HaveLen(1), query)
+	return float64(result.(model.Vector)[0].Value)
+}
+
 // samples are those of one series, in order of time.
 type samples []model.SamplePair
 
