@@ -36,6 +36,10 @@ func (t *Tracker) deliver(sl *slot) {
 	newest := sl.held.newest
 	if !sl.pushed {
 		sl.delivered = max(sl.delivered, newest, svc.versionAt(sl.received))
+		if from, had := sl.sidecar.before[sl]; had {
+			delete(sl.sidecar.before, sl)
+			missVersions(t, svc, from, sl.delivered)
+		}
 		return
 	}
 	for v := sl.delivered; v < newest; v++ { // version v+1

@@ -37,6 +37,7 @@ type Following struct {
 	pending map[string]bool
 	reached map[string]time.Time
 	strays  map[string]bool
+	missed  map[string]bool // concerned, and not seen meanwhile: see Miss
 }
 
 // Follow follows a change to the concerned sidecars, which are registered. A
@@ -52,9 +53,13 @@ func (t *Tracker) Follow(c Change, concerned []string) *Following {
 		pending: map[string]bool{},
 		reached: map[string]time.Time{},
 		strays:  map[string]bool{},
+		missed:  map[string]bool{},
 	}
 	for _, id := range concerned {
 		f.pending[id] = true
+		if s := t.sidecars[id]; s != nil && s.missing {
+			f.miss(id)
+		}
 	}
 	t.following = append(t.following, f)
 	if c.ofEndpoint() {
@@ -100,6 +105,9 @@ func (f *Following) Stop() (reached map[string]time.Time, lost, strays []string)
 	for id := range f.pending {
 		lost = append(lost, id)
 	}
+	for id := range f.missed {
+		lost = append(lost, id)
+	}
 	for id := range f.strays {
 		strays = append(strays, id)
 	}
@@ -110,6 +118,9 @@ func (f *Following) Stop() (reached map[string]time.Time, lost, strays []string)
 
 // see looks for the change in what a sidecar received.
 func (f *Following) see(s *sidecar, u Update) {
+	if f.missed[s.id] {
+		return
+	}
 	if f.change.ofEndpoint() {
 		if f.pending[s.id] {
 			f.lookAt(s)

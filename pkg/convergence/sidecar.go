@@ -15,6 +15,10 @@ type sidecar struct {
 	// From the first request until complete:
 	lacking int              // slots that do not hold enough
 	earlier map[*slot][]held // what slots held before, without a gap, oldest first
+
+	// missing is since Miss, until complete: what it receives is no push.
+	missing bool
+	before  map[*slot]version // delivered by the slots that it had then, until they hold something again
 }
 
 // slot is what a sidecar holds for one of its wants. There is one for every
@@ -194,7 +198,7 @@ func (t *Tracker) finishIfComplete(s *sidecar) {
 	for i := range s.slots {
 		at = max(at, s.slots[i].enoughSince())
 	}
-	s.complete, s.earlier = true, nil
+	s.complete, s.earlier, s.missing = true, nil, false
 	t.counts.Complete++
 	t.completed = append(t.completed, completion{s.id, t.base.Add(at)})
 }

@@ -31,6 +31,10 @@ type Tracker struct {
 	// locked, so it must not call it; it is set before the Tracker is used.
 	Delivered func(kind Kind, n int, after time.Duration)
 
+	// Missed, if not nil, is called as Delivered is, with changes that reached a sidecar, or would
+	// have, while that was not seen: see Miss.
+	Missed func(kind Kind, n int)
+
 	changed chan struct{}
 
 	mu        sync.Mutex

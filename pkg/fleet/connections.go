@@ -81,6 +81,7 @@ type connection struct {
 	heard    time.Time // the last response
 	away     bool      // it lost a stream and is not back
 	since    time.Time // when it was lost
+	missed   bool      // its worker was lost, not the stream
 	after    int       // streams when it was lost: only a later one brings it back
 	returned int       // number of the background activity in which it last came back
 }
@@ -133,6 +134,11 @@ func (s *Pods) back(p *pod, at time.Time) {
 	}
 	c.away = false
 	s.away--
+	if c.missed { // the control plane did not lose it
+		c.missed = false
+		s.returned()
+		return
+	}
 	s.later().Reconnect.Record(at.Sub(c.since))
 	if c.returned != s.background.number {
 		c.returned = s.background.number

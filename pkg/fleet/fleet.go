@@ -149,7 +149,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	p.ready = observe.Ready(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
 		p.times.Ready = ev.Seen
-		if p.latencies == f.Latencies {
+		if p.rollout {
 			f.Pods.readies = append(f.Pods.readies, ev.Seen)
 		}
 		if !p.incomplete && !p.extra() { // else it became ready without what readiness stands for: lost

@@ -35,7 +35,7 @@ func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
 		t := &p.times
 		again = !t.Answered.IsZero()
 		in = p.latencies
-		if !t.Connected.IsZero() {
+		if !t.Connected.IsZero() && !p.connection.missed {
 			in = f.Pods.later()
 		}
 		first(&t.Dialed, e.Dialed)
@@ -97,7 +97,7 @@ func (f observer) complete(id string, at time.Time) {
 		if p.extra() {
 			return
 		}
-		p.times.Complete = at
+		first(&p.times.Complete, at)
 		if at.After(f.Pods.progressed) {
 			f.Pods.progressed = at
 		}
@@ -148,7 +148,7 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 		f.nodes.certified(id, e, storm != nil)
 		return
 	}
-	var renewed bool // it had one before
+	var renewed, missed bool // it had one before; its worker was lost since
 	p, _ := f.Pods.update(id, func(p *pod) {
 		csr := &f.Pods.csr
 		if !e.Sent.IsZero() {
@@ -157,8 +157,9 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 		if e.Err != nil {
 			return
 		}
+		missed, p.missed = p.missed, false
 		renewed = !first(&p.times.Certified, e.Verified)
-		if !renewed && p.latencies == f.Latencies {
+		if !renewed && p.rollout {
 			csr.issued++
 			if e.Verified.After(csr.last) {
 				csr.last = e.Verified
@@ -169,7 +170,7 @@ func (f observer) Certified(id string, e proxy.Certificate) {
 		f.Event(record.CertificateFailed{Pod: id, Attempt: e.Attempt, Error: e.Err.Error()})
 		return
 	}
-	if !unasked {
+	if !unasked && !missed {
 		f.certificateTook(p, e, renewed && storm == nil, !renewed)
 	}
 	p.track(func(t *convergence.Tracker) { t.Certified(id, e.Verified) })

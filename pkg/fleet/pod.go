@@ -20,10 +20,12 @@ type pod struct {
 
 	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
 	order      int        // among all pods seen
+	rollout    bool       // it is of the rollout
 	background int        // number of the background activity when it was first seen
 
 	// guarded by Pods.mu
 	stop       context.CancelFunc // of its proxy; nil until it was started
+	missed     bool               // its worker was lost, and it has no certificate since
 	worker     worker.Worker      // that runs it; nil where it is a real one, or was not started
 	real       *realPod           // nil where it is a simulated one
 	revision   *revision          // of the control plane that serves a simulated one; nil until it was started

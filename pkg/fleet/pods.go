@@ -104,7 +104,7 @@ func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 		}
 		return p
 	}
-	p.latencies = s.latencies
+	p.latencies, p.rollout = s.latencies, true
 	s.arrivals = append(s.arrivals, ev.Seen)
 	return p
 }

@@ -66,7 +66,7 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	r := &revision{fleet: f, tracker: tracker, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)
 	r.tracker.OnComplete = observer{f}.complete
-	r.tracker.Delivered = r.delivered
+	r.tracker.Delivered, r.tracker.Missed = r.delivered, r.missed
 	if f.nodes != nil {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
 		for name, w := range f.nodes.waypoints {
@@ -167,5 +167,15 @@ func (r *revision) delivered(kind convergence.Kind, n int, after time.Duration) 
 		for range n {
 			h.Record(after)
 		}
+	}
+}
+
+// missed takes from the tracker that endpoint changes reached a sidecar whose worker was lost.
+func (r *revision) missed(kind convergence.Kind, n int) {
+	if r.fleet.bursting.Load() {
+		r.fleet.Latencies.RolloutPush[kind].Lose(int64(n))
+	}
+	if received := r.received.Load(); received != nil {
+		received.endpoints[kind].Lose(int64(n))
 	}
 }

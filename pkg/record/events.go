@@ -36,6 +36,8 @@ const (
 	EventRealSidecarEnded   EventKind = "realSidecarEnded"   // RealSidecarEnded
 	EventRefused            EventKind = "refused"            // ConfigurationRefused
 	EventObjectsDeleted     EventKind = "objectsDeleted"     // ObjectsDeleted
+	EventWorkerLost         EventKind = "workerLost"         // WorkerLost
+	EventWorkerReplaced     EventKind = "workerReplaced"     // WorkerReplaced
 )
 
 // Step is one burst of pods of the plan, when the API server has accepted it.
@@ -162,6 +164,21 @@ type RefusedResource struct {
 	Words    string // Envoy's error
 }
 
+// WorkerLost is a worker in the cluster that was lost, with all its sidecars.
+type WorkerLost struct {
+	Worker   string `json:"worker"`   // its name in instrument.workers
+	Sidecars int    `json:"sidecars"` // that begin again in another pod
+	Error    string `json:"error"`    // why
+}
+
+// WorkerReplaced is another pod that has taken the place of a worker that was lost.
+type WorkerReplaced struct {
+	Worker  string  `json:"worker"`  // its name in instrument.workers
+	Pod     string  `json:"pod"`     // the new one
+	Node    string  `json:"node"`    // that the pod is on
+	Seconds float64 `json:"seconds"` // from the loss until its sidecars were started
+}
+
 // ObjectsDeleted is the deletion of the objects that carry the run's label, after all
 // figures were read.
 type ObjectsDeleted struct {
@@ -220,6 +237,12 @@ func (RealSidecarEnded) EventKind() EventKind { return EventRealSidecarEnded }
 
 // EventKind is part of Event.
 func (ConfigurationRefused) EventKind() EventKind { return EventRefused }
+
+// EventKind is part of Event.
+func (WorkerLost) EventKind() EventKind { return EventWorkerLost }
+
+// EventKind is part of Event.
+func (WorkerReplaced) EventKind() EventKind { return EventWorkerReplaced }
 
 // EventKind is part of Event.
 func (ObjectsDeleted) EventKind() EventKind { return EventObjectsDeleted }

@@ -36,6 +36,8 @@ func events() []Event {
 		RealSidecarStarted{"a/b", 1, 100, 101},
 		RealSidecarEnded{"a/b", "exit status 1"},
 		ObjectsDeleted{1700, 2.5, ""},
+		WorkerLost{"worker-0", 15, "EOF"},
+		WorkerReplaced{"worker-0", "scaler-worker-0-x", "n1", 4.5},
 		ConfigurationRefused{"a/b", []RefusedResource{{"LDS virtualInbound", "bad"}}},
 	}
 }

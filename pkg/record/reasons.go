@@ -18,6 +18,7 @@ const (
 	ReasonLateInstrument   Reason = "lateInstrument"   // scheduling lag [p99Seconds]
 	ReasonLateReceipt      Reason = "lateReceipt"      // responses waited to be received [waited, responses, longestSeconds, totalSeconds]
 	ReasonUncertainClock   Reason = "uncertainClock"   // the clock of the worker Component is not known better [uncertaintySeconds]
+	ReasonWorkerLost       Reason = "workerLost"       // the worker Component was lost in Phase, and another took its place [sidecars]
 	ReasonWaitedInstrument Reason = "waitedInstrument" // scaler's threads waited for a processor [share]
 	ReasonLateGenerator    Reason = "lateGenerator"    // requests were sent late [thresholdSeconds]; Detail: the quantiles
 	ReasonLateBurst        Reason = "lateBurst"        // a burst of pods took longer than planned [lateSeconds, intervalSeconds]
@@ -87,6 +88,7 @@ var sentences = map[Reason]string{
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
 	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",
 	ReasonUncertainClock:   "times of the sidecars of {component} may be off by {uncertaintySeconds:ms}: its clock is not known better",
+	ReasonWorkerLost:       "{component} was lost with {sidecars} sidecars, which connected again from another pod: what they missed counts as lost, and serving them again is part of the figures of the phase",
 	ReasonWaitedInstrument: "scaler had a thread that waited for a processor for up to {share:percent} of the time: latencies include the time that its own reading of answers waited",
 	ReasonLateGenerator:    "the generator was itself late at {detail}: by more than a tenth of the latency, and {thresholdSeconds:ms}",
 	ReasonLateBurst:        "a burst was complete {lateSeconds:.1f} s after it was due, with {intervalSeconds:duration} between two",

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -105,12 +106,18 @@ func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, optio
 	group, ctx := errgroup.WithContext(ctx)
 	for n := range all {
 		group.Go(func() error {
-			conn, place, err := w.job.Connect(ctx, n)
-			if err != nil {
-				return err
-			}
-			places[n] = place
-			all[n], err = worker.Connect(ctx, conn, setup, options(n))
+			share, err := worker.NewShare(ctx, worker.ShareOptions{
+				Options: options(n),
+				Connect: func(ctx context.Context, o worker.Options) (worker.Worker, error) {
+					return w.job.Connect(ctx, n, setup, o)
+				},
+				Lost: func(lost worker.Worker, err error) { missWorker(r, lost, err) },
+				Replaced: func(by worker.Worker, after time.Duration) {
+					p := w.job.Place(n)
+					r.journal.Event(record.WorkerReplaced{Worker: by.State().Name, Pod: p.Pod, Node: p.Node, Seconds: after.Seconds()})
+				},
+			})
+			all[n], places[n] = share, w.job.Place(n)
 			return err
 		})
 	}
@@ -119,7 +126,7 @@ func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, optio
 	}
 	for n, p := range places {
 		r.progress.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
-		w.add(options(n).Name, func() recorder.Source { return recorder.OfMetrics(context.WithoutCancel(ctx), p.Pod, p.Metrics) })
+		w.add(options(n).Name, func() recorder.Source { return w.job.Usage(context.WithoutCancel(ctx), n) })
 	}
 	r.journal.Update(func(run *record.Run) {
 		for n, p := range places {
@@ -127,6 +134,22 @@ func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, optio
 		}
 	})
 	return all, w.watch()
+}
+
+// missWorker takes that a worker in the cluster was lost, with its sidecars.
+func missWorker(r *run, lost worker.Worker, err error) {
+	name, sidecars := lost.State().Name, fleet.Missed(r.fleet, lost, time.Now())
+	r.progress.say(fmt.Sprintf("warning: %v: what its %d sidecars miss counts as lost", err, sidecars))
+	r.journal.Event(record.WorkerLost{Worker: name, Sidecars: sidecars, Error: err.Error()})
+	phase := r.currentPhase()
+	for _, about := range []string{"latencies", "controlPlane." + string(phase)} {
+		if phase == "" && about != "latencies" {
+			continue // between phases
+		}
+		r.journal.Warn(record.Warning{
+			About: about, Reason: record.ReasonWorkerLost, Component: name, Phase: phase, Values: map[string]float64{"sidecars": float64(sidecars)},
+		})
+	}
 }
 
 // add adds one of several workers.
@@ -219,9 +242,13 @@ func (m measurement) measureWorkers(rollout phases.Window) error {
 			one.Lag = new(record.Latency(lag))
 		}
 		m.document.Instrument.Workers = append(m.document.Instrument.Workers, one)
+		doubted := m.document.Latencies.BelowClock(state.Clock.Uncertainty.Seconds())
 		if state.Clock.Uncertainty > experiment.LateInstrument {
+			doubted = []string{"latencies"}
+		}
+		for _, about := range doubted {
 			m.journal.Warn(record.Warning{
-				About: "latencies", Reason: record.ReasonUncertainClock, Component: state.Name,
+				About: about, Reason: record.ReasonUncertainClock, Component: state.Name,
 				Values: map[string]float64{"uncertaintySeconds": state.Clock.Uncertainty.Seconds()},
 			})
 		}

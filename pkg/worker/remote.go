@@ -206,7 +206,11 @@ func (w *Remote) read() {
 		lost := w.connected && err != nil
 		w.mu.Unlock()
 		if lost {
-			w.options.Failed(fmt.Errorf("worker %s is lost: %w", w.options.Name, err))
+			report := w.options.Failed
+			if w.options.Lost != nil {
+				report = w.options.Lost
+			}
+			report(fmt.Errorf("worker %s is lost: %w", w.options.Name, err))
 		}
 		return
 	}

@@ -83,13 +83,16 @@ type Clock struct {
 	Uncertainty time.Duration
 }
 
-// Options are what a worker reports to. All fields are needed.
+// Options are what a worker reports to. All fields but Lost are needed.
 type Options struct {
 	Name     string         // of the worker, in messages and of its clock
 	Observer proxy.Observer // receives the events of all proxies; see there for the order
 	// Failed is called with the error of a proxy that cannot work, and of a worker that
 	// is lost with all its proxies.
 	Failed func(error)
+	// Lost is called in place of Failed, with why, when another process is lost, after the last of its
+	// events; nil = Failed is.
+	Lost func(error)
 	// Late is called now and then with how late another process ran since it was called
 	// last; not for a worker in this process, which its owner observes itself.
 	Late func(*stats.Histogram)

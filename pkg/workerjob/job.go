@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +15,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
@@ -32,9 +33,9 @@ type Job struct {
 	cluster *existing.Cluster
 	client  kubernetes.Interface
 
-	mu      sync.Mutex
-	forward map[int]*existing.Forwarded // by index
-	closed  bool
+	mu     sync.Mutex
+	places map[int]Place // by index
+	closed bool
 }
 
 // Start creates the objects of the workers, and waits for nothing. The objects are the run's: they
@@ -50,56 +51,61 @@ func Start(ctx context.Context, cluster *existing.Cluster, client kubernetes.Int
 	if err != nil {
 		return nil, fmt.Errorf("creating the workers: %w", err)
 	}
-	return &Job{spec: s, cluster: cluster, client: client, forward: map[int]*existing.Forwarded{}}, nil
+	return &Job{spec: s, cluster: cluster, client: client, places: map[int]Place{}}, nil
 }
 
 // Place is where a worker runs.
 type Place struct {
 	Pod, Node string
-	UID       types.UID // of the pod
 
-	// Metrics is the URL of the worker's own metrics.
-	Metrics string
+	metrics string // URL of the worker's own
+	forward *existing.Forwarded
 }
 
-// Connect waits until the pod of an index is ready, connects to it and returns the connection. A
-// connection to an earlier pod of that index ends.
-func (j *Job) Connect(ctx context.Context, index int) (net.Conn, Place, error) {
+// Connect waits until the pod of an index is ready, and connects to it. The connection to an earlier
+// pod of that index ends. It may be called at the same time for several indexes.
+func (j *Job) Connect(ctx context.Context, index int, s worker.Setup, o worker.Options) (*worker.Remote, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("it was not ready after %v", readyTimeout))
 	defer cancel()
 	pod, err := j.await(limited, index)
 	if err != nil {
-		return nil, Place{}, fmt.Errorf("waiting for worker %d: %w", index, err)
+		return nil, fmt.Errorf("waiting for worker %d: %w", index, err)
 	}
 	forwarded, err := j.cluster.Forward(ctx, j.spec.Namespace, pod.Name, port, metricsPort)
 	if err != nil {
-		return nil, Place{}, fmt.Errorf("connecting to worker %d: %w", index, err)
+		return nil, fmt.Errorf("connecting to worker %d: %w", index, err)
 	}
-	if err := j.replace(index, forwarded); err != nil {
-		return nil, Place{}, err
+	place := Place{Pod: pod.Name, Node: pod.Spec.NodeName, metrics: "http://" + forwarded.Address(metricsPort) + "/metrics", forward: forwarded}
+	if err := j.replace(index, place); err != nil {
+		return nil, err
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", forwarded.Address(port))
 	if err != nil {
-		return nil, Place{}, fmt.Errorf("connecting to worker %d: %w", index, err)
+		return nil, fmt.Errorf("connecting to worker %d: %w", index, err)
 	}
-	return worker.Timed(conn, worker.SilenceTimeout), Place{
-		Pod: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID, Metrics: "http://" + forwarded.Address(metricsPort) + "/metrics",
-	}, nil
+	return worker.Connect(ctx, worker.Timed(conn, worker.SilenceTimeout), s, o)
+}
+
+// Place is where the worker of an index runs, or ran last.
+func (j *Job) Place(index int) Place {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.places[index]
 }
 
 // replace ends the connection of an index before the one that is given.
-func (j *Job) replace(index int, f *existing.Forwarded) error {
+func (j *Job) replace(index int, p Place) error {
 	j.mu.Lock()
-	before, closed := j.forward[index], j.closed
+	before, closed := j.places[index], j.closed
 	if !closed {
-		j.forward[index] = f
+		j.places[index] = p
 	}
 	j.mu.Unlock()
-	if before != nil {
-		before.Close()
+	if before.forward != nil {
+		before.forward.Close()
 	}
 	if closed {
-		f.Close()
+		p.forward.Close()
 		return errors.New("the connections to the workers were closed")
 	}
 	return nil
@@ -108,11 +114,11 @@ func (j *Job) replace(index int, f *existing.Forwarded) error {
 // Close ends all connections, and returns when nothing of them runs. Connect fails from then on.
 func (j *Job) Close() {
 	j.mu.Lock()
-	all := j.forward
-	j.forward, j.closed = nil, true
+	all := slices.Collect(maps.Values(j.places))
+	j.closed = true
 	j.mu.Unlock()
-	for _, f := range all {
-		f.Close()
+	for _, p := range all {
+		p.forward.Close()
 	}
 }
 

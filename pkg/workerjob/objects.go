@@ -137,9 +137,10 @@ func (s Spec) container() corev1.Container {
 		// The collector works before the limit does.
 		Env:   []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(resources.Limits.Memory().Value()*9/10, 10)}},
 		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort}},
-		ReadinessProbe: &corev1.Probe{
+		// A worker is ready once it has started: nothing asks it while it works.
+		StartupProbe: &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/metrics", Port: intstr.FromInt32(metricsPort)}},
-			PeriodSeconds: 10, TimeoutSeconds: 5, // kubelet asks at once, and then each second until the first answer
+			PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 60,
 		},
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

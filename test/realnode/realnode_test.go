@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -72,15 +73,18 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(len(all)).To(BeNumerically(">", 100))
 		return all
 	}
-	// rollout is one of 30 pods in the cluster, and its record.
-	rollout := func(args ...string) record.Run {
+	// begin starts a rollout of 30 pods in the cluster, and finish returns its record.
+	begin := func(args ...string) *gexec.Session {
 		GinkgoHelper()
 		out, err := os.MkdirTemp(filepath.Dir(state), "out-")
 		Expect(err).NotTo(HaveOccurred())
-		session := start(scaler, append([]string{
+		return start(scaler, append([]string{
 			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", "30", "--services", "5", "--namespaces", "2",
 			"--mode", "strict", "--out", out, "-o", "json", "--no-calibrate", "--baseline", "2s", "--settle", "0s", "--steady", "2s", "--probes", "1", "--converge-timeout", "90s",
 		}, args...)...)
+	}
+	finish := func(session *gexec.Session) record.Run {
+		GinkgoHelper()
 		Eventually(session).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
 		var list record.RunList
 		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
@@ -120,25 +124,31 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("is as it was after rollouts against istiod's pods, through the API server and directly", func(ctx SpecContext) {
 		there := objects(ctx)
-		run := rollout()
+		run := finish(begin())
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
 		Expect(run.Environment.Existing.Pods).To(HaveLen(2))
 		Expect(objects(ctx)).To(Equal(there))
 
 		address := istiodAddress(ctx, kubeconfig)
-		run = rollout("--control-plane-address", address+":15012", "--control-plane-metrics", address+":15014")
+		run = finish(begin("--control-plane-address", address+":15012", "--control-plane-metrics", address+":15014"))
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(4*time.Minute))
 
-	It("runs sidecars in two workers that are pods, and is as it was after it", func(ctx SpecContext) {
+	It("runs sidecars in two workers that are pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
-		run := rollout("--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2")
+		// A Job makes another pod about 10 s after one has failed.
+		session := begin("--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2", "--steady", "16s")
+		Eventually(session.Err).WithTimeout(90 * time.Second).Should(gbytes.Say("\nsteady "))
+		deleteWorker(ctx, kubeconfig)
+		run := finish(session)
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessService))
 		Expect(run.Environment.Existing.Workers).To(HaveLen(2))
+		Expect(run.Warnings).To(ContainElement(And(HaveField("Reason", record.ReasonWorkerLost), HaveField("Component", "worker-0"), HaveField("Phase", record.PhaseSteady))))
 		Expect(run.Instrument.Workers).To(HaveLen(2))
+		Expect(run.Instrument.Workers[0].Sidecars).To(BeNumerically("~", 30+1, 3)) // 15 twice, and of those that replaced probed ones
+		Expect(run.Instrument.Workers[1].Sidecars).To(BeNumerically("~", 15+1, 3))
 		for _, w := range run.Instrument.Workers {
-			Expect(w.Sidecars).To(BeNumerically("~", 15, 3)) // of 30, and of those that replaced probed ones
 			Expect(w.MemoryBytes).To(HaveValue(BeNumerically(">", 10e6)))
 			Expect(w.Clock.UncertaintySeconds).To(And(BeNumerically(">", 0), BeNumerically("<", 0.1)))
 		}
@@ -179,4 +189,18 @@ func istiodAddress(ctx context.Context, kubeconfig string) string {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pods.Items).To(HaveLen(2))
 	return pods.Items[0].Status.PodIP
+}
+
+// deleteWorker deletes the pod of the first worker of the run that goes on.
+func deleteWorker(ctx context.Context, kubeconfig string) {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=scaler-worker,batch.kubernetes.io/job-completion-index=0"})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(pods.Items).To(HaveLen(1))
+	pod := pods.Items[0]
+	Expect(client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})).To(Succeed())
 }

@@ -1,0 +1,55 @@
+package convergence
+
+// Miss takes that for some time it is not seen what these sidecars receive: each holds nothing from
+// now on, and begins its life again. Changes that are followed to them, now or before they are
+// complete again, are lost, and so are those that would have been Delivered meanwhile: see Missed.
+// Ids that are not registered are ignored. Versions of FollowVersions do not concern them any more.
+func Miss(t *Tracker, ids ...string) {
+	t.apply(func() {
+		for _, id := range ids {
+			old := t.sidecars[id]
+			if old == nil {
+				continue
+			}
+			before := map[*slot]version{}
+			s := &sidecar{id: id, scope: old.scope, slots: make([]slot, len(old.slots)), behind: len(old.slots), missing: true, before: before}
+			for i := range s.slots {
+				s.slots[i].sidecar = s
+				if was, had := old.before[&old.slots[i]]; had {
+					before[&s.slots[i]] = was
+				} else if old.slots[i].held != nil {
+					before[&s.slots[i]] = old.slots[i].delivered
+				}
+			}
+			t.remove(id)
+			t.sidecars[id] = s
+			t.counts.Sidecars++
+			for _, f := range t.following {
+				f.miss(id)
+			}
+		}
+	})
+}
+
+// missVersions counts the versions of a service that nobody saw a sidecar receive.
+func missVersions(t *Tracker, svc *service, from, to version) {
+	if t.Missed == nil {
+		return
+	}
+	for v := from; v < to; v++ { // version v+1
+		for kind, n := range svc.changes[v] {
+			if n > 0 {
+				t.Missed(Kind(kind), int(n))
+			}
+		}
+	}
+}
+
+// miss gives up waiting for a sidecar: what it receives is not seen.
+func (f *Following) miss(id string) {
+	if f.pending[id] {
+		delete(f.pending, id)
+		f.missed[id] = true
+		f.finish()
+	}
+}

@@ -1,0 +1,80 @@
+package workerjob
+
+import (
+	"context"
+	"time"
+
+	"scaler.mesh/scaler/pkg/recorder"
+	"scaler.mesh/scaler/pkg/worker"
+)
+
+// Usage reads what the worker of an index uses, from its own metrics: of the pods that had the index
+// one after another as of one. Between two of them it uses nothing. A pod that does not answer in time
+// counts with what it had last. A source ends with ctx.
+func (j *Job) Usage(ctx context.Context, index int) recorder.Source {
+	return &usage{job: j, index: index, of: func(p Place) recorder.Source { return recorder.OfMetrics(ctx, p.Pod, p.metrics) }}
+}
+
+// replacedTime is for how long the metrics of an index may be out of reach: until its loss is noticed
+// and another pod is connected.
+const replacedTime = worker.SilenceTimeout + readyTimeout
+
+type usage struct {
+	job   *Job
+	index int
+	of    func(Place) recorder.Source
+
+	place   Place
+	source  recorder.Source // of the place
+	started time.Time       // of the first
+	spent   time.Duration   // processor time of pods before this one, as far as it was read
+	last    time.Duration   // of this one
+	read    time.Time       // when, last
+
+	resident int64 // then
+}
+
+// ID is part of recorder.Source.
+func (u *usage) ID() string { return u.now().ID() }
+
+// now is the source of the present pod.
+func (u *usage) now() recorder.Source {
+	if p := u.job.Place(u.index); u.source == nil || p != u.place {
+		u.spent, u.last = u.spent+u.last, 0
+		u.place, u.source = p, u.of(p)
+	}
+	return u.source
+}
+
+// Started is part of recorder.Source.
+func (u *usage) Started() (time.Time, error) {
+	if !u.started.IsZero() {
+		return u.started, nil
+	}
+	var err error
+	u.started, err = u.now().Started()
+	return u.started, err
+}
+
+// Read is part of recorder.Source.
+func (u *usage) Read() (recorder.Reading, error) {
+	r, err := u.now().Read()
+	switch {
+	case err == nil:
+		u.last, u.read, u.resident = r.CPU, r.At, r.Resident
+		r.CPU += u.spent
+		return r, nil
+	case time.Since(u.read) > replacedTime:
+		return recorder.Reading{}, err
+	}
+	reading := recorder.Reading{At: time.Now(), CPU: u.spent + u.last, Waited: -1}
+	select {
+	case <-u.place.forward.Done(): // there is no pod
+	default: // it did not answer in time
+		reading.Resident, reading.Peak = u.resident, u.resident
+	}
+	return reading, nil
+}
+
+// ExitCPU is part of recorder.Source.
+func (u *usage) ExitCPU() (time.Duration, bool) { return 0, false }
