@@ -12,7 +12,7 @@ import (
 // not import each other; a folder below one of these belongs to it, unless it is listed itself.
 var floors = [][]string{
 	{ // ground
-		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
+		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
 		"pkg/convergence", "pkg/guard", "pkg/output", "pkg/proxy", "pkg/pushes", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records
@@ -33,10 +33,11 @@ var floors = [][]string{
 
 // sideways are the exceptions: imports within one floor, with the reason.
 var sideways = map[[2]string]string{
-	{"pkg/report", "pkg/capacity"}:   "what one more pod costs is by the model of plans",
-	{"pkg/record", "pkg/stats"}:      "a record holds the histograms and summaries of stats as they are",
-	{"pkg/rollout", "pkg/calibrate"}: "a run measures the instrument's floor first where it is not known",
-	{"pkg/proxy", "pkg/convergence"}: "a proxy's events hold what convergence is computed from as it is",
+	{"pkg/report", "pkg/capacity"}:          "what one more pod costs is by the model of plans",
+	{"pkg/record", "pkg/stats"}:             "a record holds the histograms and summaries of stats as they are",
+	{"pkg/rollout", "pkg/calibrate"}:        "a run measures the instrument's floor first where it is not known",
+	{"internal/podnet", "internal/process"}: "the network of a pod is a namespace that processes are started in",
+	{"pkg/proxy", "pkg/convergence"}:        "a proxy's events hold what convergence is computed from as it is",
 }
 
 // homes are the only packages that may import these modules, directly; tests may import anything.
@@ -53,6 +54,7 @@ var homes = []struct {
 	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"cmd"}},
+	{[]string{"github.com/google/nftables", "github.com/vishvananda/netlink"}, []string{"internal/podnet"}},
 	{[]string{"github.com/google/go-containerregistry"}, []string{"pkg/component/image"}}, // reads released programs from registries, with Docker's credentials
 }
 

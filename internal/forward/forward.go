@@ -34,9 +34,14 @@ func ListenOn(address string) (*Forwarder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for connections to pass on: %w", err)
 	}
+	return From(listener), nil
+}
+
+// From makes a forwarder of what a listener accepts, without endpoints. Close closes the listener.
+func From(listener net.Listener) *Forwarder {
 	f := &Forwarder{listener: listener, open: map[net.Conn]bool{}}
 	f.serving.Go(f.accept)
-	return f, nil
+	return f
 }
 
 // Port is that on which it listens.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,8 +71,9 @@ func (n *Network) enter() error {
 	return nil
 }
 
-// inside calls do on a thread in the namespace.
-func (n *Network) inside(do func() error) error {
+// Do calls do on a thread in the namespace. What do opens belongs to the namespace; goroutines
+// that it starts do not run there.
+func (n *Network) Do(do func() error) error {
 	return onThread(func() error {
 		if err := n.enter(); err != nil {
 			return err
@@ -80,10 +82,14 @@ func (n *Network) inside(do func() error) error {
 	})
 }
 
+// FD is the file descriptor by which the kernel knows the namespace, as interfaces are moved
+// into it. It is valid until Close.
+func (n *Network) FD() int { return int(n.file.Fd()) }
+
 // Listen listens on a TCP address of the namespace; connections are accepted by this program,
 // wherever its threads are.
 func (n *Network) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
-	err = n.inside(func() error {
+	err = n.Do(func() error {
 		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
 		return err
 	})
@@ -92,7 +98,7 @@ func (n *Network) Listen(ctx context.Context, address string) (listener net.List
 
 // Dial connects to a TCP address of the namespace, which must be an IP address with a port.
 func (n *Network) Dial(ctx context.Context, address string) (conn net.Conn, err error) {
-	err = n.inside(func() error {
+	err = n.Do(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 		return err
 	})
@@ -101,3 +107,58 @@ func (n *Network) Dial(ctx context.Context, address string) (conn net.Conn, err 
 
 // Close gives the namespace up: nothing more can enter it.
 func (n *Network) Close() error { return n.file.Close() }
+
+// Dialer connects to addresses of one namespace, often. Its threads stay there until Close, as a
+// new one for each connection would take longer than to connect. Its methods may be called by
+// several goroutines.
+type Dialer struct {
+	network *Network
+	calls   chan func(entered error)
+	ended   chan struct{}
+	threads sync.WaitGroup
+}
+
+// NewDialer makes a Dialer without threads.
+func (n *Network) NewDialer() *Dialer {
+	return &Dialer{network: n, calls: make(chan func(entered error)), ended: make(chan struct{})}
+}
+
+// DialContext is net.Dialer's for addresses that are an IP address with a port. It must not be
+// called after Close.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	call := func(entered error) {
+		defer close(done)
+		if err = entered; err == nil {
+			conn, err = new(net.Dialer).DialContext(ctx, network, address)
+		}
+	}
+	select {
+	case d.calls <- call: // a thread that has nothing to do
+	default:
+		d.threads.Go(func() { d.serve(call) })
+	}
+	<-done
+	return conn, err
+}
+
+// serve makes calls on a thread of the namespace, this one first.
+func (d *Dialer) serve(call func(entered error)) {
+	runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+	err := d.network.enter()
+	call(err)
+	for err == nil {
+		select {
+		case call := <-d.calls:
+			call(nil)
+		case <-d.ended:
+			return
+		}
+	}
+}
+
+// Close ends the threads and returns when they have ended. Connections stay.
+func (d *Dialer) Close() {
+	close(d.ended)
+	d.threads.Wait()
+}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,6 +44,9 @@ type Spec struct {
 	Priority Priority
 	// Network is the network namespace that the child lives in; nil is scaler's own.
 	Network *Network
+	// User is the id of the user, and of the group, that the child runs as; 0 is scaler's own.
+	// It needs root. Program and working folder may be in folders that the user cannot search.
+	User uint32
 	// CPUs are the processors the child may use; nil leaves them as scaler's
 	// own.
 	CPUs []int
@@ -185,6 +189,13 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 	if mortal {
 		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
 	}
+	release := func() {}
+	if spec.User > 0 {
+		if release, err = asUser(cmd, spec.User); err != nil {
+			return nil, errors.Join(fmt.Errorf("starting %s as user %d: %w", spec.Name, spec.User, err), log.Close())
+		}
+	}
+	defer release()
 	p := &Process{spec: spec, grace: grace, place: place, done: make(chan struct{})}
 	if err := p.makeGroup(planned); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
@@ -246,6 +257,31 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 		p.err = &ExitError{Name: p.spec.Name, Command: cmd.Args, Cause: err, Log: p.spec.Log, LogEnd: lastLines(log), LogError: errorLines(log)}
 	}
 	close(p.done)
+}
+
+// asUser has cmd run as a user. The child opens its program and its working folder by the
+// descriptors that this process has of them, as they are often below folders of root, and has the
+// capability to search those, for programs that resolve their own paths. release closes them.
+func asUser(cmd *exec.Cmd, user uint32) (release func(), err error) {
+	program, err := os.Open(cmd.Path)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { program.Close() }
+	cmd.ExtraFiles = append(slices.Clone(cmd.ExtraFiles), program)
+	cmd.Path = "/proc/self/fd/" + strconv.Itoa(2+len(cmd.ExtraFiles)) // as the child numbers it
+	if cmd.Dir != "" {
+		folder, err := os.Open(cmd.Dir)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		release = func() { program.Close(); folder.Close() }
+		cmd.Dir = "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) // the child changes to it before it renumbers
+	}
+	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_READ_SEARCH}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
+	return release, nil
 }
 
 func (p *Process) fork(cmd *exec.Cmd) error {
