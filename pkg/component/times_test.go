@@ -36,7 +36,7 @@ func TestSlowed(t *testing.T) {
 }
 
 // readTime is where an edited source reads a time from the environment: the name, and the default.
-var readTime = regexp.MustCompile(`(?:DurationOf|RateOf|requestsPerSecond)\("(\w+)", ([^)]+)\)`)
+var readTime = regexp.MustCompile(`(?:[Dd]urationOf|RateOf|requestsPerSecond)\("(\w+)", ([^)]+)\)`)
 
 // A program whose environment sets none of its times has those of its project: the default of each
 // variable is the text that the edit replaces, and the value that is known here.
@@ -45,7 +45,8 @@ func TestTimesAreTheirProjects(t *testing.T) {
 		edits []edit
 		times []Time
 	}{
-		"osm": {osmEdits, OSMTimes},
+		"osm":     {osmEdits, OSMTimes},
+		"linkerd": {linkerdEdits, LinkerdTimes},
 	} {
 		read := map[string]bool{}
 		for _, e := range c.edits {
@@ -61,6 +62,12 @@ func TestTimesAreTheirProjects(t *testing.T) {
 					t.Errorf("%s: %s is %s by default, want %v or %v per second", name, variable, usual, want.Length, want.PerSecond)
 				}
 				switch {
+				case e.file == "controller/k8s/resync.go": // which three edits call
+					for _, call := range c.edits {
+						if strings.Contains(call.new, "resync())") && call.old != strings.Replace(call.new, "resync()", usual, 1) {
+							t.Errorf("%s: %s is %s by default, which is not in the text that it replaces:\n%s", name, variable, usual, call.old)
+						}
+					}
 				case e.file == "pkg/messaging/limiter.go":
 					if got := workqueueLimiter; !strings.Contains(got, usual) { // which is in the client library's source
 						t.Errorf("%s: %s is %s by default, which the client library does not have:\n%s", name, variable, usual, got)
@@ -90,6 +97,8 @@ func valueOf(t *testing.T, text string) float64 {
 	for factor := range strings.SplitSeq(strings.SplitN(text, "/", 2)[0], "*") {
 		switch factor = strings.TrimSpace(factor); factor {
 		case "time.Second":
+		case "time.Minute":
+			product *= 60
 		case "time.Millisecond":
 			product /= 1000
 		default:

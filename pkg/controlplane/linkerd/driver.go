@@ -39,7 +39,8 @@ func Driver() controlplane.Driver {
 		Metrics:         metrics(),
 		Work:            "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
 		Meanings:        meanings(),
-		Limits:          func([]string) *record.Limits { return limits() },
+		Limits:          limits,
+		Dilate:          dilate,
 		Types:           func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
 		NewProxy:        newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
@@ -81,13 +82,6 @@ func meanings() map[string]string {
 // other and accept plaintext, and look up what their workload calls.
 func modes() []controlplane.Mode {
 	return []controlplane.Mode{{Name: "automatic", Knobs: controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}}}
-}
-
-// limits are those of client-go of its release (rest/config.go: DefaultQPS, DefaultBurst), which identity
-// does not change. It reviews one token for each certificate. Each API group has a limit of its own there,
-// so that the Events that identity writes do not count.
-func limits() *record.Limits {
-	return &record.Limits{TokenReviewsPerSecond: 5, TokenReviewsBurst: 10, TokenReviewsPerSidecar: 1}
 }
 
 func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {

@@ -134,8 +134,9 @@ func (c *controlPlane) prepare(ctx context.Context) error {
 		"-identity-clock-skew-allowance=" + clockSkewAllowance,
 	}))
 	c.injector = c.program(injectorName, free[4], free[5], []string{"LINKERD_MOUNT_PATH=" + mounts}, []string{"-metrics-addr=" + local(free[5])})
-	// What the control plane is given is destination's.
-	c.identity.Resources, c.injector.Resources = controlplane.Resources{}, controlplane.Resources{}
+	// What the control plane is given is destination's; times are those of all.
+	times := controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.LinkerdTimes)}
+	c.identity.Resources, c.injector.Resources = times, times
 	for _, p := range []*program{c.destination, c.identity, c.injector} {
 		spec := p.Command()
 		file, err := controlplane.Account{Namespace: namespace, Name: spec.Name}.WriteKubeconfig(ctx, c.client, c.options.Kubeconfig)
@@ -192,7 +193,7 @@ func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(
 // Describe is part of controlplane.Server.
 func (c *controlPlane) Describe() controlplane.Description {
 	return controlplane.Description{
-		Name: Name, Version: c.report.Version, Replicas: 1, Limits: limits(),
+		Name: Name, Version: c.report.Version, Replicas: 1, Limits: limits(c.options.Resources.Env),
 		MaxProcs: c.options.Resources.Processors(), Settings: c.options.Resources.Settings(map[string]string{
 			"enable-endpoint-slices": "false", "enable-h2-upgrade": "true", "identity-issuance-lifetime": issuanceLifetime,
 		}),
