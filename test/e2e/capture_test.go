@@ -221,6 +221,10 @@ var _ = Describe("a captured mesh", func() {
 			pods, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 			return pods.Items, err
 		}).Should(HaveLen(11))
+		Eventually(func() ([]corev1.Service, error) { // the Service comes after the Deployment
+			services, err := client.CoreV1().Services(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "gateway.networking.k8s.io/gateway-name"})
+			return services.Items, err
+		}).Should(HaveLen(1))
 		mesh := captured(where, "samples")
 		same := readMesh(files)
 		Expect(mesh.Services).To(HaveLen(len(same.Services)+2), "those of the samples, of the mesh and of the gateway")

@@ -118,7 +118,7 @@ func open(ctx context.Context, tsdb string) plainPrometheus {
 // seconds around it.
 func (p plainPrometheus) series(ctx context.Context, selector string, phase record.Phase) samples {
 	GinkgoHelper()
-	const around = 3 * time.Second
+	const around = 10 * time.Second
 	length := phase.End.Sub(phase.Start) + 2*around
 	result, _, _, err := p.api.Query(ctx, fmt.Sprintf("%s[%dms]", selector, length.Milliseconds()), phase.End.Add(around))
 	Expect(err).NotTo(HaveOccurred())
