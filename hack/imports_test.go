@@ -17,7 +17,7 @@ var floors = [][]string{
 	},
 	{ // mechanisms, and what reads records
 		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
-		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/grafana",
+		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
 	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
@@ -25,7 +25,7 @@ var floors = [][]string{
 	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
 	{"pkg/fleet", "pkg/workerjob"},                 // pods and their sidecars, and workers as pods
 	{"pkg/phases"},                                 // the measured windows of a run
-	{"pkg/changes", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
+	{"pkg/changes", "pkg/containers", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
 	{"pkg/limits", "pkg/sweep", "pkg/verify"},                                                             // what does runs of an experiment to decide something
 	{"cmd", "test", "hack", "dashboards/generate"},

@@ -31,6 +31,8 @@ const (
 	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
+	// RealLabel is carried by pods of a run on real nodes, and by what makes them; its value is "true".
+	RealLabel = "scaler.mesh/real"
 	// ProfileLabel is carried by an object that the mesh's profile has, not what changes it.
 	ProfileLabel = "scaler.mesh/profile"
 	// SidecarAnnotation on a pod states what its simulated sidecar reports.

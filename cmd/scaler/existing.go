@@ -42,7 +42,7 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
 	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
 	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
-	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the control plane's own metrics, from which its cores and memory are; they are unknown without")
+	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
 }
 
 // checkTarget reports whether a cluster is named, and checks what goes with one.
@@ -166,11 +166,14 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 	for _, o := range f.Objects {
 		counts[o.GetObjectKind().GroupVersionKind().Kind]++
 	}
-	pods := 0
+	pods, real := 0, 0
 	for _, s := range f.Mesh.Services {
-		pods += s.Pods
+		pods, real = pods+s.Pods-s.Real, real+s.Real
 	}
 	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", output.Counts(counts), pods, f.Neighbours.Addresses)
+	if real > 0 {
+		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
+	}
 	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
 	if len(f.Neighbours.DaemonSets) > 0 {
 		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))

@@ -128,7 +128,8 @@ var partHelp = map[string]string{
 // addLoadFlags adds those that state how pods come, go and are disturbed.
 func (o *rolloutOptions) addLoadFlags(f *pflag.FlagSet) {
 	spec := &o.ladder.Spec
-	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "number of pods with a real sidecar, agent and Envoy, as processes on this machine")
+	f.IntVar(&spec.RealSidecars, "real-sidecars", 0, "number of pods with a real sidecar, agent and Envoy, as processes on this machine; with --context, injected pods on real nodes")
+	f.StringVar(&spec.EchoImage, "echo-image", "", "with --context and --real-sidecars: `IMAGE` of the application of these pods, whose entrypoint is scaler")
 	f.StringVar(&spec.Burst, "burst", spec.Burst, "how pods arrive: all, or SIZE/INTERVAL, as in 100/10s")
 	f.StringVar(&o.texts.arrival, "arrival", "", "instead of --burst, the rate at which pods arrive one by one, evenly spaced, as in 15/s; stock is 20/s, what the stock limit of a cluster's controllers allows")
 	f.StringVar(&o.texts.startDelay, "start-delay", "", "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s")

@@ -28,8 +28,8 @@ type Target struct {
 	// Inside has proxies run in the cluster: they connect to Address or, where it is "", to the
 	// Service that the cluster's own proxies connect to.
 	Inside bool
-	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = they
-	// are not read.
+	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = those
+	// of its pods are read through the API server, if the cluster has its pods.
 	Metrics string
 }
 
@@ -117,6 +117,9 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 			}
 			if t.Address == "" && len(f.Installation.Pods) == 0 {
 				return "", errors.New("the control plane has no ready pods in the cluster: want --control-plane-address, where it is reached from here")
+			}
+			if pods := len(f.Installation.Pods); t.Metrics != "" && pods > 1 {
+				return "", fmt.Errorf("parsing --control-plane-metrics %q: want none with %d pods of the control plane, of which it is one: without, the metrics of each are read through the API server", t.Metrics, pods)
 			}
 			return f.Installation.Describe(), nil
 		}},

@@ -21,6 +21,7 @@ func TestGuideHasRole(t *testing.T) {
 	for _, wanted := range []*rbacv1.ClusterRole{
 		existing.Role(existing.RoleName, existing.Rights(drivers.Default().Installed.Rights)),
 		existing.Role(existing.WorkersRoleName, existing.WorkerRights()),
+		existing.Role(existing.KubeletRoleName, existing.KubeletRights()),
 	} {
 		role, err := yaml.Marshal(wanted)
 		if err != nil {

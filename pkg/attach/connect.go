@@ -16,21 +16,20 @@ type Connection struct {
 	Address   string                  // HOST:PORT that proxies connect to
 	Instances []controlplane.Instance // whose metrics are read; nil = none are known
 
-	pods     []*existing.Forwarded
-	balancer *forward.Forwarder // in front of several pods; nil = there is one
+	pods     []*existing.Forwarded // two of a pod that proxies are forwarded to
+	balancer *forward.Forwarder    // in front of several pods; nil = there is one
 }
 
 // Connect connects to the control plane that was found: at the target's address or, where it
 // has none, to each pod through the API server; for proxies in the cluster only its metrics are
-// read so. failed is called when such a connection ends
+// read so. The metrics of each pod are read through the API
+// server, unless the target has an address of them. failed is called when such a connection ends
 // before Close, and when one of the programs was started again; it may be called several
 // times.
 func Connect(ctx context.Context, t Target, f *Found, failed func(error)) (_ *Connection, err error) {
 	c := &Connection{Address: t.Address}
-	if t.Address != "" {
-		if t.Metrics != "" {
-			c.Instances = []controlplane.Instance{instance(ctx, "the control plane", t.Metrics, failed)}
-		}
+	if t.Metrics != "" {
+		c.Instances = []controlplane.Instance{instance(ctx, "the control plane", t.Metrics, failed)}
 		return c, nil
 	}
 	defer func() {
@@ -40,24 +39,38 @@ func Connect(ctx context.Context, t Target, f *Found, failed func(error)) (_ *Co
 	}()
 	i := f.Installation
 	var addresses []string
-	for _, pod := range i.Pods {
-		ports := []int{i.MetricsPort}
-		if !t.Inside {
-			ports = append(ports, i.ProxyPort)
-		}
-		one, err := f.Cluster.Forward(ctx, i.Namespace, pod, ports...)
+	open := func(pod string, port int) (string, error) {
+		one, err := f.Cluster.Forward(ctx, i.Namespace, pod, port)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		c.pods = append(c.pods, one)
-		c.Instances = append(c.Instances, instance(ctx, pod, one.Address(i.MetricsPort), failed))
-		addresses = append(addresses, one.Address(i.ProxyPort))
 		go func() { // ends with the connection, which Close ends
 			<-one.Done()
 			if err := one.Err(); err != nil {
 				failed(fmt.Errorf("the connection to pod %s/%s ended: %w", i.Namespace, pod, err))
 			}
 		}()
+		return one.Address(port), nil
+	}
+	for _, pod := range i.Pods {
+		// The metrics have a connection of their own: on that of the proxies they would wait for what these are sent.
+		metrics, err := open(pod, i.MetricsPort)
+		if err != nil {
+			return nil, err
+		}
+		c.Instances = append(c.Instances, instance(ctx, pod, metrics, failed))
+		if t.Address != "" || t.Inside {
+			continue
+		}
+		address, err := open(pod, i.ProxyPort)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, address)
+	}
+	if t.Address != "" {
+		return c, nil
 	}
 	if t.Inside {
 		c.Address = i.ServiceAddress

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
@@ -33,7 +35,26 @@ func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlp
 		}
 		results = append(results, doctor.Result{Name: c.name, Status: doctor.OK, Detail: detail})
 	}
+	if f.Cluster != nil && len(f.Installation.Pods) > 0 {
+		results = append(results, checkKubelets(ctx, f))
+	}
 	return results
+}
+
+// checkKubelets reports whether a run may read what containers use. One that may not is possible.
+func checkKubelets(ctx context.Context, f *Found) doctor.Result {
+	r := doctor.Result{Name: "kubelets", Status: doctor.OK, Detail: "what containers use may be read from the kubelets' cAdvisor"}
+	missing, err := f.Cluster.MissingRights(ctx, existing.KubeletRights())
+	switch {
+	case err != nil:
+		r.Detail = err.Error()
+	case len(missing) > 0:
+		r.Detail = "context " + f.Cluster.Context + " lacks the right " + strings.Join(missing, ", ") + ": a record will not have what containers use"
+	default:
+		return r
+	}
+	r.Status, r.Fix = doctor.Warning, "bind the ClusterRole "+existing.KubeletRoleName+" in docs/guides/own-cluster.md, too"
+	return r
 }
 
 // tryConnection connects to where proxies do, and reads the metrics.
@@ -59,7 +80,7 @@ func tryConnection(ctx context.Context, t Target, f *Found) (string, error) {
 		}
 	}
 	if len(c.Instances) == 0 {
-		detail += "; its cores and memory are not known without --control-plane-metrics"
+		detail += "; its cores and memory are not known: the cluster has no pods of it, and --control-plane-metrics is not given"
 	}
 	return detail, nil
 }

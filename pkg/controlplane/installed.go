@@ -23,8 +23,18 @@ type Installed struct {
 	Find func(ctx context.Context, o FindOptions) (Installation, error)
 	// Attach returns what a run works with.
 	Attach func(ctx context.Context, o AttachOptions) (*ControlPlane, error)
+	// Sidecar is what injected pods on real nodes have; nil = such pods are not supported.
+	Sidecar *InjectedSidecar
 	// Check states what of a mode's knobs an installation cannot be used with; "" = nothing.
 	Check func(i Installation, knobs Knobs) string
+}
+
+// InjectedSidecar is the sidecar of an injected pod: an Envoy whose admin interface is on loopback of the pod.
+type InjectedSidecar struct {
+	Container   string // its name in a pod
+	AdminPort   int
+	Cluster     string // of Envoy, that ADS comes over
+	Certificate string // the secret that the certificate for others comes in, over SDS
 }
 
 // FindOptions state where a control plane is looked for.
@@ -46,6 +56,7 @@ type Installation struct {
 	Replicas, Ready int
 	Autoscaler      *Autoscaler // nil = none scales it
 	Pods            []string    // names of those that are ready
+	Container       string      // the name of its container in them
 	Requests        map[string]string
 	Limits          map[string]string
 	Env             []string          // NAME=VALUE of its container, without values from elsewhere

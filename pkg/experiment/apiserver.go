@@ -56,11 +56,11 @@ func (a APIServer) Resource(object *unstructured.Unstructured) dynamic.ResourceI
 	return a.Dynamic.Resource(plural).Namespace(object.GetNamespace())
 }
 
-// SetReplicas changes how many pods a service has.
+// SetReplicas changes how many pods a service has. Those on real nodes stay.
 func (a APIServer) SetReplicas(ctx context.Context, s topology.Service, replicas int) error {
 	_, err := a.Client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Object(), &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas - s.Real)},
 	}, metav1.UpdateOptions{})
 	return err
 }

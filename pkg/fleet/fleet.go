@@ -134,7 +134,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.located(ev)
 		switch {
-		case f.real.takes(p):
+		case f.real.takes(p) || onRealNode(ev.Pod):
 			f.real.start(ctx, p, ev.Pod)
 		case !p.served:
 			f.start(p, ev.Pod)
@@ -145,6 +145,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 			}
 		}
 	}
+	f.real.saw(p, ev.Pod)
 	p.passed(ev)
 	p.ready = observe.Ready(ev.Pod)
 	if p.times.Ready.IsZero() && p.ready {
@@ -154,7 +155,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		}
 		if !p.incomplete && !p.extra() { // else it became ready without what readiness stands for: lost
 			f.observe(p.latencies.PodReady, recorder.PodReady, ev.Seen.Sub(p.times.Seen))
-			if d, ok := p.times.WithoutKwok(); ok {
+			if d, ok := p.times.WithoutKwok(); ok && !onRealNode(ev.Pod) {
 				p.latencies.PodReadyWithoutKwok.Record(d)
 			}
 		}

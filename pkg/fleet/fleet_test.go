@@ -104,7 +104,7 @@ func TestReadinessWithoutKwok(t *testing.T) {
 	if all, without := l.PodReady.Summary(), l.PodReadyWithoutKwok.Summary(); all.Count != 1 || without.Count != 1 || without.Max == nil || *without.Max != 4 {
 		t.Errorf("ready after %+v, without KWOK %+v, want 4 s", all, without)
 	}
-	l.Lose(3, 0)
+	l.Lose(3, 0, 0)
 	if s := l.PodReadyWithoutKwok.Summary(); s.Lost != 2 {
 		t.Errorf("%d lost, want 2", s.Lost)
 	}
@@ -132,7 +132,7 @@ func TestLostStarts(t *testing.T) {
 		}
 	}
 	l := NewLatencies()
-	l.Lose(10, 2)
+	l.Lose(10, 2, 0)
 	if s := l.PodReady.Summary(); s.Lost != 10 {
 		t.Errorf("of a rollout of 10 pods %d were lost", s.Lost)
 	}
@@ -176,7 +176,7 @@ func TestWhatIsNotRequestedIsNotLost(t *testing.T) {
 		background := f.Pods.Begin()
 		background.pods = 3
 		f.Pods.End(background)
-		f.Latencies.Lose(3, 0)
+		f.Latencies.Lose(3, 0, 0)
 		for whose, l := range map[string]*Latencies{"the rollout's": f.Latencies, "the others'": background.Latencies} {
 			if certificates, token := l.Certificate.Summary().Lost, l.Token.Summary().Lost; certificates != c.certificates || token != c.token {
 				t.Errorf("%s: %s lost %d certificates and %d tokens, want %d and %d", name, whose, certificates, token, c.certificates, c.token)

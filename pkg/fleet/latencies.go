@@ -69,9 +69,10 @@ func (l *Latencies) all() []named {
 
 // Lose counts as lost, in every distribution that has one observation for each pod of a
 // rollout, those that have not come. The starts of as many of their sidecars as
-// are real are elsewhere.
-func (l *Latencies) Lose(pods, real int) {
-	LoseIn(pods, l.PodAdmission, l.PodReady, l.PodReadyWithoutKwok)
+// are real are elsewhere, and KWOK has no part in the pods that are on real nodes.
+func (l *Latencies) Lose(pods, real, onRealNodes int) {
+	LoseIn(pods, l.PodAdmission, l.PodReady)
+	LoseIn(pods-onRealNodes, l.PodReadyWithoutKwok)
 	l.loseStarts(pods - real)
 }
 

@@ -50,7 +50,7 @@ func TestMissed(t *testing.T) {
 	if f.Pods.away != 0 {
 		t.Errorf("%d sidecars are away when they are back", f.Pods.away)
 	}
-	f.Latencies.Lose(3, 0)
+	f.Latencies.Lose(3, 0, 0)
 	for _, n := range f.Latencies.all() {
 		s := (*n.histogram).Summary()
 		switch n.name {

@@ -225,11 +225,11 @@ func (s *Pods) Simulated(services []string) []string {
 }
 
 // Nth is the n-th pod of a service that has a proxy, by name and modulo their
-// number; false if there is none.
+// number, without those on real nodes; false if there is none.
 func (s *Pods) Nth(service string, n int) (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.of([]string{service})
+	all := slices.DeleteFunc(s.of([]string{service}), func(p *pod) bool { return p.real != nil && p.real.inPod })
 	if len(all) == 0 {
 		return Pod{}, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ const (
 // RealOptions are the real sidecars of a run.
 type RealOptions struct {
 	Count     int                     // how many pods have one
+	InPods    *RealPods               // where they are pods' own; nil = they are processes of this machine
 	Place     experiment.RealSidecars // where they run
 	Certified bool                    // a proxy has its certificate from its start: nobody sends it one
 	Sampler   *recorder.Sampler       // takes their processes; needed
@@ -60,9 +62,14 @@ type realPod struct {
 	id, name, service string
 	sidecar           *sidecar.Sidecar
 	starts            *Latencies // where its start is recorded
+	inPod             bool       // it is a pod's own, on a real node
 
 	reporting sync.Mutex // held while what it holds is reported; taken before Pods.mu
 	crashes   int        // so far. Guarded by reporting.
+
+	life  atomic.Pointer[sidecar.Life] // of one in a pod, as its pod was last seen; nil = it does not run yet, or is a process
+	lives atomic.Int64                 // of one in a pod: number of the life that is followed
+	image string                       // of its container. Guarded by Pods.mu.
 
 	mu   sync.Mutex
 	held sidecar.Configuration // as last read, nothing since a crash
@@ -125,8 +132,8 @@ func realQuota(services []topology.Service, n int) map[string]int {
 // than it should have, not counting those that others are to replace. The caller
 // holds Pods.mu.
 func (f *realSidecars) takes(p *pod) bool {
-	if f == nil {
-		return false
+	if f == nil || f.InPods != nil {
+		return false // those in pods are marked
 	}
 	there := 0
 	for other := range f.fleet.Pods.there {
@@ -139,7 +146,7 @@ func (f *realSidecars) takes(p *pod) bool {
 
 // start starts the real sidecar of a pod. The caller holds Pods.mu.
 func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
-	real := &realPod{id: p.id, name: p.name, service: p.service, starts: f.latencies}
+	real := &realPod{id: p.id, name: p.name, service: p.service, starts: f.latencies, inPod: f.InPods != nil}
 	if p.latencies != f.fleet.Latencies {
 		real.starts = f.others
 	}
@@ -151,6 +158,10 @@ func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
 	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
 	ctx, p.stop = context.WithCancel(ctx)
 	delay := f.fleet.Delay.Of(f.fleet.Seed, p.order)
+	if f.InPods != nil {
+		f.fleet.reals.Go(func() { f.followPod(ctx, p, real, object) })
+		return
+	}
 	f.fleet.reals.Go(func() {
 		if delay > 0 && experiment.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return
@@ -186,6 +197,7 @@ func (f *realSidecars) run(ctx context.Context, p *pod, real *realPod, object *c
 // RealSidecar is one real sidecar of a run.
 type RealSidecar struct {
 	Pod, Service string // NAMESPACE/NAME of its pod; name of the service
+	Node, Image  string // of one in a pod
 	Envoy, Agent string // components that its processes are sampled as
 	Crashes      int
 }
@@ -201,7 +213,12 @@ func (f *Fleet) RealSidecars() ([]RealSidecar, *Latencies) {
 	var all []RealSidecar
 	for _, p := range f.real.all {
 		each := RealSidecar{Pod: p.id, Service: p.service, Envoy: p.envoyName(), Agent: p.agentName()}
-		if p.sidecar != nil {
+		if f.real.InPods != nil {
+			each.Crashes, each.Image = max(0, int(p.lives.Load())-1), p.image
+			if pod := f.Pods.byID[p.id]; pod != nil {
+				each.Node = pod.node
+			}
+		} else if p.sidecar != nil {
 			each.Crashes = len(p.sidecar.Crashes())
 		}
 		all = append(all, each)

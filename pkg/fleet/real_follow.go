@@ -87,6 +87,9 @@ func lastLine(err error) string {
 // measure has a life's processes sampled. It is called when they run and again
 // when Envoy answers: one that is just becoming Envoy may not be readable.
 func (f *realSidecars) measure(p *realPod, life sidecar.Life) {
+	if f.InPods != nil {
+		return // the kubelet is asked
+	}
 	// One that has ended meanwhile is not there to be read.
 	_ = f.Sampler.Watch(p.envoyName(), recorder.OfProcess(life.Envoy))
 	if life.Process != life.Envoy {
@@ -116,7 +119,10 @@ func (f *realSidecars) follow(ctx context.Context, p *pod, real *realPod) {
 			return
 		case <-tick.C:
 		}
-		current := real.sidecar.Life()
+		current := real.current()
+		if f.InPods != nil && current.Number == 0 {
+			continue
+		}
 		if readCompletes && current.Number == life && refusing.IsZero() && f.Quiet() {
 			continue
 		}
@@ -127,6 +133,9 @@ func (f *realSidecars) follow(ctx context.Context, p *pod, real *realPod) {
 		}
 		if current.Number != life {
 			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
+			if f.InPods != nil && real.lives.Load() != int64(life) {
+				f.began(p, real, current)
+			}
 			f.measure(real, current)
 		}
 		if total > seen {
@@ -163,6 +172,14 @@ func (f *realSidecars) follow(ctx context.Context, p *pod, real *realPod) {
 			return
 		}
 	}
+}
+
+// current is the life of the sidecar that goes on, or has ended last.
+func (p *realPod) current() sidecar.Life {
+	if life := p.life.Load(); life != nil {
+		return *life
+	}
+	return p.sidecar.Life()
 }
 
 // refusedEvent is the event of what a pod's Envoy refused.

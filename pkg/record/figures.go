@@ -88,6 +88,10 @@ type RealSidecar struct {
 	Crashes int              `json:"crashes"`         // ends that nobody asked for; it was started again
 	Proxy   ByPhase[*Usage]  `json:"proxy,omitzero"`  // Envoy alone
 	Agent   *ByPhase[*Usage] `json:"agent,omitempty"` // nil where there is none
+	// Node is that of one in a pod on a real node, and Container what its container used, agent included, by cAdvisor. Such
+	// ones have neither Proxy nor Agent.
+	Node      string                    `json:"node,omitempty"`
+	Container *ByPhase[*ContainerUsage] `json:"container,omitempty"`
 }
 
 // Latencies are the distributions of a run, each the whole run's, in seconds.

@@ -93,7 +93,7 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	f.Objects = append(f.Objects, workload.Manifests(&workload.Applier{
 		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
-		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...),
+		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.EchoImage,
 	})...)
 	return nil
 }
@@ -114,6 +114,9 @@ func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*uns
 
 // checkExisting checks what goes with an existing cluster.
 func checkExisting(s Spec, d controlplane.Driver) error {
+	if s.Existing == nil && s.EchoImage != "" {
+		return fmt.Errorf("parsing --echo-image %q: want it with --context", s.EchoImage)
+	}
 	if s.Existing == nil {
 		return nil
 	}
@@ -150,7 +153,6 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 		{"dilate", dilate, "whose time cannot be slowed down"},
 		{"profile", s.Topology.Resolved().Text(), "where it is not supported yet"},
 		{"mesh", mesh, "where it is not supported yet"},
-		{"real-sidecars", text(s.RealSidecars), "where it is not supported yet"},
 		{"workers", workers, "without --worker-image, from which they run in the cluster"},
 		{"churn", s.Churn.String(), "where it is not supported yet"},
 		{"change", s.Change.String(), "where it is not supported yet"},
@@ -160,6 +162,9 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 		if f.value != "" {
 			return fmt.Errorf("parsing --%s %s: want none with --context, %s", f.flag, f.value, f.why)
 		}
+	}
+	if err := checkReal(s, d); err != nil {
+		return err
 	}
 	switch {
 	case !withSidecars(s):
@@ -241,7 +246,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := e.RefuseIf.Refuse(ctx, load(r, c.Instances)); err != nil {
+	if err := e.RefuseIf.Refuse(ctx, attach.Load(r.api.Client, c.Instances)); err != nil {
 		c.Close()
 		return nil, nil, err
 	}
@@ -251,10 +256,14 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	} else {
 		r.journal.Warn(record.Warning{
 			About: "controlPlane", Reason: record.ReasonNotSupported, Component: r.driver.Name,
-			Detail: "--control-plane-metrics does not say where its own metrics are",
+			Detail: "the cluster has no pods of it, and --control-plane-metrics does not say where its own metrics are",
 		})
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })
+	if r.containers, err = e.findContainers(ctx, r); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
 	adapter, err := r.driver.Installed.Attach(ctx, controlplane.AttachOptions{
 		REST: r.api.Config, Installation: found.Installation, Address: c.Address, Instances: c.Instances, ProxyVersion: r.spec.ProxyVersion,
 	})

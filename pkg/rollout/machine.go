@@ -103,7 +103,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	if err := requirePrograms(ctx, &req, largest.Programs, placeOf(largest).programs(driver), largest.State); err != nil {
 		return err
 	}
-	if req.RealSidecars = largest.RealSidecars; req.RealSidecars > 0 {
+	if req.RealSidecars = onThisMachine(largest); req.RealSidecars > 0 {
 		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}

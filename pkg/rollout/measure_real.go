@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/containers"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/phases"
@@ -18,6 +19,12 @@ import (
 func (r *run) realOptions() *fleet.RealOptions {
 	if r.spec.RealSidecars == 0 {
 		return nil
+	}
+	if e := r.spec.Existing; e != nil {
+		return &fleet.RealOptions{
+			Count: r.spec.RealSidecars, InPods: containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers), Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
+			Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
+		}
 	}
 	return &fleet.RealOptions{
 		Count: r.spec.RealSidecars,
@@ -32,6 +39,14 @@ func (r *run) realOptions() *fleet.RealOptions {
 		Say:       r.progress.say,
 		Warn:      r.journal.Warn,
 	}
+}
+
+// onThisMachine is how many real sidecars of a run are processes of this machine.
+func onThisMachine(s Spec) int {
+	if s.Existing != nil {
+		return 0
+	}
+	return s.RealSidecars
 }
 
 // hasAgents reports whether real sidecars of the run's control plane have an agent each.
@@ -59,6 +74,10 @@ func (m measurement) measureReal(context.Context) error {
 	}
 	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
 		return err
+	}
+	if m.spec.Existing != nil {
+		m.containers.MeasureSidecars(sidecars, m.timeline.Windows(), real, m.journal.Warn)
+		sidecars = nil
 	}
 	for _, s := range sidecars {
 		real.Each = append(real.Each, m.measureRealSidecar(s, real))

@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
 )
@@ -63,7 +64,11 @@ func meshOf(s Spec) topology.Mesh {
 	if s.Mesh != nil {
 		return s.Mesh.Mesh.Topology()
 	}
-	return topology.Build(s.Topology)
+	mesh := topology.Build(s.Topology)
+	if s.Existing != nil && s.RealSidecars > 0 {
+		_ = fleet.SpreadReal(mesh.Services, s.RealSidecars) // checkReal reports its error
+	}
+	return mesh
 }
 
 // checkMesh checks what goes with a captured mesh.

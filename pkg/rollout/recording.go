@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/containers"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/recorder"
@@ -19,6 +20,8 @@ type recording struct {
 	metrics  *recorder.Metrics
 	recorder *recorder.Recorder
 	jobs     []string // that the recorder scrapes
+	// containers are those that the kubelets count, too; nil where there are none.
+	containers *containers.Containers
 }
 
 // startRecorder starts what reads processes and metrics. Whatever way the run
@@ -66,6 +69,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	b := newBackground(context.WithoutCancel(ctx), r.fail) // the end of an interrupted phase is read too
 	b.run("serving scaler's metrics", server.Run)
 	b.run("reading processes", r.sampler.Run)
+	if r.containers != nil {
+		b.run("reading the kubelets", r.containers.Run)
+	}
 	if r.workers.sampler != nil {
 		b.run("reading workers", r.workers.sampler.Run)
 	}

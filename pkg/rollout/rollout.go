@@ -175,7 +175,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	options := ownPrograms(r.spec)
 	options.Progress = r.progress.say
 	names := placeOf(r.spec).programs(r.driver)
-	if r.spec.RealSidecars > 0 {
+	if onThisMachine(r.spec) > 0 {
 		names = append(names, r.driver.SidecarPrograms...)
 		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	kwok, err := r.programs.askVersions(ctx, r.spec.RealSidecars)
+	kwok, err := r.programs.askVersions(ctx, onThisMachine(r.spec))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,8 @@ type Spec struct {
 	StartDelay   workload.Delay // from a pod's address to its sidecar's start
 	Churn        workload.Churn // pods replaced a second, after steady and for as long, or while changes are made; 0 = none
 	Workers      int            // processes that run the simulated sidecars, this one among them
-	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host
+	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host or, in a cluster that is there already, on its real nodes
+	EchoImage    string         // of the application of pods on real nodes; needed for these
 
 	Change         changes.Load  // changes made a second, after probe; zero = none
 	ChangeDuration time.Duration // for which they are made

@@ -132,7 +132,8 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
 		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
 		Objects:         append(workers, r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs())...), Dynamic: r.api.Dynamic,
-		Scaling: r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
+		RealImage: r.spec.EchoImage,
+		Scaling:   r.fleet.Pods.Scaled, GracePeriod: gracePeriod(r),
 	}
 	if r.adapter.Waypoints != nil {
 		r.applier.Labels = r.adapter.Waypoints.Labels

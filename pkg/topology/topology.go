@@ -50,6 +50,7 @@ type Service struct {
 	Workload  string // name of its workload's object; "" = Name
 	Account   string // service account of its pods, in the same namespace
 	Pods      int
+	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where a cluster that is there already has some
 	Outside   bool // its pods have no sidecars
 	Ports     []Port
 	Calls     []int // indices into Mesh.Services, ascending, without duplicates
@@ -60,6 +61,9 @@ type Service struct {
 
 // Object is the name of its workload's object.
 func (s Service) Object() string { return cmp.Or(s.Workload, s.Name) }
+
+// RealObject is the name of the object of those of its pods that are on real nodes.
+func (s Service) RealObject() string { return s.Object() + "-real" }
 
 // Sidecars is the number of pods with a sidecar.
 func (m Mesh) Sidecars() (n int) {

@@ -55,6 +55,8 @@ type Applier struct {
 	Objects []*unstructured.Unstructured
 	Dynamic dynamic.Interface
 
+	RealImage string // of the application of pods on real nodes; needed where services have some
+
 	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they are gone at once
 
 	Parallel int // requests in flight at most; 0 = 32
@@ -171,20 +173,31 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 	if a.Scaling != nil {
 		a.Scaling(s, replicas, time.Now())
 	}
-	deployments := a.Client.AppsV1().Deployments(s.Namespace)
+	if real := min(s.Real, replicas); real > 0 {
+		if err := a.bring(ctx, exists, a.realDeployment(s, real)); err != nil {
+			return err
+		}
+		replicas -= real
+	}
+	return a.bring(ctx, exists, a.deployment(service, replicas))
+}
+
+// bring creates a Deployment or, where it exists, changes its replicas.
+func (a *Applier) bring(ctx context.Context, exists bool, d *appsv1.Deployment) error {
+	deployments := a.Client.AppsV1().Deployments(d.Namespace)
 	if !exists {
-		return create(ctx, "deployment", s.Object(), func(ctx context.Context) error {
-			_, err := deployments.Create(ctx, a.deployment(service, replicas), metav1.CreateOptions{})
+		return create(ctx, "deployment", d.Name, func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, d, metav1.CreateOptions{})
 			return err
 		})
 	}
 	return Persist(ctx, func(ctx context.Context, _ int) error {
-		_, err := deployments.UpdateScale(ctx, s.Object(), &autoscalingv1.Scale{
-			ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace},
-			Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas)},
+		_, err := deployments.UpdateScale(ctx, d.Name, &autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace},
+			Spec:       autoscalingv1.ScaleSpec{Replicas: *d.Spec.Replicas},
 		}, metav1.UpdateOptions{})
 		if err != nil {
-			return fmt.Errorf("scaling deployment %s to %d: %w", s.Object(), replicas, err)
+			return fmt.Errorf("scaling deployment %s to %d: %w", d.Name, *d.Spec.Replicas, err)
 		}
 		return nil
 	})
@@ -251,15 +264,26 @@ func (a *Applier) service(s topology.Service) *corev1.Service {
 }
 
 func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
-	s, count := a.Mesh.Services[service], int32(replicas)
+	s := a.Mesh.Services[service]
 	if a.Templates != nil {
-		return a.templated(s, a.Templates[service], count)
+		return a.templated(s, a.Templates[service], int32(replicas))
 	}
+	made := a.deploymentOf(s, replicas)
+	kwok.SetGracePeriod(&made.Spec.Template, a.GracePeriod)
+	if s.Gateway {
+		a.Gateway(&made.Spec.Template)
+	}
+	return made
+}
+
+// deploymentOf is the Deployment of a service's pods on fake nodes.
+func (a *Applier) deploymentOf(s topology.Service, replicas int) *appsv1.Deployment {
+	count := int32(replicas)
 	app := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
 	for _, p := range s.Ports {
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
 	}
-	made := &appsv1.Deployment{
+	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: a.meta(s, s.Name),
 		Spec: appsv1.DeploymentSpec{
@@ -276,11 +300,6 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 			},
 		},
 	}
-	kwok.SetGracePeriod(&made.Spec.Template, a.GracePeriod)
-	if s.Gateway {
-		a.Gateway(&made.Spec.Template)
-	}
-	return made
 }
 
 // templated is the Deployment of a service whose pods have a template. Pods without sidecars do not

@@ -24,7 +24,10 @@ func Manifests(a *Applier) []runtime.Object {
 		all = append(all, object)
 	}
 	for i, s := range a.Mesh.Services {
-		all = append(all, a.deployment(i, s.Pods))
+		if s.Real > 0 {
+			all = append(all, a.realDeployment(s, s.Real))
+		}
+		all = append(all, a.deployment(i, s.Pods-s.Real))
 	}
 	return all
 }

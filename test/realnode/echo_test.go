@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/pkg/workload"
 )
 
 // echo are injected pods of an HTTP server on the real node, in a namespace of their own.
@@ -54,7 +56,7 @@ func newEcho(ctx context.Context, kubeconfig string, pods int32) echo {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					NodeSelector: map[string]string{corev1.LabelHostname: "realnode"}, TerminationGracePeriodSeconds: new(int64(1)),
-					Containers: []corev1.Container{{Name: "app", Image: "scaler.mesh/app:realnode", Command: []string{"/app", "echo", ":8080"}}},
+					Containers: []corev1.Container{{Name: "app", Image: "scaler.mesh/app:realnode", Args: workload.EchoArguments(8080, "echo")}},
 				},
 			},
 		},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,13 +74,13 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(len(all)).To(BeNumerically(">", 100))
 		return all
 	}
-	// begin starts a rollout of 30 pods in the cluster, and finish returns its record.
-	begin := func(args ...string) *gexec.Session {
+	// begin starts a rollout of so many pods in the cluster, and finish returns its record.
+	begin := func(pods int, args ...string) *gexec.Session {
 		GinkgoHelper()
 		out, err := os.MkdirTemp(filepath.Dir(state), "out-")
 		Expect(err).NotTo(HaveOccurred())
 		return start(scaler, append([]string{
-			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", "30", "--services", "5", "--namespaces", "2",
+			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", strconv.Itoa(pods), "--services", "5", "--namespaces", "2",
 			"--mode", "strict", "--out", out, "-o", "json", "--no-calibrate", "--baseline", "2s", "--settle", "0s", "--steady", "2s", "--probes", "1", "--converge-timeout", "90s",
 		}, args...)...)
 	}
@@ -90,11 +91,12 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
 		run := list.Items[0]
-		Expect(run.Pods.Converged).To(HaveValue(Equal(30)))
+		Expect(run.Pods.Converged).To(HaveValue(Equal(run.Spec.Pods)))
 		Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
 		Expect(run.ControlPlane.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
 		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
 		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+		expectReplicas(run)
 		return run
 	}
 
@@ -117,20 +119,20 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 		before = machine(ctx)
 		DeferCleanup(func() { Eventually(start(node, "down")).WithTimeout(2 * time.Minute).Should(gexec.Exit(0)) })
-		up := start(node, "up", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler)
+		up := start(node, "up", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler, "--housekeeping-interval", "1s")
 		Eventually(up).WithTimeout(30 * time.Minute).Should(gexec.Exit(0)) // the programs may have to be built
 		kubeconfig = strings.TrimSpace(string(up.Out.Contents()))
 	}, NodeTimeout(40*time.Minute))
 
-	It("is as it was after rollouts against istiod's pods, through the API server and directly", func(ctx SpecContext) {
+	It("is as it was after rollouts against istiod's pods, through the API server and directly, with pods on the node", func(ctx SpecContext) {
 		there := objects(ctx)
-		run := finish(begin())
+		run := finish(begin(32, "--real-sidecars", "2", "--echo-image", "scaler.mesh/app:realnode"))
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
 		Expect(run.Environment.Existing.Pods).To(HaveLen(2))
+		expectRealSidecars(run, 2)
 		Expect(objects(ctx)).To(Equal(there))
 
-		address := istiodAddress(ctx, kubeconfig)
-		run = finish(begin("--control-plane-address", address+":15012", "--control-plane-metrics", address+":15014"))
+		run = finish(begin(30, "--control-plane-address", istiodAddress(ctx, kubeconfig)+":15012"))
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(4*time.Minute))
@@ -138,7 +140,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	It("runs sidecars in two workers that are pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
 		// A Job makes another pod about 10 s after one has failed.
-		session := begin("--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2", "--steady", "16s")
+		session := begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2", "--steady", "16s")
 		Eventually(session.Err).WithTimeout(90 * time.Second).Should(gbytes.Say("\nsteady "))
 		deleteWorker(ctx, kubeconfig)
 		run := finish(session)
@@ -177,6 +179,48 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 })
+
+// expectReplicas expects the usage of both replicas of istiod, each and together, by their own metrics and by cAdvisor, which
+// agree in processor time.
+func expectReplicas(run record.Run) {
+	GinkgoHelper()
+	Expect(run.Replicas.Each).To(HaveLen(2))
+	Expect(run.Containers.Each).To(HaveLen(2))
+	sum := 0.0
+	for pod, c := range run.Containers.Each {
+		Expect(run.Replicas.Each[pod].Usage.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
+		Expect(c.Node).To(Equal("realnode"))
+		Expect(c.Usage.Baseline.Readings + c.Usage.Rollout.Readings + c.Usage.Steady.Readings + c.Usage.Probe.Readings).To(BeNumerically(">", 1))
+		Expect(c.Usage.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 30e6)))
+		sum += *c.Usage.Rollout.CPUSeconds
+		const resolution = 0.1 // of the first and the last reading of the program's own metrics, each second
+		Expect(c.Compared.Seconds).To(BeNumerically(">", 0))
+		Expect(c.Compared.CPUSeconds).To(BeNumerically("~", c.Compared.OwnCPUSeconds, resolution+0.05*c.Compared.OwnCPUSeconds))
+	}
+	all := run.Containers.ControlPlane.Rollout
+	Expect(*all.CPUSeconds).To(BeNumerically("~", sum, 1e-6))
+	Expect(*all.CPUSecondsLow).To(BeNumerically("<=", sum))
+	Expect(*all.CPUSecondsHigh).To(BeNumerically(">=", sum))
+}
+
+// expectRealSidecars expects figures of so many pods on the node.
+func expectRealSidecars(run record.Run, pods int) {
+	GinkgoHelper()
+	real := run.Sidecars.Real
+	Expect(real.Count).To(Equal(pods))
+	Expect(real.Each).To(HaveLen(pods))
+	for _, s := range real.Each {
+		Expect(s.Node).To(Equal("realnode"))
+		Expect(s.Crashes).To(BeZero())
+		Expect(s.Container.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
+		Expect(s.Container.Probe.MemoryBytes.End).To(HaveValue(BeNumerically(">", 20e6)))
+	}
+	Expect(real.Probe.MemoryBytes.End).To(HaveValue(BeNumerically(">", 20e6*float64(pods))))
+	for _, l := range []*record.Latency{real.Starts.FirstConfiguration, real.Starts.CompleteConfiguration, real.Starts.Certificate} {
+		Expect(l.Count).To(BeEquivalentTo(pods))
+		Expect(l.Lost).To(BeZero())
+	}
+}
 
 // istiodAddress is that of one of istiod's pods, which this machine reaches.
 func istiodAddress(ctx context.Context, kubeconfig string) string {

@@ -39,12 +39,17 @@ const (
 	monitoringPort = 15014
 )
 
+// sidecarContainer is the name of the container that istiod's webhook injects.
+const sidecarContainer = "istio-proxy"
+
 // discoveryContainer is the name of istiod's container.
 const discoveryContainer = "discovery"
 
 // installed is how scaler uses an istiod that a cluster has already.
 func installed() *controlplane.Installed {
-	return &controlplane.Installed{Find: find, Attach: attach, Check: checkInstallation, Rights: []rbacv1.PolicyRule{
+	// The names are those of Istio's bootstrap template and injection template.
+	sidecar := &controlplane.InjectedSidecar{Container: sidecarContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default"}
+	return &controlplane.Installed{Find: find, Attach: attach, Check: checkInstallation, Sidecar: sidecar, Rights: []rbacv1.PolicyRule{
 		existing.Rule("networking.istio.io", existing.All(), "sidecars", "virtualservices"),
 		existing.Rule("security.istio.io", existing.All(), "authorizationpolicies", "peerauthentications"),
 	}}
@@ -134,7 +139,7 @@ func names(revisions []string) []string {
 
 // describeDeployment reads how istiod runs in the cluster.
 func describeDeployment(ctx context.Context, client kubernetes.Interface, i *controlplane.Installation, d appsv1.Deployment) error {
-	i.Deployment, i.Replicas, i.Ready = d.Name, 1, int(d.Status.ReadyReplicas)
+	i.Deployment, i.Container, i.Replicas, i.Ready = d.Name, discoveryContainer, 1, int(d.Status.ReadyReplicas)
 	if d.Spec.Replicas != nil {
 		i.Replicas = int(*d.Spec.Replicas)
 	}

@@ -77,6 +77,9 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, ports ...i
 	return f, nil
 }
 
+// Port is the port of loopback that stands for a port of the pod.
+func (f *Forwarded) Port(port int) int { return f.local[port] }
+
 // Address is HOST:PORT of loopback that stands for a port of the pod.
 func (f *Forwarded) Address(port int) string { return "127.0.0.1:" + strconv.Itoa(f.local[port]) }
 

@@ -1,6 +1,6 @@
 // App is the program of the images that test/realnode/node makes: "pause" waits for a signal, as
-// the container that holds a pod's namespaces does; "echo ADDRESS" answers HTTP requests with the
-// pod's name.
+// the container that holds a pod's namespaces does; "echo --listen ADDRESS --name NAME" answers HTTP requests with the
+// pod's name, with the arguments of scaler's own program.
 package main
 
 import (
@@ -19,9 +19,9 @@ func main() {
 	switch args := os.Args[1:]; {
 	case len(args) == 1 && args[0] == "pause":
 		<-ctx.Done()
-	case len(args) == 2 && args[0] == "echo":
+	case len(args) == 5 && args[0] == "echo" && args[1] == "--listen":
 		name, err := os.Hostname()
-		server := &http.Server{Addr: args[1], ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		server := &http.Server{Addr: args[2], ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, name)
 		})}
 		if err == nil {
@@ -33,7 +33,7 @@ func main() {
 			os.Exit(1)
 		}
 	default:
-		fmt.Fprintln(os.Stderr, "usage: app pause | app echo ADDRESS")
+		fmt.Fprintln(os.Stderr, "usage: app pause | app echo --listen ADDRESS --name NAME")
 		os.Exit(2)
 	}
 }

@@ -36,6 +36,7 @@ const (
 type image struct {
 	ref        string
 	entrypoint []string
+	arguments  []string
 	user       string
 	files      map[string]string // of this machine, by their paths in the image
 }
@@ -57,7 +58,7 @@ func (o options) images(ctx context.Context, paths map[string]string) ([]image, 
 		return nil, fmt.Errorf("building %s: %w: %s", appPackage, err, out)
 	}
 	all := []image{
-		{ref: appImage, entrypoint: []string{"/app", "pause"}, user: "65535:65535", files: map[string]string{"app": app}},
+		{ref: appImage, entrypoint: []string{"/app"}, arguments: []string{"pause"}, user: "65535:65535", files: map[string]string{"app": app}},
 		{ref: istiod, entrypoint: []string{"/usr/local/bin/pilot-discovery"}, user: istioUser, files: map[string]string{"usr/local/bin/pilot-discovery": paths[component.Istiod]}},
 	}
 	if o.scaler != "" {
@@ -107,7 +108,7 @@ func (i image) write(archive string) error {
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": runtime.GOOS,
-		"config": map[string]any{"Entrypoint": i.entrypoint, "User": i.user, "Env": []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+		"config": map[string]any{"Entrypoint": i.entrypoint, "Cmd": i.arguments, "User": i.user, "Env": []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
 	})
 	if err != nil {

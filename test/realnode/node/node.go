@@ -118,8 +118,15 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	kubelet, err := n.run(component.Kubelet, "--config", n.o.file("kubelet.yaml"), "--kubeconfig", n.o.file("kubeconfig"), "--root-dir", n.o.file("kubelet"),
-		"--cert-dir", n.o.file("kubelet-pki"), "--hostname-override="+name, "--node-ip="+nodeAddress)
+	args := []string{
+		"--config", n.o.file("kubelet.yaml"), "--kubeconfig", n.o.file("kubeconfig"), "--root-dir", n.o.file("kubelet"),
+		"--cert-dir", n.o.file("kubelet-pki"), "--hostname-override=" + name, "--node-ip=" + nodeAddress,
+		"--containerd=" + n.o.file("containerd.sock"), // where its cAdvisor asks for the names of containers
+	}
+	if n.o.housekeeping > 0 {
+		args = append(args, "--housekeeping-interval="+n.o.housekeeping.String())
+	}
+	kubelet, err := n.run(component.Kubelet, args...)
 	if err != nil {
 		return err
 	}

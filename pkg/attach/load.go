@@ -1,4 +1,4 @@
-package rollout
+package attach
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/environment/existing"
@@ -16,18 +17,19 @@ import (
 // loadWindow is the time over which the control plane's cores are measured before a run.
 const loadWindow = 5 * time.Second
 
-// load measures what a subject of a condition is in an existing cluster before the run makes anything.
-func load(r *run, instances []controlplane.Instance) func(context.Context, guard.Subject) (float64, error) {
+// Load measures what a subject of a condition is in a cluster before a run makes anything there. instances are the
+// programs of its control plane.
+func Load(client kubernetes.Interface, instances []controlplane.Instance) func(context.Context, guard.Subject) (float64, error) {
 	return func(ctx context.Context, s guard.Subject) (float64, error) {
 		switch s {
 		case guard.APIServerP99:
 			p99, err := guard.Probe(ctx, func(ctx context.Context) error {
-				_, err := r.api.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+				_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 				return err
 			})
 			return p99.Seconds(), err
 		case guard.PendingPods:
-			n, err := existing.PendingPods(ctx, r.api.Client)
+			n, err := existing.PendingPods(ctx, client)
 			return float64(n), err
 		default:
 			return coresOf(ctx, instances, loadWindow)
@@ -38,7 +40,7 @@ func load(r *run, instances []controlplane.Instance) func(context.Context, guard
 // coresOf are the cores that the programs of a control plane use together for a time.
 func coresOf(ctx context.Context, instances []controlplane.Instance, length time.Duration) (float64, error) {
 	if len(instances) == 0 {
-		return 0, errors.New("its cores are not known: want --control-plane-metrics with --control-plane-address")
+		return 0, errors.New("its cores are not known: want --control-plane-metrics with --control-plane-address, where the cluster has no pods of it")
 	}
 	read := func() ([]recorder.Reading, error) {
 		var all []recorder.Reading

@@ -1,0 +1,50 @@
+package existing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/kwok"
+)
+
+// lookAgain is the time between two looks at the pods that end.
+const lookAgain = 200 * time.Millisecond
+
+// deleteReal deletes what a run has on real nodes, and returns when its pods are gone: a kubelet removes the object of a
+// pod when its containers have ended.
+func (c *Cluster) deleteReal(ctx context.Context, run string) error {
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	ofRun := metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{kwok.RunLabel: run, kwok.RealLabel: "true"}})}
+	deployments, err := client.AppsV1().Deployments("").List(ctx, ofRun)
+	if err != nil {
+		return fmt.Errorf("listing Deployments: %w", err)
+	}
+	for _, d := range deployments.Items {
+		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+		if err := client.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name, opts); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting Deployment %s/%s: %w", d.Namespace, d.Name, err)
+		}
+	}
+	for {
+		pods, err := client.CoreV1().Pods("").List(ctx, ofRun)
+		if err != nil {
+			return fmt.Errorf("listing pods: %w", err)
+		}
+		if len(pods.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return fmt.Errorf("%w; %d pods are left", context.Cause(ctx), len(pods.Items))
+		}
+	}
+}

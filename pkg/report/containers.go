@@ -1,0 +1,46 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// containerColumns are the figures shown of each container of the control plane.
+var containerColumns = []usageFigureColumn{
+	{"CPU time rollout", record.PhaseRollout, "cpuSeconds"},
+	{"cores steady", record.PhaseSteady, "cores.mean"},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak"},
+	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean"},
+	{"working set peak rollout", record.PhaseRollout, "workingSetBytes.peak"},
+}
+
+// containers is what cAdvisor counts for the control plane's containers, together and each, and how that compares with
+// their own metrics over the same time.
+func containers(r *runReport) table {
+	c := r.run.Containers
+	if c == nil {
+		return table{}
+	}
+	t := table{Head: append([]marked{r.mark("containers", "").on("by cAdvisor")}, heads(containerColumns)...)}
+	t.Head = append(t.Head, plain("CPU time, run", "own metrics", "memory, run", "own metrics")...)
+	row := func(name string, usage *record.ByPhase[*record.ContainerUsage], compared *record.ContainerCompared) {
+		cells := plain(name)
+		for _, column := range containerColumns {
+			within := "containers." + string(column.phase)
+			u := &orEmpty(*usage.At(column.phase)).Usage
+			cells = append(cells, r.mark(within, "containers").on(usageText(u, column.path)))
+		}
+		texts := []string{absent, absent, absent, absent}
+		if o := compared; o != nil {
+			texts = []string{seconds(&o.CPUSeconds), seconds(&o.OwnCPUSeconds), bytes(&o.MemoryBytes), bytes(&o.OwnMemoryBytes)}
+		}
+		t.Add(append(cells, plain(texts...)...)...)
+	}
+	row("all", &c.ControlPlane, nil)
+	for _, pod := range slices.Sorted(maps.Keys(c.Each)) {
+		row(pod, &c.Each[pod].Usage, c.Each[pod].Compared)
+	}
+	return t
+}
