@@ -91,7 +91,7 @@ not rates, connections, chain and topology.
 	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "number of rounds it is divided into; the variants alternate between rounds")
 	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "warm-up before each round; its requests do not count")
 	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
-	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForHostWorkloads(drivers.All())))
+	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForLatency(drivers.All())))
 	addComponentFlags(f, &o.spec.Programs)
 	addIstioFlag(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
@@ -102,7 +102,7 @@ not rates, connections, chain and topology.
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
 		"topology":      {latency.PairTopology, latency.StarTopology, latency.ChainTopology},
 		"variants":      {latency.VariantNone, latency.VariantPermissive, latency.VariantStrict},
-		"control-plane": controlplane.Values(controlplane.ForHostWorkloads(drivers.All())),
+		"control-plane": controlplane.Values(controlplane.ForLatency(drivers.All())),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}

@@ -49,6 +49,9 @@ type Driver struct {
 	HostWorkloads bool
 	// NoHostWorkloads states in a clause why they cannot; "" = no more is known.
 	NoHostWorkloads string
+	// Intercepts states how its real proxies run as in pods, which have a network namespace each and
+	// whose connections are redirected; nil = they cannot. `scaler latency` needs this or HostWorkloads.
+	Intercepts *Intercepts
 
 	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
 	Replicas bool
@@ -353,11 +356,20 @@ func Values(all []Driver) []string {
 	return values
 }
 
-// ForHostWorkloads are the drivers whose mesh workloads of this host can join.
-func ForHostWorkloads(all []Driver) []Driver {
+// Intercepts is what is known of real proxies to which the connections of their pods are redirected,
+// before there are any.
+type Intercepts struct {
+	User uint32 // that the proxies run as, by which rules know them
+	// CallerHeader is the header in which the proxy of a server names the identity of the caller to the
+	// application; "" = in none.
+	CallerHeader string
+}
+
+// ForLatency are the drivers whose real proxies can carry the requests of applications of this host.
+func ForLatency(all []Driver) []Driver {
 	var some []Driver
 	for _, d := range all {
-		if d.HostWorkloads {
+		if d.HostWorkloads || d.Intercepts != nil {
 			some = append(some, d)
 		}
 	}

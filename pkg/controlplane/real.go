@@ -2,12 +2,14 @@ package controlplane
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/topology"
 )
 
 // RealProxies are what the real proxies of pods, as processes of this host, need
@@ -63,12 +65,29 @@ type ProxyPlace struct {
 	Envoy     string // the program that is to be started as Envoy
 	Discovery string // host:port of ADS and certificates; "" = the control plane's own
 	Ports     ProxyPorts
+	// Own reports that the proxy has the network namespace of its pod, to which the pod's connections
+	// are redirected: its ports are as in that pod, so that Ports and Discovery do not count. Needs
+	// Driver.Intercepts.
+	Own bool
 	// Concurrency is how many worker threads Envoy has; 0 = what the control
 	// plane's proxies have by default.
 	Concurrency int
 	// CertificateLifetime is what its agent asks for; 0 = 24 h, as agents do by
 	// themselves (SECRET_TTL). A proxy without an agent asks for nothing.
 	CertificateLifetime time.Duration
+}
+
+// Interception is what the network namespace of a pod has for its proxy.
+type Interception struct {
+	// Rules are those of the table nat that the pod's init container sets, as iptables-restore reads
+	// them.
+	Rules string
+	Admin int // port of the proxy's admin interface, on 127.0.0.1
+	// Reaches are ports of 127.0.0.1 that are passed on to addresses of this host.
+	Reaches map[int]string
+	// Stranger is how a program that is nobody's allowed caller, but has a certificate of the mesh,
+	// connects to the proxy of a service; nil = that cannot be tried.
+	Stranger func(service topology.Service) *tls.Config
 }
 
 // ProxyPorts are ports of this host that nobody uses: no two proxies share one.
@@ -102,4 +121,6 @@ type RealProxy struct {
 	// of Sidecar.
 	KeyFile, ChainFile string
 	Sidecar            proxy.Spec
+	// Interception is that of its pod; nil without ProxyPlace.Own.
+	Interception *Interception
 }

@@ -121,7 +121,7 @@ func (h *http1) write(c *conn) {
 func (h *http1) connect(address int, due time.Duration) {
 	ctx, cancel := context.WithDeadline(h.ctx, h.sink.start.Add(due+h.load.Timeout))
 	defer cancel()
-	n, err := h.load.dial(ctx, "tcp", h.load.Target.Addresses[address])
+	n, err := h.load.Dial(ctx, "tcp", h.load.Target.Addresses[address])
 	h.mu.Lock()
 	if err == nil && h.ctx.Err() != nil {
 		n.Close()

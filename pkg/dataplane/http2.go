@@ -44,7 +44,7 @@ func newHTTP2(ctx context.Context, l Load, s *sink) *http2 {
 }
 
 func (h *http2) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := h.load.dial(ctx, network, address)
+	c, err := h.load.Dial(ctx, network, address)
 	if err != nil {
 		return nil, &dialError{err}
 	}

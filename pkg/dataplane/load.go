@@ -26,7 +26,8 @@ type Load struct {
 	// Warmup is how long requests are sent that do not count; 0 means none.
 	Warmup time.Duration
 
-	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil = the network's
+	// Dial connects to an address of the Target; nil = as net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // OpenLoad is an open loop: requests are sent on a schedule, independent of
@@ -68,8 +69,8 @@ func (l *Load) validate(defaultConnections int) error {
 	if l.Timeout == 0 {
 		l.Timeout = defaultTimeout
 	}
-	if l.dial == nil {
-		l.dial = new(net.Dialer).DialContext
+	if l.Dial == nil {
+		l.Dial = new(net.Dialer).DialContext
 	}
 	switch {
 	case l.HTTP != 1 && l.HTTP != 2:

@@ -42,7 +42,7 @@ type programmed struct {
 	running             sync.WaitGroup
 }
 
-// dial is Load.dial; the connections are in memory, so that the clock may be
+// dial is Load.Dial; the connections are in memory, so that the clock may be
 // false.
 func (p *programmed) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
@@ -145,7 +145,7 @@ func TestPercentilesAreThoseOfOpenLoopTheory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newProgrammed(t)
 		r, err := Open(t.Context(), OpenLoad{
-			Load: Load{Target: anywhere, dial: server.dial}, Rate: theoryRate, Duration: theoryDuration, clock: fakeClock{},
+			Load: Load{Target: anywhere, Dial: server.dial}, Rate: theoryRate, Duration: theoryDuration, clock: fakeClock{},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestClosedLoopHidesAStall(t *testing.T) {
 		const mean = 0.0505                               // seconds, of theoryService
 		connections := int(math.Round(theoryRate * mean)) // so that it makes theoryRate a second
 		r, err := Closed(t.Context(), ClosedLoad{
-			Load: Load{Target: anywhere, dial: server.dial, Connections: connections}, Requests: theoryRequests,
+			Load: Load{Target: anywhere, Dial: server.dial, Connections: connections}, Requests: theoryRequests,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestSlowServerDoesNotSlowTheSchedule(t *testing.T) {
 		server := newProgrammed(t)
 		server.service = func(int) time.Duration { return 1995 * time.Millisecond }
 		r, err := Open(t.Context(), OpenLoad{
-			Load: Load{Target: anywhere, dial: server.dial, Connections: 100}, Rate: 100, Duration: 4 * time.Second, clock: fakeClock{},
+			Load: Load{Target: anywhere, Dial: server.dial, Connections: 100}, Rate: 100, Duration: 4 * time.Second, clock: fakeClock{},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestTimeoutAndWarmup(t *testing.T) {
 		server.until = server.start.Add(time.Hour)
 		server.service = func(int) time.Duration { return time.Millisecond }
 		r, err := Open(t.Context(), OpenLoad{
-			Load: Load{Target: anywhere, dial: server.dial, Timeout: time.Second, Warmup: time.Second},
+			Load: Load{Target: anywhere, Dial: server.dial, Timeout: time.Second, Warmup: time.Second},
 			Rate: 100, Duration: time.Second, clock: fakeClock{},
 		})
 		if err != nil {
@@ -246,7 +246,7 @@ func TestAnAnswerAfterTheTimeoutIsNone(t *testing.T) {
 				server := newProgrammed(t)
 				server.service = func(int) time.Duration { return c.takes }
 				r, err := Open(t.Context(), OpenLoad{
-					Load: Load{Target: anywhere, dial: server.dial, Timeout: time.Second},
+					Load: Load{Target: anywhere, Dial: server.dial, Timeout: time.Second},
 					Rate: 100, Duration: time.Second / 2, clock: fakeClock{},
 				})
 				if err != nil {
@@ -272,7 +272,7 @@ func TestSeveralAddressesKeepTheirConnections(t *testing.T) {
 		}
 		var mu sync.Mutex
 		r, err := Closed(t.Context(), ClosedLoad{
-			Load: Load{Target: target, Connections: connections, dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			Load: Load{Target: target, Connections: connections, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				dials[address]++
@@ -322,7 +322,7 @@ func TestRateOfAClosedLoop(t *testing.T) {
 				server.service = c.service
 				var dialled atomic.Int64
 				r, err := Closed(t.Context(), ClosedLoad{
-					Load: Load{Target: anywhere, Connections: 10, Warmup: time.Second, dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+					Load: Load{Target: anywhere, Connections: 10, Warmup: time.Second, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 						time.Sleep(time.Duration(dialled.Add(1)) * 10 * time.Millisecond)
 						return server.dial(ctx, network, address)
 					}},
@@ -346,7 +346,7 @@ func TestLatenessOfHTTP2IsOfTheSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
 		s := newSink(0, time.Second)
-		h := newHTTP2(t.Context(), Load{Target: anywhere, HTTP: 2, Timeout: time.Second, dial: refuse}, s)
+		h := newHTTP2(t.Context(), Load{Target: anywhere, HTTP: 2, Timeout: time.Second, Dial: refuse}, s)
 		defer h.close()
 		time.Sleep(5 * time.Millisecond)
 		if problem := h.exchange(h.requests[0], 0); problem != problemConnect {
@@ -371,7 +371,7 @@ func TestAnEndOfContextEndsALoop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				r, err := run(ctx, Load{Target: anywhere, dial: newProgrammed(t).dial})
+				r, err := run(ctx, Load{Target: anywhere, Dial: newProgrammed(t).dial})
 				if err != context.DeadlineExceeded || r == nil || r.Requests == 0 {
 					t.Errorf("%+v, %v: want what there was until the end, and its cause", r, err)
 				}

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
@@ -73,11 +74,38 @@ func (e *CertificateExpiry) Doubt(about string, end time.Time) *record.Warning {
 // ForPod makes the sidecar of a pod that has its IP. complete, if not nil, may set
 // more of its options. The sidecar does not run yet.
 func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
-	return r.sidecar(ctx, pod.Name, complete,
-		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-			return r.Adapter.RealProxies.PodProxy(pod, at)
+	return r.sidecar(ctx, pod.Name, complete, r.podProxy(pod), r.podToken(pod))
+}
+
+// InPod makes the sidecar of a pod that has its IP and its network: the sidecar runs there, as user.
+// complete is called with the interception that the pod's network needs before the sidecar runs.
+func (r RealSidecars) InPod(ctx context.Context, pod *corev1.Pod, own *podnet.Pod, user uint32,
+	complete func(*sidecar.Options, *controlplane.Interception) error,
+) (*sidecar.Sidecar, error) {
+	var real controlplane.RealProxy
+	var failed error
+	made, err := r.sidecar(ctx, pod.Name,
+		func(o *sidecar.Options) {
+			o.AdminPort, o.Network, o.Dial, o.User = real.Interception.Admin, own.Network(), own.DialContext, user
+			failed = complete(o, real.Interception)
 		},
-		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Credentials.Token(ctx, pod) })
+		func(at controlplane.ProxyPlace) (_ controlplane.RealProxy, err error) {
+			at.Own = true
+			real, err = r.podProxy(pod)(at)
+			return real, err
+		},
+		r.podToken(pod))
+	return made, errors.Join(err, failed)
+}
+
+func (r RealSidecars) podProxy(pod *corev1.Pod) func(controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+	return func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+		return r.Adapter.RealProxies.PodProxy(pod, at)
+	}
+}
+
+func (r RealSidecars) podToken(pod *corev1.Pod) func(context.Context) (proxy.Token, error) {
+	return func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Credentials.Token(ctx, pod) }
 }
 
 // ForHost makes the sidecar of a workload of this host, whose objects are there.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,8 +15,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/compare"
+	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
@@ -32,6 +35,7 @@ type Progress struct {
 type run struct {
 	// fixed at the start
 	spec     Spec
+	driver   controlplane.Driver
 	progress Progress
 	tiers    []tierSpec
 	dir      string // of what is needed while it lasts
@@ -40,7 +44,8 @@ type run struct {
 
 	// made by the steps
 	group  *process.Group
-	mesh   *sidecarMesh
+	net    *podnet.Net // of pods; nil where sidecars are addressed directly
+	meshes []*sidecarMesh
 	beds   []*testbed // in the order of Variants
 	cells  []*cellRun
 	own    []recorder.Usage // scaler's, in each window
@@ -55,6 +60,7 @@ type run struct {
 type testbed struct {
 	variant  string
 	target   dataplane.Target
+	dial     dialer        // nil = as net.Dialer does
 	servers  []*echoServer // of all tiers
 	sidecars []tierSidecars
 }
@@ -67,6 +73,9 @@ type tierSidecars struct {
 	names []string
 }
 
+// dialer connects, as net.Dialer.DialContext does.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // folderName is the name of the run's folder in Spec.Out.
 const folderName = "latency"
 
@@ -78,13 +87,22 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	if err := spec.Validate(); err != nil {
 		return record.LatencyRun{}, err
 	}
+	driver, err := spec.Driver()
+	if err != nil {
+		return record.LatencyRun{}, err
+	}
+	if i := driver.Intercepts; i != nil {
+		if err := podnet.Check(i.User); err != nil {
+			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as --control-plane %s needs: %w", driver.Name, err)
+		}
+	}
 	r := &run{
-		spec: spec, progress: progress, tiers: spec.tiers(),
+		spec: spec, driver: driver, progress: progress, tiers: spec.tiers(),
 		dir:     filepath.Join(spec.State, "latency", fmt.Sprint(os.Getpid())),
 		sampler: recorder.NewSampler(experiment.SampleInterval / 4),
 		record: record.LatencyRun{
 			APIVersion: record.APIVersion, Kind: record.LatencyKind, Schema: record.Schema,
-			Started: time.Now().UTC(), Spec: spec.record(), Rows: []record.LatencyRow{},
+			Started: time.Now().UTC(), Spec: spec.record(driver), Rows: []record.LatencyRow{},
 			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: experiment.MemoryBytes(), Kernel: experiment.Kernel(), Scaler: experiment.Version()},
 		},
 	}
@@ -105,13 +123,26 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	group, sampling := errgroup.WithContext(sampling)
 	group.Go(func() error { return r.sampler.Run(sampling) })
 	err = experiment.RunSteps(ctx, []experiment.Step{
+		{Name: "making a network for pods", Do: r.openNet},
 		{Name: "opening a folder", Do: r.open},
-		{Name: "starting the mesh", Do: r.startMesh},
+		{Name: "starting the mesh", Do: r.startMeshes},
 		{Name: "starting servers", Do: r.startBeds},
 		{Name: "measuring", Do: r.measure},
 	})
 	stop()
 	return r.finish(ctx, errors.Join(err, group.Wait()))
+}
+
+// openNet makes the network of pods, where connections are redirected. What runs in it ends before.
+func (r *run) openNet(context.Context) (experiment.Undo, error) {
+	if r.driver.Intercepts == nil {
+		return nil, nil
+	}
+	var err error
+	if r.net, err = podnet.Open(); err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return r.net.Close() }, nil
 }
 
 // open makes the group that everything belongs to.
@@ -126,19 +157,28 @@ func (r *run) open(context.Context) (experiment.Undo, error) {
 // startBeds starts what each variant's requests go to.
 func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
 	for _, variant := range r.spec.Variants {
-		var bed *testbed
-		var err error
-		if variant == VariantNone {
-			bed, err = r.startPlain(ctx)
-		} else {
-			bed, err = r.mesh.start(ctx, variant)
-		}
+		bed, err := r.startBed(ctx, variant)
 		if err != nil {
 			return nil, fmt.Errorf("variant %s: %w", variant, err)
 		}
 		r.beds = append(r.beds, bed)
 	}
 	return nil, nil
+}
+
+func (r *run) startBed(ctx context.Context, variant string) (*testbed, error) {
+	switch {
+	case variant == VariantNone && r.net != nil:
+		return startPlainPods(ctx, r)
+	case variant == VariantNone:
+		return r.startPlain(ctx)
+	}
+	for _, m := range r.meshes {
+		if m.pods != nil && m.pods.variant == variant {
+			return m.startPods(ctx, m.pods)
+		}
+	}
+	return r.meshes[0].start(ctx, variant)
 }
 
 // finish makes the record whole.
@@ -153,8 +193,8 @@ func (r *run) finish(ctx context.Context, err error) (record.LatencyRun, error) 
 	}
 	r.rows()
 	r.measureInstrument()
-	if r.mesh != nil {
-		r.mesh.addWarnings()
+	for _, m := range r.meshes {
+		m.addWarnings()
 	}
 	err = errors.Join(err, r.writer.Save(&r.record))
 	if r.rounds == 0 && err != nil {

@@ -71,6 +71,33 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		})
 	}
 
+	// Client and servers have a network namespace each, whose connections are redirected to Open Service
+	// Mesh's Envoys. What is checked of them is in the record: nobody reports the caller in permissive mode.
+	It("is measured where connections are redirected, of osm", func(ctx SpecContext) {
+		spec.ControlPlane = "osm"
+		if os.Geteuid() != 0 {
+			_, err := Run(ctx, spec, Progress{})
+			Expect(err).To(MatchError(ContainSubstring("want root")))
+			return
+		}
+		run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(run.Spec.Redirected).To(BeTrue())
+		Expect(run.Checks).To(ConsistOf(
+			record.LatencyCheck{Variant: VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, Stranger: record.CheckAnswered, Caller: record.CallerUnknown},
+			record.LatencyCheck{Variant: VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, Stranger: record.CheckRefused, Caller: record.CallerAllowed},
+		))
+		Expect(run.Rows).To(HaveLen(3))
+		for _, row := range run.Rows {
+			Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
+			Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
+			if row.Variant != VariantNone {
+				Expect(row.Added.P50.Seconds).To(BeNumerically(">", 0), row.Variant)
+				Expect(row.Sidecars.Count).To(Equal(2))
+			}
+		}
+	})
+
 	It("is measured along a chain, over HTTP/2", func(ctx SpecContext) {
 		spec.ControlPlane, spec.Variants, spec.HTTP = "reference", []string{VariantStrict}, 2
 		spec.Topology, spec.Chain, spec.Servers = ChainTopology, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond}, 2

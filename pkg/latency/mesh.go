@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"scaler.mesh/scaler/internal/forward"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/cluster"
@@ -42,18 +44,20 @@ const sidecarWorkers = 2
 // clientTier is the load generator's sidecar.
 const clientTier = "client"
 
-// sidecarMesh is the mesh behind the variants with sidecars: one cluster and
-// control plane for all of them, a namespace for each.
+// sidecarMesh is a mesh behind variants with sidecars: a cluster and a control plane.
 type sidecarMesh struct {
-	run      *run
-	group    *process.Group // of cluster and control plane
-	env      environment.Environment
-	place    experiment.RealSidecars
-	variants map[string]*meshVariant
+	run   *run
+	group *process.Group // of cluster and control plane
+	env   environment.Environment
+	place experiment.RealSidecars
+
+	variants map[string]*meshVariant // whose sidecars are addressed directly
+	pods     *podVariant             // or the one whose connections are redirected
 
 	life    context.Context // of the sidecars
 	end     context.CancelFunc
 	running sync.WaitGroup
+	passing []*forward.Forwarder // to what sidecars reach outside their pod
 
 	all []*sidecar.Sidecar
 
@@ -67,61 +71,78 @@ type meshVariant struct {
 	tiers    [][]controlplane.HostWorkload
 }
 
-// startMesh starts cluster and control plane, and makes the objects of all
-// variants.
-func (r *run) startMesh(ctx context.Context) (_ experiment.Undo, err error) {
+// startMeshes starts clusters and control planes, and makes the objects of all variants. Variants whose
+// sidecars are addressed directly share one, with a namespace each; the others have one each, as a mode
+// is of a whole mesh.
+func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
+	undo := func(ctx context.Context) error {
+		var errs []error
+		for _, m := range r.meshes {
+			errs = append(errs, m.stop(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	if r.driver.Intercepts != nil {
+		return undo, r.startPodMeshes(ctx)
+	}
 	if !r.spec.withMesh() {
 		return nil, nil
 	}
-	driver, err := r.spec.Driver()
+	m, api, err := r.startMesh(ctx, runLabel(), controlplane.StartOptions{})
 	if err != nil {
-		return nil, err
-	}
-	m := &sidecarMesh{run: r, variants: map[string]*meshVariant{}}
-	r.mesh = m
-	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
-	logs := r.writer.LogDir()
-	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: sidecarWorkers, Expiry: &experiment.CertificateExpiry{}}
-	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(experiment.RunPrograms(driver), driver.SidecarPrograms...)...)
-	if err != nil {
-		return nil, err
-	}
-	dir := filepath.Join(r.spec.State, "clusters", runLabel())
-	if m.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
-		return nil, err
-	}
-	m.env, err = embedded.Start(ctx, cluster.Options{
-		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log,
-		Programs: experiment.ClusterPrograms(m.place.Programs),
-	})
-	if err != nil {
-		return m.stop, err
-	}
-	api, err := experiment.Connect(m.env)
-	if err != nil {
-		return m.stop, err
-	}
-	if m.place.Adapter, err = m.startControlPlane(ctx, driver, api.Config, logs); err != nil {
-		return m.stop, err
+		return undo, err
 	}
 	for _, variant := range r.spec.Variants {
 		if variant == VariantNone {
 			continue
 		}
 		if m.variants[variant], err = r.planVariant(variant, len(m.variants)); err != nil {
-			return m.stop, err
+			return undo, err
 		}
 	}
-	m.deleteObjects = experiment.Deletion{Env: m.env, Run: runLabel(), Say: r.progress.Log}.Undo
-	return m.stop, m.makeObjects(ctx, api)
+	return undo, m.makeObjects(ctx, api)
 }
 
-func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string) (*controlplane.ControlPlane, error) {
-	versions := new(component.Versions)
-	adapter, err := driver.Start(ctx, controlplane.StartOptions{
-		Programs: m.place.Programs, Versions: versions, Scaler: experiment.Version(), Kubeconfig: m.env.API().Kubeconfig, REST: config,
-		Group: m.group, LogDir: logs, Progress: m.run.progress.Log, RealSidecars: true,
+// startMesh starts a cluster of this name and its control plane. The options are what is not the same for all.
+func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOptions) (*sidecarMesh, experiment.APIServer, error) {
+	m := &sidecarMesh{run: r, variants: map[string]*meshVariant{}}
+	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
+	_, variant, _ := strings.Cut(name, runLabel()+"-")
+	logs := filepath.Join(r.writer.LogDir(), variant)
+	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: sidecarWorkers, Expiry: &experiment.CertificateExpiry{}}
+	none := experiment.APIServer{}
+	var err error
+	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(experiment.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
+	if err != nil {
+		return nil, none, err
+	}
+	if m.group, err = process.OpenGroup(filepath.Join(r.spec.State, "clusters", name), process.GroupOptions{}); err != nil {
+		return nil, none, err
+	}
+	r.meshes = append(r.meshes, m) // stopped with the run
+	m.env, err = embedded.Start(ctx, cluster.Options{
+		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log, Controllers: r.driver.Controllers,
+		Programs: experiment.ClusterPrograms(m.place.Programs),
 	})
+	if err != nil {
+		return nil, none, err
+	}
+	api, err := experiment.Connect(m.env)
+	if err != nil {
+		return nil, none, err
+	}
+	if m.place.Adapter, err = m.startControlPlane(ctx, r.driver, api.Config, logs, o); err != nil {
+		return nil, none, err
+	}
+	m.deleteObjects = experiment.Deletion{Env: m.env, Run: runLabel(), Say: r.progress.Log}.Undo
+	return m, api, nil
+}
+
+func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
+	versions := new(component.Versions)
+	o.Programs, o.Versions, o.Scaler, o.Kubeconfig, o.REST = m.place.Programs, versions, experiment.Version(), m.env.API().Kubeconfig, config
+	o.Group, o.LogDir, o.Progress, o.RealSidecars = m.group, logs, m.run.progress.Log, true
+	adapter, err := driver.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +155,7 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	if env.Programs, err = experiment.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
 		return nil, err
 	}
-	if doubt := experiment.VersionDoubt(d); doubt != nil {
+	if doubt := experiment.VersionDoubt(d); doubt != nil && len(m.run.meshes) == 1 {
 		m.run.warn(*doubt)
 	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
@@ -219,6 +240,9 @@ func (m *sidecarMesh) stop(ctx context.Context) error {
 	m.end()
 	m.running.Wait()
 	var err error
+	for _, f := range m.passing {
+		err = errors.Join(err, f.Close())
+	}
 	if m.deleteObjects != nil {
 		err = m.deleteObjects(ctx)
 	}
@@ -236,7 +260,7 @@ func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, erro
 			if i+1 < len(v.services) {
 				next = egress(w, v.services[i+1])
 			}
-			server, err := m.run.startServer(ctx, w.Name, w.AppPort, m.run.tiers[i].wait, next)
+			server, err := m.run.startServer(ctx, w.Name, here(w.AppPort), m.run.tiers[i].wait, next)
 			if err != nil {
 				return nil, err
 			}
@@ -247,33 +271,43 @@ func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, erro
 	limited, cancel := context.WithTimeout(ctx, sidecarTimeout)
 	defer cancel()
 	starting, together := errgroup.WithContext(limited)
-	tiers := append([][]controlplane.HostWorkload{{v.client}}, v.tiers...)
-	for i, tier := range tiers {
-		of := tierSidecars{tier: clientTier, count: len(tier)}
-		if i > 0 {
-			of.tier = m.run.tiers[i-1].name
-		}
+	for i, tier := range append([][]controlplane.HostWorkload{{v.client}}, v.tiers...) {
+		of := m.tier(i, len(tier))
 		for _, w := range tier {
 			s, err := m.place.ForHost(ctx, w, m.watch)
 			if err != nil {
 				return nil, err
 			}
-			m.all = append(m.all, s)
-			of.names = append(of.names, m.sampled(s.Name())...)
-			m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady states why it failed
-			starting.Go(func() error {
-				if err := s.AwaitReady(together); err != nil {
-					return err
-				}
-				return m.sample(s.Name(), s.Life())
-			})
+			of.names = append(of.names, m.launch(s, starting, together)...)
 		}
 		bed.sidecars = append(bed.sidecars, of)
 	}
 	if err := starting.Wait(); err != nil {
 		return nil, err
 	}
-	return bed, m.verify(limited, ctx, v)
+	return bed, m.verify(limited, ctx, v.way(variant))
+}
+
+// tier is the tier with this number, of which the client's is 0.
+func (m *sidecarMesh) tier(number, count int) tierSidecars {
+	if number == 0 {
+		return tierSidecars{tier: clientTier, count: count}
+	}
+	return tierSidecars{tier: m.run.tiers[number-1].name, count: count}
+}
+
+// launch runs a sidecar as long as the mesh lasts, and has starting wait until it is ready. It returns the
+// names under which its processes are sampled.
+func (m *sidecarMesh) launch(s *sidecar.Sidecar, starting *errgroup.Group, together context.Context) []string {
+	m.all = append(m.all, s)
+	m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady states why it failed
+	starting.Go(func() error {
+		if err := s.AwaitReady(together); err != nil {
+			return err
+		}
+		return m.sample(s.Name(), s.Life())
+	})
+	return m.sampled(s.Name())
 }
 
 // egress is where a workload calls a service: its own sidecar.

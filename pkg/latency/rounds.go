@@ -154,7 +154,7 @@ func (r *run) round(ctx context.Context, cell *cellRun, t turn) error {
 // send makes the requests of one round.
 func (r *run) send(ctx context.Context, cell *cellRun, t turn, bed *testbed) (*dataplane.Result, error) {
 	load := dataplane.Load{
-		Target: bed.target, HTTP: r.spec.HTTP, NoKeepalive: !r.spec.Keepalive,
+		Target: bed.target, Dial: bed.dial, HTTP: r.spec.HTTP, NoKeepalive: !r.spec.Keepalive,
 		Connections: r.spec.MaxConnections, Timeout: r.spec.Timeout, Warmup: r.spec.Warmup,
 	}
 	if cell.connections > 0 {

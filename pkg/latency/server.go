@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/dataplane"
 )
@@ -22,29 +23,41 @@ const serverStart = 30 * time.Second
 type echoServer struct {
 	spec  process.Spec
 	group *process.Group
-	port  int // of 127.0.0.1
+	at    serverPlace
 
 	mu      sync.Mutex
 	process *process.Process
 }
 
-// startServer starts one that listens on a port of 127.0.0.1. next is forwarded
-// to unless it has no addresses.
-func (r *run) startServer(ctx context.Context, name string, port int, wait time.Duration, next dataplane.Target) (*echoServer, error) {
+// serverPlace is where an echo server listens.
+type serverPlace struct {
+	host string // that it listens on
+	port int
+	pod  *podnet.Pod // nil = this host's network
+}
+
+// here is a port of this host alone.
+func here(port int) serverPlace { return serverPlace{host: "127.0.0.1", port: port} }
+
+// startServer starts one. next is forwarded to unless it has no addresses.
+func (r *run) startServer(ctx context.Context, name string, at serverPlace, wait time.Duration, next dataplane.Target) (*echoServer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding scaler's own program: %w", err)
 	}
 	args := []string{
-		dataplane.EchoCommand, "--listen", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "--name", name,
+		dataplane.EchoCommand, "--listen", net.JoinHostPort(at.host, strconv.Itoa(at.port)), "--name", name,
 		"--wait", wait.String(), "--http", strconv.Itoa(r.spec.HTTP),
 	}
 	if len(next.Addresses) > 0 {
 		args = append(args, "--next", strings.Join(next.Addresses, ","), "--next-host", next.Host)
 	}
-	s := &echoServer{group: r.group, port: port, spec: process.Spec{
+	s := &echoServer{group: r.group, at: at, spec: process.Spec{
 		Name: "echo-" + name, Path: program, Args: args, Log: filepath.Join(r.writer.LogDir(), "echo-"+name+".log"),
 	}}
+	if at.pod != nil {
+		s.spec.Network = at.pod.Network()
+	}
 	return s, s.start(ctx)
 }
 
@@ -59,8 +72,12 @@ func (s *echoServer) start(ctx context.Context) error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, serverStart)
 	defer cancel()
+	dial := new(net.Dialer).DialContext
+	if s.at.pod != nil {
+		dial = s.at.pod.DialContext
+	}
 	return process.WaitReady(ctx, p, func(ctx context.Context) error {
-		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
+		c, err := dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.at.port)))
 		if err != nil {
 			return err
 		}
@@ -91,7 +108,7 @@ func (r *run) startPlain(ctx context.Context) (*testbed, error) {
 		next := bed.target
 		bed.target = dataplane.Target{}
 		for n, port := range ports {
-			server, err := r.startServer(ctx, fmt.Sprintf("%s-%s-%d", VariantNone, tier.name, n), port, tier.wait, next)
+			server, err := r.startServer(ctx, fmt.Sprintf("%s-%s-%d", VariantNone, tier.name, n), here(port), tier.wait, next)
 			if err != nil {
 				return nil, err
 			}

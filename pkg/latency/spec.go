@@ -130,7 +130,7 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 	if all == nil {
 		all = drivers.All()
 	}
-	d, _, err := experiment.FindDriver(controlplane.ForHostWorkloads(all), s.ControlPlane)
+	d, _, err := experiment.FindDriver(controlplane.ForLatency(all), s.ControlPlane)
 	if known, _, ok := controlplane.Find(all, s.ControlPlane); err != nil && ok && known.NoHostWorkloads != "" {
 		err = fmt.Errorf("%w: %s", err, known.NoHostWorkloads)
 	}
@@ -295,12 +295,13 @@ func (s Spec) tiers() []tierSpec {
 	return tiers
 }
 
-func (s Spec) record() record.LatencySpec {
+func (s Spec) record(driver controlplane.Driver) record.LatencySpec {
 	r := record.LatencySpec{
 		RPS: s.RPS, Connections: s.Connections, Variants: s.Variants, Preset: s.Preset,
 		Seed: s.Seed, HTTP: s.HTTP, Keepalive: s.Keepalive, TimeoutSeconds: s.Timeout.Seconds(),
 		Topology: s.Topology, KillEverySeconds: s.KillEvery.Seconds(),
-		Rounds: s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
+		Redirected: driver.Intercepts != nil,
+		Rounds:     s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
 	}
 	for _, t := range s.tiers() {
 		r.Replicas = t.replicas

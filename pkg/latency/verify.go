@@ -2,6 +2,7 @@ package latency
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/dataplane"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 const (
@@ -30,23 +32,38 @@ const (
 // errPlaintext reports that a strict variant would measure something else.
 var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
 
+// way is where a variant's requests go, for what is checked before it is measured.
+type way struct {
+	variant string
+	to      dataplane.Target
+	dial    dialer // the client's; nil = as net.Dialer does
+	// header is the one in which the last tier sees who called it, and identity is what must be in it;
+	// "" = in none.
+	header, identity string
+	servers          []checkedServer
+	past             dialer // connects past the client's sidecar; nil = as net.Dialer does
+}
+
+// checkedServer is a workload that serves.
+type checkedServer struct {
+	name     string
+	to       dataplane.Target // past the client's sidecar
+	strict   bool             // plaintext must be refused; else it must be answered
+	stranger *tls.Config      // nil = not to be tried
+	closed   bool             // a stranger must be refused; else it must be answered
+}
+
 // verify returns when requests get through a variant and its last tier sees who
-// calls: what is measured then is mutual TLS. Of a chain that is its last hop; of
+// calls, where it is told: what is measured then is mutual TLS. Of a chain that is its last hop; of
 // the others it is known where they are strict. Every workload of a strict variant
 // must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
 // was wrong.
-func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error {
-	client := newClient(&m.run.spec, nil)
+func (m *sidecarMesh) verify(limited, ctx context.Context, w way) error {
+	client := newClient(&m.run.spec, w.dial)
 	defer client.CloseIdleConnections()
-	caller := clientTier
-	if n := len(v.services); n > 1 {
-		caller = v.services[n-2].Name
-	}
-	identity := fmt.Sprintf("/ns/%s/sa/%s", v.client.Namespace, caller)
-	way := egress(v.client, v.services[0])
 	row := 0
 	for row < successesInARow {
-		err := checkCaller(limited, client, way, identity)
+		err := w.checkCaller(limited, client)
 		row++
 		if err == nil {
 			continue
@@ -56,12 +73,62 @@ func (m *sidecarMesh) verify(limited, ctx context.Context, v *meshVariant) error
 			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarTimeout, err), m.refusals(ctx))
 		}
 	}
-	return verifyPlaintext(limited, &m.run.spec, v)
+	if err := verifyPlaintext(limited, &m.run.spec, w); err != nil {
+		return err
+	}
+	if err := verifyStrangers(limited, &m.run.spec, w); err != nil {
+		return err
+	}
+	m.run.record.Checks = append(m.run.record.Checks, w.checked())
+	return nil
+}
+
+// checked is what verify has found, once it has succeeded.
+func (w way) checked() record.LatencyCheck {
+	result := func(refused bool) record.CheckResult {
+		if refused {
+			return record.CheckRefused
+		}
+		return record.CheckAnswered
+	}
+	last := w.servers[len(w.servers)-1]
+	c := record.LatencyCheck{Variant: w.variant, Plaintext: result(last.strict), Caller: record.CallerUnknown}
+	if last.stranger != nil {
+		c.NoCertificate, c.Stranger = record.CheckRefused, result(last.closed)
+		if last.closed {
+			c.Caller = record.CallerAllowed
+		}
+	}
+	if w.header != "" {
+		c.Caller = record.CallerSeen
+	}
+	return c
+}
+
+// spiffeHeader is where an Envoy names the caller.
+const spiffeHeader = "X-Forwarded-Client-Cert"
+
+// way is that of a variant whose sidecars are addressed directly.
+func (v *meshVariant) way(variant string) way {
+	caller := clientTier
+	if n := len(v.services); n > 1 {
+		caller = v.services[n-2].Name
+	}
+	w := way{
+		variant: variant, to: egress(v.client, v.services[0]),
+		header: spiffeHeader, identity: fmt.Sprintf("/ns/%s/sa/%s", v.client.Namespace, caller),
+	}
+	for i, tier := range v.tiers {
+		for _, one := range tier {
+			w.servers = append(w.servers, checkedServer{name: one.Name, to: inboundListener(one, v.services[i]), strict: v.services[i].Strict})
+		}
+	}
+	return w
 }
 
 // newClient makes a client for a few requests, with the version of HTTP and the
 // timeout of a run; dial nil = the network's.
-func newClient(spec *Spec, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+func newClient(spec *Spec, dial dialer) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(spec.HTTP == 1)
 	protocols.SetUnencryptedHTTP2(spec.HTTP == 2)
@@ -69,9 +136,9 @@ func newClient(spec *Spec, dial func(ctx context.Context, network, address strin
 }
 
 // checkCaller is nil when a request is answered by the last tier, which saw a caller of
-// that identity.
-func checkCaller(ctx context.Context, client *http.Client, to dataplane.Target, identity string) error {
-	answer, err := get(ctx, client, to, dataplane.HeadersPath)
+// the identity, if it is told.
+func (w way) checkCaller(ctx context.Context, client *http.Client) error {
+	answer, err := get(ctx, client, w.to, dataplane.HeadersPath)
 	if err != nil {
 		return err
 	}
@@ -79,8 +146,11 @@ func checkCaller(ctx context.Context, client *http.Client, to dataplane.Target, 
 	if err := json.Unmarshal(answer, &headers); err != nil {
 		return fmt.Errorf("reading what the server saw: %w", err)
 	}
-	if cert := headers.Get("X-Forwarded-Client-Cert"); !strings.Contains(cert, identity) {
-		return fmt.Errorf("the server saw X-Forwarded-Client-Cert %q: want a caller of spiffe://...%s", cert, identity)
+	if w.header == "" {
+		return nil
+	}
+	if cert := headers.Get(w.header); !strings.Contains(cert, w.identity) {
+		return fmt.Errorf("the server saw %s %q: want a caller of ...%s", w.header, cert, w.identity)
 	}
 	return nil
 }
@@ -96,20 +166,18 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 }
 
 // verifyPlaintext sends a request to each workload past the client's sidecar.
-func verifyPlaintext(ctx context.Context, spec *Spec, v *meshVariant) error {
-	for i, tier := range v.tiers {
-		for _, w := range tier {
-			refused, err := plaintext(ctx, spec, inboundListener(w, v.services[i]))
-			switch {
-			case ctx.Err() != nil:
-				return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", w.Name, context.Cause(ctx))
-			case v.services[i].Strict && err == nil:
-				return fmt.Errorf("%s: %w", w.Name, errPlaintext)
-			case v.services[i].Strict && !refused:
-				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar, was not refused but failed: %w", w.Name, err)
-			case !v.services[i].Strict && err != nil:
-				return fmt.Errorf("%s: a request in plaintext, past the client's sidecar: %w", w.Name, err)
-			}
+func verifyPlaintext(ctx context.Context, spec *Spec, w way) error {
+	for _, s := range w.servers {
+		refused, err := plaintext(ctx, spec, s.to, w.past)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: sending a request in plaintext, past the client's sidecar: %w", s.name, context.Cause(ctx))
+		case s.strict && err == nil:
+			return fmt.Errorf("%s: %w", s.name, errPlaintext)
+		case s.strict && !refused:
+			return fmt.Errorf("%s: a request in plaintext, past the client's sidecar, was not refused but failed: %w", s.name, err)
+		case !s.strict && err != nil:
+			return fmt.Errorf("%s: a request in plaintext, past the client's sidecar: %w", s.name, err)
 		}
 	}
 	return nil
@@ -118,10 +186,13 @@ func verifyPlaintext(ctx context.Context, spec *Spec, v *meshVariant) error {
 // plaintext sends a request. It was refused if whoever was reached ended the
 // connection instead of an answer, or answered 403. Whatever
 // else went wrong shows nothing.
-func plaintext(ctx context.Context, spec *Spec, to dataplane.Target) (refused bool, err error) {
+func plaintext(ctx context.Context, spec *Spec, to dataplane.Target, dial dialer) (refused bool, err error) {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	var ended atomic.Bool
 	client := newClient(spec, func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		c, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dataplane"
 )
 
 var _ = Describe("the check for plaintext", func() {
@@ -54,19 +54,14 @@ var _ = Describe("the check for plaintext", func() {
 	read := func(c *net.TCPConn) { _, _ = c.Read(make([]byte, 1<<16)) }
 	const silent = "no answer in time"
 	check := func(ctx context.Context, version int, strict bool, address string) error {
-		host, number, err := net.SplitHostPort(address)
-		Expect(err).NotTo(HaveOccurred())
-		port, err := strconv.Atoi(number)
-		Expect(err).NotTo(HaveOccurred())
 		spec := DefaultSpec()
 		spec.HTTP = version
 		if CurrentSpecReport().LeafNodeText == silent { // all others end by themselves
 			spec.Timeout = 300 * time.Millisecond
 		}
-		return verifyPlaintext(ctx, &spec, &meshVariant{
-			services: []controlplane.HostService{{Name: "server", Host: "server.host", Strict: strict}},
-			tiers:    [][]controlplane.HostWorkload{{{Name: "strict-server-0", Address: host, ListenPort: port}}},
-		})
+		return verifyPlaintext(ctx, &spec, way{servers: []checkedServer{
+			{name: "strict-server-0", to: dataplane.Target{Addresses: []string{address}, Host: "server.host"}, strict: strict},
+		}})
 	}
 
 	for _, version := range []int{1, 2} {

@@ -1,6 +1,9 @@
 package record
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // LatencyKind is the kind of a LatencyRun.
 const LatencyKind = "LatencyRun"
@@ -18,6 +21,7 @@ type LatencyRun struct {
 
 	Spec        LatencySpec        `json:"spec"`
 	Environment Environment        `json:"environment"`
+	Checks      []LatencyCheck     `json:"checks,omitempty"`     // of the variants with sidecars
 	Rows        []LatencyRow       `json:"rows"`                 // by rate, or connections, and then variant, as asked
 	Published   []PublishedLatency `json:"published,omitempty"`  // at the same rates
 	Instrument  *Instrument        `json:"instrument,omitempty"` // scaler itself, generator included, over all windows
@@ -54,12 +58,68 @@ type LatencySpec struct {
 	Replicas         int       `json:"replicas"`    // of each tier behind the load generator
 	WaitSeconds      []float64 `json:"waitSeconds"` // of each tier, the nearest first
 	KillEverySeconds float64   `json:"killEverySeconds,omitempty"`
+	// Redirected reports that client and servers of every variant are in a network namespace each, and
+	// that connections are redirected to sidecars there, as in pods.
+	Redirected bool `json:"redirected,omitempty"`
 
 	DurationSeconds float64 `json:"durationSeconds,omitempty"` // open loop: of each rate, variant and repeat, warm-ups excluded
 	Rounds          int     `json:"rounds"`                    // that it is divided into
 	WarmupSeconds   float64 `json:"warmupSeconds"`             // before each round
 	Repeats         int     `json:"repeats"`
 }
+
+// LatencyCheck is what was checked of a variant with sidecars before it was measured.
+type LatencyCheck struct {
+	Variant string `json:"variant"`
+	// Plaintext is what became of a request in plaintext past the client's sidecar, at every server.
+	Plaintext CheckResult `json:"plaintext"`
+	// NoCertificate is likewise what became of one over TLS without a certificate; absent if not tried.
+	NoCertificate CheckResult `json:"noCertificate,omitempty"`
+	// Stranger is likewise what became of one with a certificate of the mesh that is no allowed
+	// caller's; absent if not tried.
+	Stranger CheckResult `json:"stranger,omitempty"`
+	// Caller is what is known of the caller that the last tier has.
+	Caller CallerKnown `json:"caller"`
+}
+
+// ChecksText is one line about what was checked of each variant.
+func ChecksText(checks []LatencyCheck) string {
+	known := map[CallerKnown]string{
+		CallerSeen: "the server sees the caller's identity", CallerAllowed: "the caller's identity is an allowed one",
+		CallerUnknown: "the caller's identity is unknown",
+	}
+	var texts []string
+	for _, c := range checks {
+		text := c.Variant + ": plaintext " + string(c.Plaintext)
+		if c.NoCertificate != "" {
+			text += ", TLS without a certificate " + string(c.NoCertificate)
+		}
+		if c.Stranger != "" {
+			text += ", another identity " + string(c.Stranger)
+		}
+		texts = append(texts, text+", "+known[c.Caller])
+	}
+	return strings.Join(texts, "; ")
+}
+
+// CheckResult is what became of a request that was sent as a check.
+type CheckResult string
+
+// The results of checks.
+const (
+	CheckRefused  CheckResult = "refused"
+	CheckAnswered CheckResult = "answered"
+)
+
+// CallerKnown is what is known of who calls a server.
+type CallerKnown string
+
+// What can be known.
+const (
+	CallerSeen    CallerKnown = "seen"    // the server was told the identity of the client's sidecar
+	CallerAllowed CallerKnown = "allowed" // it is one that is allowed: another one is refused
+	CallerUnknown CallerKnown = "unknown" // nobody reports it
+)
 
 // LatencyRow is one rate, or number of connections, and variant: all its rounds
 // of all repeats together.

@@ -83,13 +83,22 @@ func (p latencyPart) facts() []fact {
 		{"started", unmarked(p.startedText())},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))}, fact{"not included", unmarked(latencyOmits)})
+		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))}, fact{"not included", unmarked(omitted(l.Spec))})
+	}
+	if len(l.Checks) > 0 {
+		facts = append(facts, fact{"checked", unmarked(record.ChecksText(l.Checks))})
 	}
 	return facts
 }
 
-// latencyOmits is what the set-up of a latency run lacks of a mesh in production.
-const latencyOmits = "Istio's own filters (telemetry and metadata exchange), traffic interception (iptables) and the network: a production mesh adds more"
+// omitted is what the set-up of a latency run lacks of a mesh in production.
+func omitted(s record.LatencySpec) string {
+	const rest = "the network: a production mesh adds more"
+	if s.Redirected {
+		return "telemetry of the mesh's extensions, and " + rest
+	}
+	return "Istio's own filters (telemetry and metadata exchange), traffic interception (iptables) and " + rest
+}
 
 func loadText(s record.LatencySpec) string {
 	texts := []string{fmt.Sprintf("open loop, %s, HTTP/%d", s.Arrivals, s.HTTP)}

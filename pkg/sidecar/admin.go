@@ -103,10 +103,10 @@ type admin struct {
 	client *http.Client
 }
 
-func newAdmin(port int) *admin {
+func newAdmin(port int, dial func(ctx context.Context, network, address string) (net.Conn, error)) *admin {
 	return &admin{
 		url:    "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
-		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConns: 1}},
+		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConns: 1, DialContext: dial}},
 	}
 }
 

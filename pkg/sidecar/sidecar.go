@@ -15,6 +15,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -64,7 +66,14 @@ type Options struct {
 	Files map[string][]byte
 	// AdminPort is that of Envoy's admin interface on 127.0.0.1.
 	AdminPort int
-	Cluster   string // that ADS comes over
+	// Network is the network namespace that the processes live in; nil = this program's.
+	Network *process.Network
+	// Dial connects to the admin interface; nil = from this program's own network namespace.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// User is the id of the user that Envoy runs as, who gets the folder and the files; 0 = this
+	// program's. Not with an Agent.
+	User    uint32
+	Cluster string // that ADS comes over
 	// Certificate is the secret that the certificate for others comes in, over SDS; "" = there is none.
 	Certificate string
 	// HoldsSecret reports of a secret whether it came over ADS; nil = none does.
@@ -131,7 +140,7 @@ func New(opts Options) (*Sidecar, error) {
 	if opts.TokenFile != "" && opts.Token == nil {
 		return nil, fmt.Errorf("making sidecar %s: a token file without a token", opts.Name)
 	}
-	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort, opts.Dial), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // Name is the one of its Options.
@@ -197,7 +206,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	spec := process.Spec{
 		Name: s.opts.Name, Path: s.opts.Agent, Args: s.opts.Args, Env: s.opts.Env,
-		Dir: s.opts.Dir, Log: s.opts.Log, CPUs: s.opts.CPUs,
+		Dir: s.opts.Dir, Log: s.opts.Log, CPUs: s.opts.CPUs, Network: s.opts.Network, User: s.opts.User,
 	}
 	if spec.Path == "" {
 		spec.Path = s.opts.Envoy
@@ -321,6 +330,15 @@ func (s *Sidecar) prepare() error {
 	if err := wrapEnvoy(s.opts.Dir, s.opts.Scaler, s.opts.Envoy); err != nil {
 		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
 	}
+	if s.opts.User == 0 {
+		return nil
+	}
+	err := filepath.WalkDir(s.opts.Dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, int(s.opts.User), int(s.opts.User)))
+	})
+	if err != nil {
+		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+	}
 	return nil
 }
 
@@ -353,6 +371,11 @@ func (s *Sidecar) writeToken(token proxy.Token) error {
 	path := filepath.Join(s.opts.Dir, s.opts.TokenFile)
 	if err := writeFile(path+".new", []byte(token.Value), 0o600); err != nil {
 		return fmt.Errorf("writing the token: %w", err)
+	}
+	if s.opts.User > 0 {
+		if err := os.Chown(path+".new", int(s.opts.User), int(s.opts.User)); err != nil {
+			return fmt.Errorf("writing the token: %w", err)
+		}
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("writing the token: %w", err)

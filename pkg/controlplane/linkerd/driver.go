@@ -34,7 +34,7 @@ func Driver() controlplane.Driver {
 		OwnKnobs:        true,
 		NoXDS:           true,
 		FixedLifetime:   true,
-		NoHostWorkloads: "Linkerd's proxy learns from redirected connections where they go, and latency redirects none",
+		NoHostWorkloads: "Linkerd's proxy learns from redirected connections where they go, and latency does so for Open Service Mesh alone",
 		Controllers:     []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
 		Metrics:         metrics(),
 		Work:            "destination: endpoints and profiles; identity: certificates; proxy injector: injection",

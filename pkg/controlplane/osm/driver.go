@@ -36,6 +36,7 @@ func Driver() controlplane.Driver {
 		XDS:                  []string{string(xdsprobe.SotW)},
 		DeliversCertificates: true,
 		NoTokens:             true,
+		Intercepts:           &controlplane.Intercepts{User: proxyUser},
 		Controllers:          []string{"endpoints-controller"}, // osm-controller watches Endpoints, not EndpointSlices
 		Metrics:              metrics(),
 		Work:                 "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",

@@ -1,6 +1,8 @@
 package osm
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/topology"
 )
 
 // What an injected sidecar has in its pod: pkg/injector, pkg/envoy/bootstrap and pkg/constants of its module.
@@ -20,6 +24,10 @@ const (
 	adsHost   = controllerName + "." + namespace + ".svc." + trustDomain
 	adsPort   = 15128
 	adminPort = 15000
+
+	initContainer = "osm-init"
+	proxyUser     = 1500  // constants.EnvoyUID
+	meshALPN      = "osm" // envoy.ALPNInMesh
 )
 
 // PodProxy is part of controlplane.RealProxies: an Envoy with the bootstrap that the injector wrote, and the
@@ -46,7 +54,14 @@ func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 	for name, text := range secret.Data {
 		files[name] = []byte(here(string(text)))
 	}
-	bootstrap, err := moved(string(files[bootstrapFile]), identity.Address, at.Ports.Admin)
+	admin, interception := at.Ports.Admin, (*controlplane.Interception)(nil)
+	if at.Own {
+		if interception, err = c.interception(pod, identity); err != nil {
+			return controlplane.RealProxy{}, fmt.Errorf("reading container %s of pod %s: %w", initContainer, id, err)
+		}
+		identity.Address, admin = local(adsPort), interception.Admin
+	}
+	bootstrap, err := moved(string(files[bootstrapFile]), identity.Address, admin)
 	if err != nil {
 		return controlplane.RealProxy{}, fmt.Errorf("reading %s of secret %s/%s: %w", bootstrapFile, pod.Namespace, secret.Name, err)
 	}
@@ -56,7 +71,7 @@ func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 		Cluster: controllerName, Certificate: certificate + pod.Namespace + "/" + pod.Spec.ServiceAccountName,
 		// Its own are of the bootstrap's files.
 		HoldsSecret: func(name string) bool { return strings.Contains(name, ":") },
-		Sidecar:     identity,
+		Sidecar:     identity, Interception: interception,
 	}
 	for _, arg := range container.Args {
 		real.Args = append(real.Args, here(arg))
@@ -69,6 +84,45 @@ func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 		real.Env = append(real.Env, name+"="+value)
 	}
 	return real, nil
+}
+
+// interception is that of a pod: the rules of its init container, and osm-controller at the port that it has in
+// the cluster.
+func (c *controlPlane) interception(pod *corev1.Pod, identity proxy.Spec) (*controlplane.Interception, error) {
+	container := controlplane.Injected(pod, initContainer)
+	if container == nil || len(container.Args) == 0 {
+		return nil, errors.New("it is not there: the injector has not changed the pod")
+	}
+	rules, err := hereDocument(container.Args[len(container.Args)-1])
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.X509KeyPair(identity.ClientCertificatePEM, identity.ClientKeyPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &controlplane.Interception{
+		Rules: rules, Admin: adminPort, Reaches: map[int]string{adsPort: identity.Address},
+		// With the certificate of the bootstrap, which is the mesh's and names no service account that
+		// a TrafficTarget could allow. Up to TLS 1.2 the end of the handshake shows that it was taken.
+		Stranger: func(s topology.Service) *tls.Config {
+			return &tls.Config{
+				Certificates: []tls.Certificate{own}, NextProtos: []string{meshALPN}, MaxVersion: tls.VersionTLS12,
+				ServerName: s.Name + "." + s.Namespace + ".svc." + trustDomain, InsecureSkipVerify: true, // who answers is the client's proxy's matter
+			}
+		},
+	}, nil
+}
+
+// hereDocument is what a command of the shell gives a program by <<EOF.
+func hereDocument(command string) (string, error) {
+	const begin, end = "<<EOF\n", "\nEOF"
+	_, text, found := strings.Cut(command, begin)
+	text, _, ended := strings.Cut(text, end)
+	if !found || !ended || !strings.HasPrefix(command, "iptables-restore ") {
+		return "", fmt.Errorf("parsing %q: want iptables-restore with %s", command, strings.TrimSpace(begin))
+	}
+	return text, nil
 }
 
 // here replaces the folder of a pod's bootstrap by the working folder. Envoy watches files by their folder, so

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/topology"
 	"scaler.mesh/scaler/test/credential"
 )
 
@@ -74,6 +76,39 @@ func TestPodProxy(t *testing.T) {
 	}
 	pod.Spec.Containers = nil
 	if _, err := c.PodProxy(pod, controlplane.ProxyPlace{}); err == nil || !strings.Contains(err.Error(), "has no container envoy") {
+		t.Errorf("a pod that was not injected: %v", err)
+	}
+}
+
+// init is what the injector's container for a pod runs (pkg/injector/iptables.go), of which the rules are taken as they are.
+func TestInterception(t *testing.T) {
+	key := credential.NewKey()
+	identity := proxy.Spec{
+		Address:              "127.0.0.1:20001",
+		ClientCertificatePEM: credential.EncodeCertificate(credential.NewAuthority(time.Hour).Sign(&x509.Certificate{Subject: pkix.Name{CommonName: "node"}}, key.Public())),
+		ClientKeyPEM:         credential.EncodeKey(key),
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{
+		Name: initContainer, Args: []string{"-c", "iptables-restore --noflush <<EOF\n*nat\n-A OUTPUT -j RETURN\nCOMMIT\nEOF\n"},
+	}}}}
+	c := &controlPlane{}
+	got, err := c.interception(pod, identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Rules != "*nat\n-A OUTPUT -j RETURN\nCOMMIT" || got.Admin != 15000 || got.Reaches[15128] != "127.0.0.1:20001" {
+		t.Errorf("it is %+v", got)
+	}
+	stranger := got.Stranger(topology.Service{Namespace: "m", Name: "s"})
+	if stranger.ServerName != "s.m.svc.cluster.local" || len(stranger.Certificates) != 1 || stranger.NextProtos[0] != "osm" {
+		t.Errorf("a stranger connects with %+v", stranger)
+	}
+	pod.Spec.InitContainers[0].Args = []string{"-c", "true"}
+	if _, err := c.interception(pod, identity); err == nil || !strings.Contains(err.Error(), `parsing "true": want iptables-restore`) {
+		t.Errorf("another command: %v", err)
+	}
+	pod.Spec.InitContainers = nil
+	if _, err := c.interception(pod, identity); err == nil || !strings.Contains(err.Error(), "the injector has not changed the pod") {
 		t.Errorf("a pod that was not injected: %v", err)
 	}
 }

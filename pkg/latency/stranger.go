@@ -1,0 +1,109 @@
+package latency
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// errStranger reports that a variant would measure something else.
+var errStranger = errors.New("a request with a certificate of the mesh that is no allowed caller's was answered")
+
+// verifyStrangers connects to each workload over TLS past the client's sidecar, as the mesh's own proxies
+// do: without a certificate, which every one must refuse, and with one that is no allowed caller's, which
+// those that are closed must refuse and the others must not.
+func verifyStrangers(ctx context.Context, spec *Spec, w way) error {
+	for _, s := range w.servers {
+		if s.stranger == nil {
+			continue
+		}
+		nobody := s.stranger.Clone()
+		nobody.Certificates = nil
+		if err := stranger(ctx, spec, w, s, nobody); err == nil {
+			return fmt.Errorf("%s: a request over TLS without a certificate was answered", s.name)
+		} else if !isRemoteAlert(err) {
+			return fmt.Errorf("%s: a request over TLS without a certificate was not refused but failed: %w", s.name, err)
+		}
+		err := stranger(ctx, spec, w, s, s.stranger)
+		_, refused := errors.AsType[*refusedError](err)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: connecting with a certificate of the mesh: %w", s.name, context.Cause(ctx))
+		case s.closed && err == nil:
+			return fmt.Errorf("%s: %w", s.name, errStranger)
+		case s.closed && !refused:
+			return fmt.Errorf("%s: a request with a certificate of the mesh that is no allowed caller's was not refused but failed: %w", s.name, err)
+		case !s.closed && err != nil:
+			return fmt.Errorf("%s: a request with a certificate of the mesh: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// isRemoteAlert reports whether the peer has ended a handshake with an alert.
+func isRemoteAlert(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
+}
+
+// refusedError is the end of a connection, or a 403, after the peer had taken the certificate.
+type refusedError struct{ cause error }
+
+func (e *refusedError) Error() string { return "refused: " + e.cause.Error() }
+func (e *refusedError) Unwrap() error { return e.cause }
+
+// stranger sends a request over TLS, in HTTP/1.1. nil is a good answer.
+func stranger(ctx context.Context, spec *Spec, w way, s checkedServer, config *tls.Config) error {
+	dial := w.past
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
+	defer cancel()
+	raw, err := dial(ctx, "tcp", s.to.Addresses[0])
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.to.Addresses[0]+"/", nil)
+	if err != nil {
+		return err
+	}
+	request.Host, request.Close = s.to.Host, true
+	if err := request.Write(conn); err != nil {
+		return ended(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), request)
+	if err != nil {
+		return ended(err)
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusForbidden:
+		return &refusedError{errors.New(answer.Status)}
+	}
+	return fmt.Errorf("GET: %s", answer.Status)
+}
+
+// ended is a refusal, unless the time was up.
+func ended(err error) error {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return err
+	}
+	return &refusedError{err}
+}
