@@ -32,7 +32,7 @@ var _ = Describe("limits", func() {
 		// A run whose changes a busy machine made too slowly decides nothing, and is made again: it is the last
 		// of those of a search, and those that decide are so many in the end.
 		search := func(runs int) (code int, r limits.Result) {
-			for undecided := 0; undecided < 5; undecided++ {
+			for undecided := range 5 {
 				code, r = once(runs + undecided)
 				if r.Status != limits.Undecided {
 					break
