@@ -140,12 +140,21 @@ func (s *Sampler) Ended(name string, src Source) {
 // such as a convergence a moment ago, call Edge all the same: the figures then
 // interpolate between it and the reading before.
 func (s *Sampler) Edge() (time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	at := time.Now()
 	s.brief.edge(at)
-	err := s.readAll()
-	s.edges = append(s.edges, s.sums(at))
+	s.mu.Lock()
+	err := s.readHere()
+	sums, remote := s.sums(at), s.remote()
+	s.mu.Unlock()
+	if len(remote) > 0 {
+		err = errors.Join(err, s.readRemote(remote))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(remote) > 0 {
+		sums = s.sums(at)
+	}
+	s.edges = append(s.edges, sums)
 	return at, errors.Join(err, s.flush(at, true))
 }
 
@@ -166,7 +175,12 @@ func (s *Sampler) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			s.mu.Lock()
-			err := errors.Join(s.readAll(), s.flush(time.Now(), false))
+			err := s.readHere()
+			remote := s.remote()
+			s.mu.Unlock()
+			err = errors.Join(err, s.readRemote(remote))
+			s.mu.Lock()
+			err = errors.Join(err, s.flush(time.Now(), false))
 			s.mu.Unlock()
 			if err != nil {
 				return err
@@ -247,7 +261,8 @@ type totals struct {
 }
 
 // next is what to hand on at a scrape: the oldest edge that was not yet, else
-// all components read anew. So the TSDB holds the counters as they were at the
+// all components read again, and those of remote sources as they were read last: a
+// scrape does not wait for other machines. So the TSDB holds the counters as they were at the
 // very edges of phases, wherever its scrapes fell. Where one phase follows
 // another at once, one edge serves both: each takes the place of a scrape.
 func (s *Sampler) next() totals {
@@ -263,7 +278,7 @@ func (s *Sampler) next() totals {
 	}
 	// What cannot be read stands as it was; Run reports it.
 	s.exported = time.Now()
-	_ = s.readAll()
+	_ = s.readHere()
 	return s.sums(s.exported)
 }
 
@@ -285,22 +300,68 @@ func (s *Sampler) sums(at time.Time) totals {
 	return sums
 }
 
-// readAll adds a reading to every component that runs. The caller holds mu.
-func (s *Sampler) readAll() error {
+// readHere adds a reading to every component that runs on this machine. The caller holds mu.
+func (s *Sampler) readHere() error {
 	var errs []error
 	for name, t := range s.tracks {
-		if t.live == nil {
+		if t.live == nil || isRemote(t.live) {
 			continue
 		}
 		r, err := t.live.Read()
-		switch {
-		case errors.Is(err, ErrEnded):
-			s.end(name, t, time.Now())
-		case err != nil:
-			errs = append(errs, fmt.Errorf("reading %s, %s: %w", name, t.live.ID(), err))
-		default:
-			s.took(name, t, len(t.lives)-1, r)
-		}
+		errs = append(errs, s.add(name, t, r, err))
 	}
 	return errors.Join(errs...)
+}
+
+// reading is one to be made without mu.
+type reading struct {
+	name  string
+	track *track
+	life  int // its index
+	from  Source
+}
+
+// remote are the readings of components that run elsewhere. The caller holds mu.
+func (s *Sampler) remote() []reading {
+	var all []reading
+	for name, t := range s.tracks {
+		if t.live != nil && isRemote(t.live) {
+			all = append(all, reading{name, t, len(t.lives) - 1, t.live})
+		}
+	}
+	return all
+}
+
+// readRemote makes these readings at the same time and adds them. It does not hold mu while it
+// waits for other machines, so that nothing else does.
+func (s *Sampler) readRemote(all []reading) error {
+	errs := make([]error, len(all))
+	var made sync.WaitGroup
+	for i, one := range all {
+		made.Go(func() {
+			one.track.turn.Lock() // readings of a life are made, and added, one after another
+			defer one.track.turn.Unlock()
+			r, err := one.from.Read()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if one.track.live != nil && len(one.track.lives)-1 == one.life {
+				errs[i] = s.add(one.name, one.track, r, err)
+			}
+		})
+	}
+	made.Wait()
+	return errors.Join(errs...)
+}
+
+// add adds what a reading of a component's last life came to. The caller holds mu.
+func (s *Sampler) add(name string, t *track, r Reading, err error) error {
+	switch {
+	case errors.Is(err, ErrEnded):
+		s.end(name, t, time.Now())
+	case err != nil:
+		return fmt.Errorf("reading %s, %s: %w", name, t.live.ID(), err)
+	default:
+		s.took(name, t, len(t.lives)-1, r)
+	}
+	return nil
 }

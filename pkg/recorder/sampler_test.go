@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -321,4 +322,62 @@ func TestEdgesAreExported(t *testing.T) {
 	if got := s.next(); got.at.Before(begin) {
 		t.Errorf("a scrape after all edges gets what was read at %v, before %v", got.at, begin)
 	}
+}
+
+// elsewhere is a remote source whose readings are let through one by one.
+type elsewhere struct {
+	counted
+	reading chan struct{} // receives when one has begun
+	through chan struct{} // lets it end
+}
+
+func (e *elsewhere) Remote() bool { return true }
+
+func (e *elsewhere) Read() (Reading, error) {
+	if e.reading != nil {
+		e.reading <- struct{}{}
+		<-e.through
+	}
+	return e.counted.Read()
+}
+
+// While another machine lets a reading wait, nothing else does: scrapes and Live go on, and an
+// edge is the moment at which it was asked for.
+func TestSamplerDoesNotWaitForAnotherMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		here := paced("here", began, 10)
+		far := &elsewhere{counted: *paced("far", began, 10)}
+		s := NewSampler(0)
+		for name, src := range map[string]Source{"here": here, "far": Sum(far, paced("child", began, 10))} {
+			if err := s.Watch(name, src); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far.reading, far.through = make(chan struct{}), make(chan struct{})
+		<-time.After(3 * time.Second)
+		asked := time.Now()
+		edge := make(chan time.Time)
+		go func() {
+			at, err := s.Edge()
+			if err != nil {
+				t.Error(err)
+			}
+			edge <- at
+		}()
+		<-far.reading
+		left := len(here.readings)
+		if got := s.next(); len(got.all) != 2 || len(here.readings) != left-1 {
+			t.Errorf("a scrape handed on %+v, and left %d of %d readings of this machine", got.all, len(here.readings), left)
+		}
+		s.Live("far")
+		<-time.After(2 * time.Second)
+		far.through <- struct{}{}
+		if at := <-edge; !at.Equal(asked) {
+			t.Errorf("the edge is %v after it was asked for", at.Sub(asked))
+		}
+		if got := len(s.tracks["far"].lives[0].readings); got != 2 {
+			t.Errorf("%d readings of the other machine, want 2: of Watch and of the edge", got)
+		}
+	})
 }

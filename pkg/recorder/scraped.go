@@ -59,6 +59,9 @@ func (s *scraped) Started() (time.Time, error) {
 	return started, nil
 }
 
+// Remote is part of Remote.
+func (s *scraped) Remote() bool { return true }
+
 // ExitCPU is part of Source: nobody accounts for what another machine's process used.
 func (s *scraped) ExitCPU() (time.Duration, bool) { return 0, false }
 

@@ -21,6 +21,18 @@ type Source interface {
 	ExitCPU() (time.Duration, bool)
 }
 
+// Remote is a [Source] that can say that its Read asks another program, perhaps on another machine, and
+// waits for the answer.
+type Remote interface {
+	// Remote reports whether it does.
+	Remote() bool
+}
+
+func isRemote(s Source) bool {
+	r, ok := s.(Remote)
+	return ok && r.Remote()
+}
+
 // ErrEnded reports that what a Source reads has ended.
 var ErrEnded = errors.New("process has ended")
 

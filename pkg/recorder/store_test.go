@@ -61,7 +61,7 @@ func TestStoredSamplerHasTheSameFigures(t *testing.T) {
 		read := func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if err := errors.Join(s.readAll(), s.flush(time.Now(), false)); err != nil {
+			if err := errors.Join(s.readHere(), s.flush(time.Now(), false)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -214,7 +214,7 @@ func BenchmarkLive(b *testing.B) {
 				b.Fatal(err)
 			}
 			for range length - 1 {
-				if err := s.readAll(); err != nil {
+				if err := s.readHere(); err != nil {
 					b.Fatal(err)
 				}
 			}

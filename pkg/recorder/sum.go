@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -30,8 +31,13 @@ func (s *sum) Started() (time.Time, error) { return s.first.Started() }
 // ExitCPU is part of Source. It is not known for the whole.
 func (s *sum) ExitCPU() (time.Duration, bool) { return 0, false }
 
-// Read is part of Source. The readings are made one after another, within well under a
-// millisecond. Peak is what is resident now: when the parts were at their high-water
+// Remote is part of Remote.
+func (s *sum) Remote() bool {
+	return isRemote(s.first) || slices.ContainsFunc(s.others, isRemote)
+}
+
+// Read is part of Source. The readings are made one after another: of processes of this machine within
+// well under a millisecond. Peak is what is resident now: when the parts were at their high-water
 // marks, together or not, is not known.
 func (s *sum) Read() (Reading, error) {
 	total, err := s.first.Read()

@@ -3,6 +3,7 @@ package recorder
 import (
 	"fmt"
 	"sort"
+	"sync"
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -12,6 +13,8 @@ import (
 type track struct {
 	lives []life
 	live  Source // of the last life; nil when it has ended
+
+	turn sync.Mutex // held while a remote source is read; taken before Sampler.mu
 }
 
 // took adds a reading of a life. The caller holds mu.
