@@ -170,7 +170,9 @@ func (w *Watcher) take(node string, samples []sample) {
 	}
 	for c, lives := range w.containers {
 		for _, l := range lives {
-			l.ended = l.ended || c.Node == node && !seen[l]
+			if c.Node == node {
+				l.ended = !seen[l] // it may be missing from one answer only
+			}
 		}
 	}
 }

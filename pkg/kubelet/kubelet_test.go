@@ -181,6 +181,11 @@ func TestWatcher(t *testing.T) {
 		if err := short(60); err != nil {
 			t.Errorf("a container that has ended is waited for: %v", err)
 		}
+		answer = scrape("two", 12, 30, 5, 500)
+		w.look(t.Context())
+		if err := short(60); err == nil {
+			t.Error("a container that one answer lacked is not waited for")
+		}
 		if _, err := w.Figures(Container{Node: "worker", Name: "other"}, at(0), at(10)); err == nil {
 			t.Error("figures of a container that was never shown")
 		}

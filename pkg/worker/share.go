@@ -114,6 +114,7 @@ func (s *Share) replace(cause error) {
 	s.current, s.there = nil, make(chan struct{})
 	state := old.State()
 	s.before.Started += state.Started
+	state.Counts.Connected = 0 // its streams ended with it
 	s.before.Counts = s.before.Counts.Plus(state.Counts)
 	s.before.Clock.Uncertainty = max(s.before.Clock.Uncertainty, state.Clock.Uncertainty)
 	s.mu.Unlock()

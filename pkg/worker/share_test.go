@@ -100,7 +100,7 @@ func TestShareIsTakenOver(t *testing.T) {
 
 	p.lose(g)
 	g.Eventually(func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.lost) }).Should(Equal(1))
-	g.Expect(s.State()).To(And(HaveField("Started", 2), HaveField("Counts.Acks", BeEquivalentTo(6))), "what was counted stays")
+	g.Expect(s.State()).To(And(HaveField("Started", 2), HaveField("Counts.Acks", BeEquivalentTo(6)), HaveField("Counts.Connected", BeZero())), "what was counted stays, and its streams have ended")
 	s.Do(worker.Stop, "ns/b")
 	g.Expect(s.Start(named("ns/c"))).To(Succeed())
 	held := make(chan []worker.Holding, 1)

@@ -123,6 +123,7 @@ func (p *scripted) report(e any) {
 	case proxy.TokenFetched:
 		o.TokenFetched(id, e)
 	case proxy.StreamOpened:
+		p.services.Store.Counters().Connected.Add(1)
 		o.StreamOpened(id, e)
 	case proxy.Update:
 		p.services.Store.Counters().Acks.Add(1)

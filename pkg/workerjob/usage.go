@@ -40,7 +40,9 @@ func (u *usage) ID() string { return u.now().ID() }
 // now is the source of the present pod.
 func (u *usage) now() recorder.Source {
 	if p := u.job.Place(u.index); u.source == nil || p != u.place {
-		u.spent, u.last = u.spent+u.last, 0
+		if p.Pod != u.place.Pod { // and not only another connection to it
+			u.spent, u.last = u.spent+u.last, 0
+		}
 		u.place, u.source = p, u.of(p)
 	}
 	return u.source
@@ -75,6 +77,9 @@ func (u *usage) Read() (recorder.Reading, error) {
 	}
 	return reading, nil
 }
+
+// Remote is part of recorder.Remote.
+func (u *usage) Remote() bool { return true }
 
 // ExitCPU is part of recorder.Source.
 func (u *usage) ExitCPU() (time.Duration, bool) { return 0, false }
