@@ -45,6 +45,9 @@ type Options struct {
 	// Controllers are those of the controller-manager that run in addition to the cluster's
 	// own; nil = none.
 	Controllers []string
+	// WithoutPodGC leaves pods of nodes that the API server does not know, which are otherwise
+	// deleted after about a minute.
+	WithoutPodGC bool
 	// LogDir takes a log file for each component; "" is the folder logs in the
 	// group's.
 	LogDir string
@@ -138,7 +141,7 @@ func portTaken(err error) bool {
 }
 
 func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
-	l := layout{dir: opts.Group.Dir(), logDir: opts.LogDir, controllers: opts.Controllers}
+	l := layout{dir: opts.Group.Dir(), logDir: opts.LogDir, controllers: opts.controllers()}
 	if l.logDir == "" {
 		l.logDir = filepath.Join(l.dir, "logs")
 	}

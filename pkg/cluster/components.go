@@ -27,7 +27,10 @@ const serviceRange = "10.0.0.0/16"
 // the service "kubernetes".
 var kubernetesServiceIP = net.IPv4(10, 0, 0, 1)
 
-// Controllers that a mesh of Deployments and Services needs. The others would
+// podGC deletes pods whose node the API server does not know.
+const podGC = "pod-garbage-collector-controller"
+
+// controllers are those that a mesh of Deployments and Services needs. The others would
 // watch the same objects and only cost: among them the one that writes each
 // EndpointSlice a second time, as Endpoints.
 var controllers = []string{
@@ -38,12 +41,21 @@ var controllers = []string{
 	"root-ca-certificate-publisher-controller",
 	"namespace-controller",
 	"garbage-collector-controller",
-	"pod-garbage-collector-controller",
+	podGC,
 	"node-lifecycle-controller", // takes the not-ready taint off new nodes
 	"daemonset-controller",
 	"statefulset-controller",
 	"job-controller",
 	"clusterrole-aggregation-controller",
+}
+
+// controllers are those that run.
+func (o Options) controllers() []string {
+	all := slices.Concat(controllers, o.Controllers)
+	if o.WithoutPodGC {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == podGC })
+	}
+	return all
 }
 
 // ports are the TCP ports of one cluster, all on 127.0.0.1.
@@ -62,7 +74,7 @@ type layout struct {
 	dir, logDir string
 	ports       ports
 	pki         pki
-	controllers []string // in addition to those that every cluster has
+	controllers []string // that run
 }
 
 func (l layout) kubeconfig() string { return kubeconfigIn(l.dir) }
@@ -200,7 +212,7 @@ func (l layout) controllerManagerArgs() []arg {
 	args := []arg{
 		wire("kubeconfig", l.clientKubeconfig()),
 		standalone(),
-		differs("controllers", strings.Join(slices.Concat(controllers, l.controllers), ","), "*",
+		differs("controllers", strings.Join(l.controllers, ","), "*",
 			"These are what a mesh of Deployments and Services needs. Each of the others watches the same objects; one of them writes every EndpointSlice a second time, as Endpoints.",
 			"Controller-manager and API server use less processor time and memory, and etcd has fewer writes."),
 		wire("root-ca-file", l.pki.CA),

@@ -91,7 +91,9 @@ var kwokOptions = map[string]Setting{
 // Settings are all settings of a cluster with this configuration of KWOK that
 // differ from stock, in the order of the components. They are read off the very
 // command lines and the very file that its programs get.
-func Settings(kwokConfig []byte) ([]Setting, error) { return layout{}.settings(kwokConfig) }
+func Settings(kwokConfig []byte) ([]Setting, error) {
+	return layout{controllers: controllers}.settings(kwokConfig)
+}
 
 // settings are those of a cluster with this layout.
 func (l layout) settings(kwokConfig []byte) ([]Setting, error) {

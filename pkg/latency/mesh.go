@@ -122,7 +122,8 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	r.meshes = append(r.meshes, m) // stopped with the run
 	m.env, err = embedded.Start(ctx, cluster.Options{
 		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log, Controllers: r.driver.Controllers,
-		Programs: experiment.ClusterPrograms(m.place.Programs),
+		WithoutPodGC: true, // pods run here, on no node that the API server knows
+		Programs:     experiment.ClusterPrograms(m.place.Programs),
 	})
 	if err != nil {
 		return nil, none, err
