@@ -131,12 +131,15 @@ func (e *Environment) Delete(ctx context.Context, run string) (environment.Delet
 
 // Delete deletes all objects of the cluster that carry a run's label, and returns when they
 // are gone, namespaces included. Pods on real nodes go first, and end as their grace period
-// allows; those on fake nodes are deleted without it. It may be called again, and for a run that made nothing.
+// allows; those on fake nodes are deleted without it. So are pods on a real node that do not end,
+// which is an error: their containers may still run. It may be called again, and for a run that made nothing.
 func (c *Cluster) Delete(ctx context.Context, run string) (environment.Deleted, error) {
-	if err := c.deleteReal(ctx, run); err != nil {
-		return nil, fmt.Errorf("deleting the pods of run %s on real nodes: %w", run, err)
+	err := c.deleteReal(ctx, run)
+	if err != nil {
+		err = fmt.Errorf("deleting the pods of run %s on real nodes: %w", run, err)
 	}
-	return environment.DeleteRun(ctx, c.Config, run, environment.DeleteOptions{Force: true, AwaitNamespaces: true, SkipForbidden: true})
+	deleted, rest := environment.DeleteRun(ctx, c.Config, run, environment.DeleteOptions{Force: true, AwaitNamespaces: true, SkipForbidden: true})
+	return deleted, errors.Join(err, rest)
 }
 
 // Runs counts the objects of each run that the cluster has.

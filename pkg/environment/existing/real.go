@@ -15,13 +15,19 @@ import (
 // lookAgain is the time between two looks at the pods that end.
 const lookAgain = 200 * time.Millisecond
 
+// realTime is how long pods on real nodes may take to end: their grace period, and what a kubelet and the
+// API server need for it. It leaves time for the rest of the run's objects.
+const realTime = 20 * time.Second
+
 // deleteReal deletes what a run has on real nodes, and returns when its pods are gone: a kubelet removes the object of a
-// pod when its containers have ended.
+// pod when its containers have ended. One that cannot be reached never does: after realTime that is an error.
 func (c *Cluster) deleteReal(ctx context.Context, run string) error {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, realTime, fmt.Errorf("they have not ended after %v: is their node reachable", realTime))
+	defer cancel()
 	ofRun := metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{kwok.RunLabel: run, kwok.RealLabel: "true"}})}
 	deployments, err := client.AppsV1().Deployments("").List(ctx, ofRun)
 	if err != nil {
