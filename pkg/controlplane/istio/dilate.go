@@ -33,10 +33,10 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 		},
 		Unscaled: []string{
 			"the second that a new stream waits for the limiter before it is refused, which is 1/K of one",
-			"garbage collection after two minutes without one, and the background scavenger of Go",
+			controlplane.UnscaledCollection,
 			"timers of istiod without a setting: renewals of leader election, resynchronization, status, liveness of watches",
 			"time-outs of connections: 20 s to connect and for a ping's answer",
-			"a thread's processor time: it is K times as fast as one of the machine that is stood for, so a latency that one thread's work decides is a lower bound",
+			controlplane.UnscaledThread,
 		},
 		Args: []string{
 			"--kubernetesApiQPS", strconv.FormatFloat(apiRequestsPerSecond/k, 'g', -1, 64),

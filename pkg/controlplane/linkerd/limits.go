@@ -34,9 +34,9 @@ func dilate(env []string, _ int, k float64) controlplane.Dilated {
 		"the time limit of the injection webhook, 10 s: nothing in it waits for a limit",
 		"the lifetime of certificates, 24 h: no run is that long",
 		"Events of identity: of one account 25 at once and then one in 5 minutes",
-		"waits of the client library: the length of a watch, 5 to 10 minutes, and tries after one that failed",
-		"garbage collection after two minutes without one, and the background scavenger of Go",
-		"a thread's processor time: it is K times as fast as one of the machine that is stood for, so a latency that one thread's work decides is a lower bound",
+		controlplane.UnscaledClient,
+		controlplane.UnscaledCollection,
+		controlplane.UnscaledThread,
 	}
 	return d
 }

@@ -15,9 +15,9 @@ func dilate(env []string, _ int, k float64) controlplane.Dilated {
 		"GOMAXPROCS of osm-injector, which is that of this machine",
 		"the time limit of the validation webhook, 10 s, and of HTTP headers, 10 s",
 		"lifetimes of certificates, 24 h, and the 30 to 35 s before their end at which they are renewed: no run is that long",
-		"waits of the client library: the length of a watch, 5 to 10 minutes, and tries after one that failed",
-		"garbage collection after two minutes without one, and the background scavenger of Go",
-		"a thread's processor time: it is K times as fast as one of the machine that is stood for, so a latency that one thread's work decides is a lower bound",
+		controlplane.UnscaledClient,
+		controlplane.UnscaledCollection,
+		controlplane.UnscaledThread,
 	}
 	return d
 }
