@@ -1,5 +1,5 @@
 // Package containers measures what containers of the control plane use in a cluster that is there already, by the
-// cAdvisor of its kubelets, and puts it into the record beside what their own metrics say. How cAdvisor is read is
+// cAdvisor of its kubelets, and records it together with what their own metrics say. How cAdvisor is read is
 // left to package kubelet.
 package containers
 

@@ -14,7 +14,7 @@ type Container struct {
 	Name  string                   `json:"name"` // in its pod
 	Node  string                   `json:"node"`
 	Usage ByPhase[*ContainerUsage] `json:"usage,omitzero"`
-	// Compared is cAdvisor's count beside that of the program's own metrics; nil where there are not two readings.
+	// Compared is cAdvisor's count, compared with the program's own metrics; nil where there are not two readings.
 	Compared *ContainerCompared `json:"compared,omitempty"`
 }
 
