@@ -84,8 +84,8 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Spec.Redirected).To(BeTrue())
 		Expect(run.Checks).To(ConsistOf(
-			record.LatencyCheck{Variant: VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, Stranger: record.CheckAnswered, Caller: record.CallerUnknown},
-			record.LatencyCheck{Variant: VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, Stranger: record.CheckRefused, Caller: record.CallerAllowed},
+			record.LatencyCheck{Variant: VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckAnswered, Caller: record.CallerUnknown},
+			record.LatencyCheck{Variant: VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckRefused, Caller: record.CallerAllowed},
 		))
 		Expect(run.Rows).To(HaveLen(3))
 		for _, row := range run.Rows {

@@ -94,7 +94,7 @@ func (w way) checked() record.LatencyCheck {
 	last := w.servers[len(w.servers)-1]
 	c := record.LatencyCheck{Variant: w.variant, Plaintext: result(last.strict), Caller: record.CallerUnknown}
 	if last.stranger != nil {
-		c.NoCertificate, c.Stranger = record.CheckRefused, result(last.closed)
+		c.NoCertificate, c.OtherIdentity = record.CheckRefused, result(last.closed)
 		if last.closed {
 			c.Caller = record.CallerAllowed
 		}

@@ -5,7 +5,7 @@ import "testing"
 func TestChecksText(t *testing.T) {
 	got := ChecksText([]LatencyCheck{
 		{Variant: "permissive", Plaintext: CheckAnswered, Caller: CallerSeen},
-		{Variant: "strict", Plaintext: CheckRefused, NoCertificate: CheckRefused, Stranger: CheckRefused, Caller: CallerAllowed},
+		{Variant: "strict", Plaintext: CheckRefused, NoCertificate: CheckRefused, OtherIdentity: CheckRefused, Caller: CallerAllowed},
 	})
 	want := "permissive: plaintext answered, the server sees the caller's identity; " +
 		"strict: plaintext refused, TLS without a certificate refused, another identity refused, the caller's identity is an allowed one"

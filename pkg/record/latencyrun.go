@@ -75,9 +75,9 @@ type LatencyCheck struct {
 	Plaintext CheckResult `json:"plaintext"`
 	// NoCertificate is likewise what became of one over TLS without a certificate; absent if not tried.
 	NoCertificate CheckResult `json:"noCertificate,omitempty"`
-	// Stranger is likewise what became of one with a certificate of the mesh that is no allowed
+	// OtherIdentity is likewise what became of one with a certificate of the mesh that is no allowed
 	// caller's; absent if not tried.
-	Stranger CheckResult `json:"stranger,omitempty"`
+	OtherIdentity CheckResult `json:"otherIdentity,omitempty"`
 	// Caller is what is known of the caller that the last tier has.
 	Caller CallerKnown `json:"caller"`
 }
@@ -94,8 +94,8 @@ func ChecksText(checks []LatencyCheck) string {
 		if c.NoCertificate != "" {
 			text += ", TLS without a certificate " + string(c.NoCertificate)
 		}
-		if c.Stranger != "" {
-			text += ", another identity " + string(c.Stranger)
+		if c.OtherIdentity != "" {
+			text += ", another identity " + string(c.OtherIdentity)
 		}
 		texts = append(texts, text+", "+known[c.Caller])
 	}
