@@ -103,7 +103,10 @@ var _ = Describe("a server at fault", func() {
 				second := server.next()
 				has, wants := busy.sidecar.store.Counters(), sidecar.sidecar.store.Counters()
 
-				busy.mu.Lock() // its observer does not return, so it keeps what it was sent
+				// Its observer does not return from the answer, so it keeps what it was sent.
+				// The opened stream is reported before: it must not wait for the lock.
+				Eventually(busy.Opened).Should(HaveLen(1))
+				busy.mu.Lock()
 				release := sync.OnceFunc(busy.mu.Unlock)
 				DeferCleanup(release)
 				large := staticCluster("large")
