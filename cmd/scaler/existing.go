@@ -32,7 +32,7 @@ type existingOptions struct {
 
 // addTargetFlags adds those that name a cluster.
 func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
-	f.StringVar(&t.Context, "context", "", "context of the kubeconfig: "+use)
+	f.StringVar(&t.Context, "context", "", "context of the kubeconfig, or "+existing.InCluster+" in a pod: "+use)
 	f.StringVar(&t.Kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
 }
 

@@ -2,16 +2,23 @@ package existing
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// InCluster is the context of a scaler that runs as a pod, with the rights of its service account. A
+// context of this name in a kubeconfig takes precedence.
+const InCluster = "in-cluster"
+
 // Target names a cluster.
 type Target struct {
 	Kubeconfig string // file with contexts; "" = KUBECONFIG, else ~/.kube/config
-	Context    string // name of a context; "" = the current one
+	Context    string // name of a context, or InCluster; "" = the current one
 }
 
 // Cluster is one that is there already: how its API server is reached.
@@ -24,8 +31,12 @@ type Cluster struct {
 	kubeconfig clientcmdapi.Config // of this context alone
 }
 
-// Open reads the kubeconfig. It sends nothing.
+// Open reads the kubeconfig, or what a pod has in place of one. It sends nothing.
 func (t Target) Open() (*Cluster, error) {
+	return t.open(pod{mount: "/var/run/secrets/kubernetes.io/serviceaccount", getenv: os.Getenv})
+}
+
+func (t Target) open(in pod) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.Context})
@@ -37,7 +48,12 @@ func (t Target) Open() (*Cluster, error) {
 		raw.CurrentContext = t.Context
 	}
 	if raw.Contexts[raw.CurrentContext] == nil {
-		return nil, fmt.Errorf("parsing --context %q: want a context of the kubeconfig, as 'kubectl config get-contexts' lists them", raw.CurrentContext)
+		if raw.CurrentContext != InCluster || t.Kubeconfig != "" {
+			return nil, fmt.Errorf("parsing --context %q: want a context of the kubeconfig, as 'kubectl config get-contexts' lists them", raw.CurrentContext)
+		}
+		if raw, err = in.kubeconfig(); err != nil {
+			return nil, err
+		}
 	}
 	if err := clientcmdapi.MinifyConfig(&raw); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -52,4 +68,32 @@ func (t Target) Open() (*Cluster, error) {
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{}
 	return &Cluster{Context: raw.CurrentContext, Server: config.Host, Config: config, kubeconfig: raw}, nil
+}
+
+// pod is how a container reaches the API server of its cluster.
+type pod struct {
+	mount  string // of the service account's token
+	getenv func(string) string
+}
+
+// kubeconfig has what rest.InClusterConfig reads, as a file for KWOK has it. The token stays a
+// file: the kubelet replaces it before it expires.
+func (p pod) kubeconfig() (clientcmdapi.Config, error) {
+	host, port := p.getenv("KUBERNETES_SERVICE_HOST"), p.getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return clientcmdapi.Config{}, fmt.Errorf("parsing --context %q: want it in a pod, or a context of that name in the kubeconfig: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set", InCluster)
+	}
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = InCluster
+	config.Contexts[InCluster] = &clientcmdapi.Context{Cluster: InCluster, AuthInfo: InCluster}
+	config.Clusters[InCluster] = &clientcmdapi.Cluster{
+		Server: "https://" + net.JoinHostPort(host, port), CertificateAuthority: filepath.Join(p.mount, "ca.crt"),
+	}
+	config.AuthInfos[InCluster] = &clientcmdapi.AuthInfo{TokenFile: filepath.Join(p.mount, "token")}
+	for _, file := range []string{config.Clusters[InCluster].CertificateAuthority, config.AuthInfos[InCluster].TokenFile} {
+		if _, err := os.Stat(file); err != nil {
+			return clientcmdapi.Config{}, fmt.Errorf("parsing --context %q: want a pod with the token of its service account (automountServiceAccountToken): %w", InCluster, err)
+		}
+	}
+	return *config, nil
 }
