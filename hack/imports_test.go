@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"pkg/phases"},                                 // the measured windows of a run
 	{"pkg/changes", "pkg/containers", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
 	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
-	{"pkg/limits", "pkg/sweep", "pkg/verify"},                                                             // what does runs of an experiment to decide something
+	{"pkg/limits", "pkg/nightly", "pkg/sweep", "pkg/verify"},                                              // what does runs of an experiment to decide something
 	{"cmd", "test", "hack", "dashboards/generate"},
 }
 

@@ -10,10 +10,12 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
+// Farthest is how many times the largest run a mesh may have that is forecast without Options.Force.
+const Farthest = 8
+
 const (
 	confidence  = 0.95 // of all intervals
 	sizesNeeded = 3    // two always lie on a line
-	farthest    = 8    // times the largest run that is forecast
 	grows       = 1.2  // configuration that differs by less between sizes is the same, and no term of its own
 )
 

@@ -282,6 +282,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if m.limits == nil {
 		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
 	}
+	if there := existing(s.runs); there > 0 {
+		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(there, "run"), len(s.runs))
+	}
 	pace := measurePace(s, o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
 	m.replicas = int(t.replicas)
@@ -303,6 +306,16 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	s.doubtReplicas(m.replicas)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, suffices, nil
+}
+
+// existing is how many runs were in a cluster that was there already.
+func existing(runs []*record.Run) (n int) {
+	for _, r := range runs {
+		if r.Environment.Existing != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // doubtReplicas states what the runs do not tell of so many replicas.

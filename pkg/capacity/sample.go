@@ -300,8 +300,8 @@ func lacks(sizes []Size, pods int) (all []string) {
 	if !slices.ContainsFunc(sizes, Size.repeated) {
 		all = append(all, "every size was run once, so their spread is not known")
 	}
-	if n := len(sizes); n > 0 && pods > farthest*sizes[n-1].Pods {
-		all = append(all, fmt.Sprintf("more than %d times the largest run, of %d pods", farthest, sizes[n-1].Pods))
+	if n := len(sizes); n > 0 && pods > Farthest*sizes[n-1].Pods {
+		all = append(all, fmt.Sprintf("more than %d times the largest run, of %d pods", Farthest, sizes[n-1].Pods))
 	}
 	return all
 }

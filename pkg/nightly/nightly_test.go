@@ -1,0 +1,218 @@
+package nightly
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/rollout"
+)
+
+// begun is when the first night begins.
+var begun = time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+
+// measured is the record of a run whose needs grow with its pods, in a folder.
+func measured(t *testing.T, spec rollout.Spec) record.Run {
+	t.Helper()
+	pods := float64(spec.Topology.Pods)
+	differ := 1 + 0.01*float64(spec.Repeat)
+	r := record.Run{
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: spec.Name(), Dir: filepath.Join(spec.Out, spec.Name()),
+		Status: record.StatusCompleted, Finished: &begun,
+		Spec: record.Spec{Pods: spec.Topology.Pods, Services: spec.Topology.Pods / 10, Topology: "layers", FanOut: 3, Burst: "all", Mode: "strict", XDS: "delta"},
+		Environment: record.Environment{
+			CPUs: 2, Existing: &record.ExistingCluster{Context: "staging", Run: spec.Name() + "-3f9a1c"},
+			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2},
+		},
+		Phases: []record.Phase{{Name: record.PhaseRollout, Seconds: new(pods / 20 * differ), EndedBy: record.EndedByConverged}},
+		ControlPlane: &record.ByPhase[*record.Usage]{
+			Baseline: &record.Usage{MemoryBytes: &record.Level{Mean: new(120e6)}},
+			Rollout:  &record.Usage{CPUSeconds: new(0.02 * pods * differ), MemoryBytes: &record.Level{Peak: new(140e6 + 330e3*pods*differ)}},
+			Steady:   &record.Usage{MemoryBytes: &record.Level{Peak: new(140e6 + 330e3*pods*differ)}},
+		},
+		XDS: &record.XDS{ConfigurationBytes: &record.ConfigurationBytes{Mean: new(18.4e3)}},
+	}
+	write(t, r)
+	return r
+}
+
+func write(t *testing.T, r record.Run) {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(r.Dir, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.Dir, "run.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// options are nights in a new folder.
+func options(t *testing.T) Options {
+	o := Options{
+		Ladder: rollout.Ladder{Spec: rollout.DefaultSpec(), Pods: []int{50, 100, 200}, Modes: []string{"strict"}, Repeats: 2},
+		Plan:   capacity.Options{Pods: 800, Headroom: 0.3, ReplicasMax: 1},
+		Now:    func() time.Time { return begun },
+		Run: func(_ context.Context, s rollout.Spec, _ rollout.Progress) (record.Run, error) {
+			return measured(t, s), nil
+		},
+		Remove: func(_ context.Context, run string) error { t.Errorf("run %s is removed", run); return nil },
+	}
+	o.Ladder.Spec.Out = filepath.Join(t.TempDir(), "nights")
+	return o
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestNight(t *testing.T) {
+	o := options(t)
+	n, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"istiod-strict-100", "istiod-strict-100-r2", "istiod-strict-200", "istiod-strict-200-r2", "istiod-strict-50", "istiod-strict-50-r2",
+		"nightly.json", "plan.json", "plan.md", "report.html", "report.md",
+	}
+	dir := filepath.Join(o.Ladder.Spec.Out, "20261123T020000Z")
+	if got := names(t, dir); n.Dir != dir || !slices.Equal(got, want) {
+		t.Errorf("night %s has %v, want %s with %v", n.Dir, got, dir, want)
+	}
+	var printed strings.Builder
+	if err := n.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"istiod-strict-200-r2", "800 pods", "6 runs of 6 used a control plane that was there already"} {
+		if !strings.Contains(printed.String(), text) {
+			t.Errorf("what is printed lacks %q:\n%s", text, printed.String())
+		}
+	}
+	var saved Night
+	text, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err == nil {
+		err = json.Unmarshal(text, &saved)
+	}
+	if err != nil || saved.Status != record.StatusCompleted || saved.Finished == nil || saved.Met == nil || !*saved.Met || len(saved.Runs) != 6 {
+		t.Errorf("%s has %s, %v", FileName, text, err)
+	}
+}
+
+// The first run that fails ends the night. What was measured is reported, and why there is no plan is stated.
+func TestNightOfAFailedRun(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		runs int // that are done until one fails
+	}{{errors.New("the API server is too slow"), 0}, {experiment.ErrUnconverged, 2}} {
+		o := options(t)
+		done := 0
+		ran := o.Run
+		o.Run = func(ctx context.Context, s rollout.Spec, p rollout.Progress) (record.Run, error) {
+			if done++; done > test.runs {
+				return record.Run{}, test.err
+			}
+			return ran(ctx, s, p)
+		}
+		n, err := Run(t.Context(), o)
+		if !errors.Is(err, test.err) || done != test.runs+1 {
+			t.Fatalf("%d runs, %v, want the end with the first of %v", done, err, test.err)
+		}
+		if n.Status != record.StatusFailed || len(n.Runs) != done || n.Runs[test.runs].Error != test.err.Error() {
+			t.Errorf("the night has %+v", n)
+		}
+		if reported := slices.Contains(names(t, n.Dir), "report.html"); reported != (test.runs > 0) || (n.WithoutPlan != "") != reported {
+			t.Errorf("after %d runs: reported %v, without a plan because %q", test.runs, reported, n.WithoutPlan)
+		}
+	}
+}
+
+// A night deletes the oldest ones, nothing else of the folder, and first what a killed run left in the cluster.
+func TestNights(t *testing.T) {
+	o := options(t)
+	o.Keep = 2
+	out := o.Ladder.Spec.Out
+	killed := measured(t, rollout.Spec{Out: filepath.Join(out, "20261120T020000Z"), ControlPlane: "istiod", Mode: "strict"})
+	killed.Status, killed.Finished = record.StatusInterrupted, nil
+	write(t, killed)
+	var removed []string
+	o.Remove = func(_ context.Context, run string) error {
+		if _, err := os.Stat(killed.Dir); err != nil {
+			t.Error("the record is deleted before what its run left")
+		}
+		removed = append(removed, run)
+		return nil
+	}
+	for name, file := range map[string]string{
+		"20261120T020000Z": FileName, "20261121T020000Z": FileName, "20261122T020000Z": FileName,
+		"20261101T020000Z": "other.json", "20261199T020000Z": FileName, "other": FileName,
+	} {
+		dir := filepath.Join(out, name)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, file), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"20261101T020000Z", "20261122T020000Z", "20261123T020000Z", "20261199T020000Z", "other"}
+	if got := names(t, out); !slices.Equal(got, want) {
+		t.Errorf("the folder has %v, want %v", got, want)
+	}
+	if want := []string{killed.Environment.Existing.Run}; !slices.Equal(removed, want) {
+		t.Errorf("removed %v, want %v", removed, want)
+	}
+
+	o.Now = func() time.Time { return begun.AddDate(0, 0, 1) }
+	write(t, killed)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(killed.Dir), FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	denied := errors.New("denied")
+	o.Remove = func(context.Context, string) error { return denied }
+	if n, err := Run(t.Context(), o); n != nil || !errors.Is(err, denied) {
+		t.Errorf("with a cluster that is not clean: %+v, %v", n, err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		change func(*Options)
+		want   string
+	}{
+		{func(o *Options) { o.Ladder.Modes = []string{"strict", "permissive"} }, "parsing --mode both: want one mode"},
+		{func(o *Options) { o.Ladder.Pods = []int{50, 100} }, "parsing --pods: want 3 sizes at least"},
+		{func(o *Options) { o.Ladder.Repeats = 1 }, "parsing --repeats 1: want 2 at least"},
+		{func(o *Options) { o.Plan.Pods = 1601 }, "parsing --plan-pods 1601: want 50 to 1600"},
+		{func(o *Options) { o.Plan.Pods = 49 }, "parsing --plan-pods 49: want 50 to 1600"},
+		{func(o *Options) { o.Keep = -1 }, "parsing --keep-nights -1: want 0 or more"},
+		{func(o *Options) { o.Plan.Pods = 1600 }, ""},
+	} {
+		o := options(t)
+		test.change(&o)
+		if err := o.Validate(); (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
+	}
+}
