@@ -4,8 +4,8 @@
 #   hack/release.sh DIR
 #
 # For each platform an archive with scaler, its name as a plugin of kubectl, shell completion,
-# licence and README; its bill of materials (CycloneDX); and SHA256SUMS of them all. The archives
-# of one commit are the same byte for byte, wherever they are made.
+# licence and README; its bill of materials (CycloneDX); the Helm chart; and SHA256SUMS of them all.
+# The archives of one commit are the same byte for byte, wherever they are made.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "$0")/.."
@@ -49,5 +49,9 @@ for arch in amd64 arm64; do
 	GOOS='' go tool -modfile=hack/sbom/go.mod cyclonedx-gomod bin -json -std -noserial -notimestamp \
 		-version "$version" -output "$out/$name.cdx.json" "$work/$name/scaler"
 done
-(cd "$out" && sha256sum -- *.tar.gz *.cdx.json >SHA256SUMS)
+# As helm package makes it; versions of charts have no v.
+cp -r hack/chart/scaler "$work/scaler"
+sed -i "s/^version: .*/version: ${version#v}/" "$work/scaler/Chart.yaml"
+tar --sort=name --mtime="$stamp" --owner=0 --group=0 --numeric-owner -C "$work" -c scaler | gzip -n >"$out/scaler-chart-${version#v}.tgz"
+(cd "$out" && sha256sum -- *.tar.gz *.tgz *.cdx.json >SHA256SUMS)
 echo "$version: $out" >&2
