@@ -17,7 +17,7 @@ var floors = [][]string{
 	},
 	{ // mechanisms, and what reads records
 		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
-		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/grafana",
+		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/clusterprometheus", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
 	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
@@ -47,6 +47,7 @@ var homes = []struct {
 }{
 	{[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, []string{
 		"pkg/recorder",
+		"pkg/clusterprometheus",
 		"pkg/controlplane/reference", // the server is a program with metrics of its own, which the adapter reads
 	}},
 	{[]string{"istio.io"}, []string{"pkg/controlplane"}},

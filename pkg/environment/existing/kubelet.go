@@ -17,6 +17,15 @@ func KubeletRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{Rule("", []string{"get"}, "nodes/proxy")}
 }
 
+// PrometheusRoleName is the name of the ClusterRole that has the rights of PrometheusRights.
+const PrometheusRoleName = "scaler-prometheus"
+
+// PrometheusRights are what a run needs in addition to Rights to ask a Prometheus that is a Service of the cluster. A run without
+// them goes on, and says so.
+func PrometheusRights() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{Rule("", []string{"get"}, "services/proxy")}
+}
+
 // Cadvisor returns the metrics of the cAdvisor of a node's kubelet, read through the API server.
 func (c *Cluster) Cadvisor(ctx context.Context, node string) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(c.Config)

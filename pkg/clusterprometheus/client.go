@@ -1,0 +1,206 @@
+package clusterprometheus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// requestTimeout bounds one request.
+	requestTimeout = 15 * time.Second
+	// maxAnswer bounds the bytes of an answer that are read. An hour of a replica at an interval of 15 s has 10 KB a metric.
+	maxAnswer = 64 << 20
+)
+
+// client asks one Prometheus.
+type client struct {
+	api  promv1.API
+	idle func() // ends connections that are not in use
+}
+
+// open returns a client of the Prometheus at an address that is not to be found. cluster is needed for a Service. token
+// is a bearer token for a URL; "" = none. It sends nothing.
+func open(a Address, cluster *rest.Config, token string) (*client, error) {
+	base, transport := a.URL, http.DefaultTransport.(*http.Transport).Clone()
+	var trip http.RoundTripper = transport
+	idle := transport.CloseIdleConnections
+	if a.URL == "" {
+		through, err := rest.HTTPClientFor(cluster)
+		if err != nil {
+			return nil, err
+		}
+		server, _, err := rest.DefaultServerUrlFor(cluster)
+		if err != nil {
+			return nil, err
+		}
+		trip, base, token, idle = through.Transport, strings.TrimRight(server.String(), "/")+a.Service.proxyPath(), "", func() {} // client-go's connections are shared
+		if trip == nil {
+			trip = transport
+		}
+	}
+	connection, err := api.NewClient(api.Config{Address: base, Client: &http.Client{
+		Transport: reading{trip, token}, Timeout: requestTimeout,
+		CheckRedirect: func(to *http.Request, _ []*http.Request) error {
+			return fmt.Errorf("it redirects to %s: want the address of the API itself", to.URL.Host)
+		},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return &client{api: promv1.NewAPI(connection), idle: idle}, nil
+}
+
+// reading makes the requests of the official client ones that only read: it sends queries by POST, for which the API
+// server wants the right to create services/proxy.
+type reading struct {
+	next  http.RoundTripper
+	token string
+}
+
+// RoundTrip is part of http.RoundTripper.
+func (t reading) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Method == http.MethodPost {
+		form, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		_ = r.Body.Close() // it is in memory
+		r.Method, r.Body, r.GetBody, r.ContentLength, r.URL.RawQuery = http.MethodGet, nil, nil, 0, string(form)
+		r.Header.Del("Content-Type")
+	}
+	if t.token != "" {
+		r.Header.Set("Authorization", "Bearer "+t.token)
+	}
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &limited{Reader: io.LimitReader(response.Body, maxAnswer+1), body: response.Body}
+	return response, nil
+}
+
+// limited fails instead of reading more than maxAnswer bytes of a body.
+type limited struct {
+	io.Reader
+	body io.Closer
+	read int64
+}
+
+// Read is part of io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.read += int64(n); l.read > maxAnswer {
+		return n, fmt.Errorf("its answer has more than %d bytes", int64(maxAnswer))
+	}
+	return n, err
+}
+
+// Close is part of io.Closer.
+func (l *limited) Close() error { return l.body.Close() }
+
+// explain shortens an error of the official client to what it says of the Prometheus, without the query.
+func explain(err error) error {
+	var sent *url.Error
+	if errors.As(err, &sent) {
+		return sent.Err
+	}
+	var answered *promv1.Error
+	if !errors.As(err, &answered) {
+		return err
+	}
+	text := answered.Msg
+	var stated struct{ Message, Error string } // by the API server, and by Prometheus
+	if json.Unmarshal([]byte(answered.Detail), &stated) == nil && stated.Message+stated.Error != "" {
+		text += ": " + stated.Message + stated.Error
+	}
+	const enough = 300
+	if text, _, _ = strings.Cut(text, "\n"); len(text) > enough {
+		text = text[:enough]
+	}
+	return fmt.Errorf("%s: %s", answered.Type, text)
+}
+
+// query evaluates an expression at a moment; zero = now, by the clock of the Prometheus.
+func (c *client) query(ctx context.Context, expr string, at time.Time) (model.Value, error) {
+	result, _, _, err := c.api.Query(ctx, expr, at)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	if result == nil { // the client takes any JSON object for an answer
+		return nil, errors.New("its answer has no result")
+	}
+	return result, nil
+}
+
+// line is one series, with its samples as they were scraped.
+type line struct {
+	labels  model.Metric
+	samples []Sample // in order of time
+}
+
+// Sample is a value with its timestamp.
+type Sample struct {
+	At    time.Time
+	Value float64
+}
+
+// samples are those of a selector in (from, to]. Values that are no numbers are left out.
+func (c *client) samples(ctx context.Context, selector string, from, to time.Time) ([]line, error) {
+	result, err := c.query(ctx, fmt.Sprintf("%s[%dms]", selector, max(1, to.Sub(from).Milliseconds())), to)
+	if err != nil {
+		return nil, err
+	}
+	streams, ok := result.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("its answer is a %s: want series", result.Type())
+	}
+	var all []line
+	for _, stream := range streams {
+		one := line{labels: stream.Metric}
+		for _, pair := range stream.Values {
+			if v := float64(pair.Value); v-v == 0 { // neither NaN nor infinite
+				one.samples = append(one.samples, Sample{pair.Timestamp.Time(), v})
+			}
+		}
+		slices.SortStableFunc(one.samples, func(a, b Sample) int { return a.At.Compare(b.At) })
+		one.samples = slices.CompactFunc(one.samples, func(a, b Sample) bool { return a.At.Equal(b.At) })
+		if len(one.samples) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// clock is by how much the clock of the Prometheus is before this machine's, and how far from that it may be.
+func (c *client) clock(ctx context.Context) (ahead, uncertain time.Duration, err error) {
+	before := time.Now()
+	result, err := c.query(ctx, "time()", time.Time{})
+	after := time.Now()
+	if err != nil {
+		return 0, 0, err
+	}
+	now, ok := result.(*model.Scalar)
+	if !ok {
+		return 0, 0, fmt.Errorf("its answer is a %s: want a number", result.Type())
+	}
+	half := after.Sub(before) / 2
+	theirs := time.UnixMilli(int64(float64(now.Value) * 1000))
+	return theirs.Sub(before.Add(half)), half + time.Millisecond, nil
+}

@@ -1,0 +1,301 @@
+package clusterprometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Kind is where metrics of a program are from.
+type Kind string
+
+// The kinds.
+const (
+	Own      Kind = "ownMetrics" // its own, of its process
+	Cadvisor Kind = "cadvisor"   // of its container, by the cAdvisor of the kubelet
+)
+
+// The metrics that are read, by kind. Those of memory are resident memory; the working set is cAdvisor's alone.
+var (
+	cpuOf    = map[Kind]string{Own: "process_cpu_seconds_total", Cadvisor: "container_cpu_usage_seconds_total"}
+	memoryOf = map[Kind]string{Own: "process_resident_memory_bytes", Cadvisor: "container_memory_rss"}
+	startOf  = map[Kind]string{Own: "process_start_time_seconds", Cadvisor: "container_start_time_seconds"}
+)
+
+const workingSet = "container_memory_working_set_bytes"
+
+const (
+	// before is how long before a window samples are looked for: a window is known from the last one before it on.
+	before = 2 * time.Minute
+	// housekeeping is how old a value of cAdvisor may be when it is scraped: it reads a container every 10 to 20 s, unless its kubelet
+	// is set otherwise.
+	housekeeping = 20 * time.Second
+	// longScrape is taken for the time of a scrape that is not known.
+	longScrape = time.Second
+)
+
+// Metrics are the samples that a Prometheus has of a program.
+type Metrics struct {
+	Interval   time.Duration // median time between two samples
+	LongestGap time.Duration // the longest
+	// A value is of a moment from Older before its timestamp to Newer after it, by this machine's clock.
+	Older, Newer time.Duration
+
+	pods map[string]*pod
+}
+
+// pod is one that runs the program.
+type pod struct {
+	lives              []life // of its processor time, in order of time
+	memory, workingSet []Sample
+}
+
+// life is a process, or a container, from its start to its end.
+type life struct {
+	started time.Time // zero = that is not known
+	samples []Sample  // of processor time, at least one
+	ended   bool      // another follows, or there are no samples any more
+}
+
+// Pods are the names of those that there are samples of.
+func (m *Metrics) Pods() []string { return slices.Sorted(maps.Keys(m.pods)) }
+
+// Await returns when the Prometheus has samples after a moment of every pod of a kind that still has any, or when ctx ends.
+func (s *Source) Await(ctx context.Context, kind Kind, moment time.Time) error {
+	const often = 2 * time.Second
+	ticker := time.NewTicker(often)
+	defer ticker.Stop()
+	expr := "min(timestamp(" + s.program.selector(kind, cpuOf[kind]) + "))"
+	for {
+		result, err := s.client.query(ctx, expr, time.Time{})
+		if vector, ok := result.(model.Vector); err == nil && ok && len(vector) == 1 && float64(vector[0].Value) >= float64(moment.UnixMilli())/1000 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("waiting for samples of %s: %w", cpuOf[kind], context.Cause(ctx)), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// selector is that of a metric of the program. Of its own metrics, container is a label only where the Prometheus
+// found the pod as an endpoint.
+func (p Program) selector(kind Kind, metric string) string {
+	container := p.Container
+	if kind == Own {
+		container += "|"
+	}
+	return fmt.Sprintf("%s{namespace=%q,pod=~%q,container=~%q}", metric, p.Namespace, p.pods(), container)
+}
+
+// Read reads what the Prometheus has of a kind in [from, to], and as much around it as is needed. Both are moments of
+// this machine's clock.
+func (s *Source) Read(ctx context.Context, kind Kind, from, to time.Time) (*Metrics, error) {
+	defer s.client.idle()
+	now := time.Now()
+	read := func(metric string) ([]line, error) {
+		lines, err := s.client.samples(ctx, s.program.selector(kind, metric), from.Add(-before), now)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", metric, err)
+		}
+		return lines, nil
+	}
+	cpu, err := read(cpuOf[kind])
+	if err != nil {
+		return nil, err
+	}
+	cpu = slices.DeleteFunc(cpu, func(l line) bool { c := l.labels["cpu"]; return c != "" && c != "total" })
+	if len(cpu) == 0 {
+		return nil, fmt.Errorf("it has no %s from %s to %s", s.program.selector(kind, cpuOf[kind]), clock(from), clock(to))
+	}
+	views := viewsOf(cpu)
+	cpu = within(cpu, views)
+	starts, err := read(startOf[kind])
+	if err != nil {
+		return nil, err
+	}
+	m := &Metrics{pods: map[string]*pod{}}
+	m.take(cpu, within(starts, views), s.program.Pods)
+	memory, err := read(memoryOf[kind])
+	if err != nil {
+		return nil, err
+	}
+	m.level(within(memory, views), func(p *pod) *[]Sample { return &p.memory })
+	if kind == Cadvisor {
+		set, err := read(workingSet)
+		if err != nil {
+			return nil, err
+		}
+		m.level(within(set, views), func(p *pod) *[]Sample { return &p.workingSet })
+	}
+	return m, s.time(ctx, kind, m, cpu, from.Add(-before), now)
+}
+
+// ofLife are the labels that distinguish a container from the one before it in its pod. The others are of the pod and of the scrape.
+var ofLife = []model.LabelName{model.MetricNameLabel, "id", "name", "image", "uid", "cpu", "container_id"}
+
+// viewsOf has, by pod, the labels of the scrape that has the most samples: the same program may be scraped by several jobs, or by several
+// servers whose series are together.
+func viewsOf(lines []line) map[string]string {
+	count := map[string]map[string]int{}
+	for _, l := range lines {
+		pod := podOf(l)
+		if count[pod] == nil {
+			count[pod] = map[string]int{}
+		}
+		count[pod][view(l)] += len(l.samples)
+	}
+	views := map[string]string{}
+	for pod, of := range count {
+		best := 0
+		for _, v := range slices.Sorted(maps.Keys(of)) {
+			if of[v] > best {
+				best, views[pod] = of[v], v
+			}
+		}
+	}
+	return views
+}
+
+func podOf(l line) string { return string(l.labels["pod"]) }
+
+func view(l line) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(l.labels)) {
+		if !slices.Contains(ofLife, name) {
+			fmt.Fprintf(&b, "%s=%q,", name, l.labels[name])
+		}
+	}
+	return b.String()
+}
+
+func within(lines []line, views map[string]string) []line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return view(l) != views[podOf(l)] })
+}
+
+// missedScrapes is after how many intervals without a sample, while there are those of others, a pod is taken to have ended.
+const missedScrapes = 5
+
+// take makes lives of series: each series is one, and one more begins where its counter falls. The pods that stay are
+// there to the end, whether there are samples or not.
+func (m *Metrics) take(cpu, starts []line, stay []string) {
+	var gaps []time.Duration
+	var newest time.Time
+	for _, l := range cpu {
+		p := m.pods[podOf(l)]
+		if p == nil {
+			p = &pod{}
+			m.pods[podOf(l)] = p
+		}
+		begin := 0
+		for i, s := range l.samples {
+			newest = later(newest, s.At)
+			if i > 0 {
+				gaps = append(gaps, s.At.Sub(l.samples[i-1].At))
+			}
+			if i+1 < len(l.samples) && l.samples[i+1].Value >= s.Value {
+				continue
+			}
+			own := l.samples[begin : i+1]
+			p.lives = append(p.lives, life{samples: own, started: startedAt(starts, l.labels, own)})
+			begin = i + 1
+		}
+	}
+	slices.Sort(gaps)
+	if len(gaps) > 0 {
+		m.Interval, m.LongestGap = gaps[len(gaps)/2], gaps[len(gaps)-1]
+	}
+	for name, p := range m.pods {
+		slices.SortStableFunc(p.lives, func(a, b life) int { return a.samples[0].At.Compare(b.samples[0].At) })
+		for i := range p.lives {
+			gone := !slices.Contains(stay, name) && p.lives[i].last().At.Add(missedScrapes*m.Interval).Before(newest)
+			p.lives[i].ended = i+1 < len(p.lives) || gone
+		}
+	}
+}
+
+func (l life) last() Sample { return l.samples[len(l.samples)-1] }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// startedAt is when a life began, by the metric that says so; zero where there is none.
+func startedAt(starts []line, labels model.Metric, samples []Sample) time.Time {
+	for _, l := range starts {
+		if l.labels["pod"] != labels["pod"] || l.labels["id"] != labels["id"] || l.labels["name"] != labels["name"] {
+			continue
+		}
+		for _, s := range l.samples {
+			if !s.At.Before(samples[0].At) {
+				return time.UnixMilli(int64(s.Value * 1000))
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// level adds the samples of memory of each pod.
+func (m *Metrics) level(lines []line, of func(*pod) *[]Sample) {
+	for _, l := range lines {
+		p := m.pods[podOf(l)]
+		if p == nil {
+			continue
+		}
+		*of(p) = append(*of(p), l.samples...)
+	}
+	for _, p := range m.pods {
+		slices.SortStableFunc(*of(p), func(a, b Sample) int { return a.At.Compare(b.At) })
+		*of(p) = slices.CompactFunc(*of(p), func(a, b Sample) bool { return a.At.Equal(b.At) })
+	}
+}
+
+// time finds out of which moment a value is.
+func (s *Source) time(ctx context.Context, kind Kind, m *Metrics, cpu []line, from, to time.Time) error {
+	ahead, uncertain, err := s.client.clock(ctx)
+	if err != nil {
+		return fmt.Errorf("reading its clock: %w", err)
+	}
+	m.Older, m.Newer = uncertain+max(0, ahead), uncertain+max(0, -ahead)
+	selector := fmt.Sprintf("{job=%q,instance=%q}", cpu[0].labels["job"], cpu[0].labels["instance"])
+	took, err := s.client.samples(ctx, "scrape_duration_seconds"+selector, from, to)
+	if err != nil {
+		return fmt.Errorf("reading scrape_duration_seconds: %w", err)
+	}
+	scrape := longScrape
+	if len(took) > 0 {
+		scrape = 0
+	}
+	scraped := map[int64]bool{}
+	for _, l := range took {
+		for _, one := range l.samples {
+			scraped[one.At.UnixMilli()] = true
+			scrape = max(scrape, time.Duration(one.Value*float64(time.Second)))
+		}
+	}
+	if kind == Own {
+		m.Newer += scrape
+		return nil
+	}
+	for _, l := range cpu {
+		for _, one := range l.samples {
+			if l.labels["instance"] == cpu[0].labels["instance"] && !scraped[one.At.UnixMilli()] && len(scraped) > 0 {
+				return nil // the timestamps are cAdvisor's own
+			}
+		}
+	}
+	m.Older, m.Newer = m.Older+housekeeping, m.Newer+scrape
+	return nil
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05.000") }

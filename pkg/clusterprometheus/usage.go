@@ -1,0 +1,227 @@
+package clusterprometheus
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Usage is what one pod, or several, used over a window of time.
+type Usage struct {
+	// CPUSeconds is processor time, taken as even between two samples; nil where fewer than MinSamples lie in the window, or none
+	// encloses it.
+	CPUSeconds *float64
+	// Low and High enclose what it was in truth. High is nil where that is not known: no sample follows, or a program
+	// ended, or began at a moment that is not known.
+	Low  float64
+	High *float64
+	// Resident and WorkingSet are memory; nil where fewer than MinSamples lie in the window.
+	Resident, WorkingSet *Memory
+	Samples              int   // of processor time in the window
+	Restarts             int   // starts in the window that follow an earlier life of the same pod
+	Err                  error // why CPUSeconds is not known; nil = it is
+}
+
+// Memory is in bytes.
+type Memory struct {
+	Mean float64 // weighted by time, changing evenly between two samples
+	Peak float64 // the greatest of the samples in the window
+	End  float64 // of the last sample in the window
+}
+
+// MinSamples is how many samples a window must contain for figures that are computed from samples at its edges and in it.
+const MinSamples = 2
+
+// Usage is what a pod used in [from, to). It is false where the pod had not begun before the window's end, or had ended before its
+// start.
+func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
+	p := m.pods[name]
+	if p == nil {
+		return Usage{}, false
+	}
+	var u Usage
+	var cpu, high float64
+	there, highKnown := false, true
+	for i, l := range p.lives {
+		first, last := l.samples[0], l.last()
+		if !l.started.IsZero() && !l.started.Before(to) || l.ended && last.At.Add(m.Interval).Before(from) {
+			continue
+		}
+		there = true
+		// The counter is 0 at the start: where that is not known, after the last sample of the life before.
+		begin := l.started
+		if begin.IsZero() && i > 0 {
+			begin = p.lives[i-1].last().At
+		}
+		points := l.samples
+		if !begin.IsZero() && begin.Before(first.At) {
+			points = append([]Sample{{At: begin}}, l.samples...)
+		}
+		if i > 0 && !points[0].At.Before(from) && points[0].At.Before(to) {
+			u.Restarts++
+		}
+		cpu += at(points, to) - at(points, from)
+		for _, s := range l.samples {
+			if !s.At.Before(from) && s.At.Before(to) {
+				u.Samples++
+			}
+		}
+		low, most, known := m.bounds(points, from, to)
+		u.Low, high, highKnown = u.Low+low, high+most, highKnown && known
+		switch {
+		case i == 0 && first.At.After(from) && !l.started.After(from):
+			u.Err = fmt.Errorf("its first sample is of %s, after the phase's start %s", clock(first.At), clock(from))
+		case !l.ended && last.At.Before(to):
+			u.Err = fmt.Errorf("its last sample is of %s, before the phase's end %s", clock(last.At), clock(to))
+		}
+	}
+	if !there {
+		return Usage{}, false
+	}
+	if highKnown {
+		u.High = &high
+	}
+	if u.Err == nil && u.Samples < MinSamples {
+		u.Err = fmt.Errorf("%d samples, at an interval of %s, lie in the phase of %s: want %d or more", u.Samples, m.Interval, to.Sub(from).Round(time.Millisecond), MinSamples)
+	}
+	if u.Err == nil {
+		u.CPUSeconds = &cpu
+	}
+	u.Resident, u.WorkingSet = level(p.memory, from, to), level(p.workingSet, from, to)
+	return u, true
+}
+
+// Together is the sum of all pods in [from, to). A sum of peaks, which need not come together, is a bound.
+func (m *Metrics) Together(from, to time.Time) Usage {
+	cpu, high := 0.0, 0.0
+	sum := Usage{CPUSeconds: &cpu, High: &high, Resident: &Memory{}, WorkingSet: &Memory{}}
+	found := false
+	for _, name := range m.Pods() {
+		u, ok := m.Usage(name, from, to)
+		if !ok {
+			continue
+		}
+		found = true
+		sum.Low, sum.Samples, sum.Restarts = sum.Low+u.Low, sum.Samples+u.Samples, sum.Restarts+u.Restarts
+		sum.CPUSeconds, sum.High = plus(sum.CPUSeconds, u.CPUSeconds), plus(sum.High, u.High)
+		sum.Resident, sum.WorkingSet = sum.Resident.plus(u.Resident), sum.WorkingSet.plus(u.WorkingSet)
+		if u.Err != nil {
+			sum.Err = errors.Join(sum.Err, fmt.Errorf("pod %s: %w", name, u.Err))
+		}
+	}
+	if !found {
+		return Usage{Err: errors.New("there are no samples of any pod")}
+	}
+	return sum
+}
+
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a + *b)
+}
+
+func (m *Memory) plus(other *Memory) *Memory {
+	if m == nil || other == nil {
+		return nil
+	}
+	return &Memory{m.Mean + other.Mean, m.Peak + other.Peak, m.End + other.End}
+}
+
+// at is a counter at a moment: the first value before the first sample, and the last after the last.
+func at(points []Sample, t time.Time) float64 {
+	if !t.After(points[0].At) {
+		return points[0].Value
+	}
+	for i, b := range points[1:] {
+		if a := points[i]; !t.After(b.At) {
+			return a.Value + (b.Value-a.Value)*t.Sub(a.At).Seconds()/b.At.Sub(a.At).Seconds()
+		}
+	}
+	return points[len(points)-1].Value
+}
+
+// bounds are the least and the most that a counter grew in [from, to], of whatever moment near its timestamp a value is. known is false
+// where the most is not.
+func (m *Metrics) bounds(points []Sample, from, to time.Time) (low, high float64, known bool) {
+	first, last := points[0], points[len(points)-1]
+	outerFirst, outerLast, enclosed := first, last, false
+	innerFirst, innerLast := last, first
+	begins := first.Value == 0 // at its start it is 0, whenever that was
+	for _, s := range points {
+		if !s.At.Add(m.Newer).After(from) {
+			outerFirst, begins = s, true
+		}
+		if !s.At.Add(m.Newer).After(to) {
+			innerLast = s
+		}
+	}
+	for i := len(points) - 1; i >= 0; i-- {
+		if s := points[i]; !s.At.Add(-m.Older).Before(to) {
+			outerLast, enclosed = s, true
+		}
+		if s := points[i]; !s.At.Add(-m.Older).Before(from) {
+			innerFirst = s
+		}
+	}
+	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value), begins && enclosed
+}
+
+// level is what memory was in [from, to); nil where there are too few samples in it.
+func level(samples []Sample, from, to time.Time) *Memory {
+	var inside []Sample
+	for _, s := range samples {
+		if !s.At.Before(from) && s.At.Before(to) {
+			inside = append(inside, s)
+		}
+	}
+	if len(inside) < MinSamples {
+		return nil
+	}
+	m := &Memory{Peak: inside[0].Value, End: inside[len(inside)-1].Value}
+	for i, b := range inside[1:] {
+		a := inside[i]
+		m.Mean += (a.Value + b.Value) / 2 * b.At.Sub(a.At).Seconds()
+		m.Peak = max(m.Peak, b.Value)
+	}
+	m.Mean /= inside[len(inside)-1].At.Sub(inside[0].At).Seconds()
+	return m
+}
+
+// Span is from the first sample of processor time in a window to the last.
+type Span struct {
+	First, Last time.Time
+	CPUSeconds  float64
+	Memory      []Sample // of resident memory
+}
+
+// Span is that of a pod in [from, to]; false where there are not two samples.
+func (m *Metrics) Span(name string, from, to time.Time) (s Span, ok bool) {
+	p := m.pods[name]
+	if p == nil {
+		return s, false
+	}
+	for i, l := range p.lives {
+		for j, one := range l.samples {
+			if one.At.Before(from) || one.At.After(to) {
+				continue
+			}
+			switch {
+			case s.First.IsZero():
+				s.First = one.At
+			case j > 0:
+				s.CPUSeconds += one.Value - l.samples[j-1].Value
+			case i > 0:
+				s.CPUSeconds += one.Value // since the restart
+			}
+			s.Last = one.At
+		}
+	}
+	for _, one := range p.memory {
+		if !one.At.Before(s.First) && !one.At.After(s.Last) {
+			s.Memory = append(s.Memory, one)
+		}
+	}
+	return s, s.Last.After(s.First)
+}
