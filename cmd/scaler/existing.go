@@ -17,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/pkg/grafana"
 	"scaler.mesh/scaler/pkg/guard"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/rollout"
@@ -43,12 +44,16 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
 	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
 	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
+	addPrometheusFlags(f)
 }
 
 // checkTarget reports whether a cluster is named, and checks what goes with one.
 func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image"} {
+		if url := f.Lookup("prometheus-url"); url.Changed {
+			return false, usagef("parsing --prometheus-url %s: want it with --context", grafana.WithoutCredentials(url.Value.String()))
+		}
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "prometheus-token-file"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -63,7 +68,7 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
 		}
 	}
-	return true, nil
+	return true, readPrometheusFlags(f, t)
 }
 
 func (o *existingOptions) addFlags(f *pflag.FlagSet) {
@@ -161,6 +166,9 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 		if len(line.values) > 0 {
 			fmt.Fprintf(&b, "  %-13s %s\n", line.name, output.Pairs(line.values, ", "))
 		}
+	}
+	if s := f.Prometheus; s != nil {
+		fmt.Fprintf(&b, "Prometheus:     %s\n", describePrometheus(s))
 	}
 	counts := map[string]int{}
 	for _, o := range f.Objects {

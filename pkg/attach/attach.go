@@ -13,6 +13,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"scaler.mesh/scaler/pkg/clusterprometheus"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/environment/existing"
 )
@@ -31,6 +32,10 @@ type Target struct {
 	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = those
 	// of its pods are read through the API server, if the cluster has its pods.
 	Metrics string
+	// Prometheus is one that the cluster has already; the zero value = none is asked. PrometheusToken is a bearer token
+	// for one with a URL; "" = none.
+	Prometheus      clusterprometheus.Address
+	PrometheusToken string
 }
 
 // NewID is a new value of the part of a run label that distinguishes the runs of a cluster.
@@ -57,6 +62,7 @@ type Found struct {
 	Kubernetes   string // version
 	Neighbours   existing.Neighbours
 	Installation controlplane.Installation
+	Prometheus   *clusterprometheus.Source // nil = none is asked
 }
 
 // Inspect looks at a cluster and fails when a run must not start there. It creates nothing.
@@ -68,6 +74,7 @@ func Inspect(ctx context.Context, d controlplane.Driver, t Target, knobs control
 			return nil, err
 		}
 	}
+	f.Prometheus = lookForPrometheus(ctx, t, f)
 	return f, nil
 }
 

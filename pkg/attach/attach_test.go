@@ -22,6 +22,7 @@ func TestGuideHasRole(t *testing.T) {
 		existing.Role(existing.RoleName, existing.Rights(drivers.Default().Installed.Rights)),
 		existing.Role(existing.WorkersRoleName, existing.WorkerRights()),
 		existing.Role(existing.KubeletRoleName, existing.KubeletRights()),
+		existing.Role(existing.PrometheusRoleName, existing.PrometheusRights()),
 	} {
 		role, err := yaml.Marshal(wanted)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/kubelet"
 	"scaler.mesh/scaler/pkg/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -33,10 +35,25 @@ type Containers struct {
 	sidecar      string // name of the container of sidecars
 }
 
-// Find finds the containers of the control plane that was found in a cluster. The own metrics of a control plane of one pod
+// Find finds the containers of the control plane that was found in a cluster; nil where it has none, or where the kubelets may not be read,
+// of which it warns. The own metrics of a control plane of one pod
 // are read under the name of its driver, those of several under the names of the pods.
-func Find(ctx context.Context, found *attach.Found, client kubernetes.Interface, driver controlplane.Driver) (*Containers, error) {
+func Find(ctx context.Context, found *attach.Found, client kubernetes.Interface, driver controlplane.Driver, warn func(record.Warning)) (*Containers, error) {
 	i := found.Installation
+	if len(i.Pods) == 0 {
+		return nil, nil
+	}
+	missing, err := found.Cluster.MissingRights(ctx, existing.KubeletRights())
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		warn(record.Warning{
+			About: "containers", Reason: record.ReasonNotSupported, Component: "context " + found.Cluster.Context,
+			Detail: "its user may not " + strings.Join(missing, ", ") + ", through which the kubelets are asked what containers use",
+		})
+		return nil, nil
+	}
 	c := &Containers{watcher: kubelet.NewWatcher(found.Cluster.Cadvisor)}
 	if s := driver.Installed.Sidecar; s != nil {
 		c.sidecar = s.Container

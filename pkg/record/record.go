@@ -63,13 +63,16 @@ type Run struct {
 	Environment Environment `json:"environment"`
 	Phases      []Phase     `json:"phases,omitempty"` // in order of time
 
-	Mesh         *Mesh                      `json:"mesh,omitempty"` // nil where the mesh was built from Spec
-	Arrival      *Arrival                   `json:"arrival,omitempty"`
-	Pods         *Pods                      `json:"pods,omitempty"`
-	ControlPlane *ByPhase[*Usage]           `json:"controlPlane,omitempty"`
-	Replicas     *Replicas                  `json:"replicas,omitempty"`   // nil where the control plane was one program
-	Containers   *Containers                `json:"containers,omitempty"` // nil where no kubelet was read
-	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"`    // by program, as in "kube-apiserver"
+	Mesh         *Mesh            `json:"mesh,omitempty"` // nil where the mesh was built from Spec
+	Arrival      *Arrival         `json:"arrival,omitempty"`
+	Pods         *Pods            `json:"pods,omitempty"`
+	ControlPlane *ByPhase[*Usage] `json:"controlPlane,omitempty"`
+	Replicas     *Replicas        `json:"replicas,omitempty"`   // nil where the control plane was one program
+	Containers   *Containers      `json:"containers,omitempty"` // nil where no kubelet was read
+	// ClusterPrometheus is nil where no Prometheus of a cluster was asked.
+	ClusterPrometheus *ClusterPrometheus `json:"clusterPrometheus,omitempty"`
+
+	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"` // by program, as in "kube-apiserver"
 	Sidecars     *Sidecars                  `json:"sidecars,omitempty"`
 	Proxies      *Proxies                   `json:"proxies,omitempty"` // nil where each pod had its own
 	Latencies    Latencies                  `json:"latencies,omitzero"`

@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/containers"
 	"scaler.mesh/scaler/pkg/controlplane"
 	"scaler.mesh/scaler/pkg/environment"
 	"scaler.mesh/scaler/pkg/environment/existing"
@@ -233,6 +234,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
 		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage,
+		Prometheus: containers.Prometheus(&found.Found),
 	}
 	switch {
 	case e.Target.Address != "":
@@ -260,7 +262,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		})
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })
-	if r.containers, err = e.findContainers(ctx, r); err != nil {
+	if r.containers, err = containers.Find(ctx, &found.Found, r.api.Client, r.driver, r.journal.Warn); err != nil {
 		c.Close()
 		return nil, nil, err
 	}

@@ -1,0 +1,196 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/pkg/attach"
+	"scaler.mesh/scaler/pkg/clusterprometheus"
+	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/phases"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// lastSamples is how long the end of a run waits for the samples of a Prometheus that follow its last phase: one interval of a minute, or a
+// shorter one and the age of values of cAdvisor.
+const lastSamples = 75 * time.Second
+
+// Prometheus is what a record states of the Prometheus of a cluster; nil where none was to be asked.
+func Prometheus(found *attach.Found) *record.PrometheusAccess {
+	s := found.Prometheus
+	if s == nil {
+		return nil
+	}
+	access := &record.PrometheusAccess{Address: s.Address.String(), Detected: s.Detected, Version: s.Version}
+	if s.Err != nil {
+		access.Error = s.Err.Error()
+	}
+	return access
+}
+
+// AskPrometheus computes what the pods of the control plane used in each phase by the Prometheus of the cluster; nil where none was to be
+// asked, or it has nothing.
+func AskPrometheus(ctx context.Context, found *attach.Found, driver controlplane.Driver, o Options) *record.ClusterPrometheus {
+	s := found.Prometheus
+	if s == nil {
+		return nil
+	}
+	name := s.Address.String()
+	if s.Err != nil {
+		o.Warn(record.Warning{About: "clusterPrometheus", Reason: record.ReasonNotMeasured, Component: name, Detail: name + ": " + experiment.FirstLine(s.Err)})
+		return nil
+	}
+	p := prometheus{Options: o, sampled: func(pod string) string { return pod }}
+	if len(found.Installation.Pods) == 1 {
+		p.sampled = func(string) string { return driver.Name }
+	}
+	document := &record.ClusterPrometheus{}
+	document.OwnMetrics = p.measure(ctx, s, clusterprometheus.Own)
+	document.Cadvisor = p.measure(ctx, s, clusterprometheus.Cadvisor)
+	if document.OwnMetrics == nil && document.Cadvisor == nil {
+		return nil
+	}
+	return document
+}
+
+// prometheus makes records of what a Prometheus has.
+type prometheus struct {
+	Options
+	sampled func(pod string) string // the name under which scaler reads the own metrics of a pod
+}
+
+// measure is what one kind of metrics says; nil where there are none.
+func (p prometheus) measure(ctx context.Context, s *clusterprometheus.Source, kind clusterprometheus.Kind) *record.PrometheusSource {
+	begin, end := p.Windows[0].Begin, p.Windows[len(p.Windows)-1].End
+	about := "clusterPrometheus." + string(kind)
+	if p.Await {
+		p.Say(fmt.Sprintf("waiting for %s to have samples after the last phase", s.Address))
+		limited, cancel := context.WithTimeoutCause(ctx, lastSamples, errors.New("the time limit passed"))
+		defer cancel()
+		if err := s.Await(limited, kind, end); err != nil {
+			p.Say(experiment.FirstLine(err)) // the figures that lack them say so in the record
+		}
+	}
+	m, err := s.Read(ctx, kind, begin, end)
+	if err != nil {
+		p.Warn(record.Warning{About: about, Reason: record.ReasonNotMeasured, Component: s.Address.String(), Detail: s.Address.String() + ": " + experiment.FirstLine(err)})
+		return nil
+	}
+	source := &record.PrometheusSource{
+		IntervalSeconds: m.Interval.Seconds(), LongestGapSeconds: m.LongestGap.Seconds(), OlderSeconds: m.Older.Seconds(), NewerSeconds: m.Newer.Seconds(),
+		Each: map[string]*record.PrometheusPod{},
+	}
+	for _, pod := range m.Pods() {
+		one := &record.PrometheusPod{}
+		for _, w := range p.Windows {
+			slot := one.Usage.At(w.Name)
+			if slot == nil {
+				continue
+			}
+			u, there := m.Usage(pod, w.Begin, w.End)
+			if !there {
+				continue
+			}
+			if u.Err != nil {
+				p.Warn(record.Warning{About: about + "." + string(w.Name), Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: pod, Detail: experiment.FirstLine(u.Err)})
+			}
+			*slot = prometheusUsage(u, w)
+		}
+		one.Compared = p.compare(m, kind, pod, begin, end)
+		source.Each[pod] = one
+	}
+	for _, w := range p.Windows {
+		if slot := source.ControlPlane.At(w.Name); slot != nil {
+			*slot = prometheusUsage(m.Together(w.Begin, w.End), w)
+		}
+	}
+	return source
+}
+
+// prometheusUsage is what pods used in a window, as records have it.
+func prometheusUsage(u clusterprometheus.Usage, w phases.Window) *record.PrometheusUsage {
+	level := func(m *clusterprometheus.Memory) *record.Level {
+		if m == nil {
+			return nil
+		}
+		return &record.Level{Mean: &m.Mean, Peak: &m.Peak, End: &m.End}
+	}
+	usage := &record.PrometheusUsage{
+		Usage:         record.Usage{CPUSeconds: u.CPUSeconds, MemoryBytes: level(u.Resident), WorkingSetBytes: level(u.WorkingSet), Restarts: &u.Restarts},
+		CPUSecondsLow: &u.Low, CPUSecondsHigh: u.High, Samples: u.Samples,
+	}
+	if u.CPUSeconds != nil {
+		usage.Cores = &record.Level{Mean: new(*u.CPUSeconds / w.End.Sub(w.Begin).Seconds())}
+	}
+	return usage
+}
+
+const (
+	// sourcesDiffer is the share by which two sources may differ, and resolution by how many seconds of processor time: both count
+	// in steps.
+	sourcesDiffer = 0.05
+	resolution    = 0.1
+)
+
+// compare compares the samples of a pod with what scaler read of its own metrics, and warns where they differ by more than
+// what is not known of either; nil where there is nothing to compare.
+func (p prometheus) compare(m *clusterprometheus.Metrics, kind clusterprometheus.Kind, pod string, from, to time.Time) *record.PrometheusCompared {
+	// Scaler reads a program once a second, between which its figures are taken as even.
+	older, newer := m.Older+experiment.SampleInterval, m.Newer+experiment.SampleInterval
+	span, ok := m.Span(pod, from.Add(older), to.Add(-newer))
+	if !ok {
+		return nil
+	}
+	cpu := func(from, to time.Time) float64 {
+		if !from.Before(to) {
+			return 0
+		}
+		u, err := p.Sampler.Figures(p.sampled(pod), from, to)
+		if err != nil {
+			ok = false
+		}
+		return u.CPUSeconds
+	}
+	c := &record.PrometheusCompared{
+		Seconds: span.Last.Sub(span.First).Seconds(), CPUSeconds: span.CPUSeconds,
+		OwnCPUSecondsLow:  cpu(span.First.Add(newer), span.Last.Add(-older)),
+		OwnCPUSecondsHigh: cpu(span.First.Add(-older), span.Last.Add(newer)),
+	}
+	if !ok {
+		return nil // scaler did not read it all the time
+	}
+	p.judge(kind, pod, "processor time in seconds", c.CPUSeconds, c.OwnCPUSecondsLow, c.OwnCPUSecondsHigh, resolution)
+	if kind != clusterprometheus.Own || len(span.Memory) == 0 {
+		return c
+	}
+	var mean, low, high float64
+	n := float64(len(span.Memory))
+	for _, s := range span.Memory {
+		before, err := p.Sampler.Figures(p.sampled(pod), s.At.Add(-older), s.At)
+		after, err2 := p.Sampler.Figures(p.sampled(pod), s.At, s.At.Add(newer))
+		if err != nil || err2 != nil {
+			return c
+		}
+		mean += s.Value
+		low += min(before.MemoryMean, before.MemoryEnd, after.MemoryMean, after.MemoryEnd)
+		high += max(before.MemoryPeak, after.MemoryPeak)
+	}
+	mean, low, high = mean/n, low/n, high/n
+	c.MemoryBytes, c.OwnMemoryBytesLow, c.OwnMemoryBytesHigh = &mean, &low, &high
+	p.judge(kind, pod, "resident memory in bytes", mean, low, high, 0)
+	return c
+}
+
+// judge warns where a figure is not within limits.
+func (p prometheus) judge(kind clusterprometheus.Kind, pod, what string, theirs, low, high, resolution float64) {
+	if theirs >= low*(1-sourcesDiffer)-resolution && theirs <= high*(1+sourcesDiffer)+resolution {
+		return
+	}
+	p.Warn(record.Warning{
+		About: "clusterPrometheus." + string(kind) + ".each." + pod + ".compared", Reason: record.ReasonSourcesDiffer, Component: pod, Detail: what,
+		Values: map[string]float64{"theirs": theirs, "low": low, "high": high},
+	})
+}
