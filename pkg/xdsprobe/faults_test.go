@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 )
@@ -39,7 +40,7 @@ var _ = Describe("a server at fault", func() {
 
 				t.answer(rds, "6", route("r1", "z"))
 				Eventually(t.requests).Should(Receive(And(ContainSubstring("nonce=6"), Not(ContainSubstring("rejects")))))
-				Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"z"}))
+				Eventually(func() []string { return sidecar.Content(rds, "r1").Members }).Should(Equal([]string{"z"}))
 			},
 				Entry("a resource that is no message", route("r1", "y"), &anypb.Any{TypeUrl: typeURLs[rds], Value: []byte{0x0a, 0x7f}}),
 				Entry("a resource of another type", route("r1", "y"), pack(listener("l"))),
@@ -200,9 +201,8 @@ var _ = Describe("a server at fault", func() {
 	}
 
 	It("is not there", func() {
-		listener, _ := cuttable()
-		address := listener.Addr().String()
-		Expect(listener.Close()).To(Succeed())
+		address, err := process.FreeAddress()
+		Expect(err).NotTo(HaveOccurred())
 		store := NewStore()
 		sidecar := start(store, Config{Address: address})
 		Eventually(func() int { return len(sidecar.Ended()) }).Should(BeNumerically(">", 3))

@@ -74,14 +74,14 @@ var _ = Describe("a conversation", func() {
 		t.expect("CDS ~b:1 ~c:5 node=test", "EDS +b +c ~b:2 ~c:6", "LDS ~l:9", "RDS +r1 +r3 ~r1:4", "ECDS +wasm ~wasm:10")
 		t.answer(rds, "1", route("r3", "x"))
 		t.expect("RDS nonce=1")
-		Expect(sidecar.Held()).To(Equal([]string{"CDS b", "CDS c", "ECDS wasm", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r3"}))
+		Eventually(sidecar.Held).Should(Equal([]string{"CDS b", "CDS c", "ECDS wasm", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r3"}))
 
 		By("removing everything")
 		t.answer(cds, "2", "-b", "-c")
 		t.expect("EDS -b -c", "CDS nonce=2")
 		t.answer(lds, "3", "-l")
 		t.expect("RDS -r1 -r3", "ECDS -wasm", "LDS nonce=3")
-		Expect(sidecar.Held()).To(BeEmpty())
+		Eventually(sidecar.Held).Should(BeEmpty())
 		Expect(sidecar.sidecar.ConfigurationBytes()).To(BeZero())
 		t.finish(nil)
 		server.next().expect("CDS node=test", "LDS")
@@ -116,7 +116,7 @@ var _ = Describe("a conversation", func() {
 		By("sending a part of the assignments, which leaves the others alone")
 		t.answer(eds, "8", assignment("c", endpoint("10.0.0.1", 80, 1)))
 		t.expect("EDS =b =c version=8 nonce=8")
-		Expect(sidecar.Held()).To(Equal([]string{"CDS b", "CDS c", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r2"}))
+		Eventually(sidecar.Held).Should(Equal([]string{"CDS b", "CDS c", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r2"}))
 
 		By("reconnecting")
 		t.finish(nil)
@@ -128,7 +128,7 @@ var _ = Describe("a conversation", func() {
 		t.expect("RDS version=4", "LDS version=1 nonce=1")
 		t.answer(cds, "2")
 		t.expect("EDS version=8", "CDS version=2 nonce=2")
-		Expect(sidecar.Held()).To(BeEmpty())
+		Eventually(sidecar.Held).Should(BeEmpty())
 	})
 
 	DescribeTable("asks for listeners at once where no cluster needs endpoints", func(variant Variant, ack string) {
@@ -179,7 +179,7 @@ var _ = Describe("a conversation", func() {
 		By("taking it all the same when it comes")
 		t.answer(eds, "2", assignment("a"))
 		t.expect("EDS nonce=2")
-		Expect(sidecar.Held()).To(Equal([]string{"CDS a", "EDS a"}))
+		Eventually(sidecar.Held).Should(Equal([]string{"CDS a", "EDS a"}))
 	})
 
 	DescribeTable("keeps what two parents name until neither does", func(variant Variant) {

@@ -147,7 +147,8 @@ func says(words []string, nonce string, node *corev3.Node, rejects bool) string 
 	return strings.Join(words, " ")
 }
 
-// expect waits for exactly these requests.
+// expect waits for exactly these requests. What they acknowledge is reported only when they
+// are on their way, so the diary of the sidecar may not have it yet.
 func (t *talk) expect(requests ...string) {
 	GinkgoHelper()
 	for _, want := range requests {

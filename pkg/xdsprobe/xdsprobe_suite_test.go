@@ -11,7 +11,7 @@ import (
 
 func TestXDSProbe(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(10 * time.Second)
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
 	SetDefaultEventuallyPollingInterval(time.Millisecond)
 	RunSpecs(t, "xdsprobe")
 }
