@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -83,13 +84,20 @@ func TestListenIdle(t *testing.T) {
 
 // A connection on which nothing is received counts as lost.
 func TestTimed(t *testing.T) {
-	g := NewWithT(t)
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	timed := worker.Timed(ours, 10*time.Millisecond)
-	go func() { _, _ = theirs.Write([]byte{7}) }()
-	b := make([]byte, 8)
-	g.Expect(timed.Read(b)).To(Equal(1))
-	_, err := timed.Read(b)
-	g.Expect(err).To(MatchError(os.ErrDeadlineExceeded))
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		timed := worker.Timed(ours, 10*time.Second)
+		go func() {
+			<-time.After(9 * time.Second)
+			_, _ = theirs.Write([]byte{7})
+		}()
+		b := make([]byte, 8)
+		g.Expect(timed.Read(b)).To(Equal(1))
+		began := time.Now()
+		_, err := timed.Read(b)
+		g.Expect(err).To(MatchError(os.ErrDeadlineExceeded))
+		g.Expect(time.Since(began)).To(Equal(10 * time.Second))
+	})
 }

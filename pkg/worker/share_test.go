@@ -110,7 +110,7 @@ func TestShareIsTakenOver(t *testing.T) {
 	}()
 	before := len(p.seen.of("ns/b"))
 	close(p.gate)
-	g.Eventually(p.replaced).WithTimeout(5 * time.Second).Should(Receive(BeNumerically(">", 0)))
+	g.Eventually(p.replaced).Should(Receive(BeNumerically(">", 0)))
 	g.Eventually(held).Should(Receive(ConsistOf(HaveField("ID", "ns/a"), HaveField("ID", "ns/c"))))
 	g.Eventually(func() int { return len(p.seen.of("ns/a")) }).Should(BeNumerically(">=", 2*len(script(time.Now()))))
 	g.Eventually(func() int64 { return s.State().Counts.Acks }).Should(BeEquivalentTo(12))
