@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"net"
@@ -86,7 +87,10 @@ var _ = Describe("The working set of a child", func() {
 		server, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		defer server.Close()
-		spec := shell("limited", dir, fmt.Sprintf(`exec /bin/bash -c 'until [ -e %s/counted ]; do :; done; exec 3<>/dev/tcp/127.0.0.1/%d; exec sleep 1000'`, dir, server.Addr().(*net.TCPAddr).Port))
+		Expect(unix.Mkfifo(filepath.Join(dir, "never"), 0o600)).To(Succeed())
+		// What it says last comes when it has done all that takes memory, or gives some back.
+		spec := shell("limited", dir, fmt.Sprintf(`exec /bin/bash -c 'until [ -e %[1]s/counted ]; do :; done; exec 3<>/dev/tcp/127.0.0.1/%[2]d 4<>%[1]s/never; echo connected >&3; read line <&4'`,
+			dir, server.Addr().(*net.TCPAddr).Port))
 		spec.CountMemory = true
 		p, err := group.Start(spec)
 		Expect(err).NotTo(HaveOccurred())
@@ -95,6 +99,7 @@ var _ = Describe("The working set of a child", func() {
 		conn, err := server.Accept()
 		Expect(err).NotTo(HaveOccurred())
 		defer conn.Close()
+		Expect(bufio.NewReader(conn).ReadString('\n')).To(Equal("connected\n"))
 		before := workingSet(p)()
 		// What the child does not read stays in the buffer of its socket.
 		written, err := conn.Write(bytes.Repeat([]byte{1}, 48<<10))
