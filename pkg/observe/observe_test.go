@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +24,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/test/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // server is an API server's two collections as a test states them, with the
 // watches on them in the test's hand.

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/test/leak"
 )
 
 func TestMain(m *testing.M) {
 	// Ginkgo never ends the goroutine that waits for interrupts.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/onsi/ginkgo/v2/internal/interrupt_handler.(*InterruptHandler).registerForInterrupts.func2"))
+	leak.Main(m, goleak.IgnoreAnyFunction("github.com/onsi/ginkgo/v2/internal/interrupt_handler.(*InterruptHandler).registerForInterrupts.func2"))
 }
 
 // burn uses processor time of this process until it has used d by the clock

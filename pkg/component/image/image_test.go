@@ -20,12 +20,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"go.uber.org/goleak"
 
 	"scaler.mesh/scaler/pkg/component/image/imagetest"
+	"scaler.mesh/scaler/test/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 const (
 	file = "usr/local/bin/program" // what is taken
