@@ -95,15 +95,17 @@ func answer(ctx context.Context, path string, ask []string) (string, error) {
 // Ask runs a program that ends by itself, and returns what it prints. One that fails, or takes
 // longer than a version command may, is an error.
 func Ask(ctx context.Context, path string, ask ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	cmd := groupCommand(ctx, path, ask...)
+	cmd := groupCommand(limited, path, ask...)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // it is not the program's fault
+			err = context.Cause(ctx)
+		} else if limited.Err() != nil {
 			err = fmt.Errorf("no answer within %v", answerTimeout)
 		}
 		if text := lastLines(out.String()+log.String(), 3); text != "" {

@@ -2,6 +2,7 @@ package component
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,12 +69,8 @@ func TestAnswerGivesUpOnAHangingProgram(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	start := time.Now()
-	if _, err := answer(ctx, path, nil); err == nil {
-		t.Error("no error from a program that hangs")
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("took %v", took)
+	if _, err := answer(ctx, path, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("of a program that hangs: %v, want that the context ended", err)
 	}
 }
 

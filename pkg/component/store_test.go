@@ -19,7 +19,8 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
-	"go.uber.org/goleak"
+
+	"scaler.mesh/scaler/test/leak"
 )
 
 // helperEnv makes this test binary act as a second scaler that builds the fake program: its
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(paths["fake"])
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 const goodSource = `package main
@@ -225,7 +226,7 @@ func TestCancelEndsTheWholeBuild(t *testing.T) {
 	g.Expect(err).To(gomega.MatchError(context.Canceled))
 	checkClean(t, s)
 	for _, pid := range pids {
-		g.Eventually(func() error { return syscall.Kill(pid, 0) }, "5s").Should(gomega.MatchError(syscall.ESRCH), "compiler %d lives on", pid)
+		g.Eventually(func() error { return syscall.Kill(pid, 0) }, "20s").Should(gomega.MatchError(syscall.ESRCH), "compiler %d lives on", pid)
 	}
 }
 
