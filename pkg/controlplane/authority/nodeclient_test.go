@@ -2,7 +2,6 @@ package authority
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	securityv1 "istio.io/api/security/v1alpha1"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/proxy"
 
 	"scaler.mesh/scaler/test/credential"
@@ -76,10 +76,9 @@ func TestNodeClient(t *testing.T) {
 
 func TestNodeClientWithoutAuthority(t *testing.T) {
 	g := NewWithT(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := process.FreeAddress()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(listener.Close()).To(Succeed())
-	client, err := NewNode(proxy.Spec{Address: listener.Addr().String(), ServerName: "authority", RootPEM: credential.NewAuthority(time.Hour).RootPEM}, nil)
+	client, err := NewNode(proxy.Spec{Address: address, ServerName: "authority", RootPEM: credential.NewAuthority(time.Hour).RootPEM}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer client.Close()
 	issued, err := client.IssueFor(t.Context(), "token", "spiffe://cluster.local/ns/a/sa/b", []byte("csr"))
