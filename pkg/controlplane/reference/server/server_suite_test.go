@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -77,14 +77,17 @@ func (p *plane) restarted(o Options) *plane {
 func (p *plane) start(o Options) *plane {
 	GinkgoHelper()
 	o.Client, o.Authority = p.client, p.authority
-	var err error
 	for _, l := range []struct {
 		listener *net.Listener
 		address  *string
 	}{{&o.Secure, &p.secure}, {&o.Plain, &p.plain}, {&o.Monitoring, &p.monitoring}} {
-		*l.listener, err = net.Listen("tcp", cmp.Or(*l.address, "127.0.0.1:0"))
+		var err error
+		if *l.address == "" { // reserved, so that nobody takes it between two servers
+			*l.address, err = process.FreeAddress()
+			Expect(err).NotTo(HaveOccurred())
+		}
+		*l.listener, err = net.Listen("tcp", *l.address)
 		Expect(err).NotTo(HaveOccurred())
-		*l.address = (*l.listener).Addr().String()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
