@@ -228,7 +228,8 @@ var _ = Describe("what sidecars are to hold", func() {
 				slices.Sort(members)
 				Eventually(sidecars[i].Held).Should(Equal(keys), s.Name)
 				Eventually(sidecars[i].Members).Should(Equal(members), s.Name)
-				Expect(sidecars[i].Certificates()).To(ConsistOf(HaveField("Err", BeNil())), s.Name)
+				// It is reported after the update that has the secret.
+				Eventually(sidecars[i].Certificates).Should(ConsistOf(HaveField("Err", BeNil())), s.Name)
 				Expect(sidecars[i].store.Counters().Nacks.Load()).To(BeZero())
 			}
 			for _, kind := range []controlplane.ProbeKind{controlplane.RouteProbe, controlplane.PolicyProbe} {
