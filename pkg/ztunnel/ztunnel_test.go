@@ -223,12 +223,16 @@ const (
 	service80 = "ns/s.ns.svc.cluster.local"
 )
 
+// patient is how many times as long as usual a ztunnel waits before it tries again: no second
+// try comes while what came of the first is looked at.
+const patient = 30
+
 func start(t *testing.T, address string, certificates Issuer) (*Ztunnel, *diary, *xdsprobe.Store) {
 	d := &diary{}
 	store := xdsprobe.NewStoreOf(credential.Must(xdsprobe.NewTypes(Types())))
 	z := credential.Must(New(proxy.Spec{
 		ID: "istio-system/ztunnel-1", Address: address, NodeID: "ztunnel~10.0.0.9~ztunnel-1.istio-system~istio-system.svc.cluster.local", Node: "one",
-		Metadata: map[string]any{"NODE_NAME": "one"},
+		Metadata: map[string]any{"NODE_NAME": "one"}, Slowdown: patient,
 	}, Services{Store: store, Observer: d, Issuer: certificates, Token: &credential.Tokens{}}))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -311,7 +315,7 @@ func TestConversation(t *testing.T) {
 	g.Expect(request.GetInitialResourceVersions()).To(Equal(map[string]string{service80: "v1", "Kubernetes//Pod/ns/p3": "v3"}))
 	g.Expect((<-two.requests).GetTypeUrl()).To(Equal(authorizationURL))
 	g.Eventually(func() int64 { return store.Counters().Reconnects.Load() }).Should(BeEquivalentTo(1))
-	g.Expect(d.ended[0].Backoff).To(Equal(initialBackoff))
+	g.Expect(d.ended[0].Backoff).To(Equal(patient * initialBackoff))
 }
 
 // endpointsIn are those of port 80 of the service s.
