@@ -136,7 +136,7 @@ func original(conn *net.TCPConn) string {
 
 func said(t *testing.T, p *Pod, address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	conn, err := p.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -242,7 +242,7 @@ func saidAs(t *testing.T, p *Pod, user uint32, host, port string) string {
 	}
 	select {
 	case <-child.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("no answer to user " + strconv.Itoa(int(user)))
 	}
 	file, err := os.Open(log)

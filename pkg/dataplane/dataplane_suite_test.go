@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 func TestDataplane(t *testing.T) {
@@ -61,10 +63,9 @@ func lean(address string) error {
 // startEcho runs an echo server for the length of a spec and gives its address.
 func startEcho(o EchoOptions) string {
 	GinkgoHelper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	var err error
+	o.Listen, err = process.FreeAddress()
 	Expect(err).NotTo(HaveOccurred())
-	o.Listen = free.Addr().String()
-	Expect(free.Close()).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Echo(ctx, o) }()

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -168,9 +169,10 @@ var _ = Describe("sidecars alone", func() {
 	})
 
 	It("wait for a server that is not there yet", func() {
-		plain := listen("")
-		spec.Address, spec.Clients = plain.Addr().String(), 3
-		Expect(plain.Close()).To(Succeed())
+		var err error
+		spec.Address, err = process.FreeAddress()
+		Expect(err).NotTo(HaveOccurred())
+		spec.Clients = 3
 		run := live(spec)
 		Eventually(run.logged("unreachable: ")).Should(ContainSubstring("sidecars try again, as a proxy would"))
 		serveMesh(listen(""), listen(spec.Address))
@@ -182,9 +184,10 @@ var _ = Describe("sidecars alone", func() {
 	})
 
 	It("are lost when there never was a server", func() {
-		plain := listen("")
-		spec.Address, spec.Clients, spec.Duration = plain.Addr().String(), 3, 300*time.Millisecond
-		Expect(plain.Close()).To(Succeed())
+		var err error
+		spec.Address, err = process.FreeAddress()
+		Expect(err).NotTo(HaveOccurred())
+		spec.Clients, spec.Duration = 3, 300*time.Millisecond
 		r := live(spec).result()
 		Expect(r.err).To(MatchError(ErrIncomplete))
 		Expect(r.run.Status).To(Equal(record.StatusUnconverged))
