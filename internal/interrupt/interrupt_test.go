@@ -33,6 +33,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 }
 
 func TestTheFirstSignalEndsTheWorkAndTheSecondTheTakingDown(t *testing.T) {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT) // one that comes when all is over must not end the tests
 	stopping, hurrying := make(chan *interrupt.Error, 1), make(chan *interrupt.Error, 1)
 	ctx, stop := interrupt.Notify(context.WithValue(t.Context(), "key", "value"), interrupt.Options{ //nolint:revive,staticcheck // a test's key
 		Stopping: func(e *interrupt.Error) { stopping <- e },

@@ -85,9 +85,13 @@ var _ = Describe("the check for plaintext", func() {
 			Entry("not found", func() string { return at(status(404)) }, "was not refused but failed: GET", "404 Not Found"),
 			Entry("nobody listens", func() string { return "127.0.0.1:1" }, "was not refused but failed", "connection refused"),
 			Entry(silent, func() string {
-				return tcp(func(c *net.TCPConn) {
-					DeferCleanup(c.Close)
+				var held []*net.TCPConn
+				DeferCleanup(func() { // after tcp's, whose goroutine holds them
+					for _, c := range held {
+						c.Close()
+					}
 				})
+				return tcp(func(c *net.TCPConn) { held = append(held, c) })
 			}, "was not refused but failed", "exceeded"),
 		)
 	}
