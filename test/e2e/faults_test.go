@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,7 +31,7 @@ var _ = Describe("a control plane that is killed in mid-rollout", func() {
 				return "", nil
 			}
 			return string(events), err
-		}).Should(ContainSubstring(`"kind":"podReady"`))
+		}).WithTimeout(2 * time.Minute).Should(ContainSubstring(`"kind":"podReady"`)) // the cluster starts first
 		Expect(where.phase()).To(Equal(record.PhaseRollout))
 		Expect(syscall.Kill(where.child("istiod"), syscall.SIGKILL)).To(Succeed())
 		Expect(wait(session)).To(Equal(exitDone))

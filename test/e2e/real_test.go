@@ -39,8 +39,8 @@ var _ = Describe("a rollout with real sidecars", func() {
 		session := where.session(cmd)
 
 		By("looking at what it shows to others while it runs")
-		where.reach(session, record.PhaseSteady)
-		Expect(syscall.Kill(session.Command.Process.Pid, syscall.SIGSTOP)).To(Succeed()) // it goes on when it was looked at
+		Eventually(where.phase, "2m").Should(BeElementOf(record.PhaseSettle, record.PhaseSteady)) // all sidecars are up
+		Expect(syscall.Kill(session.Command.Process.Pid, syscall.SIGSTOP)).To(Succeed())          // it goes on when it was looked at
 		sockets, exposed, err := exposure.OfRun(session.Command.Process.Pid, where.state, "../../docs/security.md", secrets)
 		Expect(err).NotTo(HaveOccurred())
 		GinkgoWriter.Println(sockets)

@@ -175,7 +175,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(objects(ctx)).To(Equal(there))
 		for range 2 {
 			Eventually(start(node, "down")).WithTimeout(time.Minute).Should(gexec.Exit(0))
-			Eventually(machine).WithContext(ctx).WithTimeout(10 * time.Second).Should(Equal(before)) // namespaces end a little later
+			Eventually(machine).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(before)) // namespaces end a little later
 		}
 	}, SpecTimeout(3*time.Minute))
 })

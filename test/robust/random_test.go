@@ -218,6 +218,10 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		began := time.Now()
 		s := where.start(command.args(where)...)
 		wanted := time.Duration(rand.Int64N(int64(command.within)))
+		if command.starts && c.name == "interrupt" {
+			// Before it has begun, a signal does to it what it does to any program.
+			Eventually(func() bool { return len(where.groups()) > 0 || s.ExitCode() != -1 }).WithTimeout(2 * time.Minute).Should(BeTrue())
+		}
 		if len(command.phases) > 0 && rand.IntN(4) > 0 {
 			aimed := command.phases[rand.IntN(len(command.phases))]
 			Eventually(func() bool { return where.phase() == aimed || s.ExitCode() != -1 }).WithTimeout(3 * time.Minute).Should(BeTrue())

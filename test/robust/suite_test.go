@@ -151,7 +151,7 @@ func (p place) begin(session *gexec.Session) {
 			return "", StopTrying("scaler ended before, with " + strconv.Itoa(code))
 		}
 		return now, nil
-	}).ShouldNot(BeEmpty())
+	}).WithTimeout(2 * time.Minute).ShouldNot(BeEmpty())
 }
 
 // reach waits until the run in this place is in a phase, which must last until what is
@@ -164,7 +164,7 @@ func (p place) reach(session *gexec.Session, phase record.PhaseName) {
 			return "", StopTrying("scaler ended before, with " + strconv.Itoa(code))
 		}
 		return now, nil
-	}).Should(Equal(phase))
+	}).WithTimeout(2 * time.Minute).Should(Equal(phase))
 }
 
 // recorded is the one run that is recorded in this place.
