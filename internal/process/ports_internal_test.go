@@ -25,9 +25,21 @@ func testReservedOnce(t *testing.T, address string) {
 		t.Skip("there is no such address: " + err.Error())
 	}
 	l.Close()
+	var r reserved
+	release := func() {
+		for _, one := range r.sockets {
+			_ = unix.Close(one.socket)
+		}
+		r.sockets = nil
+	}
+	defer release()
 	port := 0
 	for range portTries {
 		port = lowestPort + rand.IntN(lowestPort)
+		if err = r.add(port); err != nil {
+			continue // listened on, or reserved by another test, which would not keep this one from listening
+		}
+		release()
 		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", address, port)); err == nil {
 			break
 		}
@@ -35,12 +47,6 @@ func testReservedOnce(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r reserved
-	defer func() {
-		for _, one := range r.sockets {
-			_ = unix.Close(one.socket)
-		}
-	}()
 	if err := r.add(port); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("a port that is listened on is reserved: %v", err)
 	}
