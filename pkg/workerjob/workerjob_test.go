@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,11 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 )
+
+func TestMain(m *testing.M) {
+	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
+	os.Exit(m.Run())
+}
 
 var update = flag.Bool("update", false, "write testdata anew")
 
