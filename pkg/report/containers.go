@@ -44,3 +44,39 @@ func containers(r *runReport) table {
 	}
 	return t
 }
+
+// clusterPrometheus is what a Prometheus of the cluster has of the control plane's pods, and how that compares with what
+// scaler read over the same time. Where processor time is not known, it has its limits.
+func clusterPrometheus(r *runReport) table {
+	c := orEmpty(r.run.ClusterPrometheus)
+	t := table{Head: append([]marked{r.mark("clusterPrometheus", "").on("by the cluster's Prometheus")}, heads(containerColumns)...), Left: 1}
+	t.Head = slices.Insert(append(t.Head, plain("CPU time, run", "by scaler", "memory, run", "by scaler")...), 1, unmarked("metrics, interval"))
+	for i, source := range []*record.PrometheusSource{c.OwnMetrics, c.Cadvisor} {
+		path := []string{"ownMetrics", "cadvisor"}[i]
+		if source == nil {
+			continue
+		}
+		above := "clusterPrometheus." + path
+		row := func(pod string, usage *record.ByPhase[*record.PrometheusUsage], o *record.PrometheusCompared) {
+			cells := plain(pod, path+", "+seconds(&source.IntervalSeconds))
+			for _, column := range containerColumns {
+				u := orEmpty(*usage.At(column.phase))
+				text := usageText(&u.Usage, column.path)
+				if column.path == "cpuSeconds" && u.CPUSeconds == nil && u.CPUSecondsHigh != nil {
+					text = seconds(u.CPUSecondsLow) + " to " + seconds(u.CPUSecondsHigh)
+				}
+				cells = append(cells, r.mark(above+"."+string(column.phase), above).on(text))
+			}
+			texts := []string{absent, absent, absent, absent}
+			if o != nil {
+				texts = []string{seconds(&o.CPUSeconds), seconds(&o.OwnCPUSecondsLow) + " to " + seconds(&o.OwnCPUSecondsHigh), bytes(o.MemoryBytes), bytes(o.OwnMemoryBytesLow)}
+			}
+			t.Add(append(cells, plain(texts...)...)...)
+		}
+		row("all", &source.ControlPlane, nil)
+		for _, pod := range slices.Sorted(maps.Keys(source.Each)) {
+			row(pod, &source.Each[pod].Usage, source.Each[pod].Compared)
+		}
+	}
+	return t
+}

@@ -40,3 +40,31 @@ func TestContainersTable(t *testing.T) {
 		t.Errorf("a run without containers has %d rows", len(empty.Rows))
 	}
 }
+
+// The table has both kinds of metrics, and limits where processor time is not known.
+func TestClusterPrometheusTable(t *testing.T) {
+	source := &record.PrometheusSource{
+		IntervalSeconds: 15,
+		ControlPlane:    record.ByPhase[*record.PrometheusUsage]{Rollout: &record.PrometheusUsage{CPUSecondsLow: new(0.5), CPUSecondsHigh: new(2.5)}},
+		Each: map[string]*record.PrometheusPod{"istiod-a": {
+			Usage:    record.ByPhase[*record.PrometheusUsage]{Rollout: &record.PrometheusUsage{Usage: record.Usage{CPUSeconds: new(1.5)}}},
+			Compared: &record.PrometheusCompared{CPUSeconds: 4.5, OwnCPUSecondsLow: 4.25, OwnCPUSecondsHigh: 4.75, MemoryBytes: new(1.5e8), OwnMemoryBytesLow: new(1.4e8)},
+		}},
+	}
+	table := clusterPrometheus(&runReport{run: &record.Run{ClusterPrometheus: &record.ClusterPrometheus{OwnMetrics: source, Cadvisor: &record.PrometheusSource{IntervalSeconds: 30}}}})
+	var rows []string
+	for _, row := range table.printed().Rows {
+		rows = append(rows, strings.Join(row, "|"))
+	}
+	want := []string{
+		"all|ownMetrics, 15.0s|500ms to 2.50s|-|-|-|-|-|-|-|-",
+		"istiod-a|ownMetrics, 15.0s|1.50s|-|-|-|-|4.50s|4.25s to 4.75s|150MB|140MB",
+		"all|cadvisor, 30.0s|-|-|-|-|-|-|-|-|-",
+	}
+	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+	}
+	if empty := clusterPrometheus(&runReport{run: &record.Run{}}); len(empty.Rows) > 0 {
+		t.Errorf("a run without a Prometheus has %d rows", len(empty.Rows))
+	}
+}

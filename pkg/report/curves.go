@@ -96,7 +96,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}
 	l := chart.Lines{
 		X: chart.Axis{Name: "percentile", Kind: chart.Percentile, Format: percentile},
-		Y: chart.Axis{Kind: chart.Log, Format: axisSeconds},
+		Y: chart.Axis{Kind: chart.Log, Format: chart.Seconds},
 	}
 	var unread []string
 	var all marks

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/report/chart"
 )
 
 // bothPlanes are repeated runs of three sizes with sidecars and, at a third of the processor
@@ -163,7 +164,7 @@ func TestTypesOfCharts(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	bars := typeBars("x", "x", "", tally, axisNumber, named{"responses", map[string]float64{"Authorization": 1, "Address": 3, "EDS": 2}})
+	bars := typeBars("x", "x", "", tally, chart.Number, named{"responses", map[string]float64{"Authorization": 1, "Address": 3, "EDS": 2}})
 	if want := []string{"EDS", "Address", "Authorization"}; !slices.Equal(bars.Groups, want) {
 		t.Errorf("bars of %v, want %v", bars.Groups, want)
 	}

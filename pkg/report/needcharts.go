@@ -29,20 +29,20 @@ type sizeChart struct {
 }
 
 var sizeChartsOf = []sizeChart{
-	{"cores", "Cores: rolling out against steady", "cores, mean", number, axisNumber, []sizeFigure{
+	{"cores", "Cores: rolling out against steady", "cores, mean", number, chart.Number, []sizeFigure{
 		{"rollout", false, "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
 		{"steady", true, "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
 	}},
-	{"memory", "Resident memory: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
+	{"memory", "Resident memory: rolling out against steady", "bytes", bytes, chart.Bytes, []sizeFigure{
 		{"peak of rollout", false, "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak })},
 		{"mean of steady", true, "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })},
 	}},
-	{"heap", "Live heap: rolling out against steady", "bytes", bytes, axisBytes, []sizeFigure{
+	{"heap", "Live heap: rolling out against steady", "bytes", bytes, chart.Bytes, []sizeFigure{
 		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End })},
 		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean })},
 	}},
-	{"duration", "Rollout time", "seconds", seconds, axisSeconds, []sizeFigure{{"", false, "phases.rollout", (*record.Run).RolloutSeconds}}},
-	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, axisBytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
+	{"duration", "Rollout time", "seconds", seconds, chart.Seconds, []sizeFigure{{"", false, "phases.rollout", (*record.Run).RolloutSeconds}}},
+	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, chart.Bytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
 }
 
 // sizeCharts draw what the control plane needed by size and knobs.
@@ -145,10 +145,10 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 // needCharts draw a run's need by phase.
 func (r *runCharts) needCharts() []template.HTML {
 	return []template.HTML{
-		r.draw.draw(r.phaseBars(r.id+"-cores", "Cores by phase", number, axisNumber, []sizeFigure{
+		r.draw.draw(r.phaseBars(r.id+"-cores", "Cores by phase", number, chart.Number, []sizeFigure{
 			{name: "mean", path: "cores.mean"}, {name: "peak over 1 s", light: true, path: "cores.peak"},
 		}, func(u *record.Usage) []*float64 { return []*float64{orEmpty(u.Cores).Mean, orEmpty(u.Cores).Peak} })),
-		r.draw.draw(r.phaseBars(r.id+"-memory", "Memory by phase", bytes, axisBytes, []sizeFigure{
+		r.draw.draw(r.phaseBars(r.id+"-memory", "Memory by phase", bytes, chart.Bytes, []sizeFigure{
 			{name: "resident, peak", light: true, path: "memoryBytes.peak"}, {name: "resident, mean", path: "memoryBytes.mean"}, {name: "live heap, mean", path: "heapBytes.mean"},
 		}, func(u *record.Usage) []*float64 {
 			return []*float64{orEmpty(u.MemoryBytes).Peak, orEmpty(u.MemoryBytes).Mean, orEmpty(u.HeapBytes).Mean}
@@ -208,10 +208,10 @@ func (r *runCharts) xdsCharts() []template.HTML {
 	}
 	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
-		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", ofProxies("To all sidecars, over the whole run.", r.run), tally, axisNumber, named{"responses", whole(x.Responses)})),
-		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", ofProxies("To all sidecars, over the whole run, before compression.", r.run), bytes, axisBytes, named{"bytes", whole(x.Bytes)})),
-		r.draw.draw(typeBars(r.id+"-held", ofProxies("Configuration of a sidecar by type", r.run), ofProxies("What a sidecar holds when converged.", r.run), bytes, axisBytes, named{"held, mean", size.ByType})),
-		r.draw.draw(typeBars(r.id+"-resources", ofProxies("Resources of a sidecar by type", r.run), ofProxies("How many of each type a sidecar holds when converged.", r.run), tally, axisNumber, named{"resources, mean", x.ConfigurationResources})),
+		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", ofProxies("To all sidecars, over the whole run.", r.run), tally, chart.Number, named{"responses", whole(x.Responses)})),
+		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", ofProxies("To all sidecars, over the whole run, before compression.", r.run), bytes, chart.Bytes, named{"bytes", whole(x.Bytes)})),
+		r.draw.draw(typeBars(r.id+"-held", ofProxies("Configuration of a sidecar by type", r.run), ofProxies("What a sidecar holds when converged.", r.run), bytes, chart.Bytes, named{"held, mean", size.ByType})),
+		r.draw.draw(typeBars(r.id+"-resources", ofProxies("Resources of a sidecar by type", r.run), ofProxies("How many of each type a sidecar holds when converged.", r.run), tally, chart.Number, named{"resources, mean", x.ConfigurationResources})),
 	}
 }
 

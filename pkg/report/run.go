@@ -26,7 +26,7 @@ func runDocument(run *record.Run) document {
 		warnings: r.doubts.lines(false),
 	}
 	for _, t := range []table{
-		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), replicas(&r), containers(&r), r.cluster(), r.realSidecars(),
+		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), replicas(&r), containers(&r), clusterPrometheus(&r), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), waypoints(&r), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), balance(&r), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {

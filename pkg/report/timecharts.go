@@ -49,17 +49,17 @@ func (r *runCharts) timeLines() []template.HTML {
 		lines            []timeLine
 		figures          []string // paths of what is doubted as the lines are
 	}{
-		{"cores", "Cores over time", "Means over a second each.", number, axisNumber, loads(named, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
-		{"memory", "Resident memory over time", "", bytes, axisBytes, loads(named, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
-		{"pods", "Pods over time", "", tally, axisNumber, []timeLine{
+		{"cores", "Cores over time", "Means over a second each.", number, chart.Number, loads(named, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
+		{"memory", "Resident memory over time", "", bytes, chart.Bytes, loads(named, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
+		{"pods", "Pods over time", "", tally, chart.Number, []timeLine{
 			count("created", 0, func(m *record.Moment) int { return m.Created }), count("seen ready", 1, func(m *record.Moment) int { return m.Ready }),
 		}, []string{"pods.created", "pods.ready"}},
-		{"connections", "Connections over time", connectionsAbout(r.run), tally, axisNumber, []timeLine{
+		{"connections", "Connections over time", connectionsAbout(r.run), tally, chart.Number, []timeLine{
 			count("connected", 0, func(m *record.Moment) int { return m.Connected }), count("complete", 1, func(m *record.Moment) int { return m.Complete }),
 			count("converged", 2, func(m *record.Moment) int { return m.Converged }),
 		}, []string{"pods.connected", "pods.complete", "pods.converged"}},
-		{"pushes", "Pushes over time", ofProxies("Responses a second to all sidecars, by type.", r.run), tally, axisNumber, pushes, below("xds.responses.", types)},
-		{"attempts", "Connecting and certificates over time", ofProxies("A second, of all sidecars.", r.run), tally, axisNumber, []timeLine{
+		{"pushes", "Pushes over time", ofProxies("Responses a second to all sidecars, by type.", r.run), tally, chart.Number, pushes, below("xds.responses.", types)},
+		{"attempts", "Connecting and certificates over time", ofProxies("A second, of all sidecars.", r.run), tally, chart.Number, []timeLine{
 			{"dials", chart.Style{}, rate(func(m *record.Moment) int64 { return m.Attempts })},
 			{"refusals", chart.Style{Hue: 1, Dash: 1}, rate(func(m *record.Moment) int64 { return m.Refusals })},
 			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},

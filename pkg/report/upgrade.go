@@ -108,8 +108,8 @@ func (r *runCharts) upgradeCharts() []template.HTML {
 		ticks            func(float64) string
 		of               func(record.Load) float64
 	}{
-		{"cores", "Cores of both control planes", "Means over a second each.", "upgrade.room.cores", number, axisNumber, func(l record.Load) float64 { return l.Cores }},
-		{"memory", "Resident memory of both control planes", "", "upgrade.room.memoryBytes", bytes, axisBytes, func(l record.Load) float64 { return l.MemoryBytes }},
+		{"cores", "Cores of both control planes", "Means over a second each.", "upgrade.room.cores", number, chart.Number, func(l record.Load) float64 { return l.Cores }},
+		{"memory", "Resident memory of both control planes", "", "upgrade.room.memoryBytes", bytes, chart.Bytes, func(l record.Load) float64 { return l.MemoryBytes }},
 	} {
 		lines := []timeLine{{"both together", chart.Style{Hue: 6, Dash: 2}, func(m, _ *record.Moment) float64 {
 			return c.of(m.Programs[u.From.Program]) + c.of(m.Programs[u.To.Program])

@@ -1,6 +1,6 @@
 // Package chart draws charts as SVG for pages without scripts and without a network.
 // A chart is plain data. What its numbers mean, and how they are scaled for reading,
-// is up to the caller.
+// is up to the caller; Number, Seconds and Bytes are for axes.
 //
 // The drawing has no colours but classes (hue0 to hue7, light, dash0 to
 // dash3, band, axis, grid), so that a page's style sheet makes it light or dark.

@@ -1,0 +1,32 @@
+package chart
+
+import "strconv"
+
+// Number prints a number at an axis. What stands there is 1, 2 or 5 times something, or sums of it: it needs no
+// digits for its precision.
+func Number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// Seconds prints a time at an axis.
+func Seconds(v float64) string {
+	switch {
+	case v == 0 || v >= 0.9999:
+		return strconv.FormatFloat(v, 'f', -1, 32) + "s"
+	case v >= 0.9999e-3:
+		return Number(v*1e3) + "ms"
+	default:
+		return Number(v*1e6) + "µs"
+	}
+}
+
+// Bytes prints a size at an axis, in decimal units.
+func Bytes(v float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if v >= unit.size {
+			return Number(v/unit.size) + unit.name
+		}
+	}
+	return Number(v) + "B"
+}
