@@ -56,6 +56,7 @@ type Source struct {
 
 	client  *client
 	program Program
+	has     map[Kind]bool // that there were metrics of when it was looked at
 }
 
 // Look finds a Prometheus and checks that it has what it is asked for. It returns nil where no address is given.
@@ -100,7 +101,14 @@ func look(ctx context.Context, o Options) *Source {
 		s.Err = err
 		return s
 	}
-	if counted, ok := result.(model.Vector); !ok || len(counted) == 0 {
+	counted, _ := result.(model.Vector)
+	s.has = map[Kind]bool{}
+	for _, metric := range counted {
+		for kind, name := range cpuOf {
+			s.has[kind] = s.has[kind] || string(metric.Metric[model.MetricNameLabel]) == name
+		}
+	}
+	if len(counted) == 0 {
 		s.Err = fmt.Errorf("it has no %s or %s of pods %s/%s", cpuOf[Own], cpuOf[Cadvisor], o.Program.Namespace, o.Program.pods())
 		return s
 	}

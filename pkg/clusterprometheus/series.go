@@ -66,14 +66,27 @@ type life struct {
 // Pods are the names of those that there are samples of.
 func (m *Metrics) Pods() []string { return slices.Sorted(maps.Keys(m.pods)) }
 
-// Await returns when the Prometheus has samples after a moment of every pod of a kind that still has any, or when ctx ends.
+// failures is how many requests in a row fail before a Prometheus is not waited for any more.
+const failures = 5
+
+// Await returns when the Prometheus has samples after a moment of every pod of a kind that still has any. It fails when ctx ends, when the
+// Prometheus cannot be asked, and when it had no metrics of that kind when it was looked at.
 func (s *Source) Await(ctx context.Context, kind Kind, moment time.Time) error {
+	if !s.has[kind] {
+		return fmt.Errorf("waiting for samples of %s: it had none before the run", cpuOf[kind])
+	}
 	const often = 2 * time.Second
 	ticker := time.NewTicker(often)
 	defer ticker.Stop()
 	expr := "min(timestamp(" + s.program.selector(kind, cpuOf[kind]) + "))"
-	for {
+	for failed := 0; ; {
 		result, err := s.client.query(ctx, expr, time.Time{})
+		if failed++; err == nil {
+			failed = 0
+		}
+		if failed == failures {
+			return fmt.Errorf("waiting for samples of %s: %w", cpuOf[kind], err)
+		}
 		if vector, ok := result.(model.Vector); err == nil && ok && len(vector) == 1 && float64(vector[0].Value) >= float64(moment.UnixMilli())/1000 {
 			return nil
 		}

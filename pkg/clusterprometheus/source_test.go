@@ -166,8 +166,11 @@ func TestLook(t *testing.T) {
 	}
 	limited, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := s.Await(limited, Own, time.Now()); err == nil || !strings.Contains(err.Error(), "waiting for samples of process_cpu_seconds_total") {
+	if err := s.Await(limited, Cadvisor, time.Now()); err == nil || !strings.Contains(err.Error(), "waiting for samples of container_cpu_usage_seconds_total: context deadline") {
 		t.Errorf("waiting after its end: %v", err)
+	}
+	if err := s.Await(t.Context(), Own, time.Now()); err == nil || !strings.Contains(err.Error(), "it had none before the run") {
+		t.Errorf("waiting for what it never had: %v", err)
 	}
 	if s := Look(t.Context(), Options{Address: Address{URL: server.URL}, Program: istiod}); s.Err == nil || !strings.Contains(s.Err.Error(), "connection refused") {
 		t.Errorf("unreachable: %v", s.Err)

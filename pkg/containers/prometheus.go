@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// lastSamples is how long the end of a run waits for the samples of a Prometheus that follow its last phase: one interval of a minute, or a
+// lastSamples is until how long after its last phase a run waits for the samples of a Prometheus that follow it: one interval of a minute, or a
 // shorter one and the age of values of cAdvisor.
 const lastSamples = 75 * time.Second
 
@@ -43,13 +43,15 @@ func AskPrometheus(ctx context.Context, found *attach.Found, driver controlplane
 		o.Warn(record.Warning{About: "clusterPrometheus", Reason: record.ReasonNotMeasured, Component: name, Detail: name + ": " + experiment.FirstLine(s.Err)})
 		return nil
 	}
+	waiting, cancel := context.WithDeadlineCause(ctx, o.Windows[len(o.Windows)-1].End.Add(lastSamples), errors.New("the time limit passed"))
+	defer cancel()
 	p := prometheus{Options: o, sampled: func(pod string) string { return pod }}
 	if len(found.Installation.Pods) == 1 {
 		p.sampled = func(string) string { return driver.Name }
 	}
 	document := &record.ClusterPrometheus{}
-	document.OwnMetrics = p.measure(ctx, s, clusterprometheus.Own)
-	document.Cadvisor = p.measure(ctx, s, clusterprometheus.Cadvisor)
+	document.OwnMetrics = p.measure(ctx, waiting, s, clusterprometheus.Own)
+	document.Cadvisor = p.measure(ctx, waiting, s, clusterprometheus.Cadvisor)
 	if document.OwnMetrics == nil && document.Cadvisor == nil {
 		return nil
 	}
@@ -62,19 +64,25 @@ type prometheus struct {
 	sampled func(pod string) string // the name under which scaler reads the own metrics of a pod
 }
 
-// measure is what one kind of metrics says; nil where there are none.
-func (p prometheus) measure(ctx context.Context, s *clusterprometheus.Source, kind clusterprometheus.Kind) *record.PrometheusSource {
+// measure is what one kind of metrics says; nil where there are none. waiting ends when samples are not waited for any more.
+func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.Source, kind clusterprometheus.Kind) *record.PrometheusSource {
 	begin, end := p.Windows[0].Begin, p.Windows[len(p.Windows)-1].End
 	about := "clusterPrometheus." + string(kind)
-	if p.Await {
+	await := func(moment time.Time) {
+		if !p.Await {
+			return
+		}
 		p.Say(fmt.Sprintf("waiting for %s to have samples after the last phase", s.Address))
-		limited, cancel := context.WithTimeoutCause(ctx, lastSamples, errors.New("the time limit passed"))
-		defer cancel()
-		if err := s.Await(limited, kind, end); err != nil {
+		if err := s.Await(waiting, kind, moment); err != nil {
 			p.Say(experiment.FirstLine(err)) // the figures that lack them say so in the record
 		}
 	}
+	await(end)
 	m, err := s.Read(ctx, kind, begin, end)
+	if err == nil && p.Await && m.Older > time.Second {
+		await(end.Add(m.Older)) // the samples right after the end may be of before it
+		m, err = s.Read(ctx, kind, begin, end)
+	}
 	if err != nil {
 		p.Warn(record.Warning{About: about, Reason: record.ReasonNotMeasured, Component: s.Address.String(), Detail: s.Address.String() + ": " + experiment.FirstLine(err)})
 		return nil
