@@ -18,31 +18,36 @@ import (
 )
 
 // order are kinds whose objects others need, in the order in which they are made: namespaces,
-// and what is in them. All others come last.
-var order = [][]string{{"Namespace"}, {"ServiceAccount", "Service"}}
+// and what is in them. All others come last. Without the right to bind any role, a user can bind only one that is there.
+var order = [][]string{{"Namespace"}, {"ServiceAccount", "Service", "Role"}}
 
 // objects creates objects, labelled with the run.
 func (a *Applier) objects(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	waves := make([][]*unstructured.Unstructured, len(order)+1)
-	for _, o := range objects {
-		wave := slices.IndexFunc(order, func(kinds []string) bool { return slices.Contains(kinds, o.GetKind()) })
-		if wave < 0 {
-			wave = len(order)
-		}
-		waves[wave] = append(waves[wave], o)
-	}
 	// Which resource a kind is, the API server is asked once for all of a group.
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
-	for _, wave := range waves {
+	for _, wave := range waves(objects) {
 		err := a.each(ctx, len(wave), func(ctx context.Context, i int) error { return a.object(ctx, mapper, wave[i]) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// waves are the objects in the order of their kinds.
+func waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
+	all := make([][]*unstructured.Unstructured, len(order)+1)
+	for _, o := range objects {
+		wave := slices.IndexFunc(order, func(kinds []string) bool { return slices.Contains(kinds, o.GetKind()) })
+		if wave < 0 {
+			wave = len(order)
+		}
+		all[wave] = append(all[wave], o)
+	}
+	return all
 }
 
 // object creates one.
