@@ -115,13 +115,13 @@ var _ = Describe("a Prometheus that is there", func() {
 
 		By("using processor time in a window")
 		before, begin := own()
-		for begun := time.Now(); time.Since(begun) < 4*time.Second; {
-			_ = counter(ctx, "http://"+address+"/metrics")
+		for now := before; time.Since(begin) < 4*time.Second || now < before+0.1; { // a slow machine answers few in that time
+			now, _ = own()
 		}
 		end := time.Now()
 		after, _ := own()
 		used := after - before
-		Expect(used).To(BeNumerically(">", 0.05))
+		Expect(used).To(BeNumerically(">=", 0.1))
 		for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
 			Expect(source.Await(ctx, kind, end.Add(2*time.Second))).To(Succeed())
 			m, err := source.Read(ctx, kind, begin, end)

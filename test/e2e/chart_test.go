@@ -81,7 +81,7 @@ var _ = Describe("the Helm chart", func() {
 				Eventually(func(ctx context.Context) error {
 					_, err := client.CoreV1().Pods("scaler").Create(ctx, &pod, dryRun)
 					return err
-				}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed()) // the controllers make the service account
+				}).WithContext(ctx).Should(Succeed()) // the controllers make the service account
 				pod.Spec.Containers[0].SecurityContext = nil
 				_, err := client.CoreV1().Pods("scaler").Create(ctx, &pod, dryRun)
 				Expect(err).To(MatchError(ContainSubstring("violates PodSecurity")))
