@@ -69,7 +69,10 @@ func clusterPrometheus(r *runReport) table {
 			}
 			texts := []string{absent, absent, absent, absent}
 			if o != nil {
-				texts = []string{seconds(&o.CPUSeconds), seconds(&o.OwnCPUSecondsLow) + " to " + seconds(&o.OwnCPUSecondsHigh), bytes(o.MemoryBytes), bytes(o.OwnMemoryBytesLow)}
+				texts = []string{seconds(&o.CPUSeconds), seconds(&o.OwnCPUSecondsLow) + " to " + seconds(&o.OwnCPUSecondsHigh), bytes(o.MemoryBytes), absent}
+				if o.OwnMemoryBytesLow != nil {
+					texts[3] = bytes(o.OwnMemoryBytesLow) + " to " + bytes(o.OwnMemoryBytesHigh)
+				}
 			}
 			t.Add(append(cells, plain(texts...)...)...)
 		}

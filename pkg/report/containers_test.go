@@ -48,7 +48,7 @@ func TestClusterPrometheusTable(t *testing.T) {
 		ControlPlane:    record.ByPhase[*record.PrometheusUsage]{Rollout: &record.PrometheusUsage{CPUSecondsLow: new(0.5), CPUSecondsHigh: new(2.5)}},
 		Each: map[string]*record.PrometheusPod{"istiod-a": {
 			Usage:    record.ByPhase[*record.PrometheusUsage]{Rollout: &record.PrometheusUsage{Usage: record.Usage{CPUSeconds: new(1.5)}}},
-			Compared: &record.PrometheusCompared{CPUSeconds: 4.5, OwnCPUSecondsLow: 4.25, OwnCPUSecondsHigh: 4.75, MemoryBytes: new(1.5e8), OwnMemoryBytesLow: new(1.4e8)},
+			Compared: &record.PrometheusCompared{CPUSeconds: 4.5, OwnCPUSecondsLow: 4.25, OwnCPUSecondsHigh: 4.75, MemoryBytes: new(1.5e8), OwnMemoryBytesLow: new(1.4e8), OwnMemoryBytesHigh: new(1.6e8)},
 		}},
 	}
 	table := clusterPrometheus(&runReport{run: &record.Run{ClusterPrometheus: &record.ClusterPrometheus{OwnMetrics: source, Cadvisor: &record.PrometheusSource{IntervalSeconds: 30}}}})
@@ -58,7 +58,7 @@ func TestClusterPrometheusTable(t *testing.T) {
 	}
 	want := []string{
 		"all|ownMetrics, 15.0s|500ms to 2.50s|-|-|-|-|-|-|-|-",
-		"istiod-a|ownMetrics, 15.0s|1.50s|-|-|-|-|4.50s|4.25s to 4.75s|150MB|140MB",
+		"istiod-a|ownMetrics, 15.0s|1.50s|-|-|-|-|4.50s|4.25s to 4.75s|150MB|140MB to 160MB",
 		"all|cadvisor, 30.0s|-|-|-|-|-|-|-|-|-",
 	}
 	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
