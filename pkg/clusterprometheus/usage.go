@@ -20,6 +20,10 @@ type Usage struct {
 	Samples              int   // of processor time in the window
 	Restarts             int   // starts in the window that follow an earlier life of the same pod
 	Err                  error // why CPUSeconds is not known; nil = it is
+
+	there      time.Duration // how long the pod was there in the window
+	thereKnown bool          // false where its start is not known, and may be in the window
+	gone       bool          // it ended in the window
 }
 
 // Memory is in bytes.
@@ -88,10 +92,21 @@ func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
 		u.CPUSeconds = &cpu
 	}
 	u.Resident, u.WorkingSet = level(p.memory, from, to), level(p.workingSet, from, to)
+	begin, end := from, to
+	first, last := p.lives[0], p.lives[len(p.lives)-1]
+	u.thereKnown = !first.started.IsZero() || !first.samples[0].At.After(from)
+	if first.started.After(from) {
+		begin = first.started
+	}
+	if u.gone = last.ended && last.last().At.Add(m.Interval).Before(to); u.gone {
+		end = last.last().At
+	}
+	u.there = max(0, end.Sub(begin))
 	return u, true
 }
 
-// Together is the sum of all pods in [from, to). A sum of peaks, which need not come together, is a bound.
+// Together is the sum of all pods in [from, to). A pod is part of the mean of memory for as long as it was there, and not of the end
+// once it ended. A sum of peaks, which need not come together, is a bound.
 func (m *Metrics) Together(from, to time.Time) Usage {
 	cpu, high := 0.0, 0.0
 	sum := Usage{CPUSeconds: &cpu, High: &high, Resident: &Memory{}, WorkingSet: &Memory{}}
@@ -104,7 +119,9 @@ func (m *Metrics) Together(from, to time.Time) Usage {
 		found = true
 		sum.Low, sum.Samples, sum.Restarts = sum.Low+u.Low, sum.Samples+u.Samples, sum.Restarts+u.Restarts
 		sum.CPUSeconds, sum.High = plus(sum.CPUSeconds, u.CPUSeconds), plus(sum.High, u.High)
-		sum.Resident, sum.WorkingSet = sum.Resident.plus(u.Resident), sum.WorkingSet.plus(u.WorkingSet)
+		if u.there > 0 || !u.thereKnown {
+			sum.Resident, sum.WorkingSet = sum.Resident.plus(u.Resident.share(u, to.Sub(from))), sum.WorkingSet.plus(u.WorkingSet.share(u, to.Sub(from)))
+		}
 		if u.Err != nil {
 			sum.Err = errors.Join(sum.Err, fmt.Errorf("pod %s: %w", name, u.Err))
 		}
@@ -127,6 +144,18 @@ func (m *Memory) plus(other *Memory) *Memory {
 		return nil
 	}
 	return &Memory{m.Mean + other.Mean, m.Peak + other.Peak, m.End + other.End}
+}
+
+// share is what the memory of a pod adds to a sum over a window; nil where it is not known how long the pod was there.
+func (m *Memory) share(u Usage, window time.Duration) *Memory {
+	if m == nil || !u.thereKnown {
+		return nil
+	}
+	part := Memory{Mean: m.Mean * u.there.Seconds() / window.Seconds(), Peak: m.Peak, End: m.End}
+	if u.gone {
+		part.End = 0
+	}
+	return &part
 }
 
 // at is a counter at a moment: the first value before the first sample, and the last after the last.

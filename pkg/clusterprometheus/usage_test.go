@@ -108,7 +108,7 @@ func TestTogether(t *testing.T) {
 	if got, want := describe(u), "13 of 11 to 15, 8 samples, 0 restarts"; got != want || u.Err != nil {
 		t.Errorf("got %s, %v, want %s", got, u.Err, want)
 	}
-	if u.Resident == nil || *u.Resident != (Memory{Mean: 200 + 60, Peak: 370, End: 370}) {
+	if u.Resident == nil || *u.Resident != (Memory{Mean: 200 + 60*70.0/75, Peak: 370, End: 370}) {
 		t.Errorf("memory %+v", u.Resident)
 	}
 	if _, there := m.Usage("came", moment(0), moment(60)); there {
@@ -120,6 +120,31 @@ func TestTogether(t *testing.T) {
 	m = metrics([]string{"stays", "went"}, cpu, nil)
 	if u := m.Together(moment(0), moment(60)); u.CPUSeconds != nil || u.Err == nil || !strings.Contains(u.Err.Error(), "pod went: its last sample") {
 		t.Errorf("with a pod whose samples are missing: %s, %v", describe(u), u.Err)
+	}
+}
+
+// A pod that takes the place of another has memory in its place, not in addition to it.
+func TestMemoryTogether(t *testing.T) {
+	var cpu, memory []line
+	for _, one := range []struct {
+		pod      string
+		from, to float64
+	}{{"old", 0, 60}, {"new", 60, 300}} {
+		c, m := series(one.pod, one.pod), series(one.pod, one.pod)
+		for at := one.from; at <= one.to; at += 10 {
+			c.samples, m.samples = append(c.samples, Sample{moment(at), at}), append(m.samples, Sample{moment(at), 100})
+		}
+		cpu, memory = append(cpu, c), append(memory, m)
+	}
+	m := metrics([]string{"new"}, cpu, []line{started("old", "old", -100, 0), started("new", "new", 60, 60)})
+	m.level(memory, func(p *pod) *[]Sample { return &p.memory })
+	if u := m.Together(moment(0), moment(120)); u.Resident == nil || *u.Resident != (Memory{Mean: 100, Peak: 200, End: 100}) {
+		t.Errorf("memory %+v", u.Resident)
+	}
+	m = metrics(nil, cpu, []line{started("old", "old", -100, 0)})
+	m.level(memory, func(p *pod) *[]Sample { return &p.memory })
+	if u := m.Together(moment(0), moment(120)); u.Resident != nil {
+		t.Errorf("with a pod that began at a moment that is not known: %+v", u.Resident)
 	}
 }
 
