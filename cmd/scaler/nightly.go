@@ -42,7 +42,8 @@ mesh of --plan-pods. It is a series of 'scaler rollout --context' and a 'scaler 
 
 Each night has a folder in --out, named by its beginning: the records, report.html,
 report.md, plan.json, plan.md, and nightly.json, which states how far it came. The
-folders of the oldest nights are deleted.
+folders of the oldest nights are deleted. A night is refused while another one is in
+progress in the same folder.
 
 The first run that fails or does not converge ends the night: the cluster is in use. What
 was measured until then is reported. A run that was killed is cleaned up by the next

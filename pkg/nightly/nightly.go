@@ -66,7 +66,8 @@ func (o Options) Validate() error {
 // cluster is in use. What was measured until then is planned from and reported.
 //
 // The night is not nil once it has a folder. The error is that of the run that failed, or of the
-// plan; it wraps experiment.ErrUnconverged where nothing worse happened.
+// plan; it wraps experiment.ErrUnconverged where nothing worse happened, and ErrInProgress where another
+// night has the folder.
 func Run(ctx context.Context, o Options) (*Night, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -78,6 +79,11 @@ func Run(ctx context.Context, o Options) (*Night, error) {
 		o.Run = inCluster
 	}
 	all := o.Ladder.Spec.Out
+	unlock, err := lock(all)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	earlier, err := nights(all)
 	if err != nil {
 		return nil, err

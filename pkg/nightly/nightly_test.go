@@ -176,7 +176,7 @@ func TestNights(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"20261101T020000Z", "20261122T020000Z", "20261123T020000Z", "20261199T020000Z", "other"}
+	want := []string{lockName, "20261101T020000Z", "20261122T020000Z", "20261123T020000Z", "20261199T020000Z", "other"}
 	if got := names(t, out); !slices.Equal(got, want) {
 		t.Errorf("the folder has %v, want %v", got, want)
 	}
