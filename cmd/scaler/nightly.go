@@ -46,8 +46,8 @@ folders of the oldest nights are deleted. A night is refused while another one i
 progress in the same folder.
 
 The first run that fails or does not converge ends the night: the cluster is in use. What
-was measured until then is reported. A run that was killed is cleaned up by the next
-night. The exit code is 0 if all runs converged and the plan meets what was asked of it,
+was measured until then is reported. What a run left that was killed or failed is deleted
+by the next night. The exit code is 0 if all runs converged and the plan meets what was asked of it,
 3 if a run did not converge or no permitted control plane meets it, and 1 after another
 error, a plan that could not be made included.`,
 		Example: `  # in a pod, as the Helm chart's CronJob does it

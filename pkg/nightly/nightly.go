@@ -158,7 +158,7 @@ func (o Options) say(text string) {
 	}
 }
 
-// removeLeft deletes what runs of earlier nights left that did not end by themselves.
+// removeLeft deletes what runs of earlier nights left that were killed, or failed, maybe at deleting it.
 func (o Options) removeLeft(ctx context.Context, earlier []string) error {
 	for _, dir := range earlier {
 		runs, err := record.Read(dir)
@@ -171,7 +171,7 @@ func (o Options) removeLeft(ctx context.Context, earlier []string) error {
 		}
 		for _, run := range runs {
 			there := run.Environment.Existing
-			if run.Finished != nil || there == nil {
+			if run.Status == record.StatusCompleted || there == nil {
 				continue
 			}
 			o.say("deleting what run " + output.Plain(there.Run) + " left in the cluster")

@@ -148,14 +148,21 @@ func TestNightOfAFailedRun(t *testing.T) {
 	}
 }
 
-// A night deletes the oldest ones, nothing else of the folder, and first what a killed run left in the cluster.
+// A night deletes the oldest ones, nothing else of the folder, and first what runs that did not complete left in the cluster.
 func TestNights(t *testing.T) {
 	o := options(t)
 	o.Keep = 2
 	out := o.Ladder.Spec.Out
-	killed := measured(t, rollout.Spec{Out: filepath.Join(out, "20261120T020000Z"), ControlPlane: "istiod", Mode: "strict"})
+	earlier := rollout.Spec{Out: filepath.Join(out, "20261120T020000Z"), ControlPlane: "istiod", Mode: "strict"}
+	killed := measured(t, earlier)
 	killed.Status, killed.Finished = record.StatusInterrupted, nil
 	write(t, killed)
+	earlier.Repeat = 2
+	failed := measured(t, earlier) // whose objects could not be deleted
+	failed.Status = record.StatusFailed
+	write(t, failed)
+	earlier.Repeat = 3
+	measured(t, earlier)
 	var removed []string
 	o.Remove = func(_ context.Context, run string) error {
 		if _, err := os.Stat(killed.Dir); err != nil {
@@ -180,7 +187,7 @@ func TestNights(t *testing.T) {
 	if got := names(t, out); !slices.Equal(got, want) {
 		t.Errorf("the folder has %v, want %v", got, want)
 	}
-	if want := []string{killed.Environment.Existing.Run}; !slices.Equal(removed, want) {
+	if want := []string{killed.Environment.Existing.Run, failed.Environment.Existing.Run}; !slices.Equal(removed, want) {
 		t.Errorf("removed %v, want %v", removed, want)
 	}
 
