@@ -262,7 +262,10 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		})
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })
-	if r.containers, err = containers.Find(ctx, &found.Found, r.api.Client, r.driver, r.journal.Warn); err != nil {
+	if err = r.journal.Save(); err == nil { // by its label, what a killed run left is found
+		r.containers, err = containers.Find(ctx, &found.Found, r.api.Client, r.driver, r.journal.Warn)
+	}
+	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
