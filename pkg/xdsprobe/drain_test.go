@@ -33,7 +33,9 @@ var _ = Describe("a listener that is gone", func() {
 		t.expect("LDS nonce=5")
 		t.answer(rds, "6", route("rb", "z"))
 		t.expect("RDS nonce=6")
+		Eventually(sidecar.Updates).Should(HaveLen(6))
 		Expect(sidecar.Held()).To(Equal([]string{"ECDS wasm", "LDS a", "RDS ra", "RDS rb"}))
+		Expect(sidecar.Content(rds, "rb").Members).To(Equal([]string{"z"}))
 		Expect(sidecar.sidecar.Draining()).To(ConsistOf(convergence.Key{Type: convergence.RDS, Name: "rb"}, convergence.Key{Type: convergence.ECDS, Name: "wasm"}))
 
 		By("coming again meanwhile")

@@ -30,9 +30,9 @@ var _ = Describe("a server at fault", func() {
 
 				t.answer(rds, "5", bad...)
 				Eventually(t.requests).Should(Receive(And(ContainSubstring("nonce=5"), ContainSubstring("rejects"), Not(ContainSubstring("version=5")))))
+				Eventually(sidecar.Updates).Should(HaveLen(5)) // which are reported when the request is on its way
 				Expect(sidecar.Held()).To(Equal(held))
 				Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"x"}))
-				Eventually(sidecar.Updates).Should(HaveLen(5)) // which are reported when the request is on its way
 				rejected := sidecar.Updates()[4]
 				Expect(rejected.Rejected).To(HaveOccurred())
 				Expect(rejected.Set).To(BeEmpty())
@@ -217,6 +217,7 @@ var _ = Describe("a server at fault", func() {
 		drain(t)
 		t.answer(rds, "5", &discoveryv3.Resource{Name: "r1", Version: "4"})
 		t.expect("RDS nonce=5")
+		Eventually(sidecar.Updates).Should(HaveLen(5))
 		Expect(sidecar.Content(rds, "r1").Members).To(Equal([]string{"x"}))
 	})
 })

@@ -116,7 +116,9 @@ var _ = Describe("a conversation", func() {
 		By("sending a part of the assignments, which leaves the others alone")
 		t.answer(eds, "8", assignment("c", endpoint("10.0.0.1", 80, 1)))
 		t.expect("EDS =b =c version=8 nonce=8")
-		Eventually(sidecar.Held).Should(Equal([]string{"CDS b", "CDS c", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r2"}))
+		Eventually(sidecar.Updates).Should(HaveLen(8))
+		Expect(sidecar.Content(eds, "c").Endpoints).To(HaveLen(1))
+		Expect(sidecar.Held()).To(Equal([]string{"CDS b", "CDS c", "EDS b", "EDS c", "LDS l", "RDS r1", "RDS r2"}))
 
 		By("reconnecting")
 		t.finish(nil)
