@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -39,6 +38,7 @@ type service struct {
 	address string
 	root    []byte
 	open    *listener
+	secured grpc.ServerOption // with its certificate
 
 	mu      sync.Mutex
 	peers   []string
@@ -89,31 +89,43 @@ func (s *service) connections() int {
 }
 
 // serve starts an authority that signs everything.
-func serve(t *testing.T, options ...grpc.ServerOption) *service {
+func serve(t *testing.T) *service {
 	t.Helper()
-	g := NewWithT(t)
-	a := credential.NewAuthority(time.Hour)
-	bound, err := net.Listen("tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	s := &service{
-		open:    &listener{Listener: bound},
-		address: bound.Addr().String(),
-		root:    a.RootPEM,
-		answer: func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
-			return &securityv1.IstioCertificateResponse{CertChain: []string{"leaf", "root"}}, nil
-		},
-	}
-	secured := credentials.NewServerTLSFromCert(new(a.Pair("authority")))
-	server := grpc.NewServer(append(options, grpc.Creds(secured))...)
-	securityv1.RegisterIstioCertificateServiceServer(server, s)
+	s := listen(t)
+	server := s.server(s)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.open) }()
 	t.Cleanup(func() {
 		server.Stop()
 		// The second is that of a server which is stopped before it begins.
-		g.Expect(<-done).To(Or(Succeed(), MatchError(grpc.ErrServerStopped)))
+		NewWithT(t).Expect(<-done).To(Or(Succeed(), MatchError(grpc.ErrServerStopped)))
 	})
 	return s
+}
+
+// listen makes an authority that signs everything and that is not served yet.
+func listen(t *testing.T) *service {
+	t.Helper()
+	g := NewWithT(t)
+	a := credential.NewAuthority(time.Hour)
+	bound, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	return &service{
+		open:    &listener{Listener: bound},
+		address: bound.Addr().String(),
+		root:    a.RootPEM,
+		secured: grpc.Creds(credentials.NewServerTLSFromCert(new(a.Pair("authority")))),
+		answer: func(context.Context, *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+			return &securityv1.IstioCertificateResponse{CertChain: []string{"leaf", "root"}}, nil
+		},
+	}
+}
+
+// server is one for what answers as it does.
+func (s *service) server(answers securityv1.IstioCertificateServiceServer) *grpc.Server {
+	server := grpc.NewServer(s.secured)
+	securityv1.RegisterIstioCertificateServiceServer(server, answers)
+	return server
 }
 
 // refusing answers every request with an error.
@@ -185,10 +197,66 @@ func TestFailuresThatMayPassKeepTheConnectionForARound(t *testing.T) {
 	g.Expect(s.connections()).To(Equal(2))
 }
 
+// leaving is a service for one connection, which it begins to end when a request has come over it.
+type leaving struct {
+	*service
+	server *grpc.Server
+}
+
+func (l *leaving) CreateCertificate(ctx context.Context, r *securityv1.IstioCertificateRequest) (*securityv1.IstioCertificateResponse, error) {
+	go l.server.GracefulStop()
+	return l.service.CreateCertificate(ctx, r)
+}
+
+// accepted is a listener of the connections in a channel.
+type accepted struct {
+	net.Listener
+	conns <-chan net.Conn
+}
+
+func (l accepted) Accept() (net.Conn, error) {
+	if conn, ok := <-l.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l accepted) Close() error { return nil }
+
+// serveLeaving starts an authority that ends each connection, as a server does with one of a certain age, but
+// never before it has seen a request.
+func serveLeaving(t *testing.T) *service {
+	t.Helper()
+	s := listen(t)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := s.open.Accept()
+			if err != nil {
+				return
+			}
+			conns := make(chan net.Conn, 1)
+			conns <- conn
+			close(conns)
+			one := &leaving{service: s}
+			one.server = s.server(one)
+			serving.Go(func() {
+				_ = one.server.Serve(accepted{s.open, conns}) // the error is that there is no second one
+				<-t.Context().Done()
+				one.server.Stop()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = s.open.Close()
+		serving.Wait()
+	})
+	return s
+}
+
 func TestServerThatEndsItsConnections(t *testing.T) {
 	g := NewWithT(t)
-	// Long enough for the first request to come before it: one that nobody sees over a new connection is an error.
-	s := serve(t, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 30 * time.Millisecond}))
+	s := serveLeaving(t)
 	c := s.client(t)
 	sent := 0
 	for s.connections() < 10 {
