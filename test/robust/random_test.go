@@ -3,6 +3,7 @@
 package robust
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -218,10 +219,6 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		began := time.Now()
 		s := where.start(command.args(where)...)
 		wanted := time.Duration(rand.Int64N(int64(command.within)))
-		if command.starts && c.name == "interrupt" {
-			// Before it has begun, a signal does to it what it does to any program.
-			Eventually(func() bool { return len(where.groups()) > 0 || s.ExitCode() != -1 }).WithTimeout(2 * time.Minute).Should(BeTrue())
-		}
 		if len(command.phases) > 0 && rand.IntN(4) > 0 {
 			aimed := command.phases[rand.IntN(len(command.phases))]
 			Eventually(func() bool { return where.phase() == aimed || s.ExitCode() != -1 }).WithTimeout(3 * time.Minute).Should(BeTrue())
@@ -241,6 +238,10 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		before := where.traces(s.Command.Process.Pid)
 		signal := how(s)
 		code := wait(s)
+		if c.name == "interrupt" && unhandled(s) {
+			Expect(where.begun() || len(before.processes) > 1).To(BeFalse(), "%s did not stop what it had begun", command.name)
+			continue // scaler did not listen for signals yet
+		}
 		if !command.starts && code != exitInterrupted && len(before.processes) < 2 {
 			command.within = max(command.within*9/10, time.Millisecond) // it had just ended by itself
 			continue
@@ -262,6 +263,13 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		}
 		return
 	}
+}
+
+// unhandled reports whether a signal did to a scaler that has ended what it does to any Go program
+// that does not listen for it.
+func unhandled(s *gexec.Session) bool {
+	status, ok := s.Command.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() || bytes.Contains(s.Err.Contents(), []byte("SIGQUIT: quit"))
 }
 
 // traces are what a scaler and its descendants are known by.

@@ -201,6 +201,9 @@ func (p place) groups() []string {
 	return dirs
 }
 
+// begun reports whether a scaler has made its record folder or its state folder in this place.
+func (p place) begun() bool { return exists(p.out) || exists(p.state) }
+
 // expectNothingLeft holds when all that scalers started in this place is gone:
 // processes, and with them what they listened on, folders, and control groups.
 func (p place) expectNothingLeft() {
