@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ const (
 type Metrics struct {
 	Interval   time.Duration // median time between two samples
 	LongestGap time.Duration // the longest
+	// Ahead is by how much the clock of the Prometheus is before this machine's; 0 = not by more than what is not known. Samples and starts are
+	// moved by it to this machine's clock. The clocks of the nodes, which cAdvisor's own timestamps are of, are assumed to agree with it.
+	Ahead time.Duration
 	// A value is of a moment from Older before its timestamp to Newer after it, by this machine's clock.
 	Older, Newer time.Duration
 
@@ -78,8 +82,9 @@ func (s *Source) Await(ctx context.Context, kind Kind, moment time.Time) error {
 	const often = 2 * time.Second
 	ticker := time.NewTicker(often)
 	defer ticker.Stop()
-	expr := "min(timestamp(" + s.program.selector(kind, cpuOf[kind]) + "))"
+	expr := "time() - min(timestamp(" + s.program.selector(kind, cpuOf[kind]) + "))" // an age, which is the same by all clocks
 	for failed := 0; ; {
+		asked := time.Now()
 		result, err := s.client.query(ctx, expr, time.Time{})
 		if failed++; err == nil {
 			failed = 0
@@ -87,7 +92,7 @@ func (s *Source) Await(ctx context.Context, kind Kind, moment time.Time) error {
 		if failed == failures {
 			return fmt.Errorf("waiting for samples of %s: %w", cpuOf[kind], err)
 		}
-		if vector, ok := result.(model.Vector); err == nil && ok && len(vector) == 1 && float64(vector[0].Value) >= float64(moment.UnixMilli())/1000 {
+		if vector, ok := result.(model.Vector); err == nil && ok && len(vector) == 1 && float64(vector[0].Value) <= asked.Sub(moment).Seconds() {
 			return nil
 		}
 		select {
@@ -112,14 +117,29 @@ func (p Program) selector(kind Kind, metric string) string {
 // this machine's clock.
 func (s *Source) Read(ctx context.Context, kind Kind, from, to time.Time) (*Metrics, error) {
 	defer s.client.idle()
-	now := time.Now()
-	read := func(metric string) ([]line, error) {
-		lines, err := s.client.samples(ctx, s.program.selector(kind, metric), from.Add(-before), now)
+	ahead, uncertain, err := s.client.clock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading its clock: %w", err)
+	}
+	m := &Metrics{pods: map[string]*pod{}}
+	if ahead.Abs() > uncertain {
+		m.Ahead, ahead = ahead, 0
+	}
+	m.Older, m.Newer = uncertain+max(0, ahead), uncertain+max(0, -ahead)
+	begin, now := from.Add(m.Ahead-before), time.Now().Add(m.Ahead)
+	samples := func(metric, selector string) ([]line, error) {
+		lines, err := s.client.samples(ctx, selector, begin, now)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", metric, err)
 		}
+		for _, l := range lines {
+			for i := range l.samples {
+				l.samples[i].At = l.samples[i].At.Add(-m.Ahead)
+			}
+		}
 		return lines, nil
 	}
+	read := func(metric string) ([]line, error) { return samples(metric, s.program.selector(kind, metric)) }
 	cpu, err := read(cpuOf[kind])
 	if err != nil {
 		return nil, err
@@ -134,7 +154,11 @@ func (s *Source) Read(ctx context.Context, kind Kind, from, to time.Time) (*Metr
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{pods: map[string]*pod{}}
+	for _, l := range starts {
+		for i := range l.samples {
+			l.samples[i].Value -= m.Ahead.Seconds()
+		}
+	}
 	m.take(cpu, within(starts, views), s.program.Pods)
 	memory, err := read(memoryOf[kind])
 	if err != nil {
@@ -148,7 +172,13 @@ func (s *Source) Read(ctx context.Context, kind Kind, from, to time.Time) (*Metr
 		}
 		m.level(within(set, views), func(p *pod) *[]Sample { return &p.workingSet })
 	}
-	return m, s.time(ctx, kind, m, cpu, from.Add(-before), now)
+	const duration = "scrape_duration_seconds"
+	took, err := samples(duration, duration+targets(cpu))
+	if err != nil {
+		return nil, err
+	}
+	m.scrapes(kind, cpu, took)
+	return m, nil
 }
 
 // ofLife are the labels that distinguish a container from the one before it in its pod. The others are of the pod and of the scrape.
@@ -273,42 +303,56 @@ func (m *Metrics) level(lines []line, of func(*pod) *[]Sample) {
 	}
 }
 
-// time finds out of which moment a value is.
-func (s *Source) time(ctx context.Context, kind Kind, m *Metrics, cpu []line, from, to time.Time) error {
-	ahead, uncertain, err := s.client.clock(ctx)
-	if err != nil {
-		return fmt.Errorf("reading its clock: %w", err)
+// target is what a Prometheus scrapes.
+type target struct{ job, instance model.LabelValue }
+
+func targetOf(l line) target { return target{l.labels["job"], l.labels["instance"]} }
+
+// targets selects the series of the targets that series are from, and may select those of others.
+func targets(lines []line) string {
+	jobs, instances := map[string]bool{}, map[string]bool{}
+	for _, l := range lines {
+		t := targetOf(l)
+		jobs[regexp.QuoteMeta(string(t.job))], instances[regexp.QuoteMeta(string(t.instance))] = true, true
 	}
-	m.Older, m.Newer = uncertain+max(0, ahead), uncertain+max(0, -ahead)
-	selector := fmt.Sprintf("{job=%q,instance=%q}", cpu[0].labels["job"], cpu[0].labels["instance"])
-	took, err := s.client.samples(ctx, "scrape_duration_seconds"+selector, from, to)
-	if err != nil {
-		return fmt.Errorf("reading scrape_duration_seconds: %w", err)
-	}
-	scrape := longScrape
-	if len(took) > 0 {
-		scrape = 0
-	}
-	scraped := map[int64]bool{}
+	oneOf := func(of map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(of)), "|") }
+	return fmt.Sprintf("{job=~%q,instance=~%q}", oneOf(jobs), oneOf(instances))
+}
+
+// scrapes finds out of which moment a value is, of the target where that is known least. took are how long the scrapes of the
+// targets took.
+func (m *Metrics) scrapes(kind Kind, cpu, took []line) {
+	scraped := map[target]map[int64]bool{}
+	longest := map[target]time.Duration{}
 	for _, l := range took {
+		t := targetOf(l)
+		if scraped[t] == nil {
+			scraped[t] = map[int64]bool{}
+		}
 		for _, one := range l.samples {
-			scraped[one.At.UnixMilli()] = true
-			scrape = max(scrape, time.Duration(one.Value*float64(time.Second)))
+			scraped[t][one.At.UnixMilli()] = true
+			longest[t] = max(longest[t], time.Duration(one.Value*float64(time.Second)))
 		}
 	}
-	if kind == Own {
-		m.Newer += scrape
-		return nil
-	}
+	honored := map[target]bool{} // the timestamps are cAdvisor's own
 	for _, l := range cpu {
-		for _, one := range l.samples {
-			if l.labels["instance"] == cpu[0].labels["instance"] && !scraped[one.At.UnixMilli()] && len(scraped) > 0 {
-				return nil // the timestamps are cAdvisor's own
-			}
-		}
+		t := targetOf(l)
+		honored[t] = honored[t] || kind == Cadvisor && scraped[t] != nil && slices.ContainsFunc(l.samples, func(one Sample) bool { return !scraped[t][one.At.UnixMilli()] })
 	}
-	m.Older, m.Newer = m.Older+housekeeping, m.Newer+scrape
-	return nil
+	var older, newer time.Duration
+	for t, own := range honored {
+		if own {
+			continue
+		}
+		if kind == Cadvisor {
+			older = housekeeping
+		}
+		if scraped[t] == nil {
+			newer = max(newer, longScrape)
+		}
+		newer = max(newer, longest[t])
+	}
+	m.Older, m.Newer = m.Older+older, m.Newer+newer
 }
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }

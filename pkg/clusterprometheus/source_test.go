@@ -131,6 +131,53 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// The scrape that takes longest, and the timestamps that say least, are those of all targets.
+func TestReadOfSeveralTargets(t *testing.T) {
+	begin := time.Now().Add(-2 * time.Minute).Truncate(time.Second)
+	other := map[string]string{"pod": "istiod-7c9-zzzzz", "instance": "10.0.0.2:10250"}
+	s, _ := source(t, answers{
+		"container_cpu_usage_seconds_total{": matrix(of(nil, begin.Add(time.Second), "1", "2", "3"), of(other, begin, "1", "2", "3")),
+		"scrape_duration_seconds{":           matrix(of(nil, begin, "0.25", "9", "0.25"), of(other, begin, "0.25", "3", "0.25")),
+	})
+	m, err := s.Read(t.Context(), Cadvisor, begin, begin.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Older < housekeeping || m.Newer < 3*time.Second || m.Newer > 6*time.Second {
+		t.Errorf("values are of %s before their timestamps to %s after", m.Older, m.Newer)
+	}
+}
+
+// Samples and starts by another clock are of moments of this machine's.
+func TestReadByAnotherClock(t *testing.T) {
+	const ahead = 100 * time.Second
+	begin := time.Now().Add(-2 * time.Minute).Truncate(time.Second)
+	theirs := begin.Add(ahead)
+	s, _ := source(t, answers{
+		"time()":                             success("scalar", []any{1, fmt.Sprintf("%.3f", float64(time.Now().Add(ahead).UnixMilli())/1000)}),
+		"container_cpu_usage_seconds_total{": matrix(of(nil, theirs, "10", "11", "12", "13", "14")),
+		"container_start_time_seconds{":      matrix(of(nil, theirs, fmt.Sprint(theirs.Add(-time.Minute).Unix()))),
+	})
+	m, err := s.Read(t.Context(), Cadvisor, begin, begin.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uncertain = 20 * time.Second // the answer was made before the question
+	if off := (m.Ahead - ahead).Abs(); off > uncertain {
+		t.Errorf("its clock is %s before this machine's, want %s", m.Ahead, ahead)
+	}
+	one := m.pods["istiod-7c9-abcde"].lives[0]
+	if off := one.samples[0].At.Sub(begin).Abs(); off > uncertain {
+		t.Errorf("the first sample is of %s, want %s", clock(one.samples[0].At), clock(begin))
+	}
+	if got, want := one.samples[0].At.Sub(one.started).Round(time.Second), time.Minute; got != want {
+		t.Errorf("it began %s before its first sample, want %s", got, want)
+	}
+	if m.Older > housekeeping+uncertain {
+		t.Errorf("a value may be %s older", m.Older)
+	}
+}
+
 // What a Prometheus or the API server answers in place of figures is an error that says so, without the query.
 func TestReadErrors(t *testing.T) {
 	begin := time.Now().Add(-time.Minute)
