@@ -226,8 +226,8 @@ func within(lines []line, views map[string]string) []line {
 // missedScrapes is after how many intervals without a sample, while there are those of others, a pod is taken to have ended.
 const missedScrapes = 5
 
-// take makes lives of series: each series is one, and one more begins where its counter falls. The pods that stay are
-// there to the end, whether there are samples or not.
+// take makes lives of series: each series is one, and one more begins where its counter falls, or its start is a later one. The pods that stay
+// are there to the end, whether there are samples or not.
 func (m *Metrics) take(cpu, starts []line, stay []string) {
 	var gaps []time.Duration
 	var newest time.Time
@@ -243,11 +243,11 @@ func (m *Metrics) take(cpu, starts []line, stay []string) {
 			if i > 0 {
 				gaps = append(gaps, s.At.Sub(l.samples[i-1].At))
 			}
-			if i+1 < len(l.samples) && l.samples[i+1].Value >= s.Value {
+			if i+1 < len(l.samples) && l.samples[i+1].Value >= s.Value && !again(starts, l, i) {
 				continue
 			}
 			own := l.samples[begin : i+1]
-			p.lives = append(p.lives, life{samples: own, started: startedAt(starts, l.labels, own)})
+			p.lives = append(p.lives, life{samples: own, started: startedAt(starts, l.labels, own[0].At)})
 			begin = i + 1
 		}
 	}
@@ -273,14 +273,23 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// startedAt is when a life began, by the metric that says so; zero where there is none.
-func startedAt(starts []line, labels model.Metric, samples []Sample) time.Time {
+// startMoves is by how much the start of a program may seem to move while it runs: it is computed from that of the machine.
+const startMoves = 2 * time.Second
+
+// again is whether a program was started between a sample and the next.
+func again(starts []line, l line, i int) bool {
+	a, b := startedAt(starts, l.labels, l.samples[i].At), startedAt(starts, l.labels, l.samples[i+1].At)
+	return !a.IsZero() && !b.IsZero() && b.Sub(a) > startMoves
+}
+
+// startedAt is when what ran at a moment had begun, by the metric that says so; zero where there is none.
+func startedAt(starts []line, labels model.Metric, at time.Time) time.Time {
 	for _, l := range starts {
 		if l.labels["pod"] != labels["pod"] || l.labels["id"] != labels["id"] || l.labels["name"] != labels["name"] {
 			continue
 		}
 		for _, s := range l.samples {
-			if !s.At.Before(samples[0].At) {
+			if !s.At.Before(at) {
 				return time.UnixMilli(int64(s.Value * 1000))
 			}
 		}

@@ -32,9 +32,12 @@ func metrics(stay []string, cpu, starts []line) *Metrics {
 	return m
 }
 
-func started(pod, id string, at, scraped float64) line {
-	return series(pod, id, [2]float64{scraped, float64(moment(at).UnixMilli()) / 1000})
+// start is a sample of the moment that a program began.
+func start(at, scraped float64) [2]float64 {
+	return [2]float64{scraped, float64(moment(at).UnixMilli()) / 1000}
 }
+
+func started(pod, id string, at, scraped float64) line { return series(pod, id, start(at, scraped)) }
 
 func describe(u Usage) string {
 	number := func(v *float64) string {
@@ -72,6 +75,11 @@ func TestUsage(t *testing.T) {
 		{
 			"another container, whose start is known", []line{series("a", "1", [2]float64{0, 10}, [2]float64{15, 12}), series("a", "2", [2]float64{30, 1}, [2]float64{45, 2}, [2]float64{60, 3})},
 			[]line{started("a", "1", -100, 0), started("a", "2", 20, 30)}, 0, 0, 0, 25, "2.5 of 2 to unknown, 2 samples, 1 restarts", "",
+		},
+		{
+			"the counter did not fall", []line{series("a", "1", [2]float64{0, 1}, [2]float64{15, 2}, [2]float64{30, 5}, [2]float64{45, 6}, [2]float64{60, 7})},
+			[]line{series("a", "1", start(-100, 0), start(-99, 15), start(16, 30), start(16, 45), start(16, 60))}, 0, 0, 0, 45,
+			"7 of 7 to unknown, 3 samples, 1 restarts", "",
 		},
 		{"NaN and gaps", []line{series("a", "1", [2]float64{0, 1}, [2]float64{100, 11}, [2]float64{110, 12}, [2]float64{120, 12})}, nil, 0, 0, 50, 115, "6 of 1 to 11, 2 samples, 0 restarts", ""},
 	} {
