@@ -3,6 +3,7 @@ package clusterprometheus
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Usage struct {
 	// Resident and WorkingSet are memory; nil where fewer than MinSamples lie in the window.
 	Resident, WorkingSet *Memory
 	Samples              int   // of processor time in the window
+	Missed               int   // samples that are missing around the window's edges, where processor time is taken as even for about two intervals or more
 	Restarts             int   // starts in the window that follow an earlier life of the same pod
 	Err                  error // why CPUSeconds is not known; nil = it is
 
@@ -70,6 +72,7 @@ func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
 				u.Samples++
 			}
 		}
+		u.Missed += m.missed(points, from) + m.missed(points, to)
 		low, most, known := m.bounds(points, from, to)
 		u.Low, high, highKnown = u.Low+low, high+most, highKnown && known
 		switch {
@@ -118,6 +121,7 @@ func (m *Metrics) Together(from, to time.Time) Usage {
 		}
 		found = true
 		sum.Low, sum.Samples, sum.Restarts = sum.Low+u.Low, sum.Samples+u.Samples, sum.Restarts+u.Restarts
+		sum.Missed += u.Missed
 		sum.CPUSeconds, sum.High = plus(sum.CPUSeconds, u.CPUSeconds), plus(sum.High, u.High)
 		if u.there > 0 || !u.thereKnown {
 			sum.Resident, sum.WorkingSet = sum.Resident.plus(u.Resident.share(u, to.Sub(from))), sum.WorkingSet.plus(u.WorkingSet.share(u, to.Sub(from)))
@@ -169,6 +173,20 @@ func at(points []Sample, t time.Time) float64 {
 		}
 	}
 	return points[len(points)-1].Value
+}
+
+// wideGap is how many intervals the samples around a moment may be from each other: one may be missing.
+const wideGap = 2.5
+
+// missed is how many samples are missing between the two around a moment that are too far from each other.
+func (m *Metrics) missed(points []Sample, t time.Time) int {
+	for i, b := range points[1:] {
+		intervals := b.At.Sub(points[i].At).Seconds() / m.Interval.Seconds()
+		if points[i].At.Before(t) && b.At.After(t) && intervals > wideGap {
+			return int(math.Round(intervals)) - 1
+		}
+	}
+	return 0
 }
 
 // bounds are the least and the most that a counter grew in [from, to], of whatever moment near its timestamp a value is. known is false

@@ -97,6 +97,22 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A gap over an edge of a window is known, one within it does not matter.
+func TestMissed(t *testing.T) {
+	for _, test := range []struct {
+		from, to float64
+		want     int
+	}{{5, 25, 0}, {25, 100, 0}, {40, 130, 4}, {5, 70, 4}, {105, 155, 0}, {110, 175, 3}} {
+		m := metrics([]string{"a"}, []line{series("a", "1",
+			[2]float64{0, 1}, [2]float64{10, 2}, [2]float64{20, 3}, [2]float64{30, 4}, [2]float64{80, 5}, [2]float64{90, 6}, [2]float64{100, 7},
+			[2]float64{110, 8}, [2]float64{120, 9}, [2]float64{130, 10}, [2]float64{140, 11}, [2]float64{160, 12}, [2]float64{200, 13},
+		)}, nil)
+		if u, _ := m.Usage("a", moment(test.from), moment(test.to)); u.Missed != test.want {
+			t.Errorf("%g to %g: %d samples are missing, want %d", test.from, test.to, u.Missed, test.want)
+		}
+	}
+}
+
 // Pods that come and go are part of the sum while they are there; one that must be there is not taken to have ended.
 func TestTogether(t *testing.T) {
 	cpu := []line{
