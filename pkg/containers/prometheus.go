@@ -18,6 +18,9 @@ import (
 // shorter one and the age of values of cAdvisor.
 const lastSamples = 75 * time.Second
 
+// askLimit is for all requests after that, in which samples are read: seven for each kind of metrics.
+const askLimit = time.Minute
+
 // Prometheus is what a record states of the Prometheus of a cluster; nil where none was to be asked.
 func Prometheus(found *attach.Found) *record.PrometheusAccess {
 	s := found.Prometheus
@@ -43,8 +46,12 @@ func AskPrometheus(ctx context.Context, found *attach.Found, driver controlplane
 		o.Warn(record.Warning{About: "clusterPrometheus", Reason: record.ReasonNotMeasured, Component: name, Detail: name + ": " + experiment.FirstLine(s.Err)})
 		return nil
 	}
-	waiting, cancel := context.WithDeadlineCause(ctx, o.Windows[len(o.Windows)-1].End.Add(lastSamples), errors.New("the time limit passed"))
+	passed := errors.New("the time limit passed")
+	waitUntil, askUntil := limits(time.Now(), o)
+	ctx, cancel := context.WithDeadlineCause(ctx, askUntil, passed)
 	defer cancel()
+	waiting, stop := context.WithDeadlineCause(ctx, waitUntil, passed)
+	defer stop()
 	p := prometheus{Options: o, sampled: func(pod string) string { return pod }}
 	if len(found.Installation.Pods) == 1 {
 		p.sampled = func(string) string { return driver.Name }
@@ -56,6 +63,15 @@ func AskPrometheus(ctx context.Context, found *attach.Found, driver controlplane
 		return nil
 	}
 	return document
+}
+
+// limits are until when samples are waited for, and until when a Prometheus is asked at all, however slow it is.
+func limits(now time.Time, o Options) (waitUntil, askUntil time.Time) {
+	waitUntil = o.Windows[len(o.Windows)-1].End.Add(lastSamples)
+	if !o.Await || waitUntil.Before(now) {
+		waitUntil = now
+	}
+	return waitUntil, waitUntil.Add(askLimit)
 }
 
 // prometheus makes records of what a Prometheus has.

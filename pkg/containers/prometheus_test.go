@@ -143,6 +143,26 @@ func TestAskPrometheus(t *testing.T) {
 	}
 }
 
+// A Prometheus that is slow is asked for a minute, after what samples are waited for.
+func TestLimits(t *testing.T) {
+	end := time.Now()
+	o := Options{Windows: []phases.Window{{End: end.Add(-time.Hour)}, {End: end}}}
+	for _, test := range []struct {
+		await           bool
+		now, wait, asks time.Duration // since the end of the last phase
+	}{
+		{true, time.Second, lastSamples, lastSamples + askLimit},
+		{true, time.Hour, time.Hour, time.Hour + askLimit},
+		{false, time.Second, time.Second, time.Second + askLimit},
+	} {
+		o.Await = test.await
+		wait, asks := limits(end.Add(test.now), o)
+		if wait.Sub(end) != test.wait || asks.Sub(end) != test.asks {
+			t.Errorf("%+v: waits until %s, asks until %s", test, wait.Sub(end), asks.Sub(end))
+		}
+	}
+}
+
 // A source that differs is doubted by a warning, one that cannot be asked is missing with another.
 func TestAskPrometheusWarns(t *testing.T) {
 	_, warnings := ask(t, 2)

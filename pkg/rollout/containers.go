@@ -28,14 +28,23 @@ func checkReal(s Spec, d controlplane.Driver) error {
 	return nil
 }
 
-// measureContainers puts into the record what containers used by the kubelets' count, and by a Prometheus of the cluster.
+// containerOptions are those of both.
+func (m measurement) containerOptions() containers.Options {
+	return containers.Options{Windows: m.timeline.Windows(), Await: m.completed, Sampler: m.sampler, Warn: m.journal.Warn, Say: m.progress.say}
+}
+
+// measureContainers puts into the record what containers used by the kubelets' count.
 func (m measurement) measureContainers(ctx context.Context) error {
-	o := containers.Options{Windows: m.timeline.Windows(), Await: m.completed, Sampler: m.sampler, Warn: m.journal.Warn, Say: m.progress.say}
 	if m.containers != nil {
-		m.document.Containers = m.containers.Measure(ctx, o)
+		m.document.Containers = m.containers.Measure(ctx, m.containerOptions())
 	}
+	return nil
+}
+
+// askPrometheus puts into the record what the control plane used by a Prometheus of the cluster, which may be slow.
+func (m measurement) askPrometheus(ctx context.Context) error {
 	if e := m.spec.Existing; e != nil {
-		m.document.ClusterPrometheus = containers.AskPrometheus(ctx, &e.found.Found, m.driver, o)
+		m.document.ClusterPrometheus = containers.AskPrometheus(ctx, &e.found.Found, m.driver, m.containerOptions())
 	}
 	return nil
 }

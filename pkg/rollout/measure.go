@@ -69,7 +69,7 @@ func (m measurement) measure(ctx context.Context) error {
 			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
 		}
 	}
-	for _, do := range []func(context.Context) error{m.measureCycle, m.measureFaults, m.measureUpgrade, m.measureContainers, m.measureReal, m.crossCheck, m.measureInstrument} {
+	for _, do := range []func(context.Context) error{m.measureCycle, m.measureFaults, m.measureUpgrade, m.measureContainers, m.measureReal, m.crossCheck, m.measureInstrument, m.askPrometheus} {
 		if err := do(ctx); err != nil {
 			return err
 		}
