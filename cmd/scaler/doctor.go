@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
@@ -93,9 +94,9 @@ the connection to it. It creates nothing.`,
 }
 
 // printChecks prints results, and fails when one of them does.
-func printChecks(s streams, output string, results []doctor.Result, of string) error {
-	err := printList(s.out, output, "CheckList", results, []string{"CHECK", "STATUS", "DETAIL", "FIX"}, func(r doctor.Result) []string {
-		return []string{r.Name, string(r.Status), r.Detail, r.Fix}
+func printChecks(s streams, form string, results []doctor.Result, of string) error {
+	err := printList(s.out, form, "CheckList", results, []string{"CHECK", "STATUS", "DETAIL", "FIX"}, func(r doctor.Result) []string {
+		return []string{r.Name, string(r.Status), output.Plain(r.Detail), output.Plain(r.Fix)}
 	})
 	if err != nil {
 		return err

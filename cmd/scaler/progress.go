@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/rollout"
 )
 
@@ -37,12 +38,12 @@ func newProgress(out io.Writer) *progressView {
 	return v
 }
 
-// say prints one line above the status.
+// say prints one line above the status. It may be what a server of a cluster answered.
 func (v *progressView) say(msg string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.erase()
-	fmt.Fprintln(v.out, msg)
+	fmt.Fprintln(v.out, output.Plain(msg))
 }
 
 // status shows how far the run is.

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/clusterprometheus"
 	"scaler.mesh/scaler/pkg/grafana"
+	"scaler.mesh/scaler/pkg/output"
 )
 
 // addPrometheusFlags adds those that name a Prometheus of a cluster; readPrometheusFlags reads them.
@@ -44,7 +45,7 @@ func readPrometheusFlags(f *pflag.FlagSet, t *attach.Target) (err error) {
 	return nil
 }
 
-// describePrometheus states in a line what was found.
+// describePrometheus states in a line what was found, without what a terminal would obey: the version and the error are what a server answered.
 func describePrometheus(s *clusterprometheus.Source) string {
 	text := s.Address.String()
 	if s.Detected && s.Err == nil {
@@ -56,5 +57,5 @@ func describePrometheus(s *clusterprometheus.Source) string {
 	if s.Err != nil {
 		text += ": not asked: " + strings.ReplaceAll(s.Err.Error(), "\n", "; ")
 	}
-	return text
+	return output.Plain(text)
 }

@@ -2,14 +2,38 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"unicode"
 
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/pkg/clusterprometheus"
+	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 )
+
+// What a server of a cluster answers is printed without what a terminal would obey.
+func TestAnswersFromElsewhere(t *testing.T) {
+	const escapes = "\x1b]0;owned\x07\x1b[2J\u009b31m\r\u202e\nnext"
+	var shown, checks bytes.Buffer
+	newProgress(&shown).say("waiting: " + escapes)
+	if err := printChecks(streams{out: &checks}, "table", []doctor.Result{{Name: "Prometheus", Status: doctor.Warning, Detail: escapes, Fix: escapes}}, "it"); err != nil {
+		t.Fatal(err)
+	}
+	source := &clusterprometheus.Source{Version: escapes, Err: errors.New(escapes)}
+	for _, text := range []string{describePrometheus(source), strings.TrimSuffix(shown.String(), "\n"), strings.ReplaceAll(checks.String(), "\n", "")} {
+		if plain := output.Plain(text); text != plain || !strings.Contains(text, "next") {
+			t.Errorf("%q, want %q", text, plain)
+		}
+	}
+	if lines := strings.Count(checks.String(), "\n"); lines != 2 {
+		t.Errorf("%d lines, want a header and a check: %q", lines, checks.String())
+	}
+}
 
 // Folders of records from elsewhere may have any names: no command prints what a
 // terminal would obey.
