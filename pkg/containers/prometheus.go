@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/attach"
@@ -107,6 +108,8 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 		IntervalSeconds: m.Interval.Seconds(), LongestGapSeconds: m.LongestGap.Seconds(), OlderSeconds: m.Older.Seconds(), NewerSeconds: m.Newer.Seconds(),
 		Each: map[string]*record.PrometheusPod{},
 	}
+	unknown := map[record.PhaseName][]string{} // pods
+	reasons := map[record.PhaseName]error{}    // of the first
 	for _, pod := range m.Pods() {
 		one := &record.PrometheusPod{}
 		for _, w := range p.Windows {
@@ -119,7 +122,9 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 				continue
 			}
 			if u.Err != nil {
-				p.Warn(record.Warning{About: about + "." + string(w.Name), Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: pod, Detail: experiment.FirstLine(u.Err)})
+				if unknown[w.Name] = append(unknown[w.Name], pod); reasons[w.Name] == nil {
+					reasons[w.Name] = u.Err
+				}
 			}
 			*slot = prometheusUsage(u, w)
 		}
@@ -129,6 +134,12 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 	for _, w := range p.Windows {
 		if slot := source.ControlPlane.At(w.Name); slot != nil {
 			*slot = prometheusUsage(m.Together(w.Begin, w.End), w)
+		}
+		if pods := unknown[w.Name]; pods != nil {
+			p.Warn(record.Warning{
+				About: about + "." + string(w.Name), Reason: record.ReasonUsageUnknown, Phase: w.Name,
+				Component: byPrometheus(kind, pods...), Detail: experiment.FirstLine(reasons[w.Name]),
+			})
 		}
 	}
 	return source
@@ -208,13 +219,18 @@ func (p prometheus) compare(m *clusterprometheus.Metrics, kind clusterprometheus
 	return c
 }
 
+// byPrometheus names pods and the source of their figures.
+func byPrometheus(kind clusterprometheus.Kind, pods ...string) string {
+	return strings.Join(pods, ", ") + " by " + string(kind) + " of the cluster's Prometheus"
+}
+
 // judge warns where a figure is not within limits.
 func (p prometheus) judge(kind clusterprometheus.Kind, pod, what string, theirs, low, high, resolution float64) {
 	if theirs >= low*(1-sourcesDiffer)-resolution && theirs <= high*(1+sourcesDiffer)+resolution {
 		return
 	}
 	p.Warn(record.Warning{
-		About: "clusterPrometheus." + string(kind) + ".each." + pod + ".compared", Reason: record.ReasonSourcesDiffer, Component: pod, Detail: what,
+		About: "clusterPrometheus." + string(kind) + ".each." + pod + ".compared", Reason: record.ReasonSourcesDiffer, Component: byPrometheus(kind, pod), Detail: what,
 		Values: map[string]float64{"theirs": theirs, "low": low, "high": high},
 	})
 }

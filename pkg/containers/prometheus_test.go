@@ -134,7 +134,7 @@ func TestAskPrometheus(t *testing.T) {
 		t.Errorf("compared %+v", cadvisor.Each["istiod-0"].Compared)
 	}
 	for _, w := range warnings {
-		if w.Reason != record.ReasonUsageUnknown || w.Phase != record.PhaseRollout || w.Component != "istiod-0" {
+		if w.Reason != record.ReasonUsageUnknown || w.Phase != record.PhaseRollout || !strings.HasPrefix(w.Component, "istiod-0 by ") {
 			t.Errorf("%+v", w)
 		}
 	}
@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 func TestAskPrometheusWarns(t *testing.T) {
 	_, warnings := ask(t, 2)
 	differ := slices.DeleteFunc(warnings, func(w record.Warning) bool { return w.Reason != record.ReasonSourcesDiffer })
-	if len(differ) != 2 || !strings.Contains(differ[0].Text, "processor time in seconds of istiod-0 is 22, and scaler read ") || !strings.Contains(differ[1].Text, "resident memory in bytes") {
+	if len(differ) != 2 || !strings.Contains(differ[0].Text, "processor time in seconds of istiod-0 by ownMetrics of the cluster's Prometheus is 22, and scaler read ") || !strings.Contains(differ[1].Text, "resident memory in bytes") {
 		t.Errorf("%+v", differ)
 	}
 	var warned []record.Warning
