@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/snapshot"
 )
@@ -136,6 +138,22 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(4*time.Minute))
+
+	It("has what a Prometheus of the cluster has of istiod's pods, and goes on without the right to ask it", func(ctx SpecContext) {
+		newPrometheus(ctx, kubeconfig)
+		user := newUser(ctx, kubeconfig)
+		user.allow(ctx, existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
+		user.allow(ctx, existing.KubeletRoleName, existing.KubeletRights())
+		run := finish(begin(30, "--kubeconfig", user.kubeconfig, "--prometheus-url", "detect"))
+		Expect(run.ClusterPrometheus).To(BeNil())
+		Expect(run.Environment.Existing.Prometheus.Error).To(And(ContainSubstring("service:monitoring/prometheus-k8s:9090"), ContainSubstring(`cannot get resource "services/proxy"`)))
+
+		user.allow(ctx, existing.PrometheusRoleName, existing.PrometheusRights())
+		expectPrometheus(finish(begin(30, "--kubeconfig", user.kubeconfig, "--prometheus-url", "detect", "--steady", "8s")))
+		doctor := start(scaler, "doctor", "--context", "realnode", "--kubeconfig", user.kubeconfig, "--prometheus-url", "detect")
+		Eventually(doctor).WithTimeout(time.Minute).Should(gexec.Exit(0))
+		Expect(doctor.Out).To(gbytes.Say("service:monitoring/prometheus-k8s:9090 has metrics of the control plane"))
+	}, SpecTimeout(5*time.Minute))
 
 	It("runs sidecars in two workers that are pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
