@@ -36,7 +36,10 @@ func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlp
 		results = append(results, doctor.Result{Name: c.name, Status: doctor.OK, Detail: detail})
 	}
 	if f.Cluster != nil && len(f.Installation.Pods) > 0 {
-		results = append(results, checkKubelets(ctx, f), checkPrometheus(ctx, t, f))
+		results = append(results, checkKubelets(ctx, f))
+		if source := lookForPrometheus(ctx, t, f); source != nil {
+			results = append(results, checkPrometheus(source))
+		}
 	}
 	return results
 }

@@ -35,27 +35,13 @@ func lookForPrometheus(ctx context.Context, t Target, f *Found) *clusterpromethe
 	})
 }
 
-// checkPrometheus reports whether a run may ask a Prometheus of the cluster, or the one of the target. One that may not is possible.
-func checkPrometheus(ctx context.Context, t Target, f *Found) doctor.Result {
-	r := doctor.Result{Name: "Prometheus", Status: doctor.OK, Detail: "a Prometheus that is a Service of the cluster may be asked (--prometheus-url)"}
-	warn := func(detail, fix string) doctor.Result {
-		r.Status, r.Detail, r.Fix = doctor.Warning, detail, fix
-		return r
-	}
-	if source := lookForPrometheus(ctx, t, f); source != nil {
-		if source.Err != nil {
-			return warn(source.Address.String()+": "+strings.ReplaceAll(source.Err.Error(), "\n", "; ")+": a record will not have its figures", "see docs/guides/own-cluster.md")
+// checkPrometheus reports whether a run may ask the Prometheus that it is to ask, and gets what it wants. A run goes on without it.
+func checkPrometheus(source *clusterprometheus.Source) doctor.Result {
+	if source.Err != nil {
+		return doctor.Result{
+			Name: "Prometheus", Status: doctor.Warning, Fix: "see docs/guides/own-cluster.md; for a Service, the ClusterRole " + existing.PrometheusRoleName + " there",
+			Detail: source.Address.String() + ": " + strings.ReplaceAll(source.Err.Error(), "\n", "; ") + ": a record will not have its figures",
 		}
-		r.Detail = source.Address.String() + " has metrics of the control plane"
-		return r
 	}
-	missing, err := f.Cluster.MissingRights(ctx, existing.PrometheusRights())
-	switch {
-	case err != nil:
-		return warn(err.Error(), "see docs/guides/own-cluster.md")
-	case len(missing) > 0:
-		return warn("context "+f.Cluster.Context+" lacks the right "+strings.Join(missing, ", ")+", which --prometheus-url needs for a Service of the cluster",
-			"bind the ClusterRole "+existing.PrometheusRoleName+" in docs/guides/own-cluster.md, too, if a run is to ask one")
-	}
-	return r
+	return doctor.Result{Name: "Prometheus", Status: doctor.OK, Detail: source.Address.String() + " has metrics of the control plane"}
 }
