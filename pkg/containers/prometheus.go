@@ -55,7 +55,12 @@ func AskPrometheus(ctx context.Context, found *attach.Found, driver controlplane
 	defer stop()
 	p := prometheus{Options: o, sampled: func(pod string) string { return pod }}
 	if len(found.Installation.Pods) == 1 {
-		p.sampled = func(string) string { return driver.Name }
+		p.sampled = func(pod string) string {
+			if pod == found.Installation.Pods[0] {
+				return driver.Name
+			}
+			return pod // it came later: scaler does not read it
+		}
 	}
 	document := &record.ClusterPrometheus{}
 	document.OwnMetrics = p.measure(ctx, waiting, s, clusterprometheus.Own)

@@ -40,7 +40,8 @@ func (s scripted) Read() (recorder.Reading, error) {
 }
 
 // serve answers as a Prometheus that scraped a program every 10 s, whose counters are factor times those of scripted.
-func serve(start time.Time, factor float64) http.HandlerFunc {
+// Of the pods of later it has samples from second 65 on.
+func serve(start time.Time, factor float64, later ...string) http.HandlerFunc {
 	value := map[string]func(after float64) float64{
 		"process_cpu_seconds_total":          func(after float64) float64 { return cores * after * factor },
 		"process_resident_memory_bytes":      func(float64) float64 { return memory * factor },
@@ -59,22 +60,26 @@ func serve(start time.Time, factor float64) http.HandlerFunc {
 		case query == "time()":
 			kind, result = "scalar", []any{1, fmt.Sprint(float64(time.Now().UnixMilli()) / 1000)}
 		case value[metric] != nil:
-			var samples [][]any
-			for after := 5; after <= 145; after += 10 {
-				samples = append(samples, []any{float64(start.Add(time.Duration(after)*time.Second).UnixMilli()) / 1000, fmt.Sprint(value[metric](float64(after)))})
+			var all []any
+			for i, pod := range append([]string{"istiod-0"}, later...) {
+				var samples [][]any
+				for after := 5 + 60*min(i, 1); after <= 145; after += 10 {
+					samples = append(samples, []any{float64(start.Add(time.Duration(after)*time.Second).UnixMilli()) / 1000, fmt.Sprint(value[metric](float64(after)))})
+				}
+				labels := map[string]string{"namespace": "istio-system", "pod": pod, "container": "discovery", "job": "j", "instance": "i"}
+				all = append(all, map[string]any{"metric": labels, "values": samples})
 			}
-			labels := map[string]string{"namespace": "istio-system", "pod": "istiod-0", "container": "discovery", "job": "j", "instance": "i"}
-			result = []any{map[string]any{"metric": labels, "values": samples}}
+			result = all
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": kind, "result": result}}) // to a test
 	}
 }
 
-func ask(t *testing.T, factor float64) (*record.ClusterPrometheus, []record.Warning) {
+func ask(t *testing.T, factor float64, later ...string) (*record.ClusterPrometheus, []record.Warning) {
 	t.Helper()
 	reads := 0
 	start := time.Now().Add(-150 * time.Second).Truncate(time.Second)
-	server := httptest.NewServer(serve(start, factor))
+	server := httptest.NewServer(serve(start, factor, later...))
 	defer server.Close()
 	sampler := recorder.NewSampler(0)
 	if err := sampler.Watch("istiod", scripted{start: start, reads: &reads}); err != nil {
@@ -160,6 +165,23 @@ func TestLimits(t *testing.T) {
 		wait, asks := limits(end.Add(test.now), o)
 		if wait.Sub(end) != test.wait || asks.Sub(end) != test.asks {
 			t.Errorf("%+v: waits until %s, asks until %s", test, wait.Sub(end), asks.Sub(end))
+		}
+	}
+}
+
+// A pod that comes in addition to the only one is not compared with what scaler read of that one.
+func TestAskPrometheusOfLaterPod(t *testing.T) {
+	document, warnings := ask(t, 1, "istiod-1")
+	if c := document.OwnMetrics.Each["istiod-0"].Compared; c == nil {
+		t.Error("the first pod is not compared")
+	}
+	later := document.OwnMetrics.Each["istiod-1"]
+	if later == nil || later.Usage.Steady == nil || later.Compared != nil {
+		t.Errorf("the later pod: %+v", later)
+	}
+	for _, w := range warnings {
+		if w.Reason == record.ReasonSourcesDiffer {
+			t.Errorf("%+v", w)
 		}
 	}
 }
