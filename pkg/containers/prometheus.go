@@ -19,6 +19,9 @@ import (
 // shorter one and the age of values of cAdvisor.
 const lastSamples = 75 * time.Second
 
+// clocksDiffer is how much the clock of a Prometheus may differ from scaler's without a warning.
+const clocksDiffer = time.Second
+
 // askLimit is for all requests after that, in which samples are read: seven for each kind of metrics.
 const askLimit = time.Minute
 
@@ -115,6 +118,10 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 	}
 	unknown := map[record.PhaseName][]string{} // pods
 	reasons := map[record.PhaseName]error{}    // of the first
+	gaps := map[record.PhaseName][]string{}    // pods
+	if m.Ahead.Abs() > clocksDiffer {
+		p.Warn(record.Warning{About: about, Reason: record.ReasonClocksDiffer, Component: s.Address.String(), Values: map[string]float64{"aheadSeconds": m.Ahead.Seconds()}})
+	}
 	for _, pod := range m.Pods() {
 		one := &record.PrometheusPod{}
 		for _, w := range p.Windows {
@@ -131,6 +138,9 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 					reasons[w.Name] = u.Err
 				}
 			}
+			if u.Err == nil && u.Missed > 0 {
+				gaps[w.Name] = append(gaps[w.Name], pod)
+			}
 			*slot = prometheusUsage(u, w)
 		}
 		one.Compared = p.compare(m, kind, pod, begin, end)
@@ -138,7 +148,14 @@ func (p prometheus) measure(ctx, waiting context.Context, s *clusterprometheus.S
 	}
 	for _, w := range p.Windows {
 		if slot := source.ControlPlane.At(w.Name); slot != nil {
-			*slot = prometheusUsage(m.Together(w.Begin, w.End), w)
+			all := m.Together(w.Begin, w.End)
+			*slot = prometheusUsage(all, w)
+			if pods := gaps[w.Name]; pods != nil {
+				p.Warn(record.Warning{
+					About: about + "." + string(w.Name), Reason: record.ReasonScrapeGap, Phase: w.Name, Component: byPrometheus(kind, pods...),
+					Values: map[string]float64{"missed": float64(all.Missed), "scrapes": float64(all.Missed + all.Samples)},
+				})
+			}
 		}
 		if pods := unknown[w.Name]; pods != nil {
 			p.Warn(record.Warning{

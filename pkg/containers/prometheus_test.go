@@ -42,6 +42,11 @@ func (s scripted) Read() (recorder.Reading, error) {
 // serve answers as a Prometheus that scraped a program every 10 s, whose counters are factor times those of scripted.
 // Of the pods of later it has samples from second 65 on.
 func serve(start time.Time, factor float64, later ...string) http.HandlerFunc {
+	return serveBy(start, factor, 0, nil, later...)
+}
+
+// serveBy is serve with a clock that is ahead, and without the samples of some seconds.
+func serveBy(start time.Time, factor float64, ahead time.Duration, without func(second int) bool, later ...string) http.HandlerFunc {
 	value := map[string]func(after float64) float64{
 		"process_cpu_seconds_total":          func(after float64) float64 { return cores * after * factor },
 		"process_resident_memory_bytes":      func(float64) float64 { return memory * factor },
@@ -58,13 +63,16 @@ func serve(start time.Time, factor float64, later ...string) http.HandlerFunc {
 		case strings.HasPrefix(query, "count"):
 			kind, result = "vector", []any{map[string]any{"metric": map[string]string{}, "value": []any{1, "2"}}}
 		case query == "time()":
-			kind, result = "scalar", []any{1, fmt.Sprint(float64(time.Now().UnixMilli()) / 1000)}
+			kind, result = "scalar", []any{1, fmt.Sprint(float64(time.Now().Add(ahead).UnixMilli()) / 1000)}
 		case value[metric] != nil:
 			var all []any
 			for i, pod := range append([]string{"istiod-0"}, later...) {
 				var samples [][]any
 				for after := 5 + 60*min(i, 1); after <= 145; after += 10 {
-					samples = append(samples, []any{float64(start.Add(time.Duration(after)*time.Second).UnixMilli()) / 1000, fmt.Sprint(value[metric](float64(after)))})
+					if without != nil && without(after) {
+						continue
+					}
+					samples = append(samples, []any{float64(start.Add(ahead+time.Duration(after)*time.Second).UnixMilli()) / 1000, fmt.Sprint(value[metric](float64(after)))})
 				}
 				labels := map[string]string{"namespace": "istio-system", "pod": pod, "container": "discovery", "job": "j", "instance": "i"}
 				all = append(all, map[string]any{"metric": labels, "values": samples})
@@ -77,9 +85,14 @@ func serve(start time.Time, factor float64, later ...string) http.HandlerFunc {
 
 func ask(t *testing.T, factor float64, later ...string) (*record.ClusterPrometheus, []record.Warning) {
 	t.Helper()
-	reads := 0
 	start := time.Now().Add(-150 * time.Second).Truncate(time.Second)
-	server := httptest.NewServer(serve(start, factor, later...))
+	return askOf(t, start, serve(start, factor, later...))
+}
+
+func askOf(t *testing.T, start time.Time, answers http.HandlerFunc) (*record.ClusterPrometheus, []record.Warning) {
+	t.Helper()
+	reads := 0
+	server := httptest.NewServer(answers)
 	defer server.Close()
 	sampler := recorder.NewSampler(0)
 	if err := sampler.Watch("istiod", scripted{start: start, reads: &reads}); err != nil {
@@ -165,6 +178,38 @@ func TestLimits(t *testing.T) {
 		wait, asks := limits(end.Add(test.now), o)
 		if wait.Sub(end) != test.wait || asks.Sub(end) != test.asks {
 			t.Errorf("%+v: waits until %s, asks until %s", test, wait.Sub(end), asks.Sub(end))
+		}
+	}
+}
+
+// Samples that are missing over an edge of a phase, and another clock, are warnings; figures are of the right moments.
+func TestAskPrometheusDoubts(t *testing.T) {
+	start := time.Now().Add(-150 * time.Second).Truncate(time.Second)
+	const ahead = 30 * time.Second
+	document, warnings := askOf(t, start, serveBy(start, 1, ahead, func(second int) bool { return second >= 35 && second <= 65 }))
+	if used := document.OwnMetrics.ControlPlane.Steady.CPUSeconds; used == nil || *used < 7.5 || *used > 8.5 {
+		t.Errorf("steady: %v", used)
+	}
+	seen := map[string]int{}
+	for _, w := range warnings {
+		switch w.Reason {
+		case record.ReasonScrapeGap:
+			if w.Values["missed"] != 4 {
+				t.Errorf("%+v", w)
+			}
+		case record.ReasonClocksDiffer:
+			if got := w.Values["aheadSeconds"]; got < 29 || got > 31 {
+				t.Errorf("%+v", w)
+			}
+		case record.ReasonUsageUnknown:
+		default:
+			t.Errorf("%+v", w)
+		}
+		seen[string(w.Reason)+" "+w.About]++
+	}
+	for _, kind := range []string{"ownMetrics", "cadvisor"} {
+		if seen["clocksDiffer clusterPrometheus."+kind] != 1 || seen["scrapeGap clusterPrometheus."+kind+".steady"] != 1 || seen["scrapeGap clusterPrometheus."+kind+".baseline"] != 1 {
+			t.Errorf("%s: %v", kind, seen)
 		}
 	}
 }
