@@ -237,7 +237,9 @@ func (p prometheus) compare(m *clusterprometheus.Metrics, kind clusterprometheus
 	}
 	mean, low, high = mean/n, low/n, high/n
 	c.MemoryBytes, c.OwnMemoryBytesLow, c.OwnMemoryBytesHigh = &mean, &low, &high
-	p.judge(kind, pod, "resident memory in bytes", mean, low, high, 0)
+	if mean > high { // low is no limit: between two readings memory may have been less
+		p.judge(kind, pod, "resident memory in bytes", mean, low, high, 0)
+	}
 	return c
 }
 

@@ -214,6 +214,22 @@ func TestAskPrometheusDoubts(t *testing.T) {
 	}
 }
 
+// Less memory than scaler read is no difference: what scaler read has no lower limit. More is one.
+func TestAskPrometheusMemory(t *testing.T) {
+	for factor, want := range map[float64]int{0.8: 0, 1.2: 1} {
+		_, warnings := ask(t, factor)
+		got := 0
+		for _, w := range warnings {
+			if w.Reason == record.ReasonSourcesDiffer && w.Detail == "resident memory in bytes" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("with %g times the memory: %d warnings, want %d", factor, got, want)
+		}
+	}
+}
+
 // A pod that comes in addition to the only one is not compared with what scaler read of that one.
 func TestAskPrometheusOfLaterPod(t *testing.T) {
 	document, warnings := ask(t, 1, "istiod-1")

@@ -59,8 +59,8 @@ var prometheusComparedFigures = []FigureOf[PrometheusCompared]{
 		Definition: "Mean of the samples of resident memory in that time.",
 	}, Of: func(c *PrometheusCompared) *float64 { return c.MemoryBytes }},
 	{Figure: Figure{
-		Path: "ownMemoryBytesLow", Unit: UnitBytes, Label: "memory by scaler, at least", Counts: "run", Better: BetterLower,
-		Definition: "Mean of the least resident memory around the moments of these samples, by the program's own metrics as scaler read them.",
+		Path: "ownMemoryBytesLow", Unit: UnitBytes, Label: "memory by scaler, low", Counts: "run", Better: BetterLower,
+		Definition: "Mean of the lower of mean and last resident memory around the moments of these samples, by the program's own metrics as scaler read them. It may have been less.",
 	}, Of: func(c *PrometheusCompared) *float64 { return c.OwnMemoryBytesLow }},
 	{Figure: Figure{
 		Path: "ownMemoryBytesHigh", Unit: UnitBytes, Label: "memory by scaler, at most", Counts: "run", Better: BetterLower,

@@ -46,7 +46,7 @@ type PrometheusCompared struct {
 	OwnCPUSecondsLow  float64 `json:"ownCPUSecondsLow"`
 	OwnCPUSecondsHigh float64 `json:"ownCPUSecondsHigh"`
 	// MemoryBytes is the mean of the samples of the program's own resident memory; nil of cAdvisor, which counts
-	// other memory.
+	// other memory. OwnMemoryBytesLow, the lower of mean and last value around the samples, is no limit.
 	MemoryBytes        *float64 `json:"memoryBytes,omitempty"`
 	OwnMemoryBytesLow  *float64 `json:"ownMemoryBytesLow,omitempty"`
 	OwnMemoryBytesHigh *float64 `json:"ownMemoryBytesHigh,omitempty"`
