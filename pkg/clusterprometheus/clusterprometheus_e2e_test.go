@@ -4,6 +4,7 @@ package clusterprometheus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -105,8 +106,11 @@ var _ = Describe("a Prometheus that is there", func() {
 		}
 		var source *clusterprometheus.Source
 		Eventually(func() error {
-			source = clusterprometheus.Look(ctx, options)
-			return source.Err
+			if source = clusterprometheus.Look(ctx, options); source.Err != nil {
+				return source.Err
+			}
+			long := time.Time{} // samples of whatever moment are enough
+			return errors.Join(source.Await(ctx, clusterprometheus.Own, long), source.Await(ctx, clusterprometheus.Cadvisor, long))
 		}).WithContext(ctx).Should(Succeed())
 		Expect(source.Version).To(MatchRegexp(`^\d+\.\d+`))
 		for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
