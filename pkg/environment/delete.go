@@ -57,7 +57,8 @@ type DeleteOptions struct {
 // offers and that can be listed and deleted is looked at. Owners go before what
 // they own, pods before the nodes that run them, and all before namespaces. It
 // does not wait for namespaces, which are empty then: the namespace controller
-// removes them 5 s after their deletion, at the earliest.
+// removes them 5 s after their deletion, at the earliest. An API of another server
+// that does not answer is passed over; any other that discovery fails for is an error.
 func DeleteRun(ctx context.Context, config *rest.Config, run string, opts DeleteOptions) (Deleted, error) {
 	d, err := newDeletion(config, run, opts)
 	if err != nil {
@@ -150,7 +151,7 @@ func (d *deletion) all(ctx context.Context) error {
 			return err
 		}
 		if len(there) == 0 {
-			return partial
+			return unknown(partial)
 		}
 		for rank := range ranks {
 			if err := d.deleteRank(ctx, there, rank); err != nil {
@@ -158,6 +159,26 @@ func (d *deletion) all(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// unknown is the part of a failed discovery because of which objects may have been overlooked; nil = none. An
+// API that another server serves which does not answer, as metrics.k8s.io often, has no objects of a run.
+func unknown(partial error) error {
+	groups, ok := discovery.GroupDiscoveryFailedErrorGroups(partial)
+	if !ok {
+		return partial
+	}
+	failed := map[schema.GroupVersion]error{}
+	for group, err := range groups {
+		_, stale := errors.AsType[discovery.StaleGroupVersionError](err)
+		if !stale && !apierrors.IsServiceUnavailable(err) {
+			failed[group] = err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return &discovery.ErrGroupDiscoveryFailed{Groups: failed}
 }
 
 // deleteRank deletes what was found of one rank and returns when it is gone.
