@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/pkg/capacity"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/nightly"
 	"scaler.mesh/scaler/pkg/rollout"
 )
@@ -85,6 +84,15 @@ func (o *nightlyOptions) run(cmd *cobra.Command, s streams) error {
 	if goOn, err := o.existing.prepare(cmd, s, largest); err != nil || !goOn {
 		return err
 	}
+	cluster, err := o.existing.use.Target.Open()
+	if err != nil {
+		return err
+	}
+	options.Server = cluster.Server
+	options.Remove = func(ctx context.Context, run string) error {
+		_, err := cluster.Delete(ctx, run)
+		return err
+	}
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
@@ -95,9 +103,11 @@ func (o *nightlyOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	fmt.Fprintln(s.err, "report:", night.Dir)
-	err = errors.Join(err, night.Print(s.out))
+	if printErr := night.Print(s.out); printErr != nil {
+		return errors.Join(err, printErr)
+	}
 	switch {
-	case errors.Is(err, experiment.ErrUnconverged):
+	case night.Missed():
 		return fmt.Errorf("%w: %w", errMissed, err)
 	case err == nil && night.Met != nil && !*night.Met:
 		return fmt.Errorf("planning for %d pods: %w", night.PlanPods, errNotMet)
@@ -141,19 +151,9 @@ func (o *nightlyOptions) options(cmd *cobra.Command) (nightly.Options, error) {
 	spec.NoCalibrate = true
 	plan := o.plan
 	plan.Known, plan.Headroom = knownLimits(), 0.3
-	options := nightly.Options{Ladder: o.ladder, Plan: plan, Keep: o.keep, Remove: o.removeRun}
+	options := nightly.Options{Ladder: o.ladder, Plan: plan, Keep: o.keep}
 	if err := options.Validate(); err != nil {
 		return nightly.Options{}, usageError{err}
 	}
 	return options, nil
-}
-
-// removeRun deletes what a run left in the cluster.
-func (o *nightlyOptions) removeRun(ctx context.Context, run string) error {
-	cluster, err := o.existing.use.Target.Open()
-	if err != nil {
-		return err
-	}
-	_, err = cluster.Delete(ctx, run)
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
@@ -25,6 +27,8 @@ type Options struct {
 	Plan   capacity.Options // its Pods must be set
 	Keep   int              // nights whose folders stay, this one included; 0 = all
 
+	// Server is the URL of the cluster's API server. Nights of another one in the folder are not touched.
+	Server string
 	// Remove deletes what a run has left in the cluster, by the value of its label.
 	Remove   func(ctx context.Context, run string) error
 	Progress rollout.Progress // zero = silent
@@ -38,6 +42,9 @@ const (
 	leastSizes   = 3
 	leastRepeats = 2
 )
+
+// removeTime bounds the deletion of what one run left. A run has less for its own.
+const removeTime = 2 * time.Minute
 
 // Validate names the first flag whose value cannot be used, the value, and what is wanted. Nothing
 // has been started or created before it returns nil.
@@ -65,9 +72,9 @@ func (o Options) Validate() error {
 // Run does the runs of a night, one after the other, until one fails or does not converge: the
 // cluster is in use. What was measured until then is planned from and reported.
 //
-// The night is not nil once it has a folder. The error is that of the run that failed, or of the
-// plan; it wraps experiment.ErrUnconverged where nothing worse happened, and ErrInProgress where another
-// night has the folder.
+// The night is not nil once it has a folder. The error is that of the run that failed, of the plan,
+// or of what a run of an earlier night left and could not be deleted, which does not end a night; see
+// Night.Missed. It wraps ErrInProgress where another night has the folder.
 func Run(ctx context.Context, o Options) (*Night, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -84,37 +91,48 @@ func Run(ctx context.Context, o Options) (*Night, error) {
 		return nil, err
 	}
 	defer unlock()
-	earlier, err := nights(all)
+	earlier, err := o.nights(all)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.removeLeft(ctx, earlier); err != nil {
-		return nil, err
+	left, leftErr := o.removeLeft(ctx, earlier)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	if err := o.deleteOldest(earlier); err != nil {
-		return nil, err
+		return nil, errors.Join(leftErr, err)
 	}
+	n, err := o.begin(all, left)
+	if err != nil {
+		return nil, errors.Join(leftErr, err)
+	}
+	runErr, saveErr := o.runs(ctx, n)
+	writeErr := n.report(o.Plan)
+	n.Finished = new(o.Now().UTC())
+	switch {
+	case ctx.Err() != nil:
+	case runErr != nil || saveErr != nil || n.planErr != nil || writeErr != nil:
+		n.Status = record.StatusFailed
+	default:
+		n.Status = record.StatusCompleted
+	}
+	worse := errors.Join(leftErr, saveErr, writeErr, n.save())
+	_, unclean := errors.AsType[*experiment.TeardownError](runErr)
+	n.missed = errors.Is(runErr, experiment.ErrUnconverged) && !unclean && worse == nil
+	return n, errors.Join(runErr, n.planErr, worse)
+}
+
+// begin makes the folder of a night.
+func (o Options) begin(all string, left []Left) (*Night, error) {
 	n := &Night{
-		APIVersion: record.APIVersion, Kind: Kind, Status: record.StatusInterrupted, Started: o.Now().UTC(), PlanPods: o.Plan.Pods,
+		APIVersion: record.APIVersion, Kind: Kind, Server: o.Server, Status: record.StatusInterrupted, Started: o.Now().UTC(),
+		PlanPods: o.Plan.Pods, Left: left,
 	}
 	n.Dir = filepath.Join(all, n.Started.Format(folderLayout))
 	if err := os.MkdirAll(n.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("parsing --out: %w", err)
 	}
-	if err := n.save(); err != nil {
-		return nil, err
-	}
-	runErr := o.runs(ctx, n)
-	reportErr := n.report(o.Plan)
-	n.Finished = new(o.Now().UTC())
-	switch {
-	case ctx.Err() != nil:
-	case runErr != nil || reportErr != nil:
-		n.Status = record.StatusFailed
-	default:
-		n.Status = record.StatusCompleted
-	}
-	return n, errors.Join(runErr, reportErr, n.save())
+	return n, n.save()
 }
 
 // inCluster does a run in the cluster of its specification.
@@ -131,7 +149,8 @@ func inCluster(ctx context.Context, spec rollout.Spec, progress rollout.Progress
 	return rollout.RunOne(ctx, spec, progress)
 }
 
-func (o Options) runs(ctx context.Context, n *Night) error {
+// runs does the runs of a night. saveErr is of nightly.json, and ends them, too.
+func (o Options) runs(ctx context.Context, n *Night) (runErr, saveErr error) {
 	specs := o.Ladder.Runs()
 	for i, spec := range specs {
 		spec.Out = n.Dir
@@ -145,11 +164,15 @@ func (o Options) runs(ctx context.Context, n *Night) error {
 			done.Error = err.Error()
 		}
 		n.Runs = append(n.Runs, done)
-		if err := errors.Join(err, n.save()); err != nil {
-			return fmt.Errorf("run %d of %d, %s: %w", i+1, len(specs), spec.Name(), err)
+		saveErr = n.save()
+		if err != nil {
+			return fmt.Errorf("run %d of %d, %s: %w", i+1, len(specs), spec.Name(), err), saveErr
+		}
+		if saveErr != nil {
+			return nil, saveErr
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (o Options) say(text string) {
@@ -159,38 +182,54 @@ func (o Options) say(text string) {
 }
 
 // removeLeft deletes what runs of earlier nights left that were killed, or failed, maybe at deleting it.
-func (o Options) removeLeft(ctx context.Context, earlier []string) error {
-	for _, dir := range earlier {
-		runs, err := record.Read(dir)
-		if errors.Is(err, record.ErrNoRuns) {
+// It returns those where that failed again, and their errors as one.
+func (o Options) removeLeft(ctx context.Context, earlier []*Night) (left []Left, err error) {
+	for _, n := range earlier {
+		runs, readErr := record.Read(n.Dir)
+		if errors.Is(readErr, record.ErrNoRuns) {
 			continue
 		}
-		if err != nil {
-			o.say("not known whether a run left something in the cluster: " + err.Error())
+		if readErr != nil {
+			o.say("not known whether a run left something in the cluster: " + readErr.Error())
 			continue
 		}
 		for _, run := range runs {
 			there := run.Environment.Existing
-			if run.Status == record.StatusCompleted || there == nil {
+			if run.Status == record.StatusCompleted || there == nil || slices.Contains(n.Removed, there.Run) {
 				continue
 			}
+			if ctx.Err() != nil {
+				return left, err
+			}
 			o.say("deleting what run " + output.Plain(there.Run) + " left in the cluster")
-			if err := o.Remove(ctx, there.Run); err != nil {
-				return fmt.Errorf("deleting what run %s of %s left: %w", there.Run, dir, err)
+			if removeErr := o.removeRun(ctx, there.Run); removeErr != nil {
+				left = append(left, Left{Run: there.Run, Night: filepath.Base(n.Dir), Error: removeErr.Error()})
+				err = errors.Join(err, fmt.Errorf("deleting what run %s of %s left: %w", there.Run, n.Dir, removeErr))
+				continue
+			}
+			n.Removed = append(n.Removed, there.Run)
+			if saveErr := n.save(); saveErr != nil { // the next night looks again
+				o.say(saveErr.Error())
 			}
 		}
 	}
-	return nil
+	return left, err
+}
+
+func (o Options) removeRun(ctx context.Context, run string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, removeTime, fmt.Errorf("not done after %v", removeTime))
+	defer cancel()
+	return o.Remove(ctx, run)
 }
 
 // deleteOldest makes room for a night.
-func (o Options) deleteOldest(earlier []string) error {
+func (o Options) deleteOldest(earlier []*Night) error {
 	if o.Keep == 0 {
 		return nil
 	}
-	for _, dir := range earlier[:max(0, len(earlier)-(o.Keep-1))] {
-		o.say("deleting " + dir)
-		if err := os.RemoveAll(dir); err != nil {
+	for _, n := range earlier[:max(0, len(earlier)-(o.Keep-1))] {
+		o.say("deleting " + n.Dir)
+		if err := os.RemoveAll(n.Dir); err != nil {
 			return fmt.Errorf("deleting an old night: %w", err)
 		}
 	}
@@ -200,24 +239,32 @@ func (o Options) deleteOldest(earlier []string) error {
 // folderLayout names the folder of a night by its beginning.
 const folderLayout = "20060102T150405Z"
 
-// nights are the folders of nights in a folder, the oldest first.
-func nights(in string) ([]string, error) {
+// nights are those of the cluster in a folder, the oldest first. One that cannot be read is left out: it
+// is not known of which cluster it is.
+func (o Options) nights(in string) ([]*Night, error) {
 	entries, err := os.ReadDir(in)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return nil, fmt.Errorf("parsing --out: %w", err)
 	}
-	var all []string
+	var all []*Night
 	for _, e := range entries { // in the order of their names
-		_, nameErr := time.Parse(folderLayout, e.Name())
-		_, fileErr := os.Lstat(filepath.Join(in, e.Name(), FileName))
-		if e.IsDir() && nameErr == nil && fileErr == nil {
-			all = append(all, filepath.Join(in, e.Name()))
+		if _, err := time.Parse(folderLayout, e.Name()); err != nil || !e.IsDir() {
+			continue
+		}
+		n, err := read(filepath.Join(in, e.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // not of a night
+		case err != nil:
+			o.say("not known of which cluster a night is: " + err.Error())
+		case n.Server == o.Server:
+			all = append(all, n)
 		}
 	}
 	return all, nil
 }
 
-// report writes the plan and the reports of what was measured.
+// report writes the plan and the reports of what was measured. The error is of writing; why there is no
+// plan is in the night.
 func (n *Night) report(options capacity.Options) error {
 	if len(n.runs) == 0 {
 		return nil
@@ -228,7 +275,7 @@ func (n *Night) report(options capacity.Options) error {
 	)
 	if n.plan, n.planErr = capacity.Make(n.runs, options); n.planErr != nil {
 		n.WithoutPlan = n.planErr.Error()
-		return errors.Join(err, n.planErr)
+		return err
 	}
 	n.Met = new(n.plan.Request.Met)
 	return errors.Join(err,

@@ -59,11 +59,24 @@ func write(t *testing.T, r record.Run) {
 	}
 }
 
+// store writes an earlier night of a cluster.
+func store(t *testing.T, out, name, server string, status record.Status) {
+	t.Helper()
+	n := &Night{APIVersion: record.APIVersion, Kind: Kind, Server: server, Status: status, Dir: filepath.Join(out, name)}
+	if err := errors.Join(os.MkdirAll(n.Dir, 0o755), n.save()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server is that of the cluster of the nights.
+const server = "https://192.0.2.1:6443"
+
 // options are nights in a new folder.
 func options(t *testing.T) Options {
 	o := Options{
 		Ladder: rollout.Ladder{Spec: rollout.DefaultSpec(), Pods: []int{50, 100, 200}, Modes: []string{"strict"}, Repeats: 2},
 		Plan:   capacity.Options{Pods: 800, Headroom: 0.3, ReplicasMax: 1},
+		Server: server,
 		Now:    func() time.Time { return begun },
 		Run: func(_ context.Context, s rollout.Spec, _ rollout.Progress) (record.Run, error) {
 			return measured(t, s), nil
@@ -171,10 +184,10 @@ func TestNights(t *testing.T) {
 		removed = append(removed, run)
 		return nil
 	}
-	for name, file := range map[string]string{
-		"20261120T020000Z": FileName, "20261121T020000Z": FileName, "20261122T020000Z": FileName,
-		"20261101T020000Z": "other.json", "20261199T020000Z": FileName, "other": FileName,
-	} {
+	for _, name := range []string{"20261120T020000Z", "20261121T020000Z", "20261122T020000Z", "20261199T020000Z", "other"} {
+		store(t, out, name, server, record.StatusCompleted)
+	}
+	for name, file := range map[string]string{"20261101T020000Z": "other.json", "20261102T020000Z": FileName} {
 		dir := filepath.Join(out, name)
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, file), nil, 0o600)); err != nil {
 			t.Fatal(err)
@@ -183,23 +196,104 @@ func TestNights(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{lockName, "20261101T020000Z", "20261122T020000Z", "20261123T020000Z", "20261199T020000Z", "other"}
+	want := []string{lockName, "20261101T020000Z", "20261102T020000Z", "20261122T020000Z", "20261123T020000Z", "20261199T020000Z", "other"}
 	if got := names(t, out); !slices.Equal(got, want) {
 		t.Errorf("the folder has %v, want %v", got, want)
 	}
 	if want := []string{killed.Environment.Existing.Run, failed.Environment.Existing.Run}; !slices.Equal(removed, want) {
 		t.Errorf("removed %v, want %v", removed, want)
 	}
+}
 
-	o.Now = func() time.Time { return begun.AddDate(0, 0, 1) }
-	write(t, killed)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(killed.Dir), FileName), nil, 0o600); err != nil {
-		t.Fatal(err)
+// What cannot be deleted does not end a night, and is asked for again by the next one, in contrast to what was deleted.
+func TestLeftInTheCluster(t *testing.T) {
+	o := options(t)
+	out := o.Ladder.Spec.Out
+	const name = "20261120T020000Z"
+	store(t, out, name, server, record.StatusInterrupted)
+	var labels []string
+	for repeat := range 2 {
+		killed := measured(t, rollout.Spec{Out: filepath.Join(out, name), ControlPlane: "istiod", Mode: "strict", Repeat: repeat + 1})
+		killed.Status, killed.Finished = record.StatusInterrupted, nil
+		write(t, killed)
+		labels = append(labels, killed.Environment.Existing.Run)
 	}
 	denied := errors.New("denied")
-	o.Remove = func(context.Context, string) error { return denied }
-	if n, err := Run(t.Context(), o); n != nil || !errors.Is(err, denied) {
-		t.Errorf("with a cluster that is not clean: %+v, %v", n, err)
+	var asked []string
+	o.Remove = func(ctx context.Context, run string) error {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("deleting has no time limit")
+		}
+		if asked = append(asked, run); run == labels[0] {
+			return denied
+		}
+		return nil
+	}
+	n, err := Run(t.Context(), o)
+	if n == nil || !errors.Is(err, denied) || n.Missed() || n.Status != record.StatusCompleted || len(n.Runs) != 6 {
+		t.Fatalf("with a cluster that is not clean: %+v, %v", n, err)
+	}
+	want := []Left{{Run: labels[0], Night: name, Error: "denied"}}
+	if saved, err := read(n.Dir); err != nil || !slices.Equal(saved.Left, want) || saved.Server != server {
+		t.Errorf("%s has %+v, %v, want %+v left", FileName, saved, err, want)
+	}
+	if saved, err := read(filepath.Join(out, name)); err != nil || !slices.Equal(saved.Removed, labels[1:]) {
+		t.Errorf("the earlier night has %+v, %v, want %v removed", saved, err, labels[1:])
+	}
+	o.Now = func() time.Time { return begun.AddDate(0, 0, 1) }
+	if n, err := Run(t.Context(), o); n == nil || !errors.Is(err, denied) {
+		t.Errorf("the next night: %+v, %v", n, err)
+	}
+	if want := []string{labels[0], labels[1], labels[0]}; !slices.Equal(asked, want) {
+		t.Errorf("asked to delete what %v left, want %v", asked, want)
+	}
+}
+
+// Nights of another cluster are neither cleaned up nor deleted.
+func TestNightsOfAnotherCluster(t *testing.T) {
+	o := options(t) // whose Remove is an error
+	o.Keep = 1
+	const name = "20261120T020000Z"
+	store(t, o.Ladder.Spec.Out, name, "https://192.0.2.2:6443", record.StatusInterrupted)
+	killed := measured(t, rollout.Spec{Out: filepath.Join(o.Ladder.Spec.Out, name), ControlPlane: "istiod", Mode: "strict"})
+	killed.Status, killed.Finished = record.StatusInterrupted, nil
+	write(t, killed)
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{lockName, name, "20261123T020000Z"}; !slices.Equal(names(t, o.Ladder.Spec.Out), want) {
+		t.Errorf("the folder has %v, want %v", names(t, o.Ladder.Spec.Out), want)
+	}
+}
+
+// A run that does not converge is all that was wrong, or not.
+func TestMissed(t *testing.T) {
+	for _, test := range []struct {
+		err   error
+		write bool // report.html cannot be written
+		want  bool
+	}{
+		{experiment.ErrUnconverged, false, true},
+		{experiment.ErrUnconverged, true, false},
+		{errors.Join(experiment.ErrUnconverged, &experiment.TeardownError{Step: "deleting", Err: errors.New("denied")}), false, false},
+		{errors.New("the API server is too slow"), false, false},
+		{nil, false, false},
+	} {
+		o := options(t)
+		ran := o.Run
+		o.Run = func(ctx context.Context, s rollout.Spec, p rollout.Progress) (record.Run, error) {
+			if test.write {
+				if err := os.MkdirAll(filepath.Join(s.Out, "report.html"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run, err := ran(ctx, s, p)
+			return run, errors.Join(err, test.err)
+		}
+		n, err := Run(t.Context(), o)
+		if n == nil || n.Missed() != test.want || test.err != nil && !errors.Is(err, test.err) {
+			t.Errorf("%v, written %v: %+v, %v, want missed %v", test.err, !test.write, n, err, test.want)
+		}
 	}
 }
 
