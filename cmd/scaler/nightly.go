@@ -121,7 +121,7 @@ func (o *nightlyOptions) options(cmd *cobra.Command) (nightly.Options, error) {
 	var foreign error
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Hidden && foreign == nil {
-			foreign = usagef("parsing --%s %s: want it with 'scaler rollout'", flag.Name, flag.Value)
+			foreign = usagef("parsing --%s: want it with 'scaler rollout'", flag.Name) // the value may be a secret
 		}
 	})
 	switch {

@@ -52,10 +52,18 @@ func ParseURL(text string) (*url.URL, error) {
 }
 
 // WithoutCredentials is a URL as it may be printed, whether it can be read or not:
-// whatever stands before the last @ may hold a password, and is left out.
+// whatever stands before the last @ may hold a password, what follows the first ? or # may be a
+// token, and both are left out.
 func WithoutCredentials(text string) string {
-	if i := strings.LastIndexByte(text, '@'); i >= 0 {
-		return "..." + text[i:]
+	at, query := strings.LastIndexByte(text, '@'), strings.IndexAny(text, "?#")
+	if query >= 0 && at > query { // a password with ?, or a token with @
+		return "..."
+	}
+	if query >= 0 {
+		text = text[:query+1] + "..."
+	}
+	if at >= 0 {
+		return "..." + text[at:]
 	}
 	return text
 }
