@@ -111,13 +111,14 @@ func hostPort(text string) bool {
 }
 
 // prepare looks at the cluster, shows what would be done and asks. goOn is false where
-// nothing is to be done.
-func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec rollout.Spec) (goOn bool, err error) {
+// nothing is to be done. several is of runs that have a label each, in place of the specification's.
+func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec rollout.Spec, several bool) (goOn bool, err error) {
 	found, err := rollout.Inspect(cmd.Context(), spec)
 	if err != nil {
 		return false, err
 	}
-	if err := showFound(s.err, found, o.use.Target.Removal(found.Run)); err != nil {
+	label, removal := labelOf(o.use.Target, found.Run, several)
+	if err := showFound(s.err, found, label, removal); err != nil {
 		return false, err
 	}
 	if o.dryRun {
@@ -137,6 +138,14 @@ func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec rollout.Sp
 	return true, nil
 }
 
+// labelOf states what the objects of a run have, or those of several, and the command that deletes them.
+func labelOf(target attach.Target, run string, several bool) (label, removal string) {
+	if several {
+		return "scaler.mesh/run, with a value for each run that is printed at its start", target.RemovalOfAll()
+	}
+	return "scaler.mesh/run=" + run, target.Removal(run)
+}
+
 // answer reads a line, and reports whether it says yes.
 func answer(ctx context.Context, in io.Reader) (bool, error) {
 	line := make(chan string, 1)
@@ -154,7 +163,7 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 }
 
 // showFound states what a cluster has and what a run would create there.
-func showFound(w io.Writer, f *rollout.Found, removal string) error {
+func showFound(w io.Writer, f *rollout.Found, label, removal string) error {
 	i := f.Installation
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
@@ -182,7 +191,7 @@ func showFound(w io.Writer, f *rollout.Found, removal string) error {
 	if real > 0 {
 		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
 	}
-	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
+	fmt.Fprintf(&b, "  label:        %s\n", label)
 	if len(f.Neighbours.DaemonSets) > 0 {
 		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
 	}

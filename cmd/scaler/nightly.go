@@ -81,7 +81,7 @@ func (o *nightlyOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	largest := slices.MaxFunc(options.Ladder.Runs(), func(a, b rollout.Spec) int { return a.Topology.Pods - b.Topology.Pods })
-	if goOn, err := o.existing.prepare(cmd, s, largest); err != nil || !goOn {
+	if goOn, err := o.existing.prepare(cmd, s, largest, true); err != nil || !goOn {
 		return err
 	}
 	cluster, err := o.existing.use.Target.Open()

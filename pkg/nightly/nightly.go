@@ -143,10 +143,19 @@ func inCluster(ctx context.Context, spec rollout.Spec, progress rollout.Progress
 	if there.ID, err = attach.NewID(); err != nil {
 		return record.Run{}, err
 	}
-	if _, err := rollout.Inspect(ctx, spec); err != nil {
+	found, err := rollout.Inspect(ctx, spec)
+	if err != nil {
 		return record.Run{}, err
 	}
+	if progress.Say != nil {
+		progress.Say(announce(there.Target, found.Run))
+	}
 	return rollout.RunOne(ctx, spec, progress)
+}
+
+// announce states the label of a run, which only it has.
+func announce(target attach.Target, label string) string {
+	return "its objects have the label scaler.mesh/run=" + label + "; after kill -9, '" + target.Removal(label) + "' deletes them, and so does the next night"
 }
 
 // runs does the runs of a night. saveErr is of nightly.json, and ends them, too.

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/pkg/attach"
 	"scaler.mesh/scaler/pkg/capacity"
+	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/rollout"
@@ -293,6 +295,15 @@ func TestMissed(t *testing.T) {
 		n, err := Run(t.Context(), o)
 		if n == nil || n.Missed() != test.want || test.err != nil && !errors.Is(err, test.err) {
 			t.Errorf("%v, written %v: %+v, %v, want missed %v", test.err, !test.write, n, err, test.want)
+		}
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	got := announce(attach.Target{Target: existing.Target{Context: "staging"}}, "a-3f9a1c")
+	for _, want := range []string{"scaler.mesh/run=a-3f9a1c", "'scaler cleanup --run a-3f9a1c --context staging'"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
 		}
 	}
 }
