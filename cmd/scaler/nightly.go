@@ -41,14 +41,17 @@ mesh of --plan-pods. It is a series of 'scaler rollout --context' and a 'scaler 
 
 Each night has a folder in --out, named by its beginning: the records, report.html,
 report.md, plan.json, plan.md, and nightly.json, which states how far it came. The
-folders of the oldest nights are deleted. A night is refused while another one is in
-progress in the same folder.
+folders of the oldest nights are deleted at its end, but not that of the newest one that
+completed, and none whose runs may have left something in the cluster. Nights of other
+clusters in --out are not touched. A night is refused while another one is in progress in
+the same folder.
 
 The first run that fails or does not converge ends the night: the cluster is in use. What
 was measured until then is reported. What a run left that was killed or failed is deleted
-by the next night. The exit code is 0 if all runs converged and the plan meets what was asked of it,
-3 if a run did not converge or no permitted control plane meets it, and 1 after another
-error, a plan that could not be made included.`,
+by the next night. The exit code is 0 if all runs converged and the plan meets what was
+asked of it, 3 if a run did not converge or no permitted control plane meets it, and 1
+after another error: also of a plan that cannot be made of runs that converged, of a report
+that cannot be written, and of what an earlier run left and cannot be deleted.`,
 		Example: `  # in a pod, as the Helm chart's CronJob does it
   scaler nightly --context in-cluster --yes --plan-pods 1600 --out /reports
 

@@ -25,7 +25,9 @@ type Options struct {
 	// Ladder are its runs. Its Spec has the cluster, and in Out the folder that takes one for each night.
 	Ladder rollout.Ladder
 	Plan   capacity.Options // its Pods must be set
-	Keep   int              // nights whose folders stay, this one included; 0 = all
+	// Keep is how many nights' folders stay, this one included; 0 = all. The newest one that completed stays in any
+	// case, and so do those of runs that may have left something in the cluster.
+	Keep int
 
 	// Server is the URL of the cluster's API server. Nights of another one in the folder are not touched.
 	Server string
@@ -99,9 +101,6 @@ func Run(ctx context.Context, o Options) (*Night, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := o.deleteOldest(earlier); err != nil {
-		return nil, errors.Join(leftErr, err)
-	}
 	n, err := o.begin(all, left)
 	if err != nil {
 		return nil, errors.Join(leftErr, err)
@@ -116,7 +115,7 @@ func Run(ctx context.Context, o Options) (*Night, error) {
 	default:
 		n.Status = record.StatusCompleted
 	}
-	worse := errors.Join(leftErr, saveErr, writeErr, n.save())
+	worse := errors.Join(leftErr, saveErr, writeErr, n.save(), o.deleteOldest(append(earlier, n)))
 	_, unclean := errors.AsType[*experiment.TeardownError](runErr)
 	n.missed = errors.Is(runErr, experiment.ErrUnconverged) && !unclean && worse == nil
 	return n, errors.Join(runErr, n.planErr, worse)
@@ -129,7 +128,7 @@ func (o Options) begin(all string, left []Left) (*Night, error) {
 		PlanPods: o.Plan.Pods, Left: left,
 	}
 	n.Dir = filepath.Join(all, n.Started.Format(folderLayout))
-	if err := os.MkdirAll(n.Dir, 0o755); err != nil {
+	if err := os.Mkdir(n.Dir, 0o755); err != nil { // never that of another night
 		return nil, fmt.Errorf("parsing --out: %w", err)
 	}
 	return n, n.save()
@@ -231,18 +230,28 @@ func (o Options) removeRun(ctx context.Context, run string) error {
 	return o.Remove(ctx, run)
 }
 
-// deleteOldest makes room for a night.
-func (o Options) deleteOldest(earlier []*Night) error {
+// deleteOldest deletes the oldest nights, of which the last one has just ended. The newest that
+// completed stays, however many have failed since, and so do those whose runs may have left something.
+func (o Options) deleteOldest(all []*Night) (err error) {
 	if o.Keep == 0 {
 		return nil
 	}
-	for _, n := range earlier[:max(0, len(earlier)-(o.Keep-1))] {
-		o.say("deleting " + n.Dir)
-		if err := os.RemoveAll(n.Dir); err != nil {
-			return fmt.Errorf("deleting an old night: %w", err)
+	completed := ""
+	for _, n := range all {
+		if n.Status == record.StatusCompleted {
+			completed = n.Dir
 		}
 	}
-	return nil
+	for _, n := range all[:max(0, len(all)-o.Keep)] {
+		if n.Dir == completed || slices.ContainsFunc(all[len(all)-1].Left, func(l Left) bool { return l.Night == filepath.Base(n.Dir) }) {
+			continue
+		}
+		o.say("deleting " + n.Dir)
+		if removeErr := os.RemoveAll(n.Dir); removeErr != nil {
+			err = errors.Join(err, fmt.Errorf("deleting an old night: %w", removeErr))
+		}
+	}
+	return err
 }
 
 // folderLayout names the folder of a night by its beginning.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -265,6 +266,51 @@ func TestNightsOfAnotherCluster(t *testing.T) {
 	}
 	if want := []string{lockName, name, "20261123T020000Z"}; !slices.Equal(names(t, o.Ladder.Spec.Out), want) {
 		t.Errorf("the folder has %v, want %v", names(t, o.Ladder.Spec.Out), want)
+	}
+}
+
+// Nights that fail do not take the place of the newest one that completed, or of one whose runs left something.
+func TestKeptNights(t *testing.T) {
+	o := options(t)
+	o.Keep = 2
+	out := o.Ladder.Spec.Out
+	for name, status := range map[string]record.Status{
+		"20261117T020000Z": record.StatusFailed, "20261118T020000Z": record.StatusCompleted, "20261119T020000Z": record.StatusCompleted,
+		"20261120T020000Z": record.StatusFailed, "20261121T020000Z": record.StatusFailed, "20261122T020000Z": record.StatusFailed,
+	} {
+		store(t, out, name, server, status)
+	}
+	failed := measured(t, rollout.Spec{Out: filepath.Join(out, "20261120T020000Z"), ControlPlane: "istiod", Mode: "strict"})
+	failed.Status = record.StatusFailed
+	write(t, failed)
+	o.Remove = func(context.Context, string) error { return errors.New("denied") }
+	slow := errors.New("the API server is too slow")
+	ran := o.Run
+	o.Run = func(context.Context, rollout.Spec, rollout.Progress) (record.Run, error) {
+		if got := names(t, out); len(got) != 8 {
+			t.Errorf("during the night the folder has %v", got)
+		}
+		return record.Run{}, slow
+	}
+	if _, err := Run(t.Context(), o); !errors.Is(err, slow) {
+		t.Fatalf("%v, want %v", err, slow)
+	}
+	want := []string{lockName, "20261119T020000Z", "20261120T020000Z", "20261122T020000Z", "20261123T020000Z"}
+	if got := names(t, out); !slices.Equal(got, want) {
+		t.Errorf("after a night that failed the folder has %v, want %v", got, want)
+	}
+
+	o.Run, o.Remove = ran, func(context.Context, string) error { return nil }
+	if n, err := Run(t.Context(), o); n != nil || !errors.Is(err, fs.ErrExist) {
+		t.Errorf("into the folder of another night: %+v, %v, want %v", n, err, fs.ErrExist)
+	}
+	o.Now = func() time.Time { return begun.AddDate(0, 0, 1) }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	want = []string{lockName, "20261123T020000Z", "20261124T020000Z"}
+	if got := names(t, out); !slices.Equal(got, want) {
+		t.Errorf("after a night that completed the folder has %v, want %v", got, want)
 	}
 }
 
