@@ -25,6 +25,11 @@ version=$(git describe --exact-match --tags --match 'v[0-9]*' 2>/dev/null) || fa
 [ ! -e "$out" ] || [ -z "$(ls -A "$out")" ] || fail "$out is not empty: name another folder"
 mkdir -p "$out"
 
+# archive NAME FILE packs $work/NAME, as of the commit and whatever the umask is.
+archive() {
+	tar --sort=name --mtime="$stamp" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$work" -c "$1" | gzip -n >"$2"
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stamp=$(git log -1 --format=%cI)
@@ -45,13 +50,13 @@ for arch in amd64 arm64; do
 		"$work/host/scaler" completion "$shell" >"$work/$name/completion/scaler.$shell"
 	done
 	cp README.md LICENSE "$work/$name"
-	tar --sort=name --mtime="$stamp" --owner=0 --group=0 --numeric-owner -C "$work" -c "$name" | gzip -n >"$out/$name.tar.gz"
+	archive "$name" "$out/$name.tar.gz"
 	GOOS='' go tool -modfile=hack/sbom/go.mod cyclonedx-gomod bin -json -std -noserial -notimestamp \
 		-version "$version" -output "$out/$name.cdx.json" "$work/$name/scaler"
 done
 # As helm package makes it; versions of charts have no v.
 cp -r hack/chart/scaler "$work/scaler"
 sed -i "s/^version: .*/version: ${version#v}/" "$work/scaler/Chart.yaml"
-tar --sort=name --mtime="$stamp" --owner=0 --group=0 --numeric-owner -C "$work" -c scaler | gzip -n >"$out/scaler-chart-${version#v}.tgz"
+archive scaler "$out/scaler-chart-${version#v}.tgz"
 (cd "$out" && sha256sum -- *.tar.gz *.tgz *.cdx.json >SHA256SUMS)
 echo "$version: $out" >&2
