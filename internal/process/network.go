@@ -41,11 +41,27 @@ func OpenNetwork() (*Network, error) {
 // its thread holds for nothing else.
 func onThread(do func() error) error {
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		done <- do()
-	}()
+	go ownThread(func() { done <- do() })
 	return <-done
+}
+
+// ownThread calls do on a thread that ends with the calling goroutine, which is to return right
+// afterwards. That is not the program's main thread, which Go keeps for good, as do left it: the
+// kernel shows its namespaces, niceness and processors as those of the program.
+func ownThread(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		do() // and never unlock
+		return
+	}
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() { // elsewhere, as this goroutine has the main thread
+		defer close(done)
+		runtime.LockOSThread()
+		do()
+	}()
+	<-done
 }
 
 // raiseLoopback sets the loopback interface of the thread's namespace up.
@@ -136,7 +152,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn
 	select {
 	case d.calls <- call: // a thread that has nothing to do
 	default:
-		d.threads.Go(func() { d.serve(call) })
+		d.threads.Go(func() { ownThread(func() { d.serve(call) }) })
 	}
 	<-done
 	return conn, err
@@ -144,7 +160,6 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn
 
 // serve makes calls on a thread of the namespace, this one first.
 func (d *Dialer) serve(call func(entered error)) {
-	runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
 	err := d.network.enter()
 	call(err)
 	for err == nil {

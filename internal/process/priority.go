@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -118,10 +117,7 @@ func ownNice() int {
 // ends with it.
 func mayNice(nice int) bool {
 	may := make(chan bool)
-	go func() {
-		runtime.LockOSThread() // for good
-		may <- unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil
-	}()
+	go ownThread(func() { may <- unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil })
 	return <-may
 }
 

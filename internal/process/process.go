@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -205,7 +204,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 		offset = 0 // not a regular file
 	}
 	started := make(chan error)
-	go p.run(cmd, offset, started)
+	go ownThread(func() { p.run(cmd, offset, started) })
 	err = <-started
 	log.Close()
 	if err != nil {
@@ -217,10 +216,9 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 // run forks, waits and reaps on one thread. The kernel sends a parent-death
 // signal when the thread that forked ends, not the process, so that thread is
 // kept for as long as the child lives. Priority, processors and network are set on it
-// before the fork, since the child inherits them from its first instant; the
-// goroutine never unlocks the thread, so it ends with it.
+// before the fork, since the child inherits them from its first instant; it ends with
+// them. See ownThread.
 func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
-	runtime.LockOSThread()
 	if err := p.fork(cmd); err != nil {
 		if p.group != nil {
 			err = errors.Join(err, p.group.remove())
