@@ -57,7 +57,7 @@ func releasedFakes(t *testing.T, handler http.Handler) (s *store, host string, r
 		}
 		t.Setenv("GOCACHE", filepath.Join(base, "go-build"))
 	}
-	t.Setenv("HOME", t.TempDir()) // without credentials of the user's
+	emptyHome(t)
 	t.Setenv("DOCKER_CONFIG", "")
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("REGISTRY_AUTH_FILE", "")
@@ -190,11 +190,21 @@ func TestSilentRegistry(t *testing.T) {
 	}
 }
 
+// emptyHome makes HOME a folder without credentials of the user's. The go command keeps its files elsewhere: it
+// writes some of them when it has ended, and the folder is removed then.
+func emptyHome(t *testing.T) {
+	t.Helper()
+	if config, err := os.UserConfigDir(); err == nil {
+		t.Setenv("XDG_CONFIG_HOME", config)
+	}
+	t.Setenv("HOME", t.TempDir())
+}
+
 func TestGet(t *testing.T) {
 	server := httptest.NewServer(imagetest.Registry())
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
-	t.Setenv("HOME", t.TempDir())
+	emptyHome(t)
 	t.Setenv("DOCKER_CONFIG", "")
 	layer, err := imagetest.Layer(imagetest.Entry{Name: "bin/prometheus", Content: reporter("3.15.0")}, imagetest.Entry{Name: "bin/promtool", Content: reporter("3.15.0")})
 	if err != nil {
