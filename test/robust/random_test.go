@@ -240,7 +240,7 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		code := wait(s)
 		if c.name == "interrupt" && unhandled(s) {
 			Expect(where.begun() || len(before.processes) > 1).To(BeFalse(), "%s did not stop what it had begun", command.name)
-			continue // scaler did not listen for signals yet
+			code = exitInterrupted // scaler did not listen for signals yet
 		}
 		if !command.starts && code != exitInterrupted && len(before.processes) < 2 {
 			command.within = max(command.within*9/10, time.Millisecond) // it had just ended by itself
