@@ -12,7 +12,7 @@ import (
 // not import each other; a folder below one of these belongs to it, unless it is listed itself.
 var floors = [][]string{
 	{ // ground
-		"docs", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
+		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
 		"pkg/convergence", "pkg/guard", "pkg/output", "pkg/proxy", "pkg/pushes", "pkg/record", "pkg/stats", "pkg/topology",
 	},
 	{ // mechanisms, and what reads records

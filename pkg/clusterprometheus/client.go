@@ -16,6 +16,8 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
+
+	"scaler.mesh/scaler/internal/timeseries"
 )
 
 const (
@@ -156,10 +158,7 @@ type line struct {
 }
 
 // Sample is a value with its timestamp.
-type Sample struct {
-	At    time.Time
-	Value float64
-}
+type Sample = timeseries.Sample
 
 // samples are those of a selector in (from, to]. Values that are no numbers are left out.
 func (c *client) samples(ctx context.Context, selector string, from, to time.Time) ([]line, error) {
@@ -176,7 +175,7 @@ func (c *client) samples(ctx context.Context, selector string, from, to time.Tim
 		one := line{labels: stream.Metric}
 		for _, pair := range stream.Values {
 			if v := float64(pair.Value); v-v == 0 { // neither NaN nor infinite
-				one.samples = append(one.samples, Sample{pair.Timestamp.Time(), v})
+				one.samples = append(one.samples, Sample{At: pair.Timestamp.Time(), Value: v})
 			}
 		}
 		slices.SortStableFunc(one.samples, func(a, b Sample) int { return a.At.Compare(b.At) })

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"scaler.mesh/scaler/internal/timeseries"
 )
 
 // Kind is where metrics of a program are from.
@@ -239,7 +241,7 @@ func (m *Metrics) take(cpu, starts []line, stay []string) {
 		}
 		begin := 0
 		for i, s := range l.samples {
-			newest = later(newest, s.At)
+			newest = timeseries.Later(newest, s.At)
 			if i > 0 {
 				gaps = append(gaps, s.At.Sub(l.samples[i-1].At))
 			}
@@ -266,13 +268,6 @@ func (m *Metrics) take(cpu, starts []line, stay []string) {
 
 func (l life) last() Sample { return l.samples[len(l.samples)-1] }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // startMoves is by how much the start of a program may seem to move while it runs: it is computed from that of the machine.
 const startMoves = 2 * time.Second
 
@@ -288,10 +283,8 @@ func startedAt(starts []line, labels model.Metric, at time.Time) time.Time {
 		if l.labels["pod"] != labels["pod"] || l.labels["id"] != labels["id"] || l.labels["name"] != labels["name"] {
 			continue
 		}
-		for _, s := range l.samples {
-			if !s.At.Before(at) {
-				return time.UnixMilli(int64(s.Value * 1000))
-			}
+		if i, _ := slices.BinarySearchFunc(l.samples, at, func(s Sample, t time.Time) int { return s.At.Compare(t) }); i < len(l.samples) {
+			return time.UnixMilli(int64(l.samples[i].Value * 1000))
 		}
 	}
 	return time.Time{}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"scaler.mesh/scaler/internal/timeseries"
 )
 
 // Usage is what one pod, or several, used over a window of time.
@@ -66,14 +68,14 @@ func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
 		if i > 0 && !points[0].At.Before(from) && points[0].At.Before(to) {
 			u.Restarts++
 		}
-		cpu += at(points, to) - at(points, from)
+		cpu += timeseries.At(points, to) - timeseries.At(points, from)
 		for _, s := range l.samples {
 			if !s.At.Before(from) && s.At.Before(to) {
 				u.Samples++
 			}
 		}
 		u.Missed += m.missed(points, from) + m.missed(points, to)
-		low, most, known := m.bounds(points, from, to)
+		low, most, known := timeseries.Bounds(points, from, to, m.Older, m.Newer)
 		u.Low, high, highKnown = u.Low+low, high+most, highKnown && known
 		switch {
 		case i == 0 && first.At.After(from) && !l.started.After(from):
@@ -162,19 +164,6 @@ func (m *Memory) share(u Usage, window time.Duration) *Memory {
 	return &part
 }
 
-// at is a counter at a moment: the first value before the first sample, and the last after the last.
-func at(points []Sample, t time.Time) float64 {
-	if !t.After(points[0].At) {
-		return points[0].Value
-	}
-	for i, b := range points[1:] {
-		if a := points[i]; !t.After(b.At) {
-			return a.Value + (b.Value-a.Value)*t.Sub(a.At).Seconds()/b.At.Sub(a.At).Seconds()
-		}
-	}
-	return points[len(points)-1].Value
-}
-
 // wideGap is how many intervals the samples around a moment may be from each other: one may be missing.
 const wideGap = 2.5
 
@@ -187,32 +176,6 @@ func (m *Metrics) missed(points []Sample, t time.Time) int {
 		}
 	}
 	return 0
-}
-
-// bounds are the least and the most that a counter grew in [from, to], of whatever moment near its timestamp a value is. known is false
-// where the most is not.
-func (m *Metrics) bounds(points []Sample, from, to time.Time) (low, high float64, known bool) {
-	first, last := points[0], points[len(points)-1]
-	outerFirst, outerLast, enclosed := first, last, false
-	innerFirst, innerLast := last, first
-	begins := first.Value == 0 // at its start it is 0, whenever that was
-	for _, s := range points {
-		if !s.At.Add(m.Newer).After(from) {
-			outerFirst, begins = s, true
-		}
-		if !s.At.Add(m.Newer).After(to) {
-			innerLast = s
-		}
-	}
-	for i := len(points) - 1; i >= 0; i-- {
-		if s := points[i]; !s.At.Add(-m.Older).Before(to) {
-			outerLast, enclosed = s, true
-		}
-		if s := points[i]; !s.At.Add(-m.Older).Before(from) {
-			innerFirst = s
-		}
-	}
-	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value), begins && enclosed
 }
 
 // level is what memory was in [from, to); nil where there are too few samples in it.

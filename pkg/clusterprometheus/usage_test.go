@@ -21,7 +21,7 @@ func moment(seconds float64) time.Time {
 func series(pod, id string, samples ...[2]float64) line {
 	l := line{labels: model.Metric{"pod": model.LabelValue(pod), "id": model.LabelValue(id), "job": "kubelet"}}
 	for _, s := range samples {
-		l.samples = append(l.samples, Sample{moment(s[0]), s[1]})
+		l.samples = append(l.samples, Sample{At: moment(s[0]), Value: s[1]})
 	}
 	return l
 }
@@ -120,9 +120,9 @@ func TestTogether(t *testing.T) {
 		series("went", "3", [2]float64{0, 50}, [2]float64{15, 51}),
 	}
 	for at := 0.0; at <= 180; at += 15 {
-		cpu[0].samples = append(cpu[0].samples, Sample{moment(at), at / 15})
+		cpu[0].samples = append(cpu[0].samples, Sample{At: moment(at), Value: at / 15})
 	}
-	cpu[1].samples = append(cpu[1].samples, Sample{moment(180), 10})
+	cpu[1].samples = append(cpu[1].samples, Sample{At: moment(180), Value: 10})
 	m := metrics([]string{"stays"}, cpu, []line{started("came", "2", 80, 90)})
 	m.level([]line{series("stays", "1", [2]float64{75, 100}, [2]float64{120, 300}), series("came", "2", [2]float64{90, 50}, [2]float64{105, 70})}, func(p *pod) *[]Sample { return &p.memory })
 	if got := fmt.Sprint(m.Pods()); got != "[came stays went]" {
@@ -156,7 +156,7 @@ func TestMemoryTogether(t *testing.T) {
 	}{{"old", 0, 60}, {"new", 60, 300}} {
 		c, m := series(one.pod, one.pod), series(one.pod, one.pod)
 		for at := one.from; at <= one.to; at += 10 {
-			c.samples, m.samples = append(c.samples, Sample{moment(at), at}), append(m.samples, Sample{moment(at), 100})
+			c.samples, m.samples = append(c.samples, Sample{At: moment(at), Value: at}), append(m.samples, Sample{At: moment(at), Value: 100})
 		}
 		cpu, memory = append(cpu, c), append(memory, m)
 	}
@@ -189,7 +189,7 @@ func TestBounds(t *testing.T) {
 		for s := 10; s <= 190; s += 5 + rng.IntN(15) {
 			of := s - older + rng.IntN(older+newer+1)
 			value = max(value, truth[of]) // a counter does not fall
-			l.samples = append(l.samples, Sample{moment(float64(s)), value})
+			l.samples = append(l.samples, Sample{At: moment(float64(s)), Value: value})
 		}
 		m := metrics([]string{"a"}, []line{l}, nil)
 		m.Older, m.Newer = time.Duration(older)*time.Second, time.Duration(newer)*time.Second

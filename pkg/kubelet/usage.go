@@ -3,6 +3,8 @@ package kubelet
 import (
 	"fmt"
 	"time"
+
+	"scaler.mesh/scaler/internal/timeseries"
 )
 
 // Usage is what a container used over a window of time.
@@ -60,9 +62,12 @@ func figures(lives []*life, from, to time.Time) (u Usage, err error) {
 		if i > 0 && !l.started.Before(from) && l.started.Before(to) {
 			u.Restarts++
 		}
-		counter := append([]Reading{{At: l.started}}, l.readings...)
-		u.CPUSeconds += cpuAt(counter, to) - cpuAt(counter, from)
-		low, high := bounds(counter, from, to)
+		cpu := []timeseries.Sample{{At: l.started}}
+		for _, r := range l.readings {
+			cpu = append(cpu, timeseries.Sample{At: r.At, Value: r.CPUSeconds})
+		}
+		u.CPUSeconds += timeseries.At(cpu, to) - timeseries.At(cpu, from)
+		low, high, _ := timeseries.Bounds(cpu, from, to, 0, 0) // both ends are enclosed: it was looked at above
 		u.CPUSecondsLow, u.CPUSecondsHigh = u.CPUSecondsLow+low, u.CPUSecondsHigh+high
 		for _, r := range l.readings {
 			if !r.At.Before(from) && r.At.Before(to) {
@@ -84,7 +89,7 @@ func (u *Usage) takeMemory(l *life, from, to time.Time) (seconds float64) {
 		seconds = 0
 		for i, b := range l.readings {
 			a := l.readings[max(0, i-1)]
-			begin, end := later(a.At, from), earlier(b.At, to)
+			begin, end := timeseries.Later(a.At, from), timeseries.Earlier(b.At, to)
 			if !b.At.Before(from) && !b.At.After(to) {
 				m.Peak = max(m.Peak, of(b))
 			}
@@ -107,46 +112,6 @@ func (u *Usage) takeMemory(l *life, from, to time.Time) (seconds float64) {
 	return seconds
 }
 
-// cpuAt is a counter at a moment: 0 before the first reading, and the last after it.
-func cpuAt(readings []Reading, t time.Time) float64 {
-	if !t.After(readings[0].At) {
-		return readings[0].CPUSeconds
-	}
-	for i, b := range readings[1:] {
-		if a := readings[i]; !t.After(b.At) {
-			if !b.At.After(a.At) {
-				return b.CPUSeconds
-			}
-			return a.CPUSeconds + (b.CPUSeconds-a.CPUSeconds)*t.Sub(a.At).Seconds()/b.At.Sub(a.At).Seconds()
-		}
-	}
-	return readings[len(readings)-1].CPUSeconds
-}
-
-// bounds are the least and the most that a counter grew in [from, to].
-func bounds(readings []Reading, from, to time.Time) (low, high float64) {
-	first, last := readings[0], readings[len(readings)-1]
-	before, after := first, last         // that enclose the window
-	innerFirst, innerLast := last, first // that lie inside
-	for _, r := range readings {
-		if !r.At.After(from) {
-			before = r
-		}
-		if !r.At.After(to) {
-			innerLast = r
-		}
-	}
-	for i := len(readings) - 1; i >= 0; i-- {
-		if r := readings[i]; !r.At.Before(to) {
-			after = r
-		}
-		if r := readings[i]; !r.At.Before(from) {
-			innerFirst = r
-		}
-	}
-	return max(0, innerLast.CPUSeconds-innerFirst.CPUSeconds), max(0, after.CPUSeconds-before.CPUSeconds)
-}
-
 // Add adds what another container used in the same window. A sum of peaks, which need not come together, is a bound. The
 // memory of a sum is known where that of each is.
 func (u *Usage) Add(other Usage) {
@@ -164,20 +129,6 @@ func (m *Memory) add(other Memory) {
 	m.Mean += other.Mean
 	m.Peak += other.Peak
 	m.End += other.End
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }

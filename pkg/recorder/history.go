@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"scaler.mesh/scaler/internal/timeseries"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -148,7 +149,7 @@ func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	}
 	// What runs was last read shortly before the last sample's moment.
 	if n := len(lives); n > 0 && lives[n-1].ended.IsZero() && to.Equal(h.last) {
-		to = earlier(to, lives[n-1].last().At)
+		to = timeseries.Earlier(to, lives[n-1].last().At)
 	}
 	u, err := usageSlowed(lives, from, to, max(peakWindow, h.interval), 1)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sort"
 	"time"
+
+	"scaler.mesh/scaler/internal/timeseries"
 )
 
 // SaturationNoise is the share of an interval below which waiting is taken for
@@ -151,7 +153,7 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 			if j == 0 {
 				continue
 			}
-			start, end := later(from, points[j-1].At), earlier(to, p.At)
+			start, end := timeseries.Later(from, points[j-1].At), timeseries.Earlier(to, p.At)
 			if overlap := end.Sub(start).Seconds(); overlap > 0 {
 				s := stretch{points[j-1], p}
 				memory += overlap * (s.resident(start) + s.resident(end)) / 2
@@ -318,18 +320,4 @@ func peakCores(series [][]Reading, edges []time.Time, from, to time.Time, window
 		try(edge.Add(-window))
 	}
 	return peak
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

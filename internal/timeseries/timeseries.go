@@ -1,0 +1,71 @@
+// Package timeseries computes how much a counter, read at moments, grew over a window of time that begins and
+// ends between them.
+package timeseries
+
+import "time"
+
+// Sample is a value with the moment that it is of.
+type Sample struct {
+	At    time.Time
+	Value float64
+}
+
+// At is a counter at a moment, which is taken to grow evenly between two samples: the first value before the first
+// sample, and the last after the last. samples are in order of time; there is at least one.
+func At(samples []Sample, t time.Time) float64 {
+	if !t.After(samples[0].At) {
+		return samples[0].Value
+	}
+	for i, b := range samples[1:] {
+		if a := samples[i]; !t.After(b.At) {
+			if !b.At.After(a.At) {
+				return b.Value
+			}
+			return a.Value + (b.Value-a.Value)*t.Sub(a.At).Seconds()/b.At.Sub(a.At).Seconds()
+		}
+	}
+	return samples[len(samples)-1].Value
+}
+
+// Bounds are the least and the most that a counter grew in [from, to]. A value is of a moment from older before its
+// timestamp to newer after it. known is false where the most is not: where no sample is of before from, unless the first one is 0,
+// as at the start of a program, or none is of after to. samples are as for At.
+func Bounds(samples []Sample, from, to time.Time, older, newer time.Duration) (low, high float64, known bool) {
+	first, last := samples[0], samples[len(samples)-1]
+	outerFirst, outerLast, enclosed := first, last, false
+	innerFirst, innerLast := last, first
+	begins := first.Value == 0 // whenever that was
+	for _, s := range samples {
+		if !s.At.Add(newer).After(from) {
+			outerFirst, begins = s, true
+		}
+		if !s.At.Add(newer).After(to) {
+			innerLast = s
+		}
+	}
+	for i := len(samples) - 1; i >= 0; i-- {
+		if s := samples[i]; !s.At.Add(-older).Before(to) {
+			outerLast, enclosed = s, true
+		}
+		if s := samples[i]; !s.At.Add(-older).Before(from) {
+			innerFirst = s
+		}
+	}
+	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value), begins && enclosed
+}
+
+// Later is the later of two moments.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Earlier is the earlier of two moments.
+func Earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
