@@ -34,13 +34,8 @@ func readPrometheusFlags(f *pflag.FlagSet, t *attach.Target) (err error) {
 	if t.Prometheus.URL == "" {
 		return usagef("parsing --prometheus-token-file %q: want it with --prometheus-url and an address that is reached from here: the API server passes no token to a Service", file.Value)
 	}
-	text, err := credentialfile.Read(file.Value.String())
-	if err != nil {
-		return usagef("parsing --prometheus-token-file %q: %w", file.Value, credentialfile.Cause(err))
-	}
-	t.PrometheusToken = strings.TrimSpace(string(text))
-	if t.PrometheusToken == "" || strings.ContainsFunc(t.PrometheusToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return usagef("parsing --prometheus-token-file %q: want one token in it, and nothing else", file.Value)
+	if t.PrometheusToken, err = credentialfile.Token("--prometheus-token-file", file.Value.String()); err != nil {
+		return usageError{err}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestReadIsBounded(t *testing.T) {
 		if _, err := credentialfile.Roots(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--tls-ca") {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
-		if _, err := credentialfile.Token(file); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := credentialfile.Token("--a-token-file", file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parsing --a-token-file ") {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}

@@ -44,15 +44,15 @@ func Read(file string) ([]byte, error) {
 	return data, nil
 }
 
-// Token reads the one token in the file of --token-file.
-func Token(file string) (string, error) {
+// Token reads the one token in the file of a flag, such as --token-file.
+func Token(flag, file string) (string, error) {
 	text, err := Read(file)
 	if err != nil {
-		return "", fmt.Errorf("parsing --token-file %q: %w", file, Cause(err))
+		return "", fmt.Errorf("parsing %s %q: %w", flag, file, Cause(err))
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("parsing --token-file %q: want one token in it, and nothing else", file)
+		return "", fmt.Errorf("parsing %s %q: want one token in it, and nothing else", flag, file)
 	}
 	return token, nil
 }

@@ -124,7 +124,7 @@ func (s Spec) validTransport() error {
 		return err
 	}
 	if s.TokenFile != "" {
-		if _, err := credentialfile.Token(s.TokenFile); err != nil {
+		if _, err := credentialfile.Token("--token-file", s.TokenFile); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func readCredentials(r controlplane.Remote) (c credentials, err error) {
 		}
 	}
 	if r.TokenFile != "" {
-		_, err = credentialfile.Token(r.TokenFile)
+		_, err = credentialfile.Token("--token-file", r.TokenFile)
 	}
 	return c, err
 }

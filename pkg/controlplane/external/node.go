@@ -105,6 +105,6 @@ type tokenFile string
 
 // Token is part of proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
-	token, err := credentialfile.Token(string(f))
+	token, err := credentialfile.Token("--token-file", string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(tokenLife)}, err
 }
