@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
+	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/pkg/capacity"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report"
@@ -71,7 +71,7 @@ func (n *Night) Missed() bool { return n.missed }
 
 // read reads the night of a folder.
 func read(dir string) (*Night, error) {
-	text, err := os.ReadFile(filepath.Join(dir, FileName))
+	text, err := credentialfile.Read(filepath.Join(dir, FileName))
 	if err != nil {
 		return nil, err
 	}
