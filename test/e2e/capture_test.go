@@ -3,11 +3,8 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 
 	"scaler.mesh/scaler/pkg/capture"
 	"scaler.mesh/scaler/pkg/record"
@@ -71,39 +62,20 @@ func restricted(ctx context.Context, kubeconfig, file string, without ...string)
 // apply creates the objects of files, in the namespace default unless they name another.
 func apply(ctx context.Context, kubeconfig string, files ...string) {
 	GinkgoHelper()
-	config, client := connection(kubeconfig)
-	objects, err := dynamic.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	resources := newResources(kubeconfig)
 	for _, file := range files {
 		content, err := os.Open(file)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(content.Close)
-		decoder := yaml.NewYAMLOrJSONDecoder(content, 1<<16)
-		for {
-			var object unstructured.Unstructured
-			err := decoder.Decode(&object.Object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			Expect(err).NotTo(HaveOccurred(), file)
-			if object.Object == nil {
-				continue
-			}
-			kind := object.GroupVersionKind()
+		for _, object := range manifests(content) {
 			Eventually(func() error { // a definition takes effect some time after its creation
-				mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+				objects, err := resources.of(object)
 				if err != nil {
-					mapper.Reset()
 					return err
 				}
-				var client dynamic.ResourceInterface = objects.Resource(mapping.Resource)
-				if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-					client = objects.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
-				}
-				_, err = client.Apply(ctx, object.GetName(), &object, metav1.ApplyOptions{FieldManager: "test", Force: true})
+				_, err = objects.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true})
 				return err
-			}).Should(Succeed(), "%s: %s %s", file, kind.Kind, object.GetName())
+			}).Should(Succeed(), "%s: %s %s", file, object.GetKind(), object.GetName())
 		}
 	}
 }

@@ -13,13 +13,9 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 )
 
 // chartObjects are what Helm made of the chart with the values of a file.
@@ -27,50 +23,26 @@ func chartObjects(name string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "hack", "chart", "testdata", name))
 	Expect(err).NotTo(HaveOccurred())
-	var all []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := decoder.Decode(o); err != nil {
-			Expect(err).To(MatchError("EOF"))
-			return all
-		}
-		if o.GetKind() != "" {
-			all = append(all, o)
-		}
-	}
+	return manifests(bytes.NewReader(text))
 }
 
 var _ = Describe("the Helm chart", func() {
 	It("makes objects that an API server accepts, and pods that are restricted", func(ctx SpecContext) {
 		where := newPlace()
 		Expect(wait(where.start("cluster", "up", "chart"))).To(Equal(exitDone))
-		config, client := connection(where.kubeconfig())
+		_, client := connection(where.kubeconfig())
 		must(client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "scaler", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 		}}, metav1.CreateOptions{}))
-		groups, err := restmapper.GetAPIGroupResources(client.Discovery())
-		Expect(err).NotTo(HaveOccurred())
-		mapper := restmapper.NewDiscoveryRESTMapper(groups)
-		objects, err := dynamic.NewForConfig(config)
-		Expect(err).NotTo(HaveOccurred())
+		resources := newResources(where.kubeconfig())
 		dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-		create := func(ctx context.Context, o *unstructured.Unstructured) error {
-			kind := o.GroupVersionKind()
-			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil {
-				return err
-			}
-			resources := dynamic.ResourceInterface(objects.Resource(mapping.Resource))
-			if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-				resources = objects.Resource(mapping.Resource).Namespace(o.GetNamespace())
-			}
-			_, err = resources.Create(ctx, o, dryRun)
-			return err
-		}
 		pods := 0
 		for _, name := range []string{"default.yaml", "all.yaml", "in-image.yaml"} {
 			for _, o := range chartObjects(name) {
-				Expect(create(ctx, o)).To(Succeed(), "%s: %s %s", name, o.GetKind(), o.GetName())
+				objects, err := resources.of(o)
+				Expect(err).NotTo(HaveOccurred())
+				_, err = objects.Create(ctx, o, dryRun)
+				Expect(err).NotTo(HaveOccurred(), "%s: %s %s", name, o.GetKind(), o.GetName())
 				if o.GetKind() != "CronJob" {
 					continue
 				}
@@ -83,7 +55,7 @@ var _ = Describe("the Helm chart", func() {
 					return err
 				}).WithContext(ctx).Should(Succeed()) // the controllers make the service account
 				pod.Spec.Containers[0].SecurityContext = nil
-				_, err := client.CoreV1().Pods("scaler").Create(ctx, &pod, dryRun)
+				_, err = client.CoreV1().Pods("scaler").Create(ctx, &pod, dryRun)
 				Expect(err).To(MatchError(ContainSubstring("violates PodSecurity")))
 				pods++
 			}
