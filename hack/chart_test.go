@@ -3,6 +3,7 @@ package hack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -144,7 +145,7 @@ func render(t *testing.T, values map[string]any) map[string]object {
 		},
 		"required": func(message string, v any) (any, error) {
 			if v == nil || v == "" {
-				return nil, fmt.Errorf("%s", message)
+				return nil, errors.New(message)
 			}
 			return v, nil
 		},

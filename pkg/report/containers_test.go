@@ -20,14 +20,7 @@ func TestContainersTable(t *testing.T) {
 		},
 	}}
 	table := containers(&runReport{run: run})
-	var rows []string
-	for _, row := range table.Rows {
-		var cells []string
-		for _, cell := range row {
-			cells = append(cells, cell.text)
-		}
-		rows = append(rows, strings.Join(cells, "|"))
-	}
+	rows := printedRows(table)
 	want := []string{
 		"all|3.00s|-|200MB|-|-|-|-|-|-",
 		"istiod-a|1.00s|-|200MB|-|-|-|-|-|-",
@@ -52,10 +45,7 @@ func TestClusterPrometheusTable(t *testing.T) {
 		}},
 	}
 	table := clusterPrometheus(&runReport{run: &record.Run{ClusterPrometheus: &record.ClusterPrometheus{OwnMetrics: source, Cadvisor: &record.PrometheusSource{IntervalSeconds: 30}}}})
-	var rows []string
-	for _, row := range table.printed().Rows {
-		rows = append(rows, strings.Join(row, "|"))
-	}
+	rows := printedRows(table)
 	want := []string{
 		"all|ownMetrics, 15.0s|500ms to 2.50s|-|-|-|-|-|-|-|-",
 		"istiod-a|ownMetrics, 15.0s|1.50s|-|-|-|-|4.50s|4.25s to 4.75s|150MB|140MB to 160MB",
@@ -67,4 +57,12 @@ func TestClusterPrometheusTable(t *testing.T) {
 	if empty := clusterPrometheus(&runReport{run: &record.Run{}}); len(empty.Rows) > 0 {
 		t.Errorf("a run without a Prometheus has %d rows", len(empty.Rows))
 	}
+}
+
+// printedRows is each row of a table as it is printed, with a bar between two cells.
+func printedRows(t table) (rows []string) {
+	for _, row := range t.printed().Rows {
+		rows = append(rows, strings.Join(row, "|"))
+	}
+	return rows
 }
