@@ -16,19 +16,24 @@ const (
 	apiRequestsBurst     = 160
 )
 
+// renewalsPerSecond is what leader election requests with the same client, whatever K is: it has no setting. It
+// renews each of five locks every 7.5 s by a GET and a PUT (RetryPeriod in pilot/pkg/leaderelection), which is also
+// what the API server counts at rest.
+const renewalsPerSecond = 5 * 2 / 7.5
+
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
 // features.RequestLimit, see Limits) is what it derives from these processors, which
 // are those of the machine that is stood for; pushes at the same time are a number and stay it, requests
 // per second are slowed down. The burst of the API client is a number, too: a bucket
-// that holds as many tokens and is filled k times slower.
+// that holds as many tokens and is filled k times slower, except for the requests of leader election.
 func dilate(env []string, processors int, k float64) controlplane.Dilated {
 	limits := Limits(env)
 	d := controlplane.Dilated{
 		Scaled: []string{
 			"debounce (PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX)",
 			"limiter of new streams (PILOT_MAX_REQUESTS_PER_SECOND)",
-			"client of the API server (--kubernetesApiQPS)",
+			"client of the API server (--kubernetesApiQPS), without the requests of leader election",
 			"age of connections (--keepaliveMaxServerConnectionAge)",
 		},
 		Unscaled: []string{
@@ -39,7 +44,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 			controlplane.UnscaledThread,
 		},
 		Args: []string{
-			"--kubernetesApiQPS", strconv.FormatFloat(apiRequestsPerSecond/k, 'g', -1, 64),
+			"--kubernetesApiQPS", strconv.FormatFloat((apiRequestsPerSecond-renewalsPerSecond)/k+renewalsPerSecond, 'g', 4, 64),
 			"--kubernetesApiBurst", strconv.Itoa(apiRequestsBurst),
 		},
 	}

@@ -32,7 +32,8 @@ func TestDilate(t *testing.T) {
 			t.Errorf("%s: it does not say what is scaled and what is not", test.name)
 		}
 	}
-	want := []string{"--kubernetesApiQPS", "20", "--kubernetesApiBurst", "160", "--keepaliveMaxServerConnectionAge", "2h0m0s"}
+	// 78.67 a second are slowed down, 1.33 are not.
+	want := []string{"--kubernetesApiQPS", "21", "--kubernetesApiBurst", "160", "--keepaliveMaxServerConnectionAge", "2h0m0s"}
 	if diff := cmp.Diff(want, dilate(nil, 8, 4).Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
