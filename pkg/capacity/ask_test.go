@@ -177,6 +177,18 @@ func TestTimesOfLimits(t *testing.T) {
 	}
 }
 
+// All programs of a dilated run share the processors of the machine that is stood for.
+func TestMachineOfDilatedRun(t *testing.T) {
+	run := permissive().runs(nil, 1, 200)[0]
+	run.Environment.CPUs, run.Environment.ControlPlane.CPUs = 2, nil
+	for k, want := range map[float64]float64{0: 2, 1: 2, 4: 8, 2.5: 5} {
+		run.Spec.Dilation = k
+		if got := meshOf(&run, nil).machine; got != want {
+			t.Errorf("K = %g: %g processors, want %g", k, got, want)
+		}
+	}
+}
+
 // The fewest replicas, and of those the fewest processors, that do are asked for.
 func TestRequests(t *testing.T) {
 	runs := permissive().runs(nil, 2, 200, 400, 600, 800)

@@ -35,7 +35,7 @@ type mesh struct {
 	processors        int     // of one replica
 	replicas          int
 	others            float64        // CPU seconds of all else on the same machine; 0 = it is alone
-	machine           int            // processors of that machine, without those that are the control plane's own
+	machine           float64        // processors of that machine, or of the one that it stands for, without those that are the control plane's own
 	own               bool           // the control plane has processors to itself
 	limits            *record.Limits // nil = none is known
 	// certificates is how many nodes' proxies request at most, whose streams were admitted before
@@ -69,7 +69,7 @@ func (m mesh) times() []Limit {
 		if !m.own {
 			work += m.cpuSeconds
 		}
-		all = append(all, Limit{Machine, work / float64(m.machine), fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %d processors", work, m.machine)})
+		all = append(all, Limit{Machine, work / m.machine, fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %g processors", work, m.machine)})
 	}
 	if l := m.limits; l != nil {
 		if admission := m.admission(m.pods); admission != nil && m.certificates == 0 {
@@ -138,7 +138,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 		m.cpuSeconds = *cpu
 	}
 	m.own = len(c.CPUs) > 0
-	m.machine = r.Environment.CPUs - len(c.CPUs)
+	m.machine = float64(r.Environment.CPUs-len(c.CPUs)) * max(1, r.Spec.Dilation)
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
 		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
 			m.others += *u.CPUSeconds
