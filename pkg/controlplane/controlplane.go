@@ -35,7 +35,8 @@ type ControlPlane struct {
 	Replicas      Replicas      // nil: it was not started as several
 	Mesh          Mesh          // never nil
 	Proxies       Proxies       // never nil
-	Credentials   Credentials   // nil: it has no real sidecars
+	Credentials   Credentials   // nil: its real sidecars need no token, or it has none
+	Issuers       Issuers       // nil: its real sidecars request their certificates themselves, or it has none
 	Probes        Probes        // nil: no change of it can be followed by a marker
 	RealProxies   RealProxies   // nil: it has no real sidecars
 	Gateways      Gateways      // nil: it has no gateways
@@ -267,6 +268,10 @@ type Credentials interface {
 	// Token requests a token bound to that very pod, of which only namespace, name,
 	// UID and service account are read.
 	Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
+}
+
+// Issuers get certificates for real proxies without an agent, which cannot request them themselves.
+type Issuers interface {
 	// Issuer is the certificate client of one proxy. It does not connect yet.
 	Issuer(spec proxy.Spec) (Issuer, error)
 }

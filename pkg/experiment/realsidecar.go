@@ -175,7 +175,7 @@ func (r RealSidecars) certify(ctx context.Context, real controlplane.RealProxy, 
 	if err != nil {
 		return err
 	}
-	issuer, err := r.Adapter.Credentials.Issuer(real.Sidecar)
+	issuer, err := r.Adapter.Issuers.Issuer(real.Sidecar)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func TestCertificatesThatEnd(t *testing.T) {
 		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
-		place.Adapter = &controlplane.ControlPlane{Credentials: authorityFor{ends: ends}}
+		place.Adapter = &controlplane.ControlPlane{Credentials: authorityFor{ends: ends}, Issuers: authorityFor{ends: ends}}
 		real := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
 		err := place.certify(t.Context(), real, func(context.Context) (proxy.Token, error) { return proxy.Token{}, nil })
 		if err != nil {

@@ -55,7 +55,7 @@ func Driver() controlplane.Driver {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
-		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Probes: configuration{c}, Gateways: configuration{c},
+		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Issuers: credentials{c.client}, Probes: configuration{c}, Gateways: configuration{c},
 		RealProxies: realProxies{c}, HostWorkloads: realProxies{c}, Revision: c.revisions(),
 		Captured: captured{c},
 	}

@@ -309,7 +309,7 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 		return nil, err
 	}
 	return &controlplane.ControlPlane{
-		Server: a, Mesh: a, Proxies: a.ControlPlane, Credentials: credentials{client}, Probes: a.configuration,
+		Server: a, Mesh: a, Proxies: a.ControlPlane, Credentials: credentials{client}, Issuers: credentials{client}, Probes: a.configuration,
 		Revision: a.revisions(), Instances: o.Instances,
 	}, nil
 }

@@ -52,6 +52,6 @@ func dilate(env []string, _ int, _ float64) controlplane.Dilated {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
-		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: c, Probes: c, RealProxies: c, HostWorkloads: c,
+		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: c, Issuers: c, Probes: c, RealProxies: c, HostWorkloads: c,
 	}
 }
