@@ -16,10 +16,10 @@ const (
 	apiRequestsBurst     = 160
 )
 
-// renewalsPerSecond is what leader election requests with the same client, whatever K is: it has no setting. It
-// renews each of five locks every 7.5 s by a GET and a PUT (RetryPeriod in pilot/pkg/leaderelection), which is also
-// what the API server counts at rest.
-const renewalsPerSecond = 5 * 2 / 7.5
+// electionRequestsPerSecond is what leader election requests with the same client, whatever K is: it has no setting. It
+// renews each of five locks every 7.5 s by a GET and a PUT (RetryPeriod in pilot/pkg/leaderelection), as the API server
+// counted with istiod 1.31.0 at rest. Replicas that do not lead have no PUT, and so request less.
+const electionRequestsPerSecond = 5 * 2 / 7.5
 
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
@@ -33,7 +33,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 		Scaled: []string{
 			"debounce (PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX)",
 			"limiter of new streams (PILOT_MAX_REQUESTS_PER_SECOND)",
-			"client of the API server (--kubernetesApiQPS), without the requests of leader election",
+			"client of the API server (--kubernetesApiQPS), without the requests of leader election, which are counted for one replica",
 			"age of connections (--keepaliveMaxServerConnectionAge)",
 		},
 		Unscaled: []string{
@@ -44,7 +44,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 			controlplane.UnscaledThread,
 		},
 		Args: []string{
-			"--kubernetesApiQPS", strconv.FormatFloat((apiRequestsPerSecond-renewalsPerSecond)/k+renewalsPerSecond, 'g', 4, 64),
+			"--kubernetesApiQPS", strconv.FormatFloat((apiRequestsPerSecond-electionRequestsPerSecond)/k+electionRequestsPerSecond, 'g', 4, 64),
 			"--kubernetesApiBurst", strconv.Itoa(apiRequestsBurst),
 		},
 	}
