@@ -1,5 +1,6 @@
 // Package credentialfile reads the credentials that a user names by file: bearer
 // tokens and root certificates. Its errors name the flag, the file and what is wanted.
+// Read is also for other small files from outside, such as results of earlier commands.
 package credentialfile
 
 import (

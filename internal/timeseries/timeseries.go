@@ -1,5 +1,5 @@
 // Package timeseries computes how much a counter, read at moments, grew over a window of time that begins and
-// ends between them.
+// ends between them, and which of two moments is the earlier one.
 package timeseries
 
 import "time"
@@ -28,7 +28,7 @@ func At(samples []Sample, t time.Time) float64 {
 }
 
 // Bounds are the least and the most that a counter grew in [from, to]. A value is of a moment from older before its
-// timestamp to newer after it. known is false where the most is not: where no sample is of before from, unless the first one is 0,
+// timestamp to newer after it. known is false where the most is not known: where no sample is of before from, unless the first one is 0,
 // as at the start of a program, or none is of after to. samples are as for At.
 func Bounds(samples []Sample, from, to time.Time, older, newer time.Duration) (low, high float64, known bool) {
 	first, last := samples[0], samples[len(samples)-1]

@@ -67,7 +67,7 @@ func apply(ctx context.Context, kubeconfig string, files ...string) {
 		content, err := os.Open(file)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(content.Close)
-		for _, object := range manifests(content) {
+		for _, object := range manifests(file, content) {
 			Eventually(func() error { // a definition takes effect some time after its creation
 				objects, err := resources.of(object)
 				if err != nil {

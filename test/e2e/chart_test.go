@@ -23,7 +23,7 @@ func chartObjects(name string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "hack", "chart", "testdata", name))
 	Expect(err).NotTo(HaveOccurred())
-	return manifests(bytes.NewReader(text))
+	return manifests(name, bytes.NewReader(text))
 }
 
 var _ = Describe("the Helm chart", func() {

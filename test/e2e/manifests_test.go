@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// manifests are the objects of a stream of YAML documents.
-func manifests(r io.Reader) (all []*unstructured.Unstructured) {
+// manifests are the objects of a stream of YAML documents, which has a name.
+func manifests(name string, r io.Reader) (all []*unstructured.Unstructured) {
 	GinkgoHelper()
 	for decoder := yaml.NewYAMLOrJSONDecoder(r, 4096); ; {
 		var o unstructured.Unstructured
@@ -26,7 +26,7 @@ func manifests(r io.Reader) (all []*unstructured.Unstructured) {
 		if err == io.EOF {
 			return all
 		}
-		Expect(err).NotTo(HaveOccurred())
+		Expect(err).NotTo(HaveOccurred(), name)
 		if o.Object != nil {
 			all = append(all, &o)
 		}
