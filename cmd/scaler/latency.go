@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func newLatencyCommand(s streams) *cobra.Command {
 		Use:   "latency",
 		Short: "Measure the latency that a mesh adds to a request",
 		Long: `Latency sends requests to an echo server, at the same rates without a mesh and
-with one: client, its Envoy, mutual TLS, the server's Envoy, echo. All of them are
+with one: client, its sidecar, mutual TLS, the server's sidecar, echo. All of them are
 processes on this machine, with a control plane started for them.
 
 By default it is an open loop: requests are sent on a fixed schedule, and their
@@ -66,6 +67,9 @@ not rates, connections, chain and topology.
   # a closed loop with a new connection for each request
   scaler latency --connections 32,64,128 --requests 30000 --keepalive=false
 
+  # as root: Linkerd, with a proxy that you have
+  scaler latency --control-plane linkerd --proxy ./linkerd2-proxy
+
   # errors while a server is killed every 10 s
   scaler latency --rps 100 --duration 60s --kill-server-every 10s -o json`,
 		Args: noArgs,
@@ -76,7 +80,7 @@ not rates, connections, chain and topology.
 	f.StringVar(&o.spec.Preset, "preset", "", "flags that follow a publication, as in stages: "+strings.Join(latency.PresetNames(), ", "))
 	f.IntSliceVar(&o.spec.Connections, "connections", nil, "use a closed loop with this many busy connections; several numbers run one after another")
 	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests per variant and repeat in a closed loop")
-	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)")
+	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)"+otherVariants())
 	f.StringVar(&o.spec.Arrivals, "arrivals", o.spec.Arrivals, "schedule of an open loop: constant or poisson")
 	f.Uint64Var(&o.spec.Seed, "seed", o.spec.Seed, "seed of poisson arrivals")
 	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "HTTP version: 1 or 2")
@@ -92,6 +96,7 @@ not rates, connections, chain and topology.
 	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "warm-up before each round; its requests do not count")
 	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForLatency(drivers.All())))
+	f.StringVar(&o.spec.Proxy, "proxy", "", "`PATH` of the sidecars' program, for a control plane whose proxy scaler does not have"+givenProxies())
 	addComponentFlags(f, &o.spec.Programs)
 	addIstioFlag(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
@@ -101,12 +106,47 @@ not rates, connections, chain and topology.
 		"output": output.Formats, "preset": latency.PresetNames(),
 		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
 		"topology":      {latency.PairTopology, latency.StarTopology, latency.ChainTopology},
-		"variants":      {latency.VariantNone, latency.VariantPermissive, latency.VariantStrict},
+		"variants":      allVariants(),
 		"control-plane": controlplane.Values(controlplane.ForLatency(drivers.All())),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
+}
+
+// allVariants are those of any control plane.
+func allVariants() []string {
+	var all []string
+	for _, d := range controlplane.ForLatency(drivers.All()) {
+		for _, v := range latency.Variants(d) {
+			if !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// otherVariants states the control planes whose variants are not those of most.
+func otherVariants() string {
+	text := ""
+	for _, d := range controlplane.ForLatency(drivers.All()) {
+		if own := latency.Variants(d); !slices.Equal(own, latency.DefaultSpec().Variants) {
+			text += "; of " + d.Name + ": " + strings.Join(own, ", ")
+		}
+	}
+	return text
+}
+
+// givenProxies states the control planes whose proxy scaler does not have.
+func givenProxies() string {
+	text := ""
+	for _, d := range controlplane.ForLatency(drivers.All()) {
+		if d.Intercepts != nil && d.Intercepts.GivenProxy != "" {
+			text += "; of " + d.Name + ": " + d.Intercepts.GivenProxy
+		}
+	}
+	return text
 }
 
 // presetHelp lists the presets with what they follow.

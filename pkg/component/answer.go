@@ -54,10 +54,10 @@ func inBinDir(ctx context.Context, binDir string, p program) Status {
 		return st
 	}
 	path := filepath.Join(dir, p.name)
-	if other := filepath.Join(dir, p.output); executable(path) != nil && executable(other) == nil {
+	if other := filepath.Join(dir, p.output); Executable(path) != nil && Executable(other) == nil {
 		path = other
 	}
-	if err := executable(path); err != nil {
+	if err := Executable(path); err != nil {
 		st.Problem = "is " + err.Error()
 		return st
 	}

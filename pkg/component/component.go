@@ -333,13 +333,13 @@ func (s *store) intact(g *graph, p program, tc toolchain) string {
 // version does.
 func (s *store) lookup(g *graph, p program, tc toolchain) string {
 	if r, ok := s.imageOf(g, p); ok {
-		if path := filepath.Join(r.place(s.dir), p.name); executable(path) == nil {
+		if path := filepath.Join(r.place(s.dir), p.name); Executable(path) == nil {
 			return path
 		}
 	}
 	if tc.version != "" || g.wheel != "" {
 		path := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings), p.name)
-		if executable(path) == nil {
+		if Executable(path) == nil {
 			return path
 		}
 		return ""
@@ -349,7 +349,7 @@ func (s *store) lookup(g *graph, p program, tc toolchain) string {
 		return ""
 	}
 	for _, path := range slices.Backward(candidates) {
-		if executable(path) == nil {
+		if Executable(path) == nil {
 			return path
 		}
 	}
@@ -398,8 +398,8 @@ func (s *store) unknown(name string) error {
 	return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(names(s.graphs), ", "))
 }
 
-// executable states why path is not a program, or nil.
-func executable(path string) error {
+// Executable states why path is not a program, or nil.
+func Executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

@@ -26,7 +26,7 @@ func installedEnvoy(ctx context.Context, o Options) (st Status, ok bool) {
 	path, err := filepath.Abs(st.Path)
 	if err == nil {
 		st.Path = path
-		err = executable(path)
+		err = Executable(path)
 	}
 	if err != nil {
 		st.Problem = "is " + err.Error()

@@ -263,7 +263,7 @@ func (o ProxyOptions) Apply(spec *proxy.Spec) {
 	}
 }
 
-// Credentials are what real proxies need that whoever starts them gets for them.
+// Credentials are the tokens of real proxies, which whoever starts them requests.
 type Credentials interface {
 	// Token requests a token bound to that very pod, of which only namespace, name,
 	// UID and service account are read.

@@ -47,8 +47,6 @@ type Driver struct {
 	// HostWorkloads reports that real proxies of workloads of this host can be part of
 	// its mesh, which `scaler latency` needs.
 	HostWorkloads bool
-	// NoHostWorkloads states in a clause why they cannot; "" = no more is known.
-	NoHostWorkloads string
 	// Intercepts states how its real proxies run as in pods, which have a network namespace each and
 	// whose connections are redirected; nil = they cannot. `scaler latency` needs this or HostWorkloads.
 	Intercepts *Intercepts
@@ -360,9 +358,14 @@ func Values(all []Driver) []string {
 // before there are any.
 type Intercepts struct {
 	User uint32 // that the proxies run as, by which rules know them
-	// CallerHeader is the header in which the proxy of a server names the identity of the caller to the
+	// CallerHeader is the header in which the proxy of a server names the identity of the caller (proxy.Spec) to the
 	// application; "" = in none.
 	CallerHeader string
+	// GivenProxy is what the program of the proxies is called where scaler does not have it, so that
+	// the user gives it; "" = it is among Driver.SidecarPrograms.
+	GivenProxy string
+	// Workers is how many worker threads an injected proxy has; 0 = as many as an Envoy of Istio.
+	Workers int
 }
 
 // ForLatency are the drivers whose real proxies can carry the requests of applications of this host.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -28,6 +29,7 @@ import (
 type RealSidecars struct {
 	Adapter     *controlplane.ControlPlane
 	Programs    map[string]string  // of Driver.SidecarPrograms
+	Proxy       string             // which of Programs the proxies are; "" = Envoy
 	Group       *process.Group     // that they join
 	Dir         string             // takes a folder for each
 	Logs        string             // takes a log for each
@@ -78,16 +80,16 @@ func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, complete func
 }
 
 // InPod makes the sidecar of a pod that has its IP and its network: the sidecar runs there, as user.
-// complete is called with the interception that the pod's network needs before the sidecar runs.
+// complete is called with the proxy, whose interception the pod's network needs before the sidecar runs.
 func (r RealSidecars) InPod(ctx context.Context, pod *corev1.Pod, own *podnet.Pod, user uint32,
-	complete func(*sidecar.Options, *controlplane.Interception) error,
+	complete func(*sidecar.Options, controlplane.RealProxy) error,
 ) (*sidecar.Sidecar, error) {
 	var real controlplane.RealProxy
 	var failed error
 	made, err := r.sidecar(ctx, pod.Name,
 		func(o *sidecar.Options) {
 			o.AdminPort, o.Network, o.Dial, o.User = real.Interception.Admin, own.Network(), own.DialContext, user
-			failed = complete(o, real.Interception)
+			failed = complete(o, real)
 		},
 		func(at controlplane.ProxyPlace) (_ controlplane.RealProxy, err error) {
 			at.Own = true
@@ -136,7 +138,7 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 	}
 	options := sidecar.Options{
 		Name: "sidecar-" + name, Dir: dir, Group: r.Group, Log: filepath.Join(r.Logs, "sidecar-"+name+".log"),
-		Envoy: r.Programs[component.Envoy], Args: real.Args, Env: real.Env, Files: real.Files,
+		Envoy: r.Programs[cmp.Or(r.Proxy, component.Envoy)], Args: real.Args, Env: real.Env, Files: real.Files,
 		AdminPort: ports[0], Cluster: real.Cluster, Certificate: real.Certificate, HoldsSecret: real.HoldsSecret,
 		TokenFile: real.TokenFile, CPUs: r.Cpus,
 		Token: token,

@@ -98,6 +98,39 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		}
 	})
 
+	// The proxy is the user's. Without one, a stand-in shows that everything around it works: the rules,
+	// what it reaches, its key, its token, its certificate, and the caller that it names.
+	It("is measured with a given proxy, of linkerd", func(ctx SpecContext) {
+		spec.ControlPlane = "linkerd"
+		var err error
+		spec.Proxy, err = os.Executable()
+		Expect(err).NotTo(HaveOccurred())
+		if given := os.Getenv("SCALER_LINKERD_PROXY"); given != "" {
+			spec.Proxy = given
+		}
+		spec, err = spec.Prepare(func(string) bool { return false })
+		Expect(err).NotTo(HaveOccurred())
+		Expect(spec.Variants).To(Equal([]string{VariantNone, "automatic"}))
+		if os.Geteuid() != 0 {
+			_, err := Run(ctx, spec, Progress{})
+			Expect(err).To(MatchError(ContainSubstring("want root")))
+			return
+		}
+		spec.Topology, spec.Chain, spec.Servers = ChainTopology, []time.Duration{0, time.Millisecond}, 2
+		run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
+		Expect(err).NotTo(HaveOccurred())
+		digest, err := component.Digest(spec.Proxy)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(run.Environment.Programs).To(HaveKeyWithValue("linkerd2-proxy", record.Program{Source: "given", Digest: digest}))
+		Expect(run.Checks).To(ConsistOf(record.LatencyCheck{Variant: "automatic", Plaintext: record.CheckAnswered, Caller: record.CallerSeen}))
+		Expect(run.Rows).To(HaveLen(2))
+		for _, row := range run.Rows {
+			Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
+			Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
+		}
+		Expect(run.Rows[1].Sidecars.Count).To(Equal(5))
+	})
+
 	It("is measured along a chain, over HTTP/2", func(ctx SpecContext) {
 		spec.ControlPlane, spec.Variants, spec.HTTP = "reference", []string{VariantStrict}, 2
 		spec.Topology, spec.Chain, spec.Servers = ChainTopology, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond}, 2

@@ -37,9 +37,25 @@ import (
 // through.
 const sidecarTimeout = time.Minute
 
-// sidecarWorkers is how many worker threads each Envoy has, whatever the control
+// envoyWorkers is how many worker threads each Envoy has, whatever the control
 // plane: as many as Istio gives an injected one.
-const sidecarWorkers = 2
+const envoyWorkers = 2
+
+// workers is how many worker threads a sidecar has.
+func workers(d controlplane.Driver) int {
+	if d.Intercepts != nil && d.Intercepts.Workers > 0 {
+		return d.Intercepts.Workers
+	}
+	return envoyWorkers
+}
+
+// givenProxy is what the program of the sidecars is called, where it is the user's; "" = scaler has it.
+func givenProxy(d controlplane.Driver) string {
+	if d.Intercepts == nil {
+		return ""
+	}
+	return d.Intercepts.GivenProxy
+}
 
 // clientTier is the load generator's sidecar.
 const clientTier = "client"
@@ -109,12 +125,18 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
 	_, variant, _ := strings.Cut(name, runLabel()+"-")
 	logs := filepath.Join(r.writer.LogDir(), variant)
-	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: sidecarWorkers, Expiry: &experiment.CertificateExpiry{}}
+	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: workers(r.driver), Expiry: &experiment.CertificateExpiry{}}
 	none := experiment.APIServer{}
 	var err error
 	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(experiment.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
 	if err != nil {
 		return nil, none, err
+	}
+	if given := givenProxy(r.driver); given != "" {
+		m.place.Proxy = given
+		if m.place.Programs[given], err = filepath.Abs(r.spec.Proxy); err != nil { // each runs in a folder of its own
+			return nil, none, err
+		}
 	}
 	if m.group, err = process.OpenGroup(filepath.Join(r.spec.State, "clusters", name), process.GroupOptions{}); err != nil {
 		return nil, none, err

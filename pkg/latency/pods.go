@@ -3,6 +3,7 @@ package latency
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -202,15 +203,19 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 	limited, cancel := context.WithTimeout(ctx, sidecarTimeout)
 	defer cancel()
 	starting, together := errgroup.WithContext(limited)
-	w := way{variant: v.variant, to: bed.target, dial: bed.dial, past: v.past.DialContext}
+	w := way{variant: v.variant, to: bed.target, dial: bed.dial, past: v.past.DialContext, header: m.run.driver.Intercepts.CallerHeader}
 	for i, tier := range v.tiers {
 		of := m.tier(i, len(tier))
+		caller := i == len(v.tiers)-2 // of the last tier, which answers whom it saw
 		for _, p := range tier {
 			var stranger func(topology.Service) *tls.Config
-			s, err := m.place.InPod(ctx, p.pod, p.net, m.run.driver.Intercepts.User, func(o *sidecar.Options, i *controlplane.Interception) error {
+			s, err := m.place.InPod(ctx, p.pod, p.net, m.run.driver.Intercepts.User, func(o *sidecar.Options, real controlplane.RealProxy) error {
 				m.watch(o)
-				stranger = i.Stranger
-				return m.intercept(ctx, p, i)
+				stranger = real.Interception.Stranger
+				if caller {
+					w.identity = real.Sidecar.Identity
+				}
+				return m.intercept(ctx, p, real.Interception)
 			})
 			if err != nil {
 				return nil, err
@@ -229,6 +234,9 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 			w.servers = append(w.servers, server)
 		}
 		bed.sidecars = append(bed.sidecars, of)
+	}
+	if w.header != "" && w.identity == "" {
+		return nil, errors.New("the identity of the caller is not known, which the last tier is to see")
 	}
 	if err := starting.Wait(); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (r *run) rows() {
 			row.Added = added(row.Repeats[:whole], level[none].done()[:whole])
 		}
 		if bed := r.bed(cell.variant); bed != nil {
-			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS)
+			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS, workers(r.driver))
 		}
 		if r.spec.KillEvery > 0 {
 			row.Timeline = timeline(repeats)
@@ -205,12 +205,12 @@ func added(repeats []record.LatencyRepeat, none []*repeatRun) *record.Quantiles[
 }
 
 // sidecarsOf is what a variant's sidecars needed in its windows.
-func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.LatencySidecars {
+func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64, workers int) *record.LatencySidecars {
 	var seconds, cores float64
 	for _, repeat := range repeats {
 		seconds += repeat.seconds
 	}
-	all := &record.LatencySidecars{Workers: sidecarWorkers}
+	all := &record.LatencySidecars{Workers: workers}
 	for i, tier := range bed.sidecars {
 		var sum usageSum
 		for _, repeat := range repeats {

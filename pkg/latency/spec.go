@@ -3,6 +3,7 @@ package latency
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// The variants of `scaler latency`: what stands between client and server.
+// The variants of `scaler latency`: what stands between client and server. A control plane has none and the modes
+// of its driver.
 const (
 	VariantNone       = "none"       // nothing
 	VariantPermissive = "permissive" // two sidecars; the server's would take plaintext too
@@ -57,6 +59,8 @@ type Spec struct {
 	Repeats  int
 
 	ControlPlane string // the name of one of Drivers; of the variants with sidecars
+	// Proxy is the program of the sidecars, of a control plane whose driver has Intercepts.GivenProxy.
+	Proxy string
 	// Drivers are the control planes that there are; nil = those of package drivers.
 	Drivers  []controlplane.Driver
 	Programs component.Options // where programs are found or built
@@ -94,16 +98,15 @@ func (s Spec) Validate() error {
 	if err := s.Programs.Validate(); err != nil {
 		return err
 	}
-	if len(s.Variants) == 0 {
-		return fmt.Errorf(`parsing --variants "": want %s`, strings.Join(variants, ", "))
+	driver, err := s.Driver()
+	if err != nil {
+		return err
 	}
-	for i, v := range s.Variants {
-		if !slices.Contains(variants, v) {
-			return fmt.Errorf("parsing --variants %q: want any of %s", v, strings.Join(variants, ", "))
-		}
-		if slices.Contains(s.Variants[:i], v) {
-			return fmt.Errorf("parsing --variants %q: want each once", v)
-		}
+	if err := s.validateVariants(driver); err != nil {
+		return err
+	}
+	if err := s.validateProxy(driver); err != nil {
+		return err
 	}
 	for _, choice := range []struct {
 		flag, value string
@@ -114,9 +117,6 @@ func (s Spec) Validate() error {
 		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
 			return err
 		}
-	}
-	if _, err := s.Driver(); err != nil {
-		return err
 	}
 	if err := s.validateTopology(); err != nil {
 		return err
@@ -131,13 +131,47 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 		all = drivers.All()
 	}
 	d, _, err := experiment.FindDriver(controlplane.ForLatency(all), s.ControlPlane)
-	if known, _, ok := controlplane.Find(all, s.ControlPlane); err != nil && ok && known.NoHostWorkloads != "" {
-		err = fmt.Errorf("%w: %s", err, known.NoHostWorkloads)
-	}
 	return d, err
 }
 
-var variants = []string{VariantNone, VariantPermissive, VariantStrict}
+// Variants are those of a control plane: none, and its modes.
+func Variants(d controlplane.Driver) []string { return append([]string{VariantNone}, d.ModeNames()...) }
+
+func (s Spec) validateVariants(d controlplane.Driver) error {
+	all := Variants(d)
+	if len(s.Variants) == 0 {
+		return fmt.Errorf(`parsing --variants "": want %s`, strings.Join(all, ", "))
+	}
+	for i, v := range s.Variants {
+		if !slices.Contains(all, v) {
+			return fmt.Errorf("parsing --variants %q: want any of %s", v, strings.Join(all, ", "))
+		}
+		if slices.Contains(s.Variants[:i], v) {
+			return fmt.Errorf("parsing --variants %q: want each once", v)
+		}
+	}
+	return nil
+}
+
+// validateProxy is about a control plane whose proxies are a program that the user gives, or not.
+func (s Spec) validateProxy(d controlplane.Driver) error {
+	given := givenProxy(d)
+	switch {
+	case given == "" && s.Proxy != "":
+		return fmt.Errorf("parsing --proxy %q: want it with a control plane whose proxy scaler does not have; that of %s is Envoy: --envoy", s.Proxy, d.Name)
+	case given != "" && s.Proxy == "" && s.withMesh():
+		return fmt.Errorf(`parsing --proxy "": want the path of %s, which scaler does not have, or --variants %s`, given, VariantNone)
+	case s.Proxy == "":
+		return nil
+	}
+	if err := component.Executable(s.Proxy); err != nil {
+		return fmt.Errorf("parsing --proxy %q: %w: want the path of %s", s.Proxy, err, given)
+	}
+	if info, err := os.Stat(s.Proxy); err != nil || info.Mode().Perm()&0o001 == 0 {
+		return fmt.Errorf("parsing --proxy %q: want a program that all users can execute (chmod a+x): it runs as user %d", s.Proxy, d.Intercepts.User)
+	}
+	return nil
+}
 
 func (s Spec) validateLoad() error {
 	if len(s.Connections) == 0 && len(s.RPS) == 0 {
@@ -253,6 +287,9 @@ func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
 		s.RPS = nil
 	} else if given("requests") {
 		return s, fmt.Errorf("parsing --requests %d: want it with --connections", s.Requests)
+	}
+	if d, err := s.Driver(); err == nil && !given("variants") {
+		s.Variants = Variants(d)
 	}
 	if given("chain") && !given("topology") {
 		s.Topology = ChainTopology

@@ -9,10 +9,16 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/test/hidden"
+	"scaler.mesh/scaler/test/linkerdproxy"
 )
 
-// TestMain lets the tests' own program be those that scaler starts of itself.
-func TestMain(m *testing.M) { os.Exit(hidden.Main(m)) }
+// TestMain lets the tests' own program be those that scaler starts of itself, and a proxy of Linkerd.
+func TestMain(m *testing.M) {
+	if linkerdproxy.Wanted() {
+		os.Exit(linkerdproxy.Main())
+	}
+	os.Exit(hidden.Main(m))
+}
 
 func TestLatency(t *testing.T) {
 	RegisterFailHandler(Fail)

@@ -45,7 +45,7 @@ type LatencySpec struct {
 	RPS         []float64 `json:"rps,omitempty"`         // open loop: requests a second of each rate
 	Connections []int     `json:"connections,omitempty"` // closed loop: how many are always busy
 	Requests    int       `json:"requests,omitempty"`    // closed loop: of each variant and repeat
-	Variants    []string  `json:"variants"`              // none, permissive, strict
+	Variants    []string  `json:"variants"`              // none, and modes of the control plane
 	Preset      string    `json:"preset,omitempty"`
 
 	Arrivals         string    `json:"arrivals,omitempty"` // open loop: constant or poisson
@@ -218,7 +218,7 @@ type Added struct {
 // LatencySidecars are what a variant's sidecars needed in its windows.
 type LatencySidecars struct {
 	Count           int              `json:"count"`
-	Workers         int              `json:"workers"`                   // threads of each Envoy that serve requests
+	Workers         int              `json:"workers"`                   // threads of each sidecar that serve requests
 	CoresPer1000RPS *float64         `json:"coresPer1000Rps,omitempty"` // of all together
 	Tiers           []LatencySidecar `json:"tiers"`                     // the load generator's first
 }

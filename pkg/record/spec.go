@@ -181,7 +181,7 @@ const UsageOfOwnMetrics UsageSource = "ownMetrics"
 
 // Program is where a program that scaler started is from.
 type Program struct {
-	Source string `json:"source"`          // given (--bin-dir, --envoy or PATH), image, build or pip
+	Source string `json:"source"`          // given (--bin-dir, --envoy, --proxy or PATH), image, build or pip
 	Image  string `json:"image,omitempty"` // container image that it was taken from, as REPOSITORY:TAG@DIGEST
 	Digest string `json:"digest"`          // first 12 digits of the SHA-256 of its file
 }

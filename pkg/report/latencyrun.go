@@ -95,7 +95,7 @@ func (p latencyPart) facts() []fact {
 func omitted(s record.LatencySpec) string {
 	const rest = "the network: a production mesh adds more"
 	if s.Redirected {
-		return "telemetry of the mesh's extensions, and " + rest
+		return "telemetry (extensions of the sidecars, scrapes) and " + rest
 	}
 	return "Istio's own filters (telemetry and metadata exchange), traffic interception (iptables) and " + rest
 }

@@ -26,30 +26,30 @@ const Name = "linkerd"
 // Driver is Linkerd with its proxies.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:            Name,
-		Summary:         "Linkerd, with its proxies",
-		Programs:        []string{component.LinkerdController},
-		Helpers:         []string{identityName, injectorName},
-		Modes:           modes(),
-		OwnKnobs:        true,
-		NoXDS:           true,
-		FixedLifetime:   true,
-		NoHostWorkloads: "Linkerd's proxy learns from redirected connections where they go, and latency does so for Open Service Mesh alone",
-		Controllers:     []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
-		Metrics:         metrics(),
-		Work:            "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
-		Meanings:        meanings(),
-		Limits:          limits,
-		Dilate:          dilate,
-		Types:           func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
-		NewProxy:        newProxy,
+		Name:          Name,
+		Summary:       "Linkerd, with its proxies",
+		Programs:      []string{component.LinkerdController},
+		Helpers:       []string{identityName, injectorName},
+		Modes:         modes(),
+		OwnKnobs:      true,
+		NoXDS:         true,
+		FixedLifetime: true,
+		Intercepts:    &controlplane.Intercepts{User: proxyUser, CallerHeader: callerHeader, GivenProxy: "linkerd2-proxy", Workers: proxyWorkers},
+		Controllers:   []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
+		Metrics:       metrics(),
+		Work:          "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
+		Meanings:      meanings(),
+		Limits:        limits,
+		Dilate:        dilate,
+		Types:         func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
+		NewProxy:      newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := start(ctx, o)
 			if err != nil {
 				return nil, err
 			}
 			return &controlplane.ControlPlane{
-				Server: c, Program: c.destination, Mesh: c, Proxies: c, Probes: c,
+				Server: c, Program: c.destination, Mesh: c, Proxies: c, Credentials: c, RealProxies: c, Probes: c,
 				Helpers: []controlplane.Helper{
 					{Name: identityName, Program: c.identity, Metrics: c.identity.url(metricsPath)},
 					{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)},

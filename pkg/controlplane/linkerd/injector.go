@@ -46,9 +46,9 @@ func (c *controlPlane) values() map[string]any {
 		"proxy": map[string]any{
 			"image":    image("proxy", c.report.Version),
 			"logLevel": "warn,linkerd=info", "logFormat": "plain",
-			"ports":     map[string]any{"admin": 4191, "control": 4190, "inbound": 4143, "outbound": 4140},
+			"ports":     map[string]any{"admin": adminPort, "control": 4190, "inbound": 4143, "outbound": 4140},
 			"resources": map[string]any{"cpu": map[string]any{}, "memory": map[string]any{}},
-			"uid":       2102, "await": true, "opaquePorts": opaquePorts,
+			"uid":       proxyUser, "await": true, "opaquePorts": opaquePorts,
 			"outboundConnectTimeout": "1000ms", "inboundConnectTimeout": "100ms",
 		},
 		"proxyInit": map[string]any{
