@@ -96,7 +96,7 @@ func TestDescribeDilation(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"own": "kept", "PILOT_PUSH_THROTTLE": "7", "OTHER": "1"}, source.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	if got := r.dilation.Settings; got["PILOT_DEBOUNCE_AFTER"] != "400ms" || got["PILOT_PUSH_THROTTLE"] != "7" || got["kubernetesApiQPS"] != "20" {
+	if got := r.dilation.Settings; got["PILOT_DEBOUNCE_AFTER"] != "400ms" || got["PILOT_PUSH_THROTTLE"] != "7" || got["kubernetesApiQPS"] != "21" {
 		t.Errorf("settings as it ran are %v", got)
 	}
 	if source.Limits.DebounceSeconds != 0.1 || source.Limits.StreamsPerSecond.At(8) != 55 {

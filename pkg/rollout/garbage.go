@@ -45,6 +45,18 @@ func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	return nil, nil
 }
 
+// setCollected puts what is live after collections into a usage. Mean and end may be unknown, as those of a heap
+// that is near its limit.
+func setCollected(u *record.Usage, live *float64) {
+	switch {
+	case live == nil:
+	case u.HeapBytes == nil:
+		u.HeapBytes = &record.Level{Collected: live}
+	default:
+		u.HeapBytes.Collected = live
+	}
+}
+
 // liveHeap is the heap of the programs of a job together in bytes that is live after
 // collections, which each does when its URL is requested; nil if they do not report it.
 func liveHeap(ctx context.Context, from *recorder.Recorder, name string, urls ...string) (*float64, error) {

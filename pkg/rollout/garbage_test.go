@@ -6,6 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 func TestCollect(t *testing.T) {
@@ -32,5 +36,26 @@ func TestCollect(t *testing.T) {
 				t.Errorf("asked %d times, want %d", got, c.asked)
 			}
 		})
+	}
+}
+
+func TestSetCollected(t *testing.T) {
+	mean, live := 2e8, 1.5e8
+	for _, c := range []struct {
+		name string
+		has  *record.Level
+		live *float64
+		want *record.Level
+	}{
+		{"mean and end known", &record.Level{Mean: &mean}, &live, &record.Level{Mean: &mean, Collected: &live}},
+		{"mean and end unknown", nil, &live, &record.Level{Collected: &live}},
+		{"not collected", &record.Level{Mean: &mean}, nil, &record.Level{Mean: &mean}},
+		{"nothing known", nil, nil, nil},
+	} {
+		u := &record.Usage{HeapBytes: c.has}
+		setCollected(u, c.live)
+		if diff := cmp.Diff(c.want, u.HeapBytes); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
 	}
 }

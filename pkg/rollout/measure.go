@@ -121,8 +121,8 @@ func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) e
 		return err
 	}
 	*slot = experiment.UsageOf(usage)
-	if heap := (*slot).HeapBytes; heap != nil && w.Name == record.PhaseSteady {
-		heap.Collected = m.observed.live
+	if w.Name == record.PhaseSteady {
+		setCollected(*slot, m.observed.live)
 	}
 	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
 	if s := usage.Saturation; m.document.AtLimit(w.Name) && (s == nil || *s <= record.Saturated) {
