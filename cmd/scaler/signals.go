@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -49,10 +50,13 @@ func notify() (ctx context.Context, stop func()) {
 }
 
 // endsAtOnce makes a command that starts nothing, and so has nothing to stop, end
-// at the first signal whatever it waits for.
-func endsAtOnce(cmd *cobra.Command) *cobra.Command {
+// at the first signal whatever it waits for. With one of the flags it starts something, and ends by itself.
+func endsAtOnce(cmd *cobra.Command, unless ...string) *cobra.Command {
 	do := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.ContainsFunc(unless, cmd.Flags().Changed) {
+			return do(cmd, args)
+		}
 		done := make(chan error, 1)
 		go func() { done <- do(cmd, args) }()
 		select {
