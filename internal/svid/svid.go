@@ -5,6 +5,8 @@ package svid
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -19,9 +21,13 @@ import (
 // Request is a certificate signing request and the key that it is for.
 type Request struct {
 	Public crypto.PublicKey
-	PEM    []byte
+	DER    []byte
+	PEM    []byte        // of the same
 	Took   time.Duration // getting the key and signing
 }
+
+// NewKey makes a private key as Istio's ztunnel and Linkerd's proxy-identity make theirs: ECDSA with curve P-256.
+func NewKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // NewRequest makes a request for an identity. A SPIFFE identity is its URI, and there is no
 // subject, as Istio's agent does it. A DNS name is its name and its subject's, as Linkerd does it.
@@ -44,7 +50,7 @@ func NewRequest(keys func() (crypto.Signer, error), identity string) (*Request, 
 		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
 	block := &pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}
-	return &Request{key.Public(), pem.EncodeToMemory(block), time.Since(begun)}, nil
+	return &Request{key.Public(), der, pem.EncodeToMemory(block), time.Since(begun)}, nil
 }
 
 // Verify returns the leaf of a chain in PEM that leads to the roots, unless these are nil,

@@ -2,10 +2,6 @@ package ztunnel
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -214,13 +210,10 @@ func retryAfter(failures int) time.Duration {
 	return time.Duration(float64(wait) * (1 + retryJitter*(2*mathrand.Float64()-1)))
 }
 
-// newKey makes a private key as ztunnel does.
-func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
-
 // obtain sends one request, verifies what comes, and returns when to renew it: at half of
 // its lifetime.
 func (c *certificates) obtain(ctx context.Context, one *certificate, event *proxy.Certificate) (renewal time.Time, err error) {
-	request, err := svid.NewRequest(newKey, one.identity)
+	request, err := svid.NewRequest(svid.NewKey, one.identity)
 	if err != nil {
 		return renewal, err
 	}

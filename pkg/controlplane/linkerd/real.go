@@ -2,11 +2,8 @@ package linkerd
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/pkg/controlplane"
 	tokens "scaler.mesh/scaler/pkg/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -96,20 +94,19 @@ func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 
 // newKey makes a private key (PKCS #8) and the request for its certificate, both DER.
 func newKey(identity string) (key, request []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := svid.NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	if key, err = x509.MarshalPKCS8PrivateKey(private); err != nil {
+	made, err := svid.NewRequest(func() (crypto.Signer, error) { return private, nil }, identity)
+	if err != nil {
 		return nil, nil, err
 	}
-	request, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: identity}, DNSNames: []string{identity},
-	}, private)
-	return key, request, err
+	key, err = x509.MarshalPKCS8PrivateKey(private)
+	return key, made.DER, err
 }
 
-// initRules are those of the table nat that linkerd-init makes of its arguments: package iptables of
+// initRules are those of the table nat that linkerd-init sets with its arguments: package iptables of
 // linkerd2-proxy-init v1.3.13. They redirect all ports.
 func initRules(args []string) (string, error) {
 	f := flag.NewFlagSet(initContainer, flag.ContinueOnError)

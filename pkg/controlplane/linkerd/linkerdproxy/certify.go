@@ -2,10 +2,6 @@ package linkerdproxy
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,9 +25,6 @@ func refresh(left time.Duration) time.Duration {
 	return min(max(minRefresh, left*7/10), maxRefresh)
 }
 
-// newKey makes a private key as the program does that starts the proxy: Identity takes no others.
-func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
-
 // certify keeps the proxy certified until ctx ends. It makes one key and one request, which it sends
 // each time. It connects as often as it takes, with the backoff of connections.
 func (p *Proxy) certify(ctx context.Context) {
@@ -42,7 +35,7 @@ func (p *Proxy) certify(ctx context.Context) {
 		event := proxy.Certificate{Attempt: attempt}
 		var err error
 		if request == nil {
-			if request, err = svid.NewRequest(newKey, p.spec.Identity); err == nil {
+			if request, err = svid.NewRequest(svid.NewKey, p.spec.Identity); err == nil {
 				event.Key = request.Took
 			}
 		}
@@ -95,12 +88,11 @@ func (p *Proxy) obtain(ctx context.Context, request *svid.Request, event *proxy.
 		return &dialError{err}
 	}
 	defer conn.Close()
-	block, _ := pem.Decode(request.PEM)
 	event.Sent = time.Now()
 	event.Wait = event.Sent.Sub(called)
 	p.services.Counters.CertificateRequests.Add(1)
 	answer, err := identity.NewIdentityClient(conn).Certify(ctx, &identity.CertifyRequest{
-		Identity: p.spec.Identity, Token: []byte(token), CertificateSigningRequest: block.Bytes,
+		Identity: p.spec.Identity, Token: []byte(token), CertificateSigningRequest: request.DER,
 	})
 	if err != nil {
 		return fmt.Errorf("requesting a certificate: %w", err)
