@@ -20,7 +20,7 @@ var floors = [][]string{
 		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/clusterprometheus", "pkg/grafana",
 		"pkg/report", "pkg/compare", "pkg/capacity",
 	},
-	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment"}, // made of mechanisms
+	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment", "pkg/loadagent"}, // made of mechanisms
 	{"pkg/controlplane"},                           // one package for each control plane, and their list
 	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
 	{"pkg/fleet", "pkg/workerjob"},                 // pods and their sidecars, and workers as pods

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/pkg/attach"
@@ -25,10 +26,10 @@ import (
 
 // existingOptions are the flags of a rollout in a cluster that is there already.
 type existingOptions struct {
-	use         rollout.Existing
-	yes, dryRun bool
-	abortIf     string
-	refuseIf    string
+	confirmation
+	use      rollout.Existing
+	abortIf  string
+	refuseIf string
 }
 
 // addTargetFlags adds those that name a cluster.
@@ -40,11 +41,16 @@ func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
 // addAttachFlags adds those that name a cluster and its control plane.
 func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 	addTargetFlags(f, &t.Target, use)
-	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
-	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
+	addMeshFlags(f, t)
 	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
 	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
 	addPrometheusFlags(f)
+}
+
+// addMeshFlags adds those that name one of several control planes.
+func addMeshFlags(f *pflag.FlagSet, t *attach.Target) {
+	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
+	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
 }
 
 // checkTarget reports whether a cluster is named, and checks what goes with one.
@@ -76,8 +82,7 @@ func (o *existingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
 	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
 	f.StringVar(&o.use.WorkerImage, "worker-image", "", "with --context: container image `REF` of this scaler, with which --workers run the simulated sidecars as a Job in the cluster (default they run here)")
-	f.BoolVar(&o.yes, "yes", false, "with --context: do not ask before objects are created")
-	f.BoolVar(&o.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
+	o.confirmation.addFlags(f)
 }
 
 // complete checks the flags and, if a cluster is named, makes the run one in it.
@@ -121,17 +126,30 @@ func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec rollout.Sp
 	if err := showFound(s.err, found, label, removal); err != nil {
 		return false, err
 	}
-	if o.dryRun {
-		return false, printObjects(s.out, found)
+	return o.confirm(cmd.Context(), s, found.Objects)
+}
+
+// confirmation is whether objects are created without a question, or only printed.
+type confirmation struct{ yes, dryRun bool }
+
+func (c *confirmation) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&c.yes, "yes", false, "with --context: do not ask before objects are created")
+	f.BoolVar(&c.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
+}
+
+// confirm prints the objects, or asks whether to create them. goOn is false where nothing is to be done.
+func (c *confirmation) confirm(ctx context.Context, s streams, objects []runtime.Object) (goOn bool, err error) {
+	if c.dryRun {
+		return false, printObjects(s.out, objects)
 	}
-	if o.yes {
+	if c.yes {
 		return true, nil
 	}
 	if in, ok := s.in.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
 		return false, usagef("parsing --yes false: want --yes without a terminal, or --dry-run")
 	}
 	fmt.Fprint(s.err, "Create these objects? [y/N] ")
-	if yes, err := answer(cmd.Context(), s.in); err != nil || !yes {
+	if yes, err := answer(ctx, s.in); err != nil || !yes {
 		fmt.Fprintln(s.err, "nothing was created")
 		return false, err
 	}
@@ -164,30 +182,16 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 
 // showFound states what a cluster has and what a run would create there.
 func showFound(w io.Writer, f *rollout.Found, label, removal string) error {
-	i := f.Installation
 	var b strings.Builder
-	fmt.Fprintf(&b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
-	fmt.Fprintf(&b, "control plane:  %s\n", i.Describe())
-	for _, line := range []struct {
-		name   string
-		values map[string]string
-	}{{"requests:", i.Requests}, {"limits:", i.Limits}, {"settings:", i.Settings}} {
-		if len(line.values) > 0 {
-			fmt.Fprintf(&b, "  %-13s %s\n", line.name, output.Pairs(line.values, ", "))
-		}
-	}
+	writeFound(&b, f.Found)
 	if s := f.Prometheus; s != nil {
 		fmt.Fprintf(&b, "Prometheus:     %s\n", describePrometheus(s))
-	}
-	counts := map[string]int{}
-	for _, o := range f.Objects {
-		counts[o.GetObjectKind().GroupVersionKind().Kind]++
 	}
 	pods, real := 0, 0
 	for _, s := range f.Mesh.Services {
 		pods, real = pods+s.Pods-s.Real, real+s.Real
 	}
-	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", output.Counts(counts), pods, f.Neighbours.Addresses)
+	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", countKinds(f.Objects), pods, f.Neighbours.Addresses)
 	if real > 0 {
 		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
 	}
@@ -200,9 +204,33 @@ func showFound(w io.Writer, f *rollout.Found, label, removal string) error {
 	return err
 }
 
+// writeFound states a cluster and its control plane.
+func writeFound(b *strings.Builder, f attach.Found) {
+	i := f.Installation
+	fmt.Fprintf(b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
+	fmt.Fprintf(b, "control plane:  %s\n", i.Describe())
+	for _, line := range []struct {
+		name   string
+		values map[string]string
+	}{{"requests:", i.Requests}, {"limits:", i.Limits}, {"settings:", i.Settings}} {
+		if len(line.values) > 0 {
+			fmt.Fprintf(b, "  %-13s %s\n", line.name, output.Pairs(line.values, ", "))
+		}
+	}
+}
+
+// countKinds says how many objects there are of each kind.
+func countKinds(objects []runtime.Object) string {
+	counts := map[string]int{}
+	for _, o := range objects {
+		counts[o.GetObjectKind().GroupVersionKind().Kind]++
+	}
+	return output.Counts(counts)
+}
+
 // printObjects prints what a run would create, as documents of YAML.
-func printObjects(w io.Writer, f *rollout.Found) error {
-	for _, o := range f.Objects {
+func printObjects(w io.Writer, objects []runtime.Object) error {
+	for _, o := range objects {
 		text, err := yaml.Marshal(o)
 		if err != nil {
 			return err

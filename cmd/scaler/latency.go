@@ -16,10 +16,11 @@ import (
 )
 
 type latencyOptions struct {
-	spec   latency.Spec
-	rps    string
-	chain  string
-	output string
+	spec    latency.Spec
+	cluster latencyCluster
+	rps     string
+	chain   string
+	output  string
 }
 
 func newLatencyCommand(s streams) *cobra.Command {
@@ -29,7 +30,8 @@ func newLatencyCommand(s streams) *cobra.Command {
 		Short: "Measure the latency that a mesh adds to a request",
 		Long: `Latency sends requests to an echo server, at the same rates without a mesh and
 with one: client, its sidecar, mutual TLS, the server's sidecar, echo. All of them are
-processes on this machine, with a control plane started for them.
+processes on this machine, with a control plane started for them. With --context,
+client and servers are pods of a cluster, with the sidecars that it injects.
 
 By default it is an open loop: requests are sent on a fixed schedule, and their
 latency counts from when they were due, so a stalled server is visible in every
@@ -70,6 +72,9 @@ not rates, connections, chain and topology.
   # as root: Linkerd, with a proxy that you have
   scaler latency --control-plane linkerd --proxy ./linkerd2-proxy
 
+  # in a cluster that is there already: on one node and on two
+  scaler latency --context staging --image registry.example/scaler:1 --rps 100,1000 --repeats 3
+
   # errors while a server is killed every 10 s
   scaler latency --rps 100 --duration 60s --kill-server-every 10s -o json`,
 		Args: noArgs,
@@ -80,7 +85,7 @@ not rates, connections, chain and topology.
 	f.StringVar(&o.spec.Preset, "preset", "", "flags that follow a publication, as in stages: "+strings.Join(latency.PresetNames(), ", "))
 	f.IntSliceVar(&o.spec.Connections, "connections", nil, "use a closed loop with this many busy connections; several numbers run one after another")
 	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests per variant and repeat in a closed loop")
-	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)"+otherVariants())
+	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)"+ofControlPlanes(otherVariants))
 	f.StringVar(&o.spec.Arrivals, "arrivals", o.spec.Arrivals, "schedule of an open loop: constant or poisson")
 	f.Uint64Var(&o.spec.Seed, "seed", o.spec.Seed, "seed of poisson arrivals")
 	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "HTTP version: 1 or 2")
@@ -96,10 +101,11 @@ not rates, connections, chain and topology.
 	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "warm-up before each round; its requests do not count")
 	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
 	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForLatency(drivers.All())))
-	f.StringVar(&o.spec.Proxy, "proxy", "", "`PATH` of the sidecars' program, for a control plane whose proxy scaler does not have"+givenProxies())
+	f.StringVar(&o.spec.Proxy, "proxy", "", "`PATH` of the sidecars' program, for a control plane whose proxy scaler does not have"+ofControlPlanes(controlplane.Driver.GivenProxy))
 	addComponentFlags(f, &o.spec.Programs)
 	addIstioFlag(f, &o.spec.Programs)
 	addEnvoyFlag(f, &o.spec.Programs)
+	o.cluster.addFlags(f, &o.spec)
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
 	for flag, values := range map[string][]string{
@@ -127,26 +133,23 @@ func allVariants() []string {
 	return all
 }
 
-// otherVariants states the control planes whose variants are not those of most.
-func otherVariants() string {
+// ofControlPlanes is what a flag's help adds for control planes: for each, what of returns, unless that is "".
+func ofControlPlanes(of func(controlplane.Driver) string) string {
 	text := ""
 	for _, d := range controlplane.ForLatency(drivers.All()) {
-		if own := latency.Variants(d); !slices.Equal(own, latency.DefaultSpec().Variants) {
-			text += "; of " + d.Name + ": " + strings.Join(own, ", ")
+		if own := of(d); own != "" {
+			text += "; of " + d.Name + ": " + own
 		}
 	}
 	return text
 }
 
-// givenProxies states the control planes whose proxy scaler does not have.
-func givenProxies() string {
-	text := ""
-	for _, d := range controlplane.ForLatency(drivers.All()) {
-		if d.Intercepts != nil && d.Intercepts.GivenProxy != "" {
-			text += "; of " + d.Name + ": " + d.Intercepts.GivenProxy
-		}
+// otherVariants are the variants of a control plane where they are not those of most.
+func otherVariants(d controlplane.Driver) string {
+	if own := latency.Variants(d); !slices.Equal(own, latency.DefaultSpec().Variants) {
+		return strings.Join(own, ", ")
 	}
-	return text
+	return ""
 }
 
 // presetHelp lists the presets with what they follow.
@@ -179,6 +182,9 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 	if o.spec, err = o.spec.Prepare(cmd.Flags().Changed); err != nil {
 		return usagef("%w", err)
 	}
+	if err := o.cluster.complete(cmd.Flags(), &o.spec); err != nil {
+		return err
+	}
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
 	}
@@ -192,6 +198,11 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 	if err := o.parse(cmd); err != nil {
 		return err
+	}
+	if o.spec.Existing != nil {
+		if goOn, err := o.cluster.prepare(cmd, s, &o.spec); err != nil || !goOn {
+			return err
+		}
 	}
 	shown := newProgress(s.err)
 	defer shown.close()

@@ -108,6 +108,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
 		newEchoCommand(),
+		newLoadAgentCommand(),
 		newCapLogsCommand(),
 		newWorkerCommand(s),
 	)

@@ -368,6 +368,14 @@ type Intercepts struct {
 	Workers int
 }
 
+// GivenProxy is what the program of the real proxies is called where the user gives it; "" = scaler has it.
+func (d Driver) GivenProxy() string {
+	if d.Intercepts == nil {
+		return ""
+	}
+	return d.Intercepts.GivenProxy
+}
+
 // ForLatency are the drivers whose real proxies can carry the requests of applications of this host.
 func ForLatency(all []Driver) []Driver {
 	var some []Driver

@@ -35,6 +35,10 @@ type InjectedSidecar struct {
 	AdminPort   int
 	Cluster     string // of Envoy, that ADS comes over
 	Certificate string // the secret that the certificate for others comes in, over SDS
+	// Processes are the names of the programs that run in the container.
+	Processes []string
+	// NotInjected are labels of a pod that gets none, whatever its namespace says.
+	NotInjected map[string]string
 }
 
 // FindOptions state where a control plane is looked for.

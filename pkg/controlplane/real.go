@@ -85,9 +85,9 @@ type Interception struct {
 	Admin int // port of the proxy's admin interface, on 127.0.0.1
 	// Reaches are ports of 127.0.0.1 that are passed on to addresses of this host.
 	Reaches map[int]string
-	// Stranger is how a program that is nobody's allowed caller, but has a certificate of the mesh,
+	// OtherIdentity is how a program with a certificate of the mesh, but of an identity that no policy allows,
 	// connects to the proxy of a service; nil = that cannot be tried.
-	Stranger func(service topology.Service) *tls.Config
+	OtherIdentity func(service topology.Service) *tls.Config
 }
 
 // ProxyPorts are ports of this host that nobody uses: no two proxies share one.

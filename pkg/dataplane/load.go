@@ -27,7 +27,7 @@ type Load struct {
 	Warmup time.Duration
 
 	// Dial connects to an address of the Target; nil = as net.Dialer does.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
 // OpenLoad is an open loop: requests are sent on a schedule, independent of

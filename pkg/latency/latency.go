@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/compare"
@@ -46,7 +44,7 @@ type run struct {
 	group  *process.Group
 	net    *podnet.Net // of pods; nil where sidecars are addressed directly
 	meshes []*sidecarMesh
-	beds   []*testbed // in the order of Variants
+	beds   []*testbed // of the first placement in the order of Variants, then of the next
 	cells  []*cellRun
 	own    []recorder.Usage // scaler's, in each window
 	rounds int              // that are done
@@ -58,11 +56,33 @@ type run struct {
 
 // testbed is what one variant's requests go to.
 type testbed struct {
-	variant  string
-	target   dataplane.Target
-	dial     dialer        // nil = as net.Dialer does
-	servers  []*echoServer // of all tiers
-	sidecars []tierSidecars
+	variant   string
+	target    dataplane.Target
+	dial      dialer        // nil = as net.Dialer does
+	servers   []*echoServer // of all tiers
+	sidecars  []tierSidecars
+	generator generator
+	workers   int    // threads of each sidecar that serve requests
+	sampled   string // name under which what the generator uses is sampled
+}
+
+// generator sends requests, as functions of package dataplane do.
+type generator interface {
+	Open(context.Context, dataplane.OpenLoad) (*dataplane.Result, error)
+	Closed(context.Context, dataplane.ClosedLoad) (*dataplane.Result, error)
+}
+
+// local is the generator of this process.
+type local struct{}
+
+// Open is dataplane.Open.
+func (local) Open(ctx context.Context, l dataplane.OpenLoad) (*dataplane.Result, error) {
+	return dataplane.Open(ctx, l)
+}
+
+// Closed is dataplane.Closed.
+func (local) Closed(ctx context.Context, l dataplane.ClosedLoad) (*dataplane.Result, error) {
+	return dataplane.Closed(ctx, l)
 }
 
 // tierSidecars are those of one tier, by the names under which they are
@@ -91,10 +111,13 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	if err != nil {
 		return record.LatencyRun{}, err
 	}
-	if i := driver.Intercepts; i != nil {
+	if i := driver.Intercepts; i != nil && spec.Existing == nil {
 		if err := podnet.Check(i.User); err != nil {
 			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as --control-plane %s needs: %w", driver.Name, err)
 		}
+	}
+	if spec.Existing != nil && spec.Existing.found == nil {
+		return record.LatencyRun{}, errors.New("the existing cluster was not inspected")
 	}
 	r := &run{
 		spec: spec, driver: driver, progress: progress, tiers: spec.tiers(),
@@ -118,19 +141,41 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 		return record.LatencyRun{Dir: r.record.Dir}, err
 	}
 	r.plan()
-	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	group, sampling := errgroup.WithContext(sampling)
-	group.Go(func() error { return r.sampler.Run(sampling) })
-	err = experiment.RunSteps(ctx, []experiment.Step{
+	return r.finish(ctx, experiment.RunSteps(ctx, steps(r)))
+}
+
+// steps are those of a run.
+func steps(r *run) []experiment.Step {
+	measured := []experiment.Step{
+		{Name: "sampling", Do: func(ctx context.Context) (experiment.Undo, error) { return startSampling(ctx, r.sampler) }},
+		{Name: "measuring", Do: r.measure},
+	}
+	if r.spec.Existing != nil {
+		p := &clusterPods{run: r, found: r.spec.Existing.found}
+		return append([]experiment.Step{
+			{Name: "creating pods", Do: p.create, Reserve: experiment.StayingDeletionTime},
+			{Name: "connecting to the pods", Do: p.connect},
+			{Name: "checking the pods", Do: p.start},
+		}, measured...)
+	}
+	return append([]experiment.Step{
 		{Name: "making a network for pods", Do: r.openNet},
 		{Name: "opening a folder", Do: r.open},
 		{Name: "starting the mesh", Do: r.startMeshes},
 		{Name: "starting servers", Do: r.startBeds},
-		{Name: "measuring", Do: r.measure},
-	})
-	stop()
-	return r.finish(ctx, errors.Join(err, group.Wait()))
+	}, measured...)
+}
+
+// startSampling has all that is watched read until it is undone, before any of it is stopped.
+func startSampling(ctx context.Context, sampler *recorder.Sampler) (experiment.Undo, error) {
+	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- sampler.Run(sampling) }()
+	_, err := sampler.Edge() // what was used before is in no window
+	return func(context.Context) error {
+		stop()
+		return <-ended
+	}, err
 }
 
 // openNet makes the network of pods, where connections are redirected. What runs in it ends before.
@@ -161,6 +206,7 @@ func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("variant %s: %w", variant, err)
 		}
+		bed.generator, bed.workers, bed.sampled = local{}, workers(r.driver), experiment.InstrumentName
 		r.beds = append(r.beds, bed)
 	}
 	return nil, nil

@@ -196,7 +196,7 @@ func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &run{spec: DefaultSpec()}
 			bed := &testbed{sidecars: []tierSidecars{{tier: "client", count: 1}, {tier: "server", count: 1}}}
-			row := record.LatencyRow{Sidecars: sidecarsOf(bed, []*repeatRun{{seconds: 10, sidecars: []usageSum{c.client, c.server}}}, 100, 2)}
+			row := record.LatencyRow{Sidecars: sidecarsOf(bed, []*repeatRun{{seconds: 10, sidecars: []usageSum{c.client, c.server}}}, 100)}
 			if got := row.Sidecars.Tiers[1].Saturation; (got == nil) != (c.saturation == nil) || got != nil && *got != *c.saturation {
 				t.Errorf("saturation of the server's: %v, want %v", got, c.saturation)
 			}

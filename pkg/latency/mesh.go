@@ -49,14 +49,6 @@ func workers(d controlplane.Driver) int {
 	return envoyWorkers
 }
 
-// givenProxy is what the program of the sidecars is called, where it is the user's; "" = scaler has it.
-func givenProxy(d controlplane.Driver) string {
-	if d.Intercepts == nil {
-		return ""
-	}
-	return d.Intercepts.GivenProxy
-}
-
 // clientTier is the load generator's sidecar.
 const clientTier = "client"
 
@@ -132,7 +124,7 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	if err != nil {
 		return nil, none, err
 	}
-	if given := givenProxy(r.driver); given != "" {
+	if given := r.driver.GivenProxy(); given != "" {
 		m.place.Proxy = given
 		if m.place.Programs[given], err = filepath.Abs(r.spec.Proxy); err != nil { // each runs in a folder of its own
 			return nil, none, err

@@ -208,10 +208,10 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 		of := m.tier(i, len(tier))
 		caller := i == len(v.tiers)-2 // of the last tier, which answers whom it saw
 		for _, p := range tier {
-			var stranger func(topology.Service) *tls.Config
+			var otherIdentity func(topology.Service) *tls.Config
 			s, err := m.place.InPod(ctx, p.pod, p.net, m.run.driver.Intercepts.User, func(o *sidecar.Options, real controlplane.RealProxy) error {
 				m.watch(o)
-				stranger = real.Interception.Stranger
+				otherIdentity = real.Interception.OtherIdentity
 				if caller {
 					w.identity = real.Sidecar.Identity
 				}
@@ -228,8 +228,8 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 				name: p.name, to: dataplane.Target{Addresses: []string{p.at()}, Host: v.target(i).Host},
 				strict: v.knobs.MTLS == "strict", closed: v.knobs.Authz == "declared",
 			}
-			if stranger != nil {
-				server.stranger = stranger(p.service)
+			if otherIdentity != nil {
+				server.otherIdentity = otherIdentity(p.service)
 			}
 			w.servers = append(w.servers, server)
 		}

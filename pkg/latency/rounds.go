@@ -17,8 +17,9 @@ import (
 	"scaler.mesh/scaler/pkg/stats"
 )
 
-// cellRun is what becomes a row: one rate and variant.
+// cellRun is what becomes a row: one placement, rate and variant.
 type cellRun struct {
+	placement   int     // index; 0 where there are none
 	rps         float64 // 0 in a closed loop
 	connections int
 	variant     int // index
@@ -49,9 +50,9 @@ type usageSum struct {
 
 // plan makes the cells.
 func (r *run) plan() {
-	cell := func(rps float64, connections int) {
+	cell := func(placement int, rps float64, connections int) {
 		for v := range r.spec.Variants {
-			c := &cellRun{rps: rps, connections: connections, variant: v}
+			c := &cellRun{placement: placement, rps: rps, connections: connections, variant: v}
 			for range r.spec.Repeats {
 				c.repeats = append(c.repeats, &repeatRun{
 					latency: stats.NewHistogram(), lateness: stats.NewHistogram(), errors: map[string]int64{},
@@ -60,11 +61,13 @@ func (r *run) plan() {
 			r.cells = append(r.cells, c)
 		}
 	}
-	for _, rps := range r.spec.RPS {
-		cell(rps, 0)
-	}
-	for _, n := range r.spec.Connections {
-		cell(0, n)
+	for p := range max(1, len(r.spec.Placements)) {
+		for _, rps := range r.spec.RPS {
+			cell(p, rps, 0)
+		}
+		for _, n := range r.spec.Connections {
+			cell(p, 0, n)
+		}
 	}
 }
 
@@ -108,29 +111,34 @@ func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
 		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
-			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", cell.load(), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
+			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", cell.describe(r.spec.Placements), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
 		}
 		if r.progress.Status != nil {
 			r.progress.Status(i, len(all))
 		}
 		if err := r.round(ctx, cell, t); err != nil {
-			return nil, fmt.Errorf("%s, variant %s: %w", cell.load(), r.spec.Variants[t.variant], err)
+			return nil, fmt.Errorf("%s, variant %s: %w", cell.describe(r.spec.Placements), r.spec.Variants[t.variant], err)
 		}
 		r.rounds++
 	}
 	return nil, nil
 }
 
-func (c *cellRun) load() string {
+// describe names the load, and where its pods are.
+func (c *cellRun) describe(placements []string) string {
+	text := strconv.FormatFloat(c.rps, 'f', -1, 64) + " RPS"
 	if c.connections > 0 {
-		return output.Many(c.connections, "connection")
+		text = output.Many(c.connections, "connection")
 	}
-	return strconv.FormatFloat(c.rps, 'f', -1, 64) + " RPS"
+	if len(placements) > 0 {
+		text += ", " + placements[c.placement]
+	}
+	return text
 }
 
 // round does one round and adds it to its cell.
 func (r *run) round(ctx context.Context, cell *cellRun, t turn) error {
-	bed := r.beds[t.variant]
+	bed := r.beds[cell.placement*len(r.spec.Variants)+t.variant]
 	result, err := r.send(ctx, cell, t, bed)
 	if err != nil {
 		return err
@@ -160,7 +168,7 @@ func (r *run) send(ctx context.Context, cell *cellRun, t turn, bed *testbed) (*d
 	if cell.connections > 0 {
 		load.Connections = cell.connections
 		requests := r.spec.Requests*(t.round+1)/r.spec.Rounds - r.spec.Requests*t.round/r.spec.Rounds
-		return dataplane.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: requests})
+		return bed.generator.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: requests})
 	}
 	open := dataplane.OpenLoad{
 		Load: load, Arrivals: dataplane.Arrivals(r.spec.Arrivals), Rate: cell.rps,
@@ -168,14 +176,14 @@ func (r *run) send(ctx context.Context, cell *cellRun, t turn, bed *testbed) (*d
 		Duration: r.spec.Duration / time.Duration(r.spec.Rounds),
 	}
 	if r.spec.KillEvery == 0 {
-		return dataplane.Open(ctx, open)
+		return bed.generator.Open(ctx, open)
 	}
 	var result *dataplane.Result
 	killing, stop := context.WithCancel(ctx)
 	defer stop()
 	group, killing := errgroup.WithContext(killing)
 	group.Go(func() error { return r.kill(killing, bed) })
-	result, err := dataplane.Open(ctx, open)
+	result, err := bed.generator.Open(ctx, open)
 	stop()
 	if killErr := group.Wait(); err == nil && !errors.Is(killErr, context.Canceled) {
 		err = killErr
@@ -227,7 +235,7 @@ func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error
 		}
 		to.sidecars[i].waited += most * length
 	}
-	own, err := r.sampler.Figures(experiment.InstrumentName, result.Start, result.End)
+	own, err := r.sampler.Figures(bed.sampled, result.Start, result.End)
 	r.own = append(r.own, own)
 	return err
 }

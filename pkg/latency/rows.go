@@ -29,11 +29,14 @@ func (r *run) rows() {
 		level := r.cells[i/variants*variants:][:variants]
 		whole := r.whole(level)
 		row := cell.row(r.spec.Variants[cell.variant], repeats, whole)
+		if len(r.spec.Placements) > 0 {
+			row.Placement = r.spec.Placements[cell.placement]
+		}
 		if none >= 0 && cell.variant != none {
 			row.Added = added(row.Repeats[:whole], level[none].done()[:whole])
 		}
-		if bed := r.bed(cell.variant); bed != nil {
-			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS, workers(r.driver))
+		if bed := r.bed(cell); bed != nil {
+			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS)
 		}
 		if r.spec.KillEvery > 0 {
 			row.Timeline = timeline(repeats)
@@ -78,11 +81,13 @@ func (r *run) whole(level []*cellRun) int {
 	return r.spec.Repeats
 }
 
-func (r *run) bed(variant int) *testbed {
-	if variant >= len(r.beds) || len(r.beds[variant].sidecars) == 0 {
+// bed is where the requests of a cell went; nil where it has no sidecars.
+func (r *run) bed(c *cellRun) *testbed {
+	at := c.placement*len(r.spec.Variants) + c.variant
+	if at >= len(r.beds) || len(r.beds[at].sidecars) == 0 {
 		return nil
 	}
-	return r.beds[variant]
+	return r.beds[at]
 }
 
 // done are the repeats of which rounds were done: the first so many.
@@ -205,12 +210,12 @@ func added(repeats []record.LatencyRepeat, none []*repeatRun) *record.Quantiles[
 }
 
 // sidecarsOf is what a variant's sidecars needed in its windows.
-func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64, workers int) *record.LatencySidecars {
+func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.LatencySidecars {
 	var seconds, cores float64
 	for _, repeat := range repeats {
 		seconds += repeat.seconds
 	}
-	all := &record.LatencySidecars{Workers: workers}
+	all := &record.LatencySidecars{Workers: bed.workers}
 	for i, tier := range bed.sidecars {
 		var sum usageSum
 		for _, repeat := range repeats {

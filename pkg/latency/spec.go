@@ -32,6 +32,12 @@ const (
 	ChainTopology = "chain" // each tier waits and calls the next; several of each
 )
 
+// The placements of pods in a cluster.
+const (
+	OneNode  = "one-node"  // all pods are on one
+	TwoNodes = "two-nodes" // the client is on one, and the first tier on another; each further tier is on the other one than the one before
+)
+
 // Spec is what a user asks of `scaler latency`. The zero value of a field
 // is not its default: DefaultSpec has those.
 type Spec struct {
@@ -57,6 +63,10 @@ type Spec struct {
 	Rounds   int           // that a repeat of each variant is divided into
 	Warmup   time.Duration // before each round
 	Repeats  int
+
+	// Existing has client and servers be pods of a cluster that is there already; nil = they are processes of this machine.
+	Existing   *Existing
+	Placements []string // of these pods; Inspect fills in what the cluster has room for where there are none
 
 	ControlPlane string // the name of one of Drivers; of the variants with sidecars
 	// Proxy is the program of the sidecars, of a control plane whose driver has Intercepts.GivenProxy.
@@ -103,6 +113,9 @@ func (s Spec) Validate() error {
 		return err
 	}
 	if err := s.validateVariants(driver); err != nil {
+		return err
+	}
+	if err := s.validateExisting(driver); err != nil {
 		return err
 	}
 	if err := s.validateProxy(driver); err != nil {
@@ -155,7 +168,7 @@ func (s Spec) validateVariants(d controlplane.Driver) error {
 
 // validateProxy is about a control plane whose proxies are a program that the user gives, or not.
 func (s Spec) validateProxy(d controlplane.Driver) error {
-	given := givenProxy(d)
+	given := d.GivenProxy()
 	switch {
 	case given == "" && s.Proxy != "":
 		return fmt.Errorf("parsing --proxy %q: want it with a control plane whose proxy scaler does not have; that of %s is Envoy: --envoy", s.Proxy, d.Name)
@@ -337,8 +350,8 @@ func (s Spec) record(driver controlplane.Driver) record.LatencySpec {
 		RPS: s.RPS, Connections: s.Connections, Variants: s.Variants, Preset: s.Preset,
 		Seed: s.Seed, HTTP: s.HTTP, Keepalive: s.Keepalive, TimeoutSeconds: s.Timeout.Seconds(),
 		Topology: s.Topology, KillEverySeconds: s.KillEvery.Seconds(),
-		Redirected: driver.Intercepts != nil,
-		Rounds:     s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
+		Redirected: driver.Intercepts != nil || s.Existing != nil, Placements: s.Placements,
+		Rounds: s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
 	}
 	for _, t := range s.tiers() {
 		r.Replicas = t.replicas

@@ -46,11 +46,11 @@ type way struct {
 
 // checkedServer is a workload that serves.
 type checkedServer struct {
-	name     string
-	to       dataplane.Target // past the client's sidecar
-	strict   bool             // plaintext must be refused; else it must be answered
-	stranger *tls.Config      // nil = not to be tried
-	closed   bool             // a stranger must be refused; else it must be answered
+	name          string
+	to            dataplane.Target // past the client's sidecar
+	strict        bool             // plaintext must be refused; else it must be answered
+	otherIdentity *tls.Config      // of a caller that no policy allows; nil = not to be tried
+	closed        bool             // otherIdentity must be refused; else it must be answered
 }
 
 // verify returns when requests get through a variant and its last tier sees who
@@ -59,28 +59,45 @@ type checkedServer struct {
 // must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
 // was wrong.
 func (m *sidecarMesh) verify(limited, ctx context.Context, w way) error {
-	client := newClient(&m.run.spec, w.dial)
+	spec := &m.run.spec
+	if err := w.awaitAnswers(limited, spec); err != nil {
+		return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarTimeout, err), m.refusals(ctx))
+	}
+	check, err := w.check(limited, spec)
+	if err == nil {
+		m.run.record.Checks = append(m.run.record.Checks, check)
+	}
+	return err
+}
+
+// awaitAnswers returns when enough requests in a row were answered by the last tier, which saw who calls.
+func (w way) awaitAnswers(ctx context.Context, spec *Spec) error {
+	client := newClient(spec, w.dial)
 	defer client.CloseIdleConnections()
 	row := 0
 	for row < successesInARow {
-		err := w.checkCaller(limited, client)
+		err := w.checkCaller(ctx, client)
 		row++
 		if err == nil {
 			continue
 		}
 		row = 0
-		if waitErr := experiment.WaitUntil(limited, time.Now().Add(verifyEvery)); waitErr != nil {
-			return errors.Join(fmt.Errorf("sending requests through the sidecars for %s: %w", sidecarTimeout, err), m.refusals(ctx))
+		if waitErr := experiment.WaitUntil(ctx, time.Now().Add(verifyEvery)); waitErr != nil {
+			return err
 		}
 	}
-	if err := verifyPlaintext(limited, &m.run.spec, w); err != nil {
-		return err
-	}
-	if err := verifyStrangers(limited, &m.run.spec, w); err != nil {
-		return err
-	}
-	m.run.record.Checks = append(m.run.record.Checks, w.checked())
 	return nil
+}
+
+// check tries what every server must refuse, or answer.
+func (w way) check(ctx context.Context, spec *Spec) (record.LatencyCheck, error) {
+	if err := verifyPlaintext(ctx, spec, w); err != nil {
+		return record.LatencyCheck{}, err
+	}
+	if err := verifyOtherIdentities(ctx, spec, w); err != nil {
+		return record.LatencyCheck{}, err
+	}
+	return w.checked(), nil
 }
 
 // checked is what verify has found, once it has succeeded.
@@ -93,7 +110,7 @@ func (w way) checked() record.LatencyCheck {
 	}
 	last := w.servers[len(w.servers)-1]
 	c := record.LatencyCheck{Variant: w.variant, Plaintext: result(last.strict), Caller: record.CallerUnknown}
-	if last.stranger != nil {
+	if last.otherIdentity != nil {
 		c.NoCertificate, c.OtherIdentity = record.CheckRefused, result(last.closed)
 		if last.closed {
 			c.Caller = record.CallerAllowed

@@ -21,6 +21,7 @@ type LatencyRun struct {
 
 	Spec        LatencySpec        `json:"spec"`
 	Environment Environment        `json:"environment"`
+	Cluster     *LatencyCluster    `json:"cluster,omitempty"`    // that clients and servers were pods of; absent where they were processes of this machine
 	Checks      []LatencyCheck     `json:"checks,omitempty"`     // of the variants with sidecars
 	Rows        []LatencyRow       `json:"rows"`                 // by rate, or connections, and then variant, as asked
 	Published   []PublishedLatency `json:"published,omitempty"`  // at the same rates
@@ -61,6 +62,8 @@ type LatencySpec struct {
 	// Redirected reports that client and servers of every variant are in a network namespace each, and
 	// that connections are redirected to sidecars there, as in pods.
 	Redirected bool `json:"redirected,omitempty"`
+	// Placements state where the pods of a cluster are: all on one-node, or client and servers on two-nodes. Absent without a cluster.
+	Placements []string `json:"placements,omitempty"`
 
 	DurationSeconds float64 `json:"durationSeconds,omitempty"` // open loop: of each rate, variant and repeat, warm-ups excluded
 	Rounds          int     `json:"rounds"`                    // that it is divided into
@@ -68,9 +71,30 @@ type LatencySpec struct {
 	Repeats         int     `json:"repeats"`
 }
 
+// LatencyCluster is a cluster that was there already, whose pods sent and answered the requests.
+type LatencyCluster struct {
+	Context string `json:"context"` // of the kubeconfig
+	Server  string `json:"server"`  // URL of its API server
+	Run     string `json:"run"`     // value of the label scaler.mesh/run of all that the run made there
+	Image   string `json:"image"`   // of scaler, in all pods
+	// Nodes are those that pods ran on: the client's, and with two-nodes that of the servers.
+	Nodes []LatencyNode `json:"nodes"`
+}
+
+// LatencyNode is a node of a cluster, as its kubelet describes it.
+type LatencyNode struct {
+	Name        string  `json:"name"`
+	CPUs        float64 `json:"cpus"`
+	MemoryBytes float64 `json:"memoryBytes"`
+	Kernel      string  `json:"kernel"`
+	Kubelet     string  `json:"kubelet"` // version
+	Runtime     string  `json:"runtime"` // of containers, with its version
+}
+
 // LatencyCheck is what was checked of a variant with sidecars before it was measured.
 type LatencyCheck struct {
-	Variant string `json:"variant"`
+	Variant   string `json:"variant"`
+	Placement string `json:"placement,omitempty"` // as in the rows
 	// Plaintext is what became of a request in plaintext past the client's sidecar, at every server.
 	Plaintext CheckResult `json:"plaintext"`
 	// NoCertificate is likewise what became of one over TLS without a certificate; absent if not tried.
@@ -90,7 +114,11 @@ func ChecksText(checks []LatencyCheck) string {
 	}
 	var texts []string
 	for _, c := range checks {
-		text := c.Variant + ": plaintext " + string(c.Plaintext)
+		text := c.Variant
+		if c.Placement != "" {
+			text += " (" + c.Placement + ")"
+		}
+		text += ": plaintext " + string(c.Plaintext)
 		if c.NoCertificate != "" {
 			text += ", TLS without a certificate " + string(c.NoCertificate)
 		}
@@ -127,6 +155,7 @@ type LatencyRow struct {
 	RPS         float64 `json:"rps,omitempty"`         // open loop: offered
 	Connections int     `json:"connections,omitempty"` // closed loop: always busy
 	Variant     string  `json:"variant"`
+	Placement   string  `json:"placement,omitempty"` // one-node or two-nodes; absent where all are processes of one machine
 
 	Latency     LatencyFigure     `json:"latency"`              // due (closed loop: sent) to the last byte of the answer
 	AchievedRPS float64           `json:"achievedRps"`          // good answers a second

@@ -104,7 +104,8 @@ func (s *processSource) Read() (Reading, error) {
 	}
 	r.Resident, r.Peak = int64(status.VmRSS), int64(status.VmHWM)
 	r.WorkingSet, _ = s.handle.WorkingSet() // Uncounted has the reason
-	if r.Files, err = s.proc.FileDescriptorsLen(); err != nil {
+	r.Files, err = s.proc.FileDescriptorsLen()
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // those of another user are not shown
 		return Reading{}, gone(err)
 	}
 	if r.Waited, err = s.readDelays(r.CPU); err != nil {

@@ -47,5 +47,5 @@ type Reading struct {
 	// WorkingSet is memory as a control group counts it, in bytes; 0 = not known.
 	WorkingSet int64
 	Threads    int
-	Files      int // open files
+	Files      int // open files; 0 = not known
 }

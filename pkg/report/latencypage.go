@@ -41,7 +41,7 @@ func (p latencyPart) answer() []marked {
 		case row.Added == nil:
 			texts = append(texts, p.rowMark(i).on(fmt.Sprintf("At %s, requests with sidecars (%s) took %s.", offered(row), row.Variant, took)))
 		default:
-			added = append(added, fmt.Sprintf("%s at p50 and %s at p99 (%s)", addedPhrase(row.Added.P50), addedPhrase(row.Added.P99), row.Variant))
+			added = append(added, fmt.Sprintf("%s at p50 and %s at p99 (%s)", addedPhrase(row.Added.P50), addedPhrase(row.Added.P99), strings.TrimSuffix(row.Variant+", "+row.Placement, ", ")))
 		}
 	}
 	if added != nil {

@@ -75,20 +75,36 @@ func latencyDocument(l *record.LatencyRun) document {
 // latencyFacts are the facts of a latency run.
 func (p latencyPart) facts() []fact {
 	l := p.latency
+	place, where := placeText(l)
 	facts := []fact{
 		{"load", unmarked(loadText(l.Spec))},
 		{"topology", unmarked(wayText(l.Spec))},
 		{"rounds", unmarked(fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat")))},
-		{"machine", unmarked(machineText(l.Environment))},
+		{place, unmarked(where)},
 		{"started", unmarked(p.startedText())},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))}, fact{"not included", unmarked(omitted(l.Spec))})
+		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))})
+		if l.Cluster == nil {
+			facts = append(facts, fact{"not included", unmarked(omitted(l.Spec))})
+		}
 	}
 	if len(l.Checks) > 0 {
 		facts = append(facts, fact{"checked", unmarked(record.ChecksText(l.Checks))})
 	}
 	return facts
+}
+
+// placeText states where client and servers ran: on a machine or on nodes, and which.
+func placeText(l *record.LatencyRun) (kind, text string) {
+	if l.Cluster == nil {
+		return "machine", machineText(l.Environment)
+	}
+	var nodes []string
+	for _, n := range l.Cluster.Nodes {
+		nodes = append(nodes, fmt.Sprintf("%s (%s processors, %s, Linux %s, %s)", n.Name, number(&n.CPUs), bytes(&n.MemoryBytes), n.Kernel, n.Runtime))
+	}
+	return "nodes", "of context " + l.Cluster.Context + ": " + listed(nodes)
 }
 
 // omitted is what the set-up of a latency run lacks of a mesh in production.
@@ -126,12 +142,16 @@ func wayText(s record.LatencySpec) string {
 	}
 }
 
-// offered names a row's load.
+// offered names a row's load, and where its pods were.
 func offered(row *record.LatencyRow) string {
+	text := threeDigits(row.RPS) + " RPS"
 	if row.Connections > 0 {
-		return output.Many(row.Connections, "connection")
+		text = output.Many(row.Connections, "connection")
 	}
-	return threeDigits(row.RPS) + " RPS"
+	if row.Placement != "" {
+		text += ", " + row.Placement
+	}
+	return text
 }
 
 // requests shows latency and what became of the requests.

@@ -223,8 +223,8 @@ func made(runs []record.Run, latencies []record.LatencyRun) string {
 	}
 	var machines []string
 	var first, last time.Time
-	add := func(started time.Time, env record.Environment) {
-		machines = appendNew(machines, machineText(env))
+	add := func(started time.Time, machine string) {
+		machines = appendNew(machines, machine)
 		if started.IsZero() {
 			return
 		}
@@ -236,10 +236,11 @@ func made(runs []record.Run, latencies []record.LatencyRun) string {
 		}
 	}
 	for i := range runs {
-		add(runs[i].Started, runs[i].Environment)
+		add(runs[i].Started, machineText(runs[i].Environment))
 	}
 	for i := range latencies {
-		add(latencies[i].Started, latencies[i].Environment)
+		_, place := placeText(&latencies[i])
+		add(latencies[i].Started, place)
 	}
 	if !first.IsZero() {
 		from, to := first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -136,7 +135,7 @@ func (j *Job) await(ctx context.Context, index int) (*corev1.Pod, error) {
 			if usable(&pod) {
 				return &pod, nil
 			}
-			stood = stand(&pod)
+			stood = observe.Standing(&pod)
 		}
 		changes, err := pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: list.ResourceVersion})
 		if err != nil {
@@ -169,7 +168,7 @@ func next(ctx context.Context, events <-chan watch.Event, stood *string) *corev1
 			case ok && usable(pod):
 				return pod
 			case ok:
-				*stood = stand(pod)
+				*stood = observe.Standing(pod)
 			}
 		}
 	}
@@ -186,32 +185,4 @@ func ended(ctx context.Context, stood string, err error) error {
 // usable reports whether a pod can be connected to.
 func usable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && observe.Ready(pod)
-}
-
-// stand says how a pod stands that is not usable, with what kubelet or the scheduler say of it.
-func stand(pod *corev1.Pod) string {
-	parts := []string{"pod " + pod.Name + " is " + string(pod.Status.Phase)}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
-			parts = append(parts, c.Message)
-		}
-	}
-	for _, c := range pod.Status.ContainerStatuses {
-		switch {
-		case c.State.Waiting != nil:
-			parts = append(parts, c.State.Waiting.Reason, c.State.Waiting.Message)
-		case c.State.Terminated != nil:
-			parts = append(parts, fmt.Sprintf("its container ended with exit code %d", c.State.Terminated.ExitCode), c.State.Terminated.Message)
-		}
-	}
-	if pod.DeletionTimestamp != nil {
-		parts = append(parts, "it is being deleted")
-	}
-	var said []string
-	for _, p := range parts {
-		if p != "" {
-			said = append(said, p)
-		}
-	}
-	return strings.Join(said, ": ")
 }

@@ -11,6 +11,18 @@ import (
 // Manifests are the objects that an Applier makes, Deployments with all their replicas, as
 // they are sent to the API server.
 func Manifests(a *Applier) []runtime.Object {
+	all := SurroundingManifests(a)
+	for i, s := range a.Mesh.Services {
+		if s.Real > 0 {
+			all = append(all, a.realDeployment(s, s.Real))
+		}
+		all = append(all, a.deployment(i, s.Pods-s.Real))
+	}
+	return all
+}
+
+// SurroundingManifests are those of Applier.Surroundings: all but the Deployments.
+func SurroundingManifests(a *Applier) []runtime.Object {
 	var all []runtime.Object
 	for _, name := range a.Mesh.Namespaces {
 		all = append(all, a.namespace(name))
@@ -22,12 +34,6 @@ func Manifests(a *Applier) []runtime.Object {
 		object := o.DeepCopy()
 		kwok.SetRun(object, a.Run)
 		all = append(all, object)
-	}
-	for i, s := range a.Mesh.Services {
-		if s.Real > 0 {
-			all = append(all, a.realDeployment(s, s.Real))
-		}
-		all = append(all, a.deployment(i, s.Pods-s.Real))
 	}
 	return all
 }

@@ -175,6 +175,36 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(3*time.Minute))
 
+	It("sends requests between pods with and without sidecars, and is as it was after it", func(ctx SpecContext) {
+		there := objects(ctx)
+		latency := func(args ...string) *gexec.Session {
+			GinkgoHelper()
+			return start(scaler, append([]string{
+				"latency", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--image", "scaler.mesh/scaler:realnode", "-o", "json",
+				"--out", filepath.Join(GinkgoT().TempDir(), "out"), "--rps", "100", "--warmup", "500ms", "--rounds", "2",
+			}, args...)...)
+		}
+		pair := latency("--duration", "4s", "--repeats", "2")
+		Eventually(pair).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
+		expectPairs(pair.Out.Contents())
+		Expect(objects(ctx)).To(Equal(there))
+
+		chain := latency("--duration", "2s", "--variants", "strict", "--topology", "chain", "--chain", "5ms,5ms", "--servers", "2")
+		Eventually(chain).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
+		expectChain(chain.Out.Contents())
+		Expect(objects(ctx)).To(Equal(there))
+
+		interrupted := latency("--duration", "1h")
+		Eventually(interrupted.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say("100 RPS, one-node, repeat 1 of 1"))
+		Eventually(interrupted.Interrupt()).WithTimeout(time.Minute).Should(gexec.Exit(130))
+		Expect(objects(ctx)).To(Equal(there))
+
+		two := latency("--placement", "two-nodes")
+		Eventually(two).WithTimeout(time.Minute).Should(gexec.Exit(1))
+		Expect(two.Err).To(gbytes.Say("parsing --placement two-nodes: want one-node: of the nodes, only realnode"))
+		Expect(objects(ctx)).To(Equal(there))
+	}, SpecTimeout(8*time.Minute))
+
 	It("runs injected pods, whose connections Envoy takes", func(ctx SpecContext) {
 		there := objects(ctx)
 		echo := newEcho(ctx, kubeconfig, 3)

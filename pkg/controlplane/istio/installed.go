@@ -48,7 +48,10 @@ const discoveryContainer = "discovery"
 // installed is how scaler uses an istiod that a cluster has already.
 func installed() *controlplane.Installed {
 	// The names are those of Istio's bootstrap template and injection template.
-	sidecar := &controlplane.InjectedSidecar{Container: sidecarContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default"}
+	sidecar := &controlplane.InjectedSidecar{
+		Container: sidecarContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default",
+		Processes: []string{"pilot-agent", "envoy"}, NotInjected: map[string]string{"sidecar.istio.io/inject": "false"},
+	}
 	return &controlplane.Installed{Find: find, Attach: attach, Check: checkInstallation, Sidecar: sidecar, Rights: []rbacv1.PolicyRule{
 		existing.Rule("networking.istio.io", existing.All(), "sidecars", "virtualservices"),
 		existing.Rule("security.istio.io", existing.All(), "authorizationpolicies", "peerauthentications"),

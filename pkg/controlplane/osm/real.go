@@ -105,7 +105,7 @@ func (c *controlPlane) interception(pod *corev1.Pod, identity proxy.Spec) (*cont
 		Rules: rules, Admin: adminPort, Reaches: map[int]string{adsPort: identity.Address},
 		// With the certificate of the bootstrap, which is the mesh's and names no service account that
 		// a TrafficTarget could allow. Up to TLS 1.2 the end of the handshake shows that it was taken.
-		Stranger: func(s topology.Service) *tls.Config {
+		OtherIdentity: func(s topology.Service) *tls.Config {
 			return &tls.Config{
 				Certificates: []tls.Certificate{own}, NextProtos: []string{meshALPN}, MaxVersion: tls.VersionTLS12,
 				ServerName: s.Name + "." + s.Namespace + ".svc." + trustDomain, InsecureSkipVerify: true, // who answers is the client's proxy's matter

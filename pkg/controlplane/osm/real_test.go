@@ -99,9 +99,9 @@ func TestInterception(t *testing.T) {
 	if got.Rules != "*nat\n-A OUTPUT -j RETURN\nCOMMIT" || got.Admin != 15000 || got.Reaches[15128] != "127.0.0.1:20001" {
 		t.Errorf("it is %+v", got)
 	}
-	stranger := got.Stranger(topology.Service{Namespace: "m", Name: "s"})
-	if stranger.ServerName != "s.m.svc.cluster.local" || len(stranger.Certificates) != 1 || stranger.NextProtos[0] != "osm" {
-		t.Errorf("a stranger connects with %+v", stranger)
+	other := got.OtherIdentity(topology.Service{Namespace: "m", Name: "s"})
+	if other.ServerName != "s.m.svc.cluster.local" || len(other.Certificates) != 1 || other.NextProtos[0] != "osm" {
+		t.Errorf("a caller with another identity connects with %+v", other)
 	}
 	pod.Spec.InitContainers[0].Args = []string{"-c", "true"}
 	if _, err := c.interception(pod, identity); err == nil || !strings.Contains(err.Error(), `parsing "true": want iptables-restore`) {

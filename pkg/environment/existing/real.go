@@ -19,7 +19,7 @@ const lookAgain = 200 * time.Millisecond
 // API server need for it. It leaves time for the rest of the run's objects.
 const realTime = 20 * time.Second
 
-// deleteReal deletes what a run has on real nodes, and returns when its pods are gone: a kubelet removes the object of a
+// deleteReal deletes what a run has on real nodes, Deployments and pods of their own, and returns when its pods are gone: a kubelet removes the object of a
 // pod when its containers have ended. One that cannot be reached never does: after realTime that is an error.
 func (c *Cluster) deleteReal(ctx context.Context, run string) error {
 	client, err := kubernetes.NewForConfig(c.Config)
@@ -46,6 +46,14 @@ func (c *Cluster) deleteReal(ctx context.Context, run string) error {
 		}
 		if len(pods.Items) == 0 {
 			return nil
+		}
+		for _, p := range pods.Items {
+			if p.DeletionTimestamp != nil || metav1.GetControllerOf(&p) != nil { // it goes with its owner
+				continue
+			}
+			if err := client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("deleting pod %s/%s: %w", p.Namespace, p.Name, err)
+			}
 		}
 		select {
 		case <-time.After(lookAgain):

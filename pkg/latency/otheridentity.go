@@ -10,31 +10,31 @@ import (
 	"net/http"
 )
 
-// errStranger reports that a variant would measure something else.
-var errStranger = errors.New("a request with a certificate of the mesh that is no allowed caller's was answered")
+// errOtherIdentity reports that a variant would measure something else.
+var errOtherIdentity = errors.New("a request with a certificate of the mesh that is no allowed caller's was answered")
 
-// verifyStrangers connects to each workload over TLS past the client's sidecar, as the mesh's own proxies
+// verifyOtherIdentities connects to each workload over TLS past the client's sidecar, as the mesh's own proxies
 // do: without a certificate, which every one must refuse, and with one that is no allowed caller's, which
 // those that are closed must refuse and the others must not.
-func verifyStrangers(ctx context.Context, spec *Spec, w way) error {
+func verifyOtherIdentities(ctx context.Context, spec *Spec, w way) error {
 	for _, s := range w.servers {
-		if s.stranger == nil {
+		if s.otherIdentity == nil {
 			continue
 		}
-		nobody := s.stranger.Clone()
+		nobody := s.otherIdentity.Clone()
 		nobody.Certificates = nil
-		if err := stranger(ctx, spec, w, s, nobody); err == nil {
+		if err := requestOverTLS(ctx, spec, w, s, nobody); err == nil {
 			return fmt.Errorf("%s: a request over TLS without a certificate was answered", s.name)
 		} else if !isRemoteAlert(err) {
 			return fmt.Errorf("%s: a request over TLS without a certificate was not refused but failed: %w", s.name, err)
 		}
-		err := stranger(ctx, spec, w, s, s.stranger)
+		err := requestOverTLS(ctx, spec, w, s, s.otherIdentity)
 		_, refused := errors.AsType[*refusedError](err)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: connecting with a certificate of the mesh: %w", s.name, context.Cause(ctx))
 		case s.closed && err == nil:
-			return fmt.Errorf("%s: %w", s.name, errStranger)
+			return fmt.Errorf("%s: %w", s.name, errOtherIdentity)
 		case s.closed && !refused:
 			return fmt.Errorf("%s: a request with a certificate of the mesh that is no allowed caller's was not refused but failed: %w", s.name, err)
 		case !s.closed && err != nil:
@@ -56,8 +56,8 @@ type refusedError struct{ cause error }
 func (e *refusedError) Error() string { return "refused: " + e.cause.Error() }
 func (e *refusedError) Unwrap() error { return e.cause }
 
-// stranger sends a request over TLS, in HTTP/1.1. nil is a good answer.
-func stranger(ctx context.Context, spec *Spec, w way, s checkedServer, config *tls.Config) error {
+// requestOverTLS sends a request with this configuration of TLS, in HTTP/1.1. nil is a good answer.
+func requestOverTLS(ctx context.Context, spec *Spec, w way, s checkedServer, config *tls.Config) error {
 	dial := w.past
 	if dial == nil {
 		dial = new(net.Dialer).DialContext

@@ -1,0 +1,36 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Standing says how a pod stands that is not ready, with what its kubelet or the scheduler say of it.
+func Standing(pod *corev1.Pod) string {
+	parts := []string{"pod " + pod.Name + " is " + string(pod.Status.Phase)}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			parts = append(parts, c.Message)
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Waiting != nil:
+			parts = append(parts, c.State.Waiting.Reason, c.State.Waiting.Message)
+		case c.State.Terminated != nil:
+			parts = append(parts, fmt.Sprintf("its container ended with exit code %d", c.State.Terminated.ExitCode), c.State.Terminated.Message)
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		parts = append(parts, "it is being deleted")
+	}
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, ": ")
+}

@@ -1,0 +1,69 @@
+//go:build e2e
+
+package realnode
+
+import (
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// latencyRun reads what `scaler latency -o json` has printed, of which all requests were answered.
+func latencyRun(text []byte) record.LatencyRun {
+	GinkgoHelper()
+	var run record.LatencyRun
+	Expect(json.Unmarshal(text, &run)).To(Succeed())
+	Expect(run.Status).To(Equal(record.StatusCompleted))
+	for _, row := range run.Rows {
+		Expect(row).To(And(HaveField("Placement", "one-node"), HaveField("Errors", BeZero()), HaveField("NotSent", BeZero())), "%s", row.Variant)
+		Expect(row.AchievedRPS).To(BeNumerically("~", 100, 5))
+		Expect(row.Latency.P50).To(HaveValue(BeNumerically(">", 0)))
+	}
+	return run
+}
+
+// expectPairs is about a client and a server, without sidecars and with those of the cluster.
+func expectPairs(text []byte) {
+	GinkgoHelper()
+	run := latencyRun(text)
+	Expect(run.Cluster.Context).To(Equal("realnode"))
+	Expect(run.Cluster.Nodes).To(HaveExactElements(And(HaveField("Name", "realnode"), HaveField("CPUs", BeNumerically(">=", 1)), HaveField("Runtime", HavePrefix("containerd://")))))
+	Expect(run.Environment.ControlPlane).To(And(HaveField("Name", "istiod"), HaveField("Replicas", 2)))
+	Expect(run.Checks).To(HaveExactElements(
+		record.LatencyCheck{Variant: "permissive", Placement: "one-node", Plaintext: record.CheckAnswered, Caller: record.CallerSeen},
+		record.LatencyCheck{Variant: "strict", Placement: "one-node", Plaintext: record.CheckRefused, Caller: record.CallerSeen},
+	))
+	Expect(run.Rows).To(HaveExactElements(HaveField("Variant", "none"), HaveField("Variant", "permissive"), HaveField("Variant", "strict")))
+	Expect(run.Rows[0].Sidecars).To(BeNil())
+	for _, row := range run.Rows {
+		Expect(row.Requests).To(BeEquivalentTo(800))
+		Expect(row.Repeats).To(HaveLen(2))
+	}
+	for _, row := range run.Rows[1:] {
+		Expect(row.Added.P50.Interval).NotTo(BeNil())
+		Expect(row.Added.P50.Seconds).To(BeNumerically(">", 0), "two Envoys take time")
+		Expect(row.Sidecars.Workers).To(BeNumerically(">=", 1))
+		Expect(row.Sidecars.Tiers).To(HaveExactElements(HaveField("Tier", "client"), HaveField("Tier", "server")))
+		for _, tier := range row.Sidecars.Tiers {
+			Expect(tier.Count).To(Equal(1))
+			Expect(tier.Cores).To(BeNumerically(">", 0.001))
+			Expect(tier.MemoryBytes).To(BeNumerically(">", 50e6), "an Envoy and an agent")
+		}
+	}
+	Expect(run.Instrument.Cores).To(HaveValue(BeNumerically(">", 0)))
+}
+
+// expectChain is about two tiers of two servers, which wait.
+func expectChain(text []byte) {
+	GinkgoHelper()
+	run := latencyRun(text)
+	Expect(run.Checks).To(HaveExactElements(record.LatencyCheck{Variant: "strict", Placement: "one-node", Plaintext: record.CheckRefused, Caller: record.CallerSeen}))
+	Expect(run.Rows).To(HaveLen(1))
+	Expect(run.Rows[0].Latency.P50).To(HaveValue(BeNumerically(">", 0.010)))
+	Expect(run.Rows[0].Sidecars.Tiers).To(HaveExactElements(
+		And(HaveField("Tier", "client"), HaveField("Count", 1)), And(HaveField("Tier", "hop1"), HaveField("Count", 2)), And(HaveField("Tier", "hop2"), HaveField("Count", 2)),
+	))
+}
