@@ -3,7 +3,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -135,8 +134,8 @@ func (d *deployment) arrival() *record.Arrival {
 	plan := d.plan
 	a := &record.Arrival{}
 	seen, ready := d.fleet.Pods.Arrivals()
-	a.OfferedPerSecond, a.AchievedPerSecond = arrivalRates(plan, seen)
-	a.ReadyPerSecond, a.ReadyPeakPerSecond = readyRates(ready, d.second)
+	a.OfferedPerSecond, a.AchievedPerSecond = workload.ArrivalRates(plan, seen)
+	a.ReadyPerSecond, a.ReadyPeakPerSecond = workload.ReadyRates(ready, d.second)
 	if len(plan) > 1 {
 		a.Steps, a.StepsLateSeconds = new(len(plan)), new(d.stepLate.Seconds())
 	}
@@ -169,61 +168,4 @@ func (d *deployment) doubt(a *record.Arrival) *record.Warning {
 	return &record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
 		"lateSeconds": d.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
 	}}
-}
-
-// readyRates are the pods after the first that became ready, each second from the
-// first to the last, and the most that did so within one second. What is not known
-// is nil.
-func readyRates(ready []time.Time, second time.Duration) (mean, peak *float64) {
-	if len(ready) == 0 {
-		return nil, nil
-	}
-	if over := ready[len(ready)-1].Sub(ready[0]); over > 0 {
-		mean = new(float64(len(ready)-1) / over.Seconds())
-	}
-	most, first := 0, 0
-	for i, at := range ready {
-		for at.Sub(ready[first]) >= second {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return mean, new(float64(most))
-}
-
-// arrivalRates are the pods a second that a plan offers, and those that were
-// seen at these times, in order. Both leave the first burst out of the count and
-// begin with it, so that bursts of 100 every 10 s are 10 a second however many
-// there are. For a plan of one step there is no offered rate, and the achieved
-// one is of all pods. What is not known is nil.
-func arrivalRates(plan []workload.Step, seen []time.Time) (offered, achieved *float64) {
-	rate := func(pods int, over time.Duration) *float64 {
-		if pods <= 0 || over <= 0 {
-			return nil
-		}
-		return new(float64(pods) / over.Seconds())
-	}
-	if len(plan) == 0 || len(seen) == 0 {
-		return nil, nil
-	}
-	last := seen[len(seen)-1]
-	if len(plan) == 1 {
-		return nil, rate(len(seen), last.Sub(seen[0]))
-	}
-	replicas := map[int]int{}
-	pods := func(steps []workload.Step) (sum int) {
-		for _, step := range steps {
-			maps.Copy(replicas, step.Replicas)
-		}
-		for _, n := range replicas {
-			sum += n
-		}
-		return sum
-	}
-	burst := pods(plan[:1])
-	offered = rate(pods(plan)-burst, plan[len(plan)-1].At)
-	if len(seen) > burst {
-		achieved = rate(len(seen)-burst, last.Sub(seen[burst-1]))
-	}
-	return offered, achieved
 }

@@ -1,0 +1,63 @@
+package workload
+
+import (
+	"maps"
+	"time"
+)
+
+// ReadyRates returns the pods that became ready each second, from the first to the last and
+// without the first, and the largest number within one second. A second is longer where time
+// is dilated. The times are in order. A rate that is not known is nil.
+func ReadyRates(ready []time.Time, second time.Duration) (mean, peak *float64) {
+	if len(ready) == 0 {
+		return nil, nil
+	}
+	if over := ready[len(ready)-1].Sub(ready[0]); over > 0 {
+		mean = new(float64(len(ready)-1) / over.Seconds())
+	}
+	most, first := 0, 0
+	for i, at := range ready {
+		for at.Sub(ready[first]) >= second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return mean, new(float64(most))
+}
+
+// ArrivalRates are the pods a second that a plan offers, and those that were
+// seen at these times, in order. Both leave the first burst out of the count and
+// begin with it, so that bursts of 100 every 10 s are 10 a second however many
+// there are. For a plan of one step there is no offered rate, and the achieved
+// one is of all pods. What is not known is nil.
+func ArrivalRates(plan []Step, seen []time.Time) (offered, achieved *float64) {
+	rate := func(pods int, over time.Duration) *float64 {
+		if pods <= 0 || over <= 0 {
+			return nil
+		}
+		return new(float64(pods) / over.Seconds())
+	}
+	if len(plan) == 0 || len(seen) == 0 {
+		return nil, nil
+	}
+	last := seen[len(seen)-1]
+	if len(plan) == 1 {
+		return nil, rate(len(seen), last.Sub(seen[0]))
+	}
+	replicas := map[int]int{}
+	pods := func(steps []Step) (sum int) {
+		for _, step := range steps {
+			maps.Copy(replicas, step.Replicas)
+		}
+		for _, n := range replicas {
+			sum += n
+		}
+		return sum
+	}
+	burst := pods(plan[:1])
+	offered = rate(pods(plan)-burst, plan[len(plan)-1].At)
+	if len(seen) > burst {
+		achieved = rate(len(seen)-burst, last.Sub(seen[burst-1]))
+	}
+	return offered, achieved
+}
