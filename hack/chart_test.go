@@ -224,6 +224,7 @@ func TestChartRoles(t *testing.T) {
 	for name, rights := range map[string][]rbacv1.PolicyRule{
 		existing.RoleName:        existing.Rights(drivers.Default().Installed.Rights),
 		existing.WorkersRoleName: existing.WorkerRights(),
+		existing.KwokRoleName:    existing.KwokRights(),
 		existing.KubeletRoleName: existing.KubeletRights(),
 	} {
 		role := decode[rbacv1.ClusterRole](t, all["ClusterRole "+name])

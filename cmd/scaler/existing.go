@@ -59,7 +59,7 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 		if url := f.Lookup("prometheus-url"); url.Changed {
 			return false, usagef("parsing --prometheus-url %s: want it with --context", grafana.WithoutCredentials(url.Value.String()))
 		}
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "prometheus-token-file"} {
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "kwok-image", "prometheus-token-file"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -82,6 +82,7 @@ func (o *existingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
 	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
 	f.StringVar(&o.use.WorkerImage, "worker-image", "", "with --context: container image `REF` of this scaler, with which --workers run the simulated sidecars as a Job in the cluster (default they run here)")
+	f.StringVar(&o.use.KwokImage, "kwok-image", "", "with --context: container image `REF` of KWOK's controller, with which it runs in the cluster (default it runs here)")
 	o.confirmation.addFlags(f)
 }
 

@@ -26,7 +26,7 @@ type nightlyOptions struct {
 var ofNightly = []string{
 	"pods", "repeats", "services", "namespaces", "topology", "fanout", "seed", "mode", "mtls", "scope", "authz", "burst", "arrival", "start-delay",
 	"xds", "proxy-version", "baseline", "settle", "steady", "converge-timeout", "probes", "workers", "out", "bin-dir", "cache-dir", "image-registry",
-	"context", "kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "worker-image", "abort-if", "refuse-if", "yes", "dry-run",
+	"context", "kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "worker-image", "kwok-image", "abort-if", "refuse-if", "yes", "dry-run",
 }
 
 func newNightlyCommand(s streams) *cobra.Command {

@@ -29,6 +29,8 @@ type Target struct {
 	// Inside has proxies run in the cluster: they connect to Address or, where it is "", to the
 	// Service that the cluster's own proxies connect to.
 	Inside bool
+	// InsideKwok has KWOK run in the cluster.
+	InsideKwok bool
 	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = those
 	// of its pods are read through the API server, if the cluster has its pods.
 	Metrics string
@@ -143,6 +145,10 @@ func checkRights(ctx context.Context, f *Found, t Target, rights []rbacv1.Policy
 	if t.Inside {
 		rights = append(rights, existing.WorkerRights()...)
 		roles += " and " + existing.WorkersRoleName
+	}
+	if t.InsideKwok {
+		rights = append(rights, existing.KwokRights()...)
+		roles += " and " + existing.KwokRoleName
 	}
 	missing, err := f.Cluster.MissingRights(ctx, rights)
 	if err != nil {

@@ -150,6 +150,7 @@ type ExistingCluster struct {
 	RefuseIf     string      `json:"refuseIf,omitempty"`    // conditions that did not hold before the run, or it would not have started
 	WorkerImage  string      `json:"workerImage,omitempty"` // of the workers that ran the simulated sidecars in the cluster; "" = they ran in scaler's own processes
 	Workers      []WorkerPod `json:"workers,omitempty"`     // these, at the start
+	KwokImage    string      `json:"kwokImage,omitempty"`   // of KWOK's controller, which ran in the cluster; "" = it ran on scaler's machine
 	// Prometheus is one that the cluster has already; nil = none was to be asked.
 	Prometheus *PrometheusAccess `json:"prometheus,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -37,8 +38,11 @@ type Existing struct {
 	// WorkerImage is a container image of this scaler, with which the simulated sidecars run in the
 	// cluster; "" = they run here.
 	WorkerImage string
+	// KwokImage is a container image of KWOK's controller, with which it runs in the cluster; "" = it runs here.
+	KwokImage string
 
 	found    *Found // what Inspect found
+	env      *existing.Environment
 	requests *guard.Requests
 }
 
@@ -59,7 +63,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	}
 	e := s.Existing
 	run := e.label(s.Name())
-	e.Target.Inside = e.WorkerImage != ""
+	e.Target.Inside, e.Target.InsideKwok = e.WorkerImage != "", e.KwokImage != ""
 	there, err := attach.Inspect(ctx, driver, e.Target, s.Knobs(), run)
 	if err != nil {
 		return nil, err
@@ -80,6 +84,9 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	if err != nil {
 		return err
 	}
+	if s.Existing.KwokImage != "" {
+		f.Objects = append(f.Objects, s.Existing.kwokPod(f.Run, f.Neighbours.Addresses).Objects()...)
+	}
 	pool := placeOf(s).pool(f.Run)
 	for n := range nodeLabels(s) {
 		f.Objects = append(f.Objects, pool.Node(n, f.Run))
@@ -97,6 +104,11 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.EchoImage,
 	})...)
 	return nil
+}
+
+// kwokPod is KWOK in the cluster.
+func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod {
+	return existing.KwokPod{Run: run, Namespace: "scaler-kwok-" + e.ID, Image: e.KwokImage, Addresses: addresses}
 }
 
 // workers are those of a run in the cluster.
@@ -178,7 +190,10 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 	return nil
 }
 
-func (*Existing) programs(controlplane.Driver) []string {
+func (e *Existing) programs(controlplane.Driver) []string {
+	if e.KwokImage != "" {
+		return []string{component.Prometheus}
+	}
 	return []string{component.Kwok, component.Prometheus}
 }
 
@@ -219,13 +234,31 @@ func (e *Existing) startCluster(ctx context.Context, r *run) (environment.Enviro
 	if e.found == nil {
 		return nil, errNotInspected
 	}
-	r.progress.say("starting KWOK for the nodes of run " + r.runLabel())
+	if e.KwokImage == "" {
+		r.progress.say("starting KWOK for the nodes of run " + r.runLabel())
+	}
 	e.requests = guard.NewRequests()
-	return existing.Start(ctx, existing.Options{
+	var err error
+	e.env, err = existing.Start(ctx, existing.Options{
 		Wrap:    e.requests.Wrap,
 		Cluster: e.found.Cluster, Run: r.runLabel(), Addresses: e.found.Neighbours.Addresses,
 		Kwok: r.programs.paths[component.Kwok], Group: r.group, LogDir: r.journal.Writer().LogDir(),
 	})
+	return e.env, err
+}
+
+// startKwokPod has KWOK run in the cluster, if it is to. Taking it back ends the connection to it; the objects are the run's.
+func startKwokPod(ctx context.Context, r *run) (experiment.Undo, error) {
+	e := r.spec.Existing
+	if e == nil || e.KwokImage == "" {
+		return nil, nil
+	}
+	r.progress.say("starting KWOK in the cluster for the nodes of run " + r.runLabel())
+	disconnect, err := e.env.StartKwok(ctx, e.kwokPod(r.runLabel(), e.found.Neighbours.Addresses))
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { disconnect(); return nil }, nil
 }
 
 func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
@@ -233,7 +266,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	how := record.ExistingCluster{
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
-		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage,
+		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage, KwokImage: e.KwokImage,
 		Prometheus: containers.Prometheus(&found.Found),
 	}
 	switch {

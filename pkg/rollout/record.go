@@ -59,10 +59,13 @@ func newRecord(spec Spec) record.Run {
 	}
 }
 
-// askVersions asks the programs that the run has for their versions. It returns KWOK's, and
-// keeps Envoy's where there are real sidecars.
+// askVersions asks the programs that the run has for their versions. It returns KWOK's, which is "" where that runs in
+// the cluster, and keeps Envoy's where there are real sidecars.
 func (p *programs) askVersions(ctx context.Context, realSidecars int) (kwok string, err error) {
-	nodes, err := p.versions.Of(ctx, component.Kwok, p.paths[component.Kwok])
+	var nodes component.Report
+	if path := p.paths[component.Kwok]; path != "" {
+		nodes, err = p.versions.Of(ctx, component.Kwok, path)
+	}
 	if err != nil || realSidecars == 0 {
 		return nodes.Version, err
 	}

@@ -144,6 +144,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: placeOf(spec).stays(r.runLabel()),
 			}.Undo, nil
 		}, Reserve: deletionTime(placeOf(spec))},
+		{Name: "starting KWOK in the cluster", Do: func(ctx context.Context) (experiment.Undo, error) { return startKwokPod(ctx, r) }},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the workers", Do: func(ctx context.Context) (experiment.Undo, error) { return r.workers.startJob(ctx, r) }},
 		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},

@@ -155,15 +155,17 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(doctor.Out).To(gbytes.Say("service:monitoring/prometheus-k8s:9090 has metrics of the control plane"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("runs sidecars in two workers that are pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
+	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
 		// A Job makes another pod about 10 s after one has failed.
-		session := begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2", "--steady", "16s")
+		session := begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--kwok-image", "scaler.mesh/kwok:realnode", "--workers", "2", "--steady", "16s")
 		Eventually(session.Err).WithTimeout(90 * time.Second).Should(gbytes.Say("\nsteady "))
 		deleteWorker(ctx, kubeconfig)
 		run := finish(session)
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessService))
 		Expect(run.Environment.Existing.Workers).To(HaveLen(2))
+		Expect(run.Environment.Existing.KwokImage).To(Equal("scaler.mesh/kwok:realnode"))
+		Expect(run.Environment.Kwok).To(BeEmpty())
 		Expect(run.Warnings).To(ContainElement(And(HaveField("Reason", record.ReasonWorkerLost), HaveField("Component", "worker-0"), HaveField("Phase", record.PhaseSteady))))
 		Expect(run.Instrument.Workers).To(HaveLen(2))
 		Expect(run.Instrument.Workers[0].Sidecars).To(BeNumerically("~", 30+1, 3)) // 15 twice, and of those that replaced probed ones
@@ -174,6 +176,15 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		}
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(3*time.Minute))
+
+	It("leaves nothing when it is interrupted while KWOK's image is not there", func(ctx SpecContext) {
+		there := objects(ctx)
+		session := begin(20, "--kwok-image", "scaler.mesh/absent:realnode")
+		Eventually(kwokWaits).WithContext(ctx).WithArguments(kubeconfig).WithTimeout(time.Minute).Should(BeTrue())
+		Eventually(session.Interrupt()).WithTimeout(time.Minute).Should(gexec.Exit(130))
+		Expect(session.Err).To(gbytes.Say("everything that was started is stopped"))
+		Expect(objects(ctx)).To(Equal(there))
+	}, SpecTimeout(2*time.Minute))
 
 	It("sends requests between pods with and without sidecars, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
@@ -295,4 +306,22 @@ func deleteWorker(ctx context.Context, kubeconfig string) {
 	Expect(pods.Items).To(HaveLen(1))
 	pod := pods.Items[0]
 	Expect(client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})).To(Succeed())
+}
+
+// kwokWaits reports whether the kubelet has taken KWOK's pod, whose container does not run.
+func kwokWaits(ctx context.Context, kubeconfig string) (bool, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return false, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kwok"})
+	if err != nil || len(pods.Items) != 1 {
+		return false, err
+	}
+	statuses := pods.Items[0].Status.ContainerStatuses
+	return len(statuses) == 1 && statuses[0].State.Waiting != nil, nil
 }

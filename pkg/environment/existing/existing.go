@@ -1,7 +1,6 @@
 // Package existing is an environment made of a cluster that is there already. In it a run
 // makes namespaces, what is in them, and fake nodes, all with the run's label. KWOK runs as
-// a process of this machine and manages the run's fake nodes alone; nothing is installed in
-// the cluster.
+// a process of this machine or as a pod of the cluster, and manages the run's fake nodes alone.
 //
 // What a mesh is, and how its control plane is found, is left to others.
 package existing
@@ -38,7 +37,7 @@ type Options struct {
 	Cluster   *Cluster     // as Open returns it; it must be set
 	Run       string       // value of the run's label
 	Addresses netip.Prefix // of the simulated pods, one of kwok.Addresses
-	Kwok      string       // its program
+	Kwok      string       // its program; "" = it runs in the cluster, see StartKwok
 	// Group runs KWOK, whose files are in its folder. The caller owns it.
 	Group  *process.Group
 	LogDir string // takes KWOK's log
@@ -50,15 +49,16 @@ type Options struct {
 type Environment struct {
 	cluster    *Cluster
 	kubeconfig string
-	kwok       *process.Process
-	metrics    string // of kwok
+	usage      func() recorder.Source // of KWOK; nil: it does not run yet
+	note       string                 // what KWOK is
+	metrics    string                 // of KWOK
 	died       chan error
 }
 
 var _ environment.Environment = (*Environment)(nil)
 
-// Start starts KWOK for a run and returns when it answers. Stopping the group ends it.
-func Start(ctx context.Context, opts Options) (_ *Environment, err error) {
+// Start starts KWOK for a run, if it is a process, and returns when it answers. Stopping the group ends it.
+func Start(ctx context.Context, opts Options) (*Environment, error) {
 	cluster := *opts.Cluster
 	cluster.Config = rest.CopyConfig(cluster.Config)
 	cluster.Config.Wrap(opts.Wrap)
@@ -66,16 +66,25 @@ func Start(ctx context.Context, opts Options) (_ *Environment, err error) {
 	if err := clientcmd.WriteToFile(opts.Cluster.kubeconfig, e.kubeconfig); err != nil {
 		return nil, fmt.Errorf("writing a kubeconfig for KWOK: %w", err)
 	}
+	if opts.Kwok == "" {
+		e.note = "a pod of the cluster, which manages the nodes of this run alone"
+		return e, nil
+	}
+	e.note = "a process of scaler's machine, which manages the nodes of this run alone"
+	return e, e.startProcess(ctx, opts)
+}
+
+// startProcess starts KWOK on this machine.
+func (e *Environment) startProcess(ctx context.Context, opts Options) error {
 	config := filepath.Join(opts.Group.Dir(), "kwok.yaml")
 	if err := os.WriteFile(config, kwok.StagesOf(kwok.PoolOf(opts.Run), opts.Addresses), 0o600); err != nil {
-		return nil, fmt.Errorf("writing KWOK's configuration: %w", err)
+		return fmt.Errorf("writing KWOK's configuration: %w", err)
 	}
 	address, err := process.FreeAddress()
 	if err != nil {
-		return nil, fmt.Errorf("finding a port for KWOK: %w", err)
+		return fmt.Errorf("finding a port for KWOK: %w", err)
 	}
-	e.metrics = "http://" + address + "/metrics"
-	e.kwok, err = opts.Group.Start(process.Spec{
+	started, err := opts.Group.Start(process.Spec{
 		Name: Kwok, Path: opts.Kwok, Dir: opts.Group.Dir(), Log: filepath.Join(opts.LogDir, Kwok+".log"),
 		Args: []string{
 			"--kubeconfig=" + e.kubeconfig, "--config=" + config, "--server-address=" + address,
@@ -85,24 +94,26 @@ func Start(ctx context.Context, opts Options) (_ *Environment, err error) {
 		Priority: process.PriorityLast,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("starting KWOK: %w", err)
+		return fmt.Errorf("starting KWOK: %w", err)
 	}
 	ready, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %v", readyTimeout))
 	defer cancel()
-	err = process.WaitReady(ready, e.kwok, func(ctx context.Context) error {
+	err = process.WaitReady(ready, started, func(ctx context.Context) error {
 		_, err := httpget.Get(ctx, http.DefaultClient, "http://"+address+"/healthz")
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for KWOK: %w", err)
+		return fmt.Errorf("waiting for KWOK: %w", err)
 	}
+	e.metrics = "http://" + address + "/metrics"
+	e.usage = func() recorder.Source { return recorder.OfProcess(started.Handle()) }
 	go func() { // ends with KWOK, which ends with its group
-		<-e.kwok.Done()
-		if err := e.kwok.Err(); err != nil {
+		<-started.Done()
+		if err := started.Err(); err != nil {
 			e.died <- err
 		}
 	}()
-	return e, nil
+	return nil
 }
 
 // API is part of environment.Environment.
@@ -113,12 +124,11 @@ func (e *Environment) API() environment.API {
 // Components is part of environment.Environment: of a cluster that is there already, what the
 // run has brought.
 func (e *Environment) Components() []environment.Component {
-	return []environment.Component{{
-		Name:   Kwok,
-		Target: &recorder.Target{Job: Kwok, URL: e.metrics},
-		Usage:  recorder.OfProcess(e.kwok.Handle()),
-		Note:   "a process of scaler's machine, which manages the nodes of this run alone",
-	}}
+	c := environment.Component{Name: Kwok, Target: &recorder.Target{Job: Kwok, URL: e.metrics}, Note: e.note}
+	if e.usage != nil {
+		c.Usage = e.usage()
+	}
+	return []environment.Component{c}
 }
 
 // Died is part of environment.Environment.

@@ -3,8 +3,10 @@ package existing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -51,7 +53,11 @@ func (c *Cluster) deleteReal(ctx context.Context, run string) error {
 			if p.DeletionTimestamp != nil || metav1.GetControllerOf(&p) != nil { // it goes with its owner
 				continue
 			}
-			if err := client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			opts := metav1.DeleteOptions{}
+			if neverStarted(&p) {
+				opts.GracePeriodSeconds = new(int64(0))
+			}
+			if err := client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, opts); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("deleting pod %s/%s: %w", p.Namespace, p.Name, err)
 			}
 		}
@@ -61,4 +67,12 @@ func (c *Cluster) deleteReal(ctx context.Context, run string) error {
 			return fmt.Errorf("%w; %d pods are left", context.Cause(ctx), len(pods.Items))
 		}
 	}
+}
+
+// neverStarted reports whether no container of a pod has run, as where an image is not there. Its kubelet may try to pull it for longer than
+// a deletion is waited for.
+func neverStarted(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodPending && !slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
+	})
 }

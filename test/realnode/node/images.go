@@ -28,6 +28,8 @@ const (
 	appPackage = "scaler.mesh/scaler/test/realnode/app"
 	// scalerImage is that of scaler itself, for workers.
 	scalerImage = "scaler.mesh/scaler:realnode"
+	// kwokImage is that of KWOK's controller.
+	kwokImage = "scaler.mesh/kwok:realnode"
 	// istioUser is that of Istio's images, by its number: kubelet must see that it is not root.
 	istioUser = "1337:1337"
 )
@@ -60,6 +62,7 @@ func (o options) images(ctx context.Context, paths map[string]string) ([]image, 
 	all := []image{
 		{ref: appImage, entrypoint: []string{"/app"}, arguments: []string{"pause"}, user: "65535:65535", files: map[string]string{"app": app}},
 		{ref: istiod, entrypoint: []string{"/usr/local/bin/pilot-discovery"}, user: istioUser, files: map[string]string{"usr/local/bin/pilot-discovery": paths[component.Istiod]}},
+		{ref: kwokImage, entrypoint: []string{"/usr/local/bin/kwok"}, files: map[string]string{"usr/local/bin/kwok": paths[component.Kwok]}},
 	}
 	if o.scaler != "" {
 		all = append(all, image{ref: scalerImage, entrypoint: []string{"/scaler"}, user: "65532:65532", files: map[string]string{"scaler": o.scaler}})

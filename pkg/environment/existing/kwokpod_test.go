@@ -1,0 +1,104 @@
+package existing
+
+import (
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/kwok"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var kwokPod = KwokPod{Run: "istiod-strict-1600-3f9a1c", Namespace: "scaler-kwok-3f9a1c", Image: "registry.example/kwok:v0.8.0", Addresses: netip.MustParsePrefix("10.128.0.0/10")}
+
+// All objects, as --dry-run prints them. KWOK's stages are those of package kwok.
+func TestKwokObjects(t *testing.T) {
+	var text strings.Builder
+	for _, o := range kwokPod.Objects() {
+		if o.(metav1.Object).GetLabels()[kwok.RunLabel] != kwokPod.Run {
+			t.Errorf("%T lacks the run's label", o)
+		}
+		if config, ok := o.(*corev1.ConfigMap); ok {
+			stages := config.Data["kwok.yaml"]
+			pool := kwok.PoolOf(kwokPod.Run)
+			if !strings.Contains(stages, "manageNodesWithAnnotationSelector: "+pool.Key+"="+pool.Value) || !strings.Contains(stages, `printf "10.%d.%d.%d" (add 128 (mod`) {
+				t.Errorf("the stages are not of the run's nodes and addresses:\n%s", stages)
+			}
+			config.Data["kwok.yaml"] = "(stages)"
+		}
+		one, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n" + string(one))
+	}
+	golden := filepath.Join("testdata", "kwok.yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+		t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", golden, diff)
+	}
+}
+
+// A user grants KWOK only what the user may do: the API server refuses the rest.
+func TestKwokHasNoRightsThatARunLacks(t *testing.T) {
+	has := map[string]bool{}
+	each := func(rules []rbacv1.PolicyRule, do func(string)) {
+		for _, rule := range rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						do(verb + " " + group + "/" + resource)
+					}
+				}
+			}
+		}
+	}
+	each(Rights(nil), func(right string) { has[right] = true })
+	each(kwokPod.role().Rules, func(right string) {
+		if !has[right] {
+			t.Errorf("KWOK has the right %q, which ClusterRole %s lacks", right, RoleName)
+		}
+	})
+}
+
+func TestAwaitKwok(t *testing.T) {
+	ready := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	failed := corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: Kwok, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}}
+	for want, status := range map[string]corev1.PodStatus{"": ready, "exit code 1": failed} {
+		client := fake.NewClientset()
+		if err := kwokPod.create(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		pod := kwokPod.pod()
+		pod.Status = status
+		if _, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		err := kwokPod.await(t.Context(), client)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if err := kwokPod.create(t.Context(), fake.NewClientset(kwokPod.namespace())); err == nil || !strings.Contains(err.Error(), "creating KWOK's objects") {
+		t.Errorf("error %v, want that the namespace is there", err)
+	}
+}
