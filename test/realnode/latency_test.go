@@ -18,7 +18,7 @@ func latencyRun(text []byte) record.LatencyRun {
 	Expect(json.Unmarshal(text, &run)).To(Succeed())
 	Expect(run.Status).To(Equal(record.StatusCompleted))
 	for _, row := range run.Rows {
-		Expect(row).To(And(HaveField("Placement", "one-node"), HaveField("Errors", BeZero()), HaveField("NotSent", BeZero())), "%s", row.Variant)
+		Expect(row).To(And(HaveField("Errors", BeZero()), HaveField("NotSent", BeZero())), "%s", row.Variant)
 		Expect(row.AchievedRPS).To(BeNumerically("~", 100, 5))
 		Expect(row.Latency.P50).To(HaveValue(BeNumerically(">", 0)))
 	}
@@ -37,6 +37,7 @@ func expectPairs(text []byte) {
 		record.LatencyCheck{Variant: "strict", Placement: "one-node", Plaintext: record.CheckRefused, Caller: record.CallerSeen},
 	))
 	Expect(run.Rows).To(HaveExactElements(HaveField("Variant", "none"), HaveField("Variant", "permissive"), HaveField("Variant", "strict")))
+	Expect(run.Rows).To(HaveEach(HaveField("Placement", "one-node")))
 	Expect(run.Rows[0].Sidecars).To(BeNil())
 	for _, row := range run.Rows {
 		Expect(row.Requests).To(BeEquivalentTo(800))
@@ -65,5 +66,28 @@ func expectChain(text []byte) {
 	Expect(run.Rows[0].Latency.P50).To(HaveValue(BeNumerically(">", 0.010)))
 	Expect(run.Rows[0].Sidecars.Tiers).To(HaveExactElements(
 		And(HaveField("Tier", "client"), HaveField("Count", 1)), And(HaveField("Tier", "hop1"), HaveField("Count", 2)), And(HaveField("Tier", "hop2"), HaveField("Count", 2)),
+	))
+}
+
+// expectTwoNodes is about a client and servers on its own node and on another one.
+func expectTwoNodes(text []byte) {
+	GinkgoHelper()
+	run := latencyRun(text)
+	Expect(run.Cluster.Nodes).To(HaveExactElements(HaveField("Name", "realnode"), HaveField("Name", "realnode-2")))
+	var rows, checks []string
+	for _, row := range run.Rows {
+		rows = append(rows, row.Placement+" "+row.Variant)
+		if row.Variant != "none" {
+			Expect(row.Added.P50.Seconds).To(BeNumerically(">", 0), "two Envoys take time")
+		}
+	}
+	Expect(rows).To(ConsistOf("one-node none", "one-node permissive", "one-node strict", "two-nodes none", "two-nodes permissive", "two-nodes strict"))
+	for _, check := range run.Checks {
+		Expect(check.Caller).To(Equal(record.CallerSeen))
+		checks = append(checks, check.Placement+" "+check.Variant+" "+string(check.Plaintext))
+	}
+	Expect(checks).To(ConsistOf(
+		"one-node permissive "+string(record.CheckAnswered), "two-nodes permissive "+string(record.CheckAnswered),
+		"one-node strict "+string(record.CheckRefused), "two-nodes strict "+string(record.CheckRefused),
 	))
 }

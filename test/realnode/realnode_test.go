@@ -92,14 +92,16 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		var list record.RunList
 		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
-		run := list.Items[0]
-		Expect(run.Pods.Converged).To(HaveValue(Equal(run.Spec.Pods)))
-		Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
-		Expect(run.ControlPlane.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
-		Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
-		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
-		expectReplicas(run)
-		return run
+		expectComplete(list.Items[0])
+		return list.Items[0]
+	}
+	// latency starts a measurement of requests between pods of the cluster.
+	latency := func(args ...string) *gexec.Session {
+		GinkgoHelper()
+		return start(scaler, append([]string{
+			"latency", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--image", "scaler.mesh/scaler:realnode", "-o", "json",
+			"--out", filepath.Join(GinkgoT().TempDir(), "out"), "--rps", "100", "--warmup", "500ms", "--rounds", "2",
+		}, args...)...)
 	}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -128,16 +130,18 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("is as it was after rollouts against istiod's pods, through the API server and directly, with pods on the node", func(ctx SpecContext) {
 		there := objects(ctx)
-		run := finish(begin(32, "--real-sidecars", "2", "--echo-image", "scaler.mesh/app:realnode"))
-		Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
-		Expect(run.Environment.Existing.Pods).To(HaveLen(2))
-		expectRealSidecars(run, 2)
-		Expect(objects(ctx)).To(Equal(there))
+		for _, mode := range []string{"permissive", "strict"} {
+			run := finish(begin(205, "--mode", mode, "--real-sidecars", "5", "--echo-image", "scaler.mesh/app:realnode"))
+			Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
+			Expect(run.Environment.Existing.Pods).To(HaveLen(2))
+			expectRealSidecars(run, 5)
+			Expect(objects(ctx)).To(Equal(there))
+		}
 
-		run = finish(begin(30, "--control-plane-address", istiodAddress(ctx, kubeconfig)+":15012"))
+		run := finish(begin(30, "--control-plane-address", istiodAddress(ctx, kubeconfig)+":15012"))
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
 		Expect(objects(ctx)).To(Equal(there))
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(7*time.Minute))
 
 	It("has what a Prometheus of the cluster has of istiod's pods, and goes on without the right to ask it", func(ctx SpecContext) {
 		newPrometheus(ctx, kubeconfig)
@@ -188,13 +192,6 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("sends requests between pods with and without sidecars, and is as it was after it", func(ctx SpecContext) {
 		there := objects(ctx)
-		latency := func(args ...string) *gexec.Session {
-			GinkgoHelper()
-			return start(scaler, append([]string{
-				"latency", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--image", "scaler.mesh/scaler:realnode", "-o", "json",
-				"--out", filepath.Join(GinkgoT().TempDir(), "out"), "--rps", "100", "--warmup", "500ms", "--rounds", "2",
-			}, args...)...)
-		}
 		pair := latency("--duration", "4s", "--repeats", "2")
 		Eventually(pair).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
 		expectPairs(pair.Out.Contents())
@@ -213,6 +210,19 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		two := latency("--placement", "two-nodes")
 		Eventually(two).WithTimeout(time.Minute).Should(gexec.Exit(1))
 		Expect(two.Err).To(gbytes.Say("parsing --placement two-nodes: want one-node: of the nodes, only realnode"))
+		Expect(objects(ctx)).To(Equal(there))
+	}, SpecTimeout(8*time.Minute))
+
+	It("spreads workers over two nodes, sends requests between these, and is as it was after it", func(ctx SpecContext) {
+		Eventually(start(node, "up", "--nodes", "2", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler, "--housekeeping-interval", "1s")).WithTimeout(4 * time.Minute).Should(gexec.Exit(0))
+		there := objects(ctx)
+		run := finish(begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2"))
+		Expect(run.Environment.Existing.Workers).To(ConsistOf(HaveField("Node", "realnode"), HaveField("Node", "realnode-2")))
+		Expect(objects(ctx)).To(Equal(there))
+
+		pair := latency("--placement", "one-node,two-nodes", "--duration", "4s")
+		Eventually(pair).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
+		expectTwoNodes(pair.Out.Contents())
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(8*time.Minute))
 
@@ -238,6 +248,17 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 })
+
+// expectComplete expects that a run converged, and that its record has what the control plane needed.
+func expectComplete(run record.Run) {
+	GinkgoHelper()
+	Expect(run.Pods.Converged).To(HaveValue(Equal(run.Spec.Pods)))
+	Expect(run.Environment.Existing.Usage).To(Equal(record.UsageOfOwnMetrics))
+	Expect(run.ControlPlane.Rollout.CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
+	Expect(run.ControlPlane.Rollout.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 50e6)))
+	Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+	expectReplicas(run)
+}
 
 // expectReplicas expects the usage of both replicas of istiod, each and together, by their own metrics and by cAdvisor, which
 // agree in processor time.

@@ -43,7 +43,7 @@ type image struct {
 	files      map[string]string // of this machine, by their paths in the image
 }
 
-// images are those that the node has.
+// images are those that each node has.
 func (o options) images(ctx context.Context, paths map[string]string) ([]image, error) {
 	manifests, err := readManifests(paths)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o options) images(ctx context.Context, paths map[string]string) ([]image, 
 	if err != nil {
 		return nil, err
 	}
-	app := o.file("app")
+	app := sites[0].file(o, "app")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", app, appPackage)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -86,10 +86,12 @@ func importImages(ctx context.Context, o options, paths map[string]string) error
 
 func importImage(ctx context.Context, o options, paths map[string]string, i image) error {
 	progress("importing image " + i.ref)
-	archive := o.file("image.tar")
+	archive := sites[0].file(o, "image.tar")
 	err := i.write(archive)
-	if err == nil {
-		_, err = command(ctx, paths[component.Ctr], "--address", o.file("containerd.sock"), "--namespace", "k8s.io", "images", "import", archive)
+	for _, s := range sites[:o.nodes] {
+		if err == nil {
+			_, err = command(ctx, paths[component.Ctr], "--address", s.file(o, "containerd.sock"), "--namespace", "k8s.io", "images", "import", archive)
+		}
 	}
 	if err := errors.Join(err, os.Remove(archive)); err != nil {
 		return fmt.Errorf("importing image %s: %w", i.ref, err)

@@ -17,20 +17,6 @@ import (
 	"time"
 )
 
-// Addresses of the node. None is one of fake nodes or pods (package kwok).
-const (
-	machineAddress = "172.31.255.1" // of the machine's end of the pair of interfaces
-	nodeAddress    = "172.31.255.2"
-	linkRange      = "172.31.255.0/30"
-	podRange       = "10.2.0.0/24"
-	serviceRange   = "10.0.0.0/16" // that of embedded clusters
-
-	link = "scaler-realnode" // the machine's end
-)
-
-// groupName is the control group of the node in each hierarchy.
-const groupName = "scaler-realnode"
-
 // hierarchies are those that kubelet and runc need, of version 1 of control groups.
 var hierarchies = []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids"}
 
@@ -96,27 +82,55 @@ func command(ctx context.Context, program string, args ...string) (out string, e
 // whatever their configuration is.
 var hiddenDirs = []string{"/run", "/var/lib", "/var/log"}
 
-// makeLink connects the network namespace of a process with the machine's.
-func makeLink(ctx context.Context, pid int) error {
-	for _, taken := range []string{linkRange, podRange, serviceRange} {
+// makeLink connects the network namespace of a process, which is the node's, with the machine's.
+func (s site) makeLink(ctx context.Context, pid int) error {
+	ranges := []string{s.links, s.pods}
+	if s.name == name {
+		ranges = append(ranges, serviceRange)
+	}
+	for _, taken := range ranges {
 		if routes, err := command(ctx, "ip", "route", "show", "table", "all", "root", taken); err != nil || routes != "" {
 			return errors.Join(fmt.Errorf("connecting the node: want no route to addresses of %s, and there is: %s", taken, routes), err)
 		}
 	}
-	inside := func(args ...string) []string {
-		return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net", "ip"}, args...)
+	steps := [][]string{
+		{"ip", "link", "add", s.link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		{"ip", "address", "add", s.machine + "/30", "dev", s.link},
+		{"ip", "link", "set", s.link, "up"},
+		inside(pid, "link", "set", "lo", "up"),
+		inside(pid, "address", "add", s.linked+"/30", "dev", "eth0"),
+		inside(pid, "link", "set", "eth0", "up"),
+		inside(pid, "route", "add", "default", "via", s.machine),
 	}
-	for _, args := range [][]string{
-		{"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
-		{"ip", "address", "add", machineAddress + "/30", "dev", link},
-		{"ip", "link", "set", link, "up"},
-		inside("link", "set", "lo", "up"),
-		inside("address", "add", nodeAddress+"/30", "dev", "eth0"),
-		inside("link", "set", "eth0", "up"),
-		inside("route", "add", "default", "via", machineAddress),
-		{"ip", "route", "add", podRange, "via", nodeAddress},
-		{"ip", "route", "add", serviceRange, "via", nodeAddress},
-	} {
+	for _, to := range ranges[1:] {
+		steps = append(steps, []string{"ip", "route", "add", to, "via", s.linked})
+	}
+	return connect(ctx, steps)
+}
+
+// joinNodes connects the network namespaces of two nodes, because the machine forwards no packets.
+func joinNodes(ctx context.Context, a, b site, pidA, pidB int) error {
+	steps := [][]string{inside(pidA, "link", "add", "nodes", "type", "veth", "peer", "name", "nodes", "netns", strconv.Itoa(pidB))}
+	for _, end := range []struct {
+		pid      int
+		here, to site
+	}{{pidA, a, b}, {pidB, b, a}} {
+		steps = append(steps,
+			inside(end.pid, "address", "add", end.here.between+"/30", "dev", "nodes"),
+			inside(end.pid, "link", "set", "nodes", "up"),
+			inside(end.pid, "route", "add", end.to.pods, "via", end.to.between),
+		)
+	}
+	return connect(ctx, steps)
+}
+
+// inside is a command of ip(8) in the network namespace of a process.
+func inside(pid int, args ...string) []string {
+	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net", "ip"}, args...)
+}
+
+func connect(ctx context.Context, steps [][]string) error {
+	for _, args := range steps {
 		if _, err := command(ctx, args[0], args[1:]...); err != nil {
 			return fmt.Errorf("connecting the node: %w", err)
 		}
@@ -124,13 +138,13 @@ func makeLink(ctx context.Context, pid int) error {
 	return nil
 }
 
-// removeLink removes the pair of interfaces, and with it the routes.
-func removeLink(ctx context.Context) error {
-	if _, err := os.Stat("/sys/class/net/" + link); errors.Is(err, fs.ErrNotExist) {
+// removeLink removes the pair of interfaces between machine and node, and with it the routes.
+func (s site) removeLink(ctx context.Context) error {
+	if _, err := os.Stat("/sys/class/net/" + s.link); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	_, err := command(ctx, "ip", "link", "delete", link)
-	if _, gone := os.Stat("/sys/class/net/" + link); errors.Is(gone, fs.ErrNotExist) {
+	_, err := command(ctx, "ip", "link", "delete", s.link)
+	if _, gone := os.Stat("/sys/class/net/" + s.link); errors.Is(gone, fs.ErrNotExist) {
 		return nil // the kernel was faster: its namespace has ended
 	}
 	return err
@@ -166,11 +180,11 @@ func groupMounts() (map[string]string, error) {
 }
 
 // groupDirs are the node's control groups, one for each hierarchy.
-func groupDirs() ([]string, error) {
+func (s site) groupDirs() ([]string, error) {
 	mounted, err := groupMounts()
 	var dirs []string
 	for _, dir := range mounted {
-		if dir = filepath.Join(dir, groupName); !slices.Contains(dirs, dir) {
+		if dir = filepath.Join(dir, s.group); !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -180,8 +194,8 @@ func groupDirs() ([]string, error) {
 
 // makeGroups makes the node's control groups, with the processors and memory of the machine.
 // daemons is the one that its processes are to join.
-func makeGroups() (daemons string, err error) {
-	dirs, err := groupDirs()
+func (s site) makeGroups() (daemons string, err error) {
+	dirs, err := s.groupDirs()
 	if err != nil {
 		return "", err
 	}
@@ -201,13 +215,13 @@ func makeGroups() (daemons string, err error) {
 	if err != nil {
 		return "", err
 	}
-	daemons = filepath.Join(mounted["pids"], groupName, "daemons")
+	daemons = filepath.Join(mounted["pids"], s.group, "daemons")
 	return daemons, os.MkdirAll(daemons, 0o755)
 }
 
 // walkGroups calls do for each of the node's control groups, those inside others first.
-func walkGroups(do func(dir string) error) error {
-	dirs, err := groupDirs()
+func (s site) walkGroups(do func(dir string) error) error {
+	dirs, err := s.groupDirs()
 	if err != nil {
 		return err
 	}
@@ -252,10 +266,10 @@ func until(ctx context.Context, what string, done func() (bool, error)) error {
 }
 
 // killGroups ends all processes in the node's control groups.
-func killGroups(ctx context.Context) error {
+func (s site) killGroups(ctx context.Context) error {
 	return until(ctx, "all processes of the node have ended", func() (bool, error) {
 		left := false
-		err := walkGroups(func(dir string) error {
+		err := s.walkGroups(func(dir string) error {
 			text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 				return nil
@@ -276,10 +290,10 @@ func killGroups(ctx context.Context) error {
 }
 
 // removeGroups removes the node's control groups, which no process is in any more.
-func removeGroups(ctx context.Context) error {
+func (s site) removeGroups(ctx context.Context) error {
 	return until(ctx, "the control groups of the node are removed", func() (bool, error) {
 		busy := false
-		err := walkGroups(func(dir string) error {
+		err := s.walkGroups(func(dir string) error {
 			err := syscall.Rmdir(dir)
 			if errors.Is(err, syscall.EBUSY) { // the last process ends
 				busy, err = true, nil
@@ -293,33 +307,34 @@ func removeGroups(ctx context.Context) error {
 	})
 }
 
-// settings are those of the kernel that kubelet sets for the whole machine.
+// settings are those of the kernel that kubelets set for the whole machine.
 var settings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-func settingsFile(o options) string { return filepath.Join(o.nodeDir(), "settings.json") }
+// settingsFile has the settings that the machine had when the node was started.
+func (s site) settingsFile(o options) string { return s.file(o, "settings.json") }
 
-// saveSettings notes the settings of the kernel that kubelet changes.
-func saveSettings(o options) error {
+// saveSettings saves the settings of the kernel that kubelet changes.
+func (s site) saveSettings(o options) error {
 	values := map[string]string{}
-	for _, s := range settings {
-		value, err := os.ReadFile("/proc/sys/" + s)
+	for _, setting := range settings {
+		value, err := os.ReadFile("/proc/sys/" + setting)
 		if err != nil {
 			return err
 		}
-		values[s] = strings.TrimSpace(string(value))
+		values[setting] = strings.TrimSpace(string(value))
 	}
 	text, err := json.Marshal(values)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(settingsFile(o), text, 0o644)
+	return os.WriteFile(s.settingsFile(o), text, 0o644)
 }
 
 // restoreSettings sets them as they were.
-func restoreSettings(o options) error {
-	text, err := os.ReadFile(settingsFile(o))
+func (s site) restoreSettings(o options) error {
+	text, err := os.ReadFile(s.settingsFile(o))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -327,8 +342,8 @@ func restoreSettings(o options) error {
 	if err == nil {
 		err = json.Unmarshal(text, &values)
 	}
-	for s, value := range values {
-		err = errors.Join(err, os.WriteFile("/proc/sys/"+s, []byte(value), 0o644))
+	for setting, value := range values {
+		err = errors.Join(err, os.WriteFile("/proc/sys/"+setting, []byte(value), 0o644))
 	}
 	return err
 }

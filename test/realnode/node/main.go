@@ -1,12 +1,12 @@
-// Node adds a real node to an embedded cluster of this machine, with istiod as a pod on it:
+// Node adds a real node, or two, to an embedded cluster of this machine, with istiod as a pod on it:
 //
 //	hack/realnode up      # starts what is missing, and prints the path of the kubeconfig
 //	hack/realnode down    # stops and removes all of it
 //	hack/realnode check   # states what this machine lacks
 //
-// The node is a network namespace and a mount namespace of its own, in which containerd, kubelet
+// A node is a network namespace and a mount namespace of its own, in which containerd, kubelet
 // and kube-proxy run as processes of this machine. A pair of interfaces connects it with the
-// machine. Its interfaces, iptables rules and mounts end with the namespaces; its control groups
+// machine, and another one two nodes with each other. Its interfaces, iptables rules and mounts end with the namespaces; its control groups
 // are below one of its own in each hierarchy.
 package main
 
@@ -34,6 +34,7 @@ const (
 // options are those of the command line.
 type options struct {
 	state    string // folder of clusters and nodes
+	nodes    int    // number of sites
 	replicas int    // of istiod
 	sidecars bool   // injected pods can run: see proxyImage
 	scaler   string // program of scaler, without libraries, of which an image is made; "" = none is
@@ -73,18 +74,19 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("realnode "+args[0], flag.ContinueOnError)
 	flags.StringVar(&o.state, "state-dir", defaultState(), "folder that holds what runs")
 	flags.StringVar(&o.programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder of the built programs; what is missing is built into it")
+	flags.IntVar(&o.nodes, "nodes", 1, "real nodes, 1 or 2")
 	flags.IntVar(&o.replicas, "istiod-replicas", 1, "replicas of istiod")
 	flags.BoolVar(&o.sidecars, "sidecars", false, "injected pods can run: the node has the image of a proxy with upstream's Envoy, and istiod sends only what that understands")
 	flags.StringVar(&o.scaler, "scaler", "", "statically linked program of scaler: the node has an image of it, "+scalerImage+", for --worker-image")
 	flags.DurationVar(&o.housekeeping, "housekeeping-interval", 0, "time between two readings of a container by the kubelet's cAdvisor, up to twice that (default that of the kubelet, 10s)")
 	flags.StringVar(&o.manifests, "manifests", "", "folder with another installation of istiod, as istioctl renders it ("+component.IstioManifestsFile+"), and Envoy's bootstrap template (default that of scaler's release)")
-	to := flags.String("to", "", "of serve: address of the API server")
+	to := flags.String("to", "", "of serve and reach: address of the API server")
 	kubeconfig := flags.String("kubeconfig", "", "of serve: that of the cluster")
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	if flags.NArg() > 0 || o.replicas < 1 {
-		return fmt.Errorf("%w, with flags only and one replica at least", errUsage)
+	if flags.NArg() > 0 || o.replicas < 1 || o.nodes < 1 || o.nodes > len(sites) {
+		return fmt.Errorf("%w, with flags only, one replica at least and 1 to %d nodes", errUsage, len(sites))
 	}
 	o.programs.ImageRegistry = []string{"none"} // what the node runs is built here
 	o.programs.Progress = progress
@@ -103,6 +105,8 @@ func run(ctx context.Context, args []string) error {
 		return check(ctx, o)
 	case "serve":
 		return serve(ctx, *to, *kubeconfig)
+	case "reach":
+		return reach(ctx, *to)
 	}
 	return fmt.Errorf("%w, not %q", errUsage, args[0])
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,23 +30,20 @@ var nodePrograms = []string{
 // apiPort is that of machineAddress that leads to the API server, which listens on loopback.
 const apiPort = 6443
 
-// files of the node.
-func (o options) file(name string) string { return filepath.Join(o.nodeDir(), name) }
-
 // nodeUp starts the node's processes, and returns when the node is ready.
-func nodeUp(ctx context.Context, o options, paths map[string]string, kubeconfig string) error {
-	if err := os.RemoveAll(o.logDir()); err != nil {
+func (s site) nodeUp(ctx context.Context, o options, paths map[string]string, kubeconfig string) error {
+	if err := os.RemoveAll(s.logDir(o)); err != nil {
 		return err
 	}
 	tools, err := findTools(ctx, o)
 	if err != nil {
 		return err
 	}
-	group, err := process.OpenGroup(o.nodeDir(), process.GroupOptions{Keep: true})
+	group, err := process.OpenGroup(s.dir(o), process.GroupOptions{Keep: true})
 	if err != nil {
 		return err
 	}
-	n := node{o: o, paths: paths, tools: tools, group: group, kubeconfig: kubeconfig}
+	n := node{o: o, site: s, paths: paths, tools: tools, group: group, kubeconfig: kubeconfig}
 	if err := n.start(ctx); err != nil {
 		// What nodeDown finds: the caller undoes.
 		return errors.Join(fmt.Errorf("starting the node: %w", err), group.MarkKept())
@@ -59,6 +54,7 @@ func nodeUp(ctx context.Context, o options, paths map[string]string, kubeconfig 
 // node is one that is being started.
 type node struct {
 	o          options
+	site       site
 	paths      map[string]string
 	tools      tools
 	group      *process.Group
@@ -68,16 +64,16 @@ type node struct {
 }
 
 func (n *node) start(ctx context.Context) (err error) {
-	if err := saveSettings(n.o); err != nil {
+	if err := n.site.saveSettings(n.o); err != nil {
 		return err
 	}
-	if n.groups, err = makeGroups(); err != nil {
+	if n.groups, err = n.site.makeGroups(); err != nil {
 		return err
 	}
 	if err := n.openNamespaces(ctx); err != nil {
 		return err
 	}
-	if err := makeLink(ctx, n.holder); err != nil {
+	if err := n.site.makeLink(ctx, n.holder); err != nil {
 		return err
 	}
 	config, err := clientcmd.LoadFromFile(n.kubeconfig)
@@ -86,12 +82,14 @@ func (n *node) start(ctx context.Context) (err error) {
 	}
 	for _, c := range config.Clusters {
 		server := strings.TrimPrefix(c.Server, "https://")
-		if err := n.serve(ctx, server); err != nil {
-			return err
+		if n.site.name == name {
+			if err := n.serve(ctx, server); err != nil {
+				return err
+			}
 		}
 		c.Server, c.TLSServerName = "https://"+net.JoinHostPort(machineAddress, strconv.Itoa(apiPort)), "localhost"
 	}
-	if err := clientcmd.WriteToFile(*config, n.o.file("kubeconfig")); err != nil {
+	if err := clientcmd.WriteToFile(*config, n.file("kubeconfig")); err != nil {
 		return err
 	}
 	if err := n.writeFiles(); err != nil {
@@ -101,27 +99,27 @@ func (n *node) start(ctx context.Context) (err error) {
 		return err
 	}
 	progress("starting containerd")
-	containerd, err := n.run(component.Containerd, "--config", n.o.file("containerd.toml"))
+	containerd, err := n.run(component.Containerd, "--config", n.file("containerd.toml"))
 	if err != nil {
 		return err
 	}
 	err = process.WaitReady(ctx, containerd, func(ctx context.Context) error {
-		_, err := command(ctx, n.paths[component.Ctr], "--address", n.o.file("containerd.sock"), "version")
+		_, err := command(ctx, n.paths[component.Ctr], "--address", n.file("containerd.sock"), "version")
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	progress("starting kubelet and kube-proxy")
-	proxy, err := n.run(component.KubeProxy, "--kubeconfig", n.o.file("kubeconfig"), "--proxy-mode=iptables", "--cluster-cidr="+podRange, "--hostname-override="+name,
+	proxy, err := n.run(component.KubeProxy, "--kubeconfig", n.file("kubeconfig"), "--proxy-mode=iptables", "--cluster-cidr="+podRange, "--hostname-override="+n.site.name,
 		"--healthz-bind-address=127.0.0.1:10256", "--metrics-bind-address=127.0.0.1:10249", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s")
 	if err != nil {
 		return err
 	}
 	args := []string{
-		"--config", n.o.file("kubelet.yaml"), "--kubeconfig", n.o.file("kubeconfig"), "--root-dir", n.o.file("kubelet"),
-		"--cert-dir", n.o.file("kubelet-pki"), "--hostname-override=" + name, "--node-ip=" + nodeAddress,
-		"--containerd=" + n.o.file("containerd.sock"), // where its cAdvisor asks for the names of containers
+		"--config", n.file("kubelet.yaml"), "--kubeconfig", n.file("kubeconfig"), "--root-dir", n.file("kubelet"),
+		"--cert-dir", n.file("kubelet-pki"), "--hostname-override=" + n.site.name, "--node-ip=" + n.site.linked,
+		"--containerd=" + n.file("containerd.sock"), // where its cAdvisor asks for the names of containers
 	}
 	if n.o.housekeeping > 0 {
 		args = append(args, "--housekeeping-interval="+n.o.housekeeping.String())
@@ -134,28 +132,26 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := process.WaitReady(ctx, kubelet, func(ctx context.Context) error { return ready(ctx, client) }); err != nil {
+	if err := process.WaitReady(ctx, kubelet, func(ctx context.Context) error { return n.ready(ctx, client) }); err != nil {
 		return err
 	}
 	// Its service is the API server's, which pods on the node need.
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	return process.WaitReady(ctx, proxy, func(ctx context.Context) error {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-		defer transport.CloseIdleConnections()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://10.0.0.1/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := (&http.Client{Transport: transport}).Do(request)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close() // any answer is the API server's
+		_, err := command(ctx, "nsenter", "--target", strconv.Itoa(n.holder), "--net", self, "reach", "--to", "10.0.0.1:443")
+		return err
 	})
 }
 
+// file is one of the node's files.
+func (n *node) file(name string) string { return n.site.file(n.o, name) }
+
 // ready fails until the node is.
-func ready(ctx context.Context, client kubernetes.Interface) error {
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (n *node) ready(ctx context.Context, client kubernetes.Interface) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, n.site.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -173,7 +169,7 @@ func ready(ctx context.Context, client kubernetes.Interface) error {
 // child starts a process of the node on the machine.
 func (n *node) child(name string, args ...string) (*process.Process, error) {
 	return n.group.Start(process.Spec{
-		Name: name, Path: "/bin/sh", Dir: n.o.nodeDir(), Log: filepath.Join(n.o.logDir(), name+".log"),
+		Name: name, Path: "/bin/sh", Dir: n.site.dir(n.o), Log: filepath.Join(n.site.logDir(n.o), name+".log"),
 		Args: append([]string{"-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, n.groups}, args...),
 		Env:  []string{"PATH=" + n.tools.path(), "HOME=" + os.Getenv("HOME")},
 	})
@@ -181,23 +177,26 @@ func (n *node) child(name string, args ...string) (*process.Process, error) {
 
 // run starts a program in the namespaces of the node.
 func (n *node) run(program string, args ...string) (*process.Process, error) {
-	return n.child(program, append([]string{"nsenter", "--target", strconv.Itoa(n.holder), "--net", "--mount", "--wd=" + n.o.nodeDir(), n.paths[program]}, args...)...)
+	return n.child(program, append([]string{"nsenter", "--target", strconv.Itoa(n.holder), "--net", "--mount", "--wd=" + n.site.dir(n.o), n.paths[program]}, args...)...)
 }
+
+// holder is the name of the process that has the namespaces of a node.
+const holder = "namespaces"
 
 // openNamespaces starts the process that has the node's namespaces.
 func (n *node) openNamespaces(ctx context.Context) error {
 	script := "mount --make-rshared /"
 	for _, dir := range hiddenDirs {
-		script += " && mount -t tmpfs -o mode=755 " + link + " " + dir
+		script += " && mount -t tmpfs -o mode=755 " + n.site.group + " " + dir
 	}
-	opened := n.o.file("namespaces")
+	opened := n.file("namespaces")
 	script += ` && echo 1 >/proc/sys/net/ipv4/ip_forward && : >"$0" && exec sleep infinity`
-	holder, err := n.child("namespaces", "unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, opened)
+	opener, err := n.child(holder, "unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, opened)
 	if err != nil {
 		return err
 	}
-	n.holder = holder.PID()
-	return process.WaitReady(ctx, holder, func(context.Context) error {
+	n.holder = opener.PID()
+	return process.WaitReady(ctx, opener, func(context.Context) error {
 		_, err := os.Stat(opened)
 		return err
 	})
@@ -253,8 +252,8 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 
 // writeFiles writes the configuration of containerd, of CNI and of kubelet.
 func (n *node) writeFiles() error {
-	plugins := n.o.file("cni-plugins")
-	for _, dir := range []string{plugins, n.o.file("cni"), n.o.file("bin")} {
+	plugins := n.file("cni-plugins")
+	for _, dir := range []string{plugins, n.file("cni"), n.file("bin")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -265,12 +264,12 @@ func (n *node) writeFiles() error {
 		}
 	}
 	files := map[string]string{
-		"containerd.toml":     fmt.Sprintf(containerdConfig, n.o.nodeDir(), n.tools.wrapper("runc"), n.paths[component.ContainerdShim], appImage),
-		"cni/10-ptp.conflist": fmt.Sprintf(cniConfig, podRange),
-		"kubelet.yaml":        fmt.Sprintf(kubeletConfig, n.o.nodeDir(), nodeAddress, machineAddress, groupName),
+		"containerd.toml":     fmt.Sprintf(containerdConfig, n.site.dir(n.o), n.tools.wrapper("runc"), n.paths[component.ContainerdShim], appImage),
+		"cni/10-ptp.conflist": fmt.Sprintf(cniConfig, n.site.pods),
+		"kubelet.yaml":        fmt.Sprintf(kubeletConfig, n.site.dir(n.o), n.site.linked, machineAddress, n.site.group),
 	}
 	for name, text := range files {
-		if err := os.WriteFile(n.o.file(name), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(n.file(name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
@@ -52,6 +53,16 @@ func serve(ctx context.Context, apiServer, kubeconfig string) error {
 			}
 		}()
 	}
+}
+
+// reach connects to the API server, and fails where it does not answer.
+func reach(ctx context.Context, apiServer string) error {
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // any answer is the API server's
+	connection, err := dialer.DialContext(ctx, "tcp", apiServer)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 // address is that of a service, "" if there is none.

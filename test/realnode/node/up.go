@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// name is that of the cluster, of its context, and of the node.
-	name = "realnode"
-
 	upTimeout   = 4 * time.Minute // after all programs are built
 	downTimeout = time.Minute
 )
@@ -28,14 +25,7 @@ const (
 // clustersDir has the clusters of scaler, among them the node's.
 func (o options) clustersDir() string { return filepath.Join(o.state, "clusters") }
 
-// nodeDir has the node's files. It is not below scaler's own folder, where `scaler cleanup` would
-// remove what is left after a kill, but not the node's control groups.
-func (o options) nodeDir() string { return o.state + "-realnode" }
-
-// logDir has the logs of a node, also after a start that failed.
-func (o options) logDir() string { return o.state + "-realnode-logs" }
-
-// up starts what is missing of cluster, node and istiod, and gives the path of the kubeconfig.
+// up starts what is missing of cluster, nodes and istiod, and gives the path of the kubeconfig.
 // What it has started is removed when it fails.
 func up(ctx context.Context, o options) (kubeconfig string, err error) {
 	if err := check(ctx, o); err != nil {
@@ -59,20 +49,29 @@ func up(ctx context.Context, o options) (kubeconfig string, err error) {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 			defer cancel()
 			err = errors.Join(err, down(undo, o))
-			err = fmt.Errorf("%w\nits logs are in %s", err, o.logDir())
+			err = fmt.Errorf("%w\nlogs of nodes are in %s-*-logs", err, sites[0].dir(o))
 		}
 	}()
 	if kubeconfig, err = clusterUp(ctx, o, paths); err != nil {
 		return "", err
 	}
-	running, err := nodeRuns(o)
+	running, err := runningNodes(o)
 	if err != nil {
 		return "", err
 	}
-	if running {
-		progress("the node runs already")
-	} else if err := nodeUp(ctx, o, paths, kubeconfig); err != nil {
-		return "", err
+	for i, s := range sites[:o.nodes] {
+		if i < running {
+			progress("node " + s.name + " runs already")
+			continue
+		}
+		if err := s.nodeUp(ctx, o, paths, kubeconfig); err != nil {
+			return "", err
+		}
+		if i > 0 {
+			if err := joinFirst(ctx, o, s); err != nil {
+				return "", err
+			}
+		}
 	}
 	if err := importImages(ctx, o, paths); err != nil {
 		return "", err
@@ -113,50 +112,79 @@ func clusterUp(ctx context.Context, o options, paths map[string]string) (kubecon
 	return kubeconfig, err
 }
 
-// nodeRuns reports whether all processes of the node run. A node of which some have ended is
-// removed.
-func nodeRuns(o options) (bool, error) {
-	state, err := process.Inspect(o.nodeDir())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case state.Kept && len(state.Children) > 0 && !slices.ContainsFunc(state.Children, func(c process.Child) bool { return !c.Alive }):
-		return true, nil
+// joinFirst connects a node with the first.
+func joinFirst(ctx context.Context, o options, s site) error {
+	pids := make([]int, 2)
+	for i, one := range []site{sites[0], s} {
+		state, err := process.Inspect(one.dir(o))
+		if err != nil {
+			return err
+		}
+		for _, c := range state.Children {
+			if c.Name == holder {
+				pids[i] = c.PID
+			}
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), downTimeout)
-	defer cancel()
-	return false, nodeDown(ctx, o)
+	return joinNodes(ctx, sites[0], s, pids[0], pids[1])
 }
 
-// down stops and removes cluster and node. It may be called again, and where there is none.
+// runningNodes is the number of nodes that run. Where some processes of a node have ended, all nodes
+// are removed: they are connected with each other.
+func runningNodes(o options) (int, error) {
+	for i, s := range sites {
+		state, err := process.Inspect(s.dir(o))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return i, nil
+		case err != nil:
+			return 0, err
+		case state.Kept && len(state.Children) > 0 && !slices.ContainsFunc(state.Children, func(c process.Child) bool { return !c.Alive }):
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), downTimeout)
+		defer cancel()
+		return 0, nodesDown(ctx, o)
+	}
+	return len(sites), nil
+}
+
+// down stops and removes cluster and nodes. It may be called again, and where there is none.
 func down(ctx context.Context, o options) error {
 	if os.Geteuid() != 0 {
 		return &lackingError{"root"}
 	}
-	err := nodeDown(ctx, o)
+	err := nodesDown(ctx, o)
 	if stopErr := cluster.Stop(ctx, o.clustersDir(), name); !errors.Is(stopErr, cluster.ErrNotFound) {
 		err = errors.Join(err, stopErr)
 	}
 	return err
 }
 
-// nodeDown ends all processes of the node, and removes all that it has on the machine.
-func nodeDown(ctx context.Context, o options) error {
-	if err := killGroups(ctx); err != nil { // containers, and what started them
+// nodesDown stops and removes all nodes, the first last: its settings are those of the machine before.
+func nodesDown(ctx context.Context, o options) error {
+	var errs []error
+	for _, s := range slices.Backward(sites) {
+		errs = append(errs, s.down(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+// down ends all processes of the node, and removes all that it has on the machine.
+func (s site) down(ctx context.Context, o options) error {
+	if err := s.killGroups(ctx); err != nil { // containers, and what started them
 		return err
 	}
-	errs := []error{restoreSettings(o)}
-	state, err := process.Inspect(o.nodeDir())
+	errs := []error{s.restoreSettings(o)}
+	state, err := process.Inspect(s.dir(o))
 	if err == nil {
 		errs = append(errs, state.Remove(ctx))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, err)
 	}
-	errs = append(errs, os.RemoveAll(o.nodeDir()), removeLink(ctx), removeGroups(ctx))
+	errs = append(errs, os.RemoveAll(s.dir(o)), s.removeLink(ctx), s.removeGroups(ctx))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing the node: %w", err)
+		return fmt.Errorf("removing node %s: %w", s.name, err)
 	}
 	return nil
 }
