@@ -97,7 +97,7 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 				name := tier.name + "-" + placement
 				service := topology.Service{
 					Name: name, Namespace: namespace, Account: name, Pods: tier.replicas,
-					Ports: []topology.Port{{Name: "http", Number: servicePort, Target: appPort}},
+					Ports: []topology.Port{{Name: portName(s.HTTP), Number: servicePort, Target: appPort}},
 				}
 				next := ""
 				if i+1 < len(s.tiers()) {
@@ -169,6 +169,14 @@ func echoContainer(image string, s Spec, service topology.Service, wait time.Dur
 	c := container("app", image, args...)
 	c.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: appPort}}
 	return c
+}
+
+// portName is that of a service's port, by which a mesh knows the protocol between its sidecars.
+func portName(http int) string {
+	if http == 2 {
+		return "http2"
+	}
+	return "http"
 }
 
 // serviceHost is the Host of requests to a service.
@@ -294,12 +302,10 @@ func (p *clusterPods) reach(ctx context.Context, pod *clusterPod) error {
 
 // start checks the pods of each variant, and has what they use sampled.
 func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, podTimeout, fmt.Errorf("not after %v", podTimeout))
-	defer cancel()
 	for i := range p.run.spec.Placements {
 		for _, variant := range p.run.spec.Variants {
 			at := slices.IndexFunc(p.found.variants, func(v *clusterVariant) bool { return v.variant == variant })
-			bed, err := p.bed(limited, p.found.variants[at], i)
+			bed, err := p.bed(ctx, p.found.variants[at], i)
 			if err != nil {
 				return nil, fmt.Errorf("variant %s, %s: %w", variant, p.run.spec.Placements[i], err)
 			}
@@ -310,7 +316,14 @@ func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
 }
 
 // bed is what the requests of a variant and placement go to, once they get through as they should.
-func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int) (*testbed, error) {
+func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int) (_ *testbed, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, podTimeout, fmt.Errorf("not as they should after %v", podTimeout))
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}()
 	r, tiers := p.run, v.tiers[placement]
 	first := tiers[0][0].service
 	service, err := p.found.client.CoreV1().Services(first.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
@@ -332,6 +345,14 @@ func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int)
 	}
 	w := way{variant: v.variant, to: bed.target, dial: v.client.agent.DialContext, past: p.found.variants[0].client.agent.DialContext}
 	if v.variant == VariantNone {
+		// A cluster without a mesh chooses a server for each connection, an Envoy for each request.
+		if servers := tiers[0]; len(servers) > 1 {
+			bed.target.Addresses = nil
+			for _, pod := range servers {
+				bed.target.Addresses = append(bed.target.Addresses, net.JoinHostPort(pod.made.Status.PodIP, strconv.Itoa(appPort)))
+			}
+		}
+		w.to = bed.target
 		return bed, w.awaitAnswers(ctx, &r.spec)
 	}
 	caller := v.client.service

@@ -94,6 +94,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 			f.variants = append(f.variants, &clusterVariant{variant: variant, knobs: mode.Knobs})
 		}
 	}
+	e.Target.Injected = true
 	there, err := attach.Inspect(ctx, driver, e.Target, f.variants[len(f.variants)-1].knobs, f.Run)
 	if err != nil {
 		return s, nil, err

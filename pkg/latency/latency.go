@@ -48,6 +48,8 @@ type run struct {
 	cells  []*cellRun
 	own    []recorder.Usage // scaler's, in each window
 	rounds int              // that are done
+	// sampling is startSampling's, and looked at after each round.
+	sampling context.Context
 
 	retries int // controlplane.Description's; 0 without a mesh
 
@@ -147,7 +149,10 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 // steps are those of a run.
 func steps(r *run) []experiment.Step {
 	measured := []experiment.Step{
-		{Name: "sampling", Do: func(ctx context.Context) (experiment.Undo, error) { return startSampling(ctx, r.sampler) }},
+		{Name: "sampling", Do: func(ctx context.Context) (undo experiment.Undo, err error) {
+			r.sampling, undo, err = startSampling(ctx, r.sampler)
+			return undo, err
+		}},
 		{Name: "measuring", Do: r.measure},
 	}
 	if r.spec.Existing != nil {
@@ -166,15 +171,20 @@ func steps(r *run) []experiment.Step {
 	}, measured...)
 }
 
-// startSampling has all that is watched read until it is undone, before any of it is stopped.
-func startSampling(ctx context.Context, sampler *recorder.Sampler) (experiment.Undo, error) {
-	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- sampler.Run(sampling) }()
-	_, err := sampler.Edge() // what was used before is in no window
-	return func(context.Context) error {
-		stop()
-		return <-ended
+// startSampling has all that is watched read until it is undone, before any of it is stopped. sampling ends
+// where something cannot be read; the cause states why.
+func startSampling(ctx context.Context, sampler *recorder.Sampler) (sampling context.Context, undo experiment.Undo, err error) {
+	sampling, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stop(sampler.Run(sampling))
+	}()
+	_, err = sampler.Edge() // what was used before is in no window
+	return sampling, func(context.Context) error {
+		stop(nil)
+		<-done
+		return nil
 	}, err
 }
 

@@ -206,9 +206,15 @@ func (r *run) kill(ctx context.Context, bed *testbed) error {
 	}
 }
 
+// endedTolerance is by how many seconds the time for which a sidecar ran may differ from the length of a round.
+const endedTolerance = 0.01
+
 // usage adds what sidecars, and scaler itself, used in a round's window.
 func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error {
 	if _, err := r.sampler.Edge(); err != nil {
+		return err
+	}
+	if err := context.Cause(r.sampling); err != nil {
 		return err
 	}
 	if !result.End.After(result.Start) { // a closed loop of one request
@@ -224,6 +230,9 @@ func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error
 			u, err := r.sampler.Figures(name, result.Start, result.End)
 			if err != nil {
 				return err
+			}
+			if u.Ran < length-endedTolerance {
+				return fmt.Errorf("reading sidecar %s: it has ended while requests were sent", name)
 			}
 			to.sidecars[i].cpuSeconds += u.CPUSeconds
 			to.sidecars[i].memorySeconds += u.MemoryMean * length

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +16,13 @@ func Standing(pod *corev1.Pod) string {
 			parts = append(parts, c.Message)
 		}
 	}
-	for _, c := range pod.Status.ContainerStatuses {
+	for i, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		done := i < len(pod.Status.InitContainerStatuses) && c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
 		switch {
-		case c.State.Waiting != nil:
-			parts = append(parts, c.State.Waiting.Reason, c.State.Waiting.Message)
-		case c.State.Terminated != nil:
-			parts = append(parts, fmt.Sprintf("its container ended with exit code %d", c.State.Terminated.ExitCode), c.State.Terminated.Message)
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing":
+			parts = append(parts, "container "+c.Name+" waits", c.State.Waiting.Reason, c.State.Waiting.Message)
+		case c.State.Terminated != nil && !done:
+			parts = append(parts, fmt.Sprintf("container %s ended with exit code %d", c.Name, c.State.Terminated.ExitCode), c.State.Terminated.Message)
 		}
 	}
 	if pod.DeletionTimestamp != nil {

@@ -84,9 +84,9 @@ func ReadHistogram(r io.Reader) (*Histogram, error) {
 			}
 			exact = true
 		case strings.HasPrefix(line, wholePrefix):
-			counts, err := decodeCounts(line)
+			counts, err := decodeCounts(strings.TrimSuffix(strings.TrimPrefix(line, wholePrefix), wholeSuffix))
 			if err != nil {
-				return nil, fmt.Errorf("reading a histogram: %w", err)
+				return nil, fmt.Errorf("reading a histogram: decoding the line that starts with %q: %w", wholePrefix, err)
 			}
 			h.counts, whole = counts, true
 		}
@@ -119,14 +119,13 @@ func (h *Histogram) readExact(line string) error {
 
 // decodeCounts reads the buckets; only a histogram of this package's range and
 // precision is taken, so that all histograms of a program can be merged.
-func decodeCounts(line string) (*hdrhistogram.Histogram, error) {
-	encoded := strings.TrimSuffix(strings.TrimPrefix(line, wholePrefix), wholeSuffix)
+func decodeCounts(encoded string) (*hdrhistogram.Histogram, error) {
 	if err := checkInflated(encoded); err != nil {
-		return nil, fmt.Errorf("decoding the line that starts with %q: %w", wholePrefix, err)
+		return nil, err
 	}
 	counts, err := hdrhistogram.Decode([]byte(encoded))
 	if err != nil {
-		return nil, fmt.Errorf("decoding the line that starts with %q: %w", wholePrefix, err)
+		return nil, err
 	}
 	if counts.LowestTrackableValue() != lowest || counts.HighestTrackableValue() != highest || counts.SignificantFigures() != digits {
 		return nil, fmt.Errorf("histogram of %d to %d ns with %d digits: want %d to %d ns with %d digits",

@@ -146,7 +146,7 @@ type user struct {
 
 const account = "operator" // of the user, in namespace default
 
-// newUser makes a user without rights.
+// newUser makes a user without rights. The user and what it is allowed end with the spec.
 func newUser(ctx context.Context, kubeconfig string) user {
 	GinkgoHelper()
 	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -156,6 +156,7 @@ func newUser(ctx context.Context, kubeconfig string) user {
 	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(accounts.Delete(ctx, account, metav1.DeleteOptions{})).To(Succeed()) })
 	token, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -178,4 +179,8 @@ func (u user) allow(ctx context.Context, name string, rights []rbacv1.PolicyRule
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: metav1.NamespaceDefault}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(u.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+		Expect(u.client.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	})
 }

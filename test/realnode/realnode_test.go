@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -130,8 +131,8 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("is as it was after rollouts against istiod's pods, through the API server and directly, with pods on the node", func(ctx SpecContext) {
 		there := objects(ctx)
-		for _, mode := range []string{"permissive", "strict"} {
-			run := finish(begin(205, "--mode", mode, "--real-sidecars", "5", "--echo-image", "scaler.mesh/app:realnode"))
+		for mode, image := range map[string]string{"permissive": "scaler.mesh/app:realnode", "strict": "scaler.mesh/scaler:realnode"} {
+			run := finish(begin(205, "--mode", mode, "--real-sidecars", "5", "--echo-image", image))
 			Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
 			Expect(run.Environment.Existing.Pods).To(HaveLen(2))
 			expectRealSidecars(run, 5)
@@ -159,10 +160,17 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		Expect(doctor.Out).To(gbytes.Say("service:monitoring/prometheus-k8s:9090 has metrics of the control plane"))
 	}, SpecTimeout(5*time.Minute))
 
-	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, and is as it was after it", func(ctx SpecContext) {
+	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, with the documented rights, and is as it was after it", func(ctx SpecContext) {
+		user := newUser(ctx, kubeconfig)
+		for role, rights := range map[string][]rbacv1.PolicyRule{
+			existing.RoleName: existing.Rights(drivers.Default().Installed.Rights), existing.WorkersRoleName: existing.WorkerRights(),
+			existing.KwokRoleName: existing.KwokRights(), existing.KubeletRoleName: existing.KubeletRights(),
+		} {
+			user.allow(ctx, role, rights)
+		}
 		there := objects(ctx)
 		// A Job makes another pod about 10 s after one has failed.
-		session := begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--kwok-image", "scaler.mesh/kwok:realnode", "--workers", "2", "--steady", "16s")
+		session := begin(30, "--kubeconfig", user.kubeconfig, "--worker-image", "scaler.mesh/scaler:realnode", "--kwok-image", "scaler.mesh/kwok:realnode", "--workers", "2", "--steady", "16s")
 		Eventually(session.Err).WithTimeout(90 * time.Second).Should(gbytes.Say("\nsteady "))
 		deleteWorker(ctx, kubeconfig)
 		run := finish(session)

@@ -23,11 +23,10 @@ import (
 // KwokRoleName is the name of the ClusterRole that has the rights of KwokRights.
 const KwokRoleName = "scaler-kwok"
 
-// KwokRights are what a run needs in addition to Rights when KWOK runs in the cluster: its configuration, and
-// a role with which it writes the status of nodes and pods. The API server grants a role only rights that the user has.
+// KwokRights are what a run needs in addition to Rights when KWOK runs in the cluster: a role with which it writes
+// the status of nodes and pods. The API server grants a role only rights that the user has.
 func KwokRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		Rule("", All(), "configmaps"),
 		Rule(rbacv1.GroupName, All(), "clusterrolebindings", "clusterroles"),
 	}
 }
@@ -37,8 +36,11 @@ const (
 	kwokPort = 10247
 	// kwokUser is that of a container without root.
 	kwokUser = 65532
-	// kwokConfig is where KWOK's configuration is mounted, and its key in the ConfigMap.
-	kwokConfig, kwokConfigKey = "/etc/kwok", "kwok.yaml"
+	// kwokConfig is where KWOK's configuration is mounted, and its name there.
+	kwokConfig, kwokConfigFile = "/etc/kwok", "kwok.yaml"
+	// kwokAnnotation of the pod is KWOK's configuration, so that no right to write ConfigMaps is needed: a cluster's
+	// own settings are in those.
+	kwokAnnotation = "scaler.mesh/kwok-configuration"
 	// podReadyTimeout is for KWOK's pod to be ready, its image pulled.
 	podReadyTimeout = 3 * time.Minute
 	// lookAtPod is the time between two looks at a pod that starts.
@@ -56,7 +58,7 @@ type KwokPod struct {
 // Objects are those of the controller, in the order of their creation. KWOK needs no CustomResourceDefinitions: its
 // stages are in its configuration.
 func (k KwokPod) Objects() []runtime.Object {
-	return []runtime.Object{k.namespace(), k.account(), k.role(), k.binding(), k.config(), k.pod()}
+	return []runtime.Object{k.namespace(), k.account(), k.role(), k.binding(), k.pod()}
 }
 
 func (k KwokPod) meta(namespace, name string) metav1.ObjectMeta {
@@ -97,19 +99,13 @@ func (k KwokPod) binding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-func (k KwokPod) config() *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: k.meta(k.Namespace, Kwok),
-		Data: map[string]string{kwokConfigKey: string(kwok.StagesOf(kwok.PoolOf(k.Run), k.Addresses))},
-	}
-}
-
 // pod is on a real node: fake ones have a taint. It has no limit of processor time, and is not replaced: the run would go on with
 // nodes that nobody managed for a while.
 func (k KwokPod) pod() *corev1.Pod {
 	meta := k.meta(k.Namespace, Kwok)
 	meta.Labels[kwok.RealLabel] = "true"
 	meta.Labels["sidecar.istio.io/inject"] = "false"
+	meta.Annotations = map[string]string{kwokAnnotation: string(kwok.StagesOf(kwok.PoolOf(k.Run), k.Addresses))}
 	health := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(kwokPort)}}
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta,
@@ -122,7 +118,7 @@ func (k KwokPod) pod() *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: Kwok, Image: k.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Args: []string{
-					"--config=" + kwokConfig + "/" + kwokConfigKey, "--server-address=:" + strconv.Itoa(kwokPort),
+					"--config=" + kwokConfig + "/" + kwokConfigFile, "--server-address=:" + strconv.Itoa(kwokPort),
 					"--manage-nodes-with-label-selector=" + kwok.RunLabel + "=" + k.Run,
 				},
 				Env:   []corev1.EnvVar{{Name: "HOME", Value: "/tmp"}},
@@ -138,28 +134,34 @@ func (k KwokPod) pod() *corev1.Pod {
 				},
 			}},
 			Volumes: []corev1.Volume{
-				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: Kwok}}}},
+				{Name: "config", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{
+					Path: kwokConfigFile, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + kwokAnnotation + "']"},
+				}}}}},
 				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			},
 		},
 	}
 }
 
-// create creates the objects.
+// create creates the objects. The namespace owns the role and its binding: who deletes it, without the
+// right to see these, deletes them, too.
 func (k KwokPod) create(ctx context.Context, client kubernetes.Interface) error {
 	var opts metav1.CreateOptions
-	_, err := client.CoreV1().Namespaces().Create(ctx, k.namespace(), opts)
+	namespace, err := client.CoreV1().Namespaces().Create(ctx, k.namespace(), opts)
 	if err == nil {
 		_, err = client.CoreV1().ServiceAccounts(k.Namespace).Create(ctx, k.account(), opts)
 	}
+	var owned []metav1.OwnerReference
 	if err == nil {
-		_, err = client.RbacV1().ClusterRoles().Create(ctx, k.role(), opts)
+		owned = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}}
+		role := k.role()
+		role.OwnerReferences = owned
+		_, err = client.RbacV1().ClusterRoles().Create(ctx, role, opts)
 	}
 	if err == nil {
-		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, k.binding(), opts)
-	}
-	if err == nil {
-		_, err = client.CoreV1().ConfigMaps(k.Namespace).Create(ctx, k.config(), opts)
+		binding := k.binding()
+		binding.OwnerReferences = owned
+		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, opts)
 	}
 	if err == nil {
 		_, err = client.CoreV1().Pods(k.Namespace).Create(ctx, k.pod(), opts)

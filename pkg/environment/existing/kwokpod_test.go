@@ -29,13 +29,13 @@ func TestKwokObjects(t *testing.T) {
 		if o.(metav1.Object).GetLabels()[kwok.RunLabel] != kwokPod.Run {
 			t.Errorf("%T lacks the run's label", o)
 		}
-		if config, ok := o.(*corev1.ConfigMap); ok {
-			stages := config.Data["kwok.yaml"]
+		if pod, ok := o.(*corev1.Pod); ok {
+			stages := pod.Annotations[kwokAnnotation]
 			pool := kwok.PoolOf(kwokPod.Run)
 			if !strings.Contains(stages, "manageNodesWithAnnotationSelector: "+pool.Key+"="+pool.Value) || !strings.Contains(stages, `printf "10.%d.%d.%d" (add 128 (mod`) {
 				t.Errorf("the stages are not of the run's nodes and addresses:\n%s", stages)
 			}
-			config.Data["kwok.yaml"] = "(stages)"
+			pod.Annotations[kwokAnnotation] = "(stages)"
 		}
 		one, err := yaml.Marshal(o)
 		if err != nil {
@@ -78,6 +78,28 @@ func TestKwokHasNoRightsThatARunLacks(t *testing.T) {
 			t.Errorf("KWOK has the right %q, which ClusterRole %s lacks", right, RoleName)
 		}
 	})
+}
+
+// Who may delete the namespace, and not see the role, leaves no right behind: the garbage collector deletes what the namespace owns.
+func TestNamespaceOwnsRoleOfKwok(t *testing.T) {
+	client := fake.NewClientset()
+	if err := kwokPod.create(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), kwokPod.roleName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := client.RbacV1().ClusterRoleBindings().Get(t.Context(), kwokPod.roleName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []metav1.Object{role, binding} {
+		owners := o.GetOwnerReferences()
+		if len(owners) != 1 || owners[0].Kind != "Namespace" || owners[0].Name != kwokPod.Namespace {
+			t.Errorf("%T has the owners %v, want namespace %s", o, owners, kwokPod.Namespace)
+		}
+	}
 }
 
 func TestAwaitKwok(t *testing.T) {

@@ -247,6 +247,7 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 		return nil, err
 	}
 	config.Timeout = 10 * time.Second
+	config.QPS = -1 // DNS queries are answered with it: a limit would be measured as the time of connections
 	return kubernetes.NewForConfig(config)
 }
 

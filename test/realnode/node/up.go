@@ -49,7 +49,7 @@ func up(ctx context.Context, o options) (kubeconfig string, err error) {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 			defer cancel()
 			err = errors.Join(err, down(undo, o))
-			err = fmt.Errorf("%w\nlogs of nodes are in %s-*-logs", err, sites[0].dir(o))
+			err = fmt.Errorf("%w\nlogs of nodes are in %s*-logs", err, sites[0].dir(o))
 		}
 	}()
 	if kubeconfig, err = clusterUp(ctx, o, paths); err != nil {
