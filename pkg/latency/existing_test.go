@@ -153,6 +153,24 @@ func TestClusterManifests(t *testing.T) {
 	}
 }
 
+// The name of a service's port is what Istio knows the protocol between sidecars by: with HTTP/2, one named http would
+// be measured as HTTP/1.1.
+func TestClusterPortNames(t *testing.T) {
+	driver := drivers.Default()
+	for http, want := range map[int]string{1: "http", 2: "http2"} {
+		s := DefaultSpec()
+		s.HTTP, s.Variants, s.Placements = http, []string{VariantStrict}, []string{OneNode}
+		s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c"}
+		v := &clusterVariant{variant: VariantStrict}
+		f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver)}
+		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
+		ports := v.tiers[0][0][0].service.Ports
+		if len(ports) != 1 || ports[0].Name != want {
+			t.Errorf("HTTP/%d: ports %v, want one named %s", http, ports, want)
+		}
+	}
+}
+
 // adapterOf is that of an istiod of which only the root certificate and the injector can be read.
 func adapterOf(t *testing.T, d controlplane.Driver) *controlplane.ControlPlane {
 	t.Helper()
