@@ -124,7 +124,7 @@ func TestAwait(t *testing.T) {
 // Where no pod becomes ready, the error says how it stood.
 func TestAwaitEnds(t *testing.T) {
 	waiting := pod("w", "0", corev1.PodPending, corev1.ConditionFalse)
-	waiting.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
+	waiting.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "worker", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 	late := errors.New("too late")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	client := fake.NewSimpleClientset(waiting)
@@ -132,5 +132,5 @@ func TestAwaitEnds(t *testing.T) {
 	_, err := (&Job{spec: spec, client: client}).await(ctx, 0)
 	g := NewWithT(t)
 	g.Expect(err).To(MatchError(late))
-	g.Expect(err).To(MatchError("too late: pod w is Pending: ErrImagePull: not found"))
+	g.Expect(err).To(MatchError("too late: pod w is Pending: container worker waits: ErrImagePull: not found"))
 }
