@@ -50,6 +50,8 @@ type Requirements struct {
 	// RealSidecars is how many real sidecars are asked for. If none are, what they lack
 	// is only a warning.
 	RealSidecars int
+	// Elsewhere states that the cluster and the control plane run on other machines.
+	Elsewhere bool
 }
 
 // Dir is a folder and the room that is needed in it.
@@ -80,7 +82,7 @@ func Check(ctx context.Context, req Requirements) []Result {
 		checkOpenFiles(req.Pods),
 		checkPorts(req.Ports),
 		checkOutgoingPorts(req.Pods),
-		checkMemory(req.Pods, req.RealSidecars),
+		checkMemory(req),
 		checkProcessors(),
 		checkInotify(inotifyNeeded),
 	}
@@ -92,7 +94,9 @@ func Check(ctx context.Context, req Requirements) []Result {
 		built = slices.Concat(built, req.SidecarPrograms)
 	}
 	goResult := checkGo(ctx, built)
-	results = append(results, goResult)
+	if !req.Elsewhere || goResult.Status != Warning { // what is there already needs no Go
+		results = append(results, goResult)
+	}
 	if len(req.Programs) > 0 {
 		results = append(results, checkPrograms(req.Programs, goResult.Status == OK))
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,10 +134,11 @@ func TestJudgements(t *testing.T) {
 		got  Result
 		want Status
 	}{
-		"memory, plenty":   {judgeMemory(Result{Status: OK}, 4e9, 200, 0), OK},
-		"memory, scarce":   {judgeMemory(Result{Status: OK}, 3e9, 200, 0), Warning},
-		"memory, for real": {judgeMemory(Result{Status: OK}, 4e9, 200, 10), Warning},
-		"memory, too low":  {judgeMemory(Result{Status: OK}, 1e9, 200, 0), Failed},
+		"memory, plenty":   {judgeMemory(Result{Status: OK}, 4e9, Requirements{Pods: 200}), OK},
+		"memory, scarce":   {judgeMemory(Result{Status: OK}, 3e9, Requirements{Pods: 200}), Warning},
+		"memory, for real": {judgeMemory(Result{Status: OK}, 4e9, Requirements{Pods: 200, RealSidecars: 10}), Warning},
+		"memory, too low":  {judgeMemory(Result{Status: OK}, 1e9, Requirements{Pods: 200}), Failed},
+		"other machines":   {judgeMemory(Result{Status: OK}, 1e9, Requirements{Pods: 200, Elsewhere: true}), OK},
 		"processors, one":  {judgeProcessors(1), Warning},
 		"processors, two":  {judgeProcessors(2), OK},
 		"room, plenty":     {judgeRoom(Result{Status: OK}, dir, "x", 1000), OK},
@@ -215,6 +217,13 @@ func TestGo(t *testing.T) {
 	}
 	if r := checkGo(t.Context(), []Program{{Name: "a"}}); r.Status != Failed {
 		t.Errorf("needed: %+v, want failed", r)
+	}
+	// A pod that starts programs of its image in a cluster is not warned that it cannot build them.
+	for elsewhere, want := range map[bool]bool{false: true, true: false} {
+		results := Check(t.Context(), Requirements{Programs: []Program{{Name: "a", Path: "/a"}}, Elsewhere: elsewhere})
+		if got := slices.ContainsFunc(results, func(r Result) bool { return r.Name == "go" }); got != want {
+			t.Errorf("with the cluster elsewhere (%t), Go is checked: %t, want %t", elsewhere, got, want)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ const (
 	// recorder without pods, and what each pod adds over all of them.
 	memoryBesides = 3e9
 	memoryPerPod  = 1.5e6
+	// The same of scaler, KWOK and the recorder alone, with all sidecars in scaler.
+	memoryBesidesElsewhere = 0.5e9
+	memoryPerPodElsewhere  = 0.3e6
 	// An Envoy and its agent, at 400 pods that are all configured everywhere.
 	memoryPerRealSidecar = 125e6
 
@@ -127,17 +130,21 @@ func parsePortRange(text string) (int, error) {
 	return high - low + 1, nil
 }
 
-func checkMemory(pods, real int) Result {
+func checkMemory(req Requirements) Result {
 	r := Result{Name: "memory", Status: OK}
 	have, err := freeMemory("/")
 	if err != nil {
 		return unknown(r, err)
 	}
-	return judgeMemory(r, have, pods, real)
+	return judgeMemory(r, have, req)
 }
 
-func judgeMemory(r Result, have uint64, pods, real int) Result {
-	need := uint64(memoryBesides + memoryPerPod*float64(pods) + memoryPerRealSidecar*float64(real))
+func judgeMemory(r Result, have uint64, req Requirements) Result {
+	besides, perPod := memoryBesides, memoryPerPod
+	if req.Elsewhere {
+		besides, perPod = memoryBesidesElsewhere, memoryPerPodElsewhere
+	}
+	need := uint64(besides + perPod*float64(req.Pods) + memoryPerRealSidecar*float64(req.RealSidecars))
 	r.Detail = fmt.Sprintf("%s free, about %s needed", size(have), size(need))
 	if have >= need {
 		return r

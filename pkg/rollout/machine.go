@@ -99,7 +99,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	if err != nil {
 		return err
 	}
-	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}}
+	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
 	if err := requirePrograms(ctx, &req, largest.Programs, placeOf(largest).programs(driver), largest.State); err != nil {
 		return err
 	}
