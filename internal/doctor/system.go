@@ -25,11 +25,11 @@ const (
 
 	// Resident memory as seen in runs: the cluster's programs, the control plane and the
 	// recorder without pods, and what each pod adds over all of them.
-	memoryBesides = 3e9
-	memoryPerPod  = 1.5e6
+	memoryFixed  = 3e9
+	memoryPerPod = 1.5e6
 	// The same of scaler, KWOK and the recorder alone, with all sidecars in scaler.
-	memoryBesidesElsewhere = 0.5e9
-	memoryPerPodElsewhere  = 0.3e6
+	memoryFixedElsewhere  = 0.5e9
+	memoryPerPodElsewhere = 0.3e6
 	// An Envoy and its agent, at 400 pods that are all configured everywhere.
 	memoryPerRealSidecar = 125e6
 
@@ -140,11 +140,11 @@ func checkMemory(req Requirements) Result {
 }
 
 func judgeMemory(r Result, have uint64, req Requirements) Result {
-	besides, perPod := memoryBesides, memoryPerPod
+	fixed, perPod := memoryFixed, memoryPerPod
 	if req.Elsewhere {
-		besides, perPod = memoryBesidesElsewhere, memoryPerPodElsewhere
+		fixed, perPod = memoryFixedElsewhere, memoryPerPodElsewhere
 	}
-	need := uint64(besides + perPod*float64(req.Pods) + memoryPerRealSidecar*float64(req.RealSidecars))
+	need := uint64(fixed + perPod*float64(req.Pods) + memoryPerRealSidecar*float64(req.RealSidecars))
 	r.Detail = fmt.Sprintf("%s free, about %s needed", size(have), size(need))
 	if have >= need {
 		return r
