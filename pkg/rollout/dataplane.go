@@ -12,11 +12,13 @@ import (
 
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/fleet"
 	"scaler.mesh/scaler/pkg/observe"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/topology"
+	"scaler.mesh/scaler/pkg/workerjob"
 )
 
 // Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
@@ -186,11 +188,11 @@ func awaitProxies(ctx context.Context, r *run, are func() (done bool, state stri
 	}
 }
 
-// takePods is what a change of a pod of the mesh is passed to: those of workers and of KWOK are of no service. Where the control plane reads pods in
+// takePods is what a change of a pod is passed to, except of workers and of KWOK. Where the control plane reads pods in
 // place of EndpointSlices, they are what the endpoints of a service are.
 func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
 	take := func(ev observe.PodEvent) {
-		if ev.Pod.Labels[kwok.ServiceLabel] != "" {
+		if name := ev.Pod.Labels[workerjob.Label]; name != workerjob.Name && name != existing.KwokPodName {
 			r.fleet.OnPod(ctx, ev)
 		}
 	}

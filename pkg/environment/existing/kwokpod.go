@@ -20,6 +20,9 @@ import (
 	"scaler.mesh/scaler/pkg/recorder"
 )
 
+// KwokPodName is the value of the label app.kubernetes.io/name on the pod of KWOK.
+const KwokPodName = "scaler-kwok"
+
 // KwokRoleName is the name of the ClusterRole that has the rights of KwokRights.
 const KwokRoleName = "scaler-kwok"
 
@@ -104,6 +107,7 @@ func (k KwokPod) binding() *rbacv1.ClusterRoleBinding {
 func (k KwokPod) pod() *corev1.Pod {
 	meta := k.meta(k.Namespace, Kwok)
 	meta.Labels[kwok.RealLabel] = "true"
+	meta.Labels["app.kubernetes.io/name"] = KwokPodName
 	meta.Labels["sidecar.istio.io/inject"] = "false"
 	meta.Annotations = map[string]string{kwokAnnotation: string(kwok.StagesOf(kwok.PoolOf(k.Run), k.Addresses))}
 	health := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(kwokPort)}}
