@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +80,9 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 const (
 	firstRun = "scaler-first" // run of runPod's node
 	firstPod = "scaler-first"
+	// firstPodTimeout is the age at which a first pod that does not run is replaced, with its node: on a busy machine KWOK
+	// was seen not to take one for minutes, although it ran.
+	firstPodTimeout = 20 * time.Second
 )
 
 // runPod has the cluster run one pod on a fake node and removes both again: it
@@ -146,13 +151,20 @@ func (f first) loadSchemas(ctx context.Context, spec corev1.PodSpec) error {
 
 func (f first) runs(ctx context.Context) error {
 	pod, err := f.client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, firstPod, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // it was removed below
+		return errors.Join(err, f.create(ctx))
+	}
 	if err != nil {
 		return err
 	}
-	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
-		return fmt.Errorf("pod %s is %s, on node %q, with address %q: %v", firstPod, pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP, pod.Status.Conditions)
+	if pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("pod %s is %s, on node %q, with address %q: %v", firstPod, pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP, pod.Status.Conditions)
+	if time.Since(pod.CreationTimestamp.Time) > firstPodTimeout {
+		err = errors.Join(err, f.remove(ctx))
+	}
+	return err
 }
 
 func (f first) remove(ctx context.Context) error {
