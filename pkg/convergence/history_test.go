@@ -55,6 +55,8 @@ func newGenerator(seed uint64) *generator {
 		// one key wanted twice, and a want of both kinds
 		{{Key: Key{EDS, "ns/a:http"}, Service: "ns/a:http"}, {Key: Key{EDS, "ns/a:http"}, Members: []string{"a"}, Service: "ns/a:http"}},
 		nil,
+		// resources that cannot be sent at first, one of them by the endpoints of another service
+		{{Key: Key{CDS, "a"}, Since: "ns/a:http"}, {Key: Key{EDS, "ns/a:http"}, Service: "ns/a:http", Since: "ns/a:http"}, {Key: Key{EDS, "ns/b:http"}, Service: "ns/b:http", Since: "ns/a:http"}},
 	}
 	return g
 }
@@ -76,7 +78,7 @@ func (g *generator) next() event {
 	id := pick(g, g.ids)
 	switch n := g.IntN(100); {
 	case n < 12:
-		return event{add: &addEvent{id, min(g.IntN(8)/2, len(g.scopes)-1)}}
+		return event{add: &addEvent{id, g.IntN(10) / 2}}
 	case n < 15:
 		return event{remove: id}
 	case n < 25:

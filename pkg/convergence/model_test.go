@@ -218,6 +218,9 @@ func (r replay) complete(s *sidecarOf) (time.Time, bool) {
 	}
 	at := s.requestAt
 	for _, w := range s.wants {
+		if w.Since != "" && r.empty(w.Since, s.request[w.Since]) {
+			continue
+		}
 		row := s.held[w.Key]
 		if len(row) == 0 || !r.enough(s, w, row[len(row)-1].content) {
 			return time.Time{}, false
@@ -235,6 +238,11 @@ func (r replay) complete(s *sidecarOf) (time.Time, bool) {
 
 func (r replay) enough(s *sidecarOf, w Want, c *Content) bool {
 	return hasAll(c, w.Members) && (w.Service == "" || r.atLeast(w.Service, c.Endpoints, s.request[w.Service]))
+}
+
+// empty reports whether version v of a service has no endpoint.
+func (r replay) empty(service string, v int) bool {
+	return v == 0 || len(r.versions[service][v-1].eps) == 0
 }
 
 // atLeast is the definition: every endpoint's state in eps equals some state that

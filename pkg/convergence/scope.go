@@ -24,6 +24,7 @@ func (s *Scope) compares(key Key) bool {
 type condition struct {
 	key    Key
 	target *target
+	since  *service // nil if the resource is needed always: see Want.Since
 }
 
 // target is what a resource's content must meet. It is shared by all wants, of

@@ -100,6 +100,22 @@ func (s *service) versionAt(at stamp) version {
 	return v
 }
 
+// empty reports whether no endpoint was listed in a version.
+func (s *service) empty(v version) bool {
+	for _, spells := range s.history {
+		was := absent
+		for _, one := range spells {
+			if one.from <= v {
+				was = one.state
+			}
+		}
+		if was != absent {
+			return false
+		}
+	}
+	return true
+}
+
 // newest returns the newest version that eps are at least. Eps are at least
 // version v if every endpoint's state in them, absence included, is one that the
 // endpoint had in version v or later. As endpoints are judged one by one, eps may

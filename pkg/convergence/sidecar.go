@@ -34,6 +34,7 @@ type slot struct {
 	received  stamp   // when the bytes of the content held were there
 	delivered version // that has been counted as delivered, see Tracker.Delivered
 	pushed    bool    // the content held is not the first one
+	later     bool    // the sidecar does not need it to be complete: see Want.Since
 }
 
 // held is a content that a slot held before, or the last of a row of contents
@@ -61,7 +62,10 @@ func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
 // isEnough reports whether the slot holds all it needs to be complete, as far as
 // is known: a control plane may be ahead of our watch.
-func (sl *slot) isEnough() bool { return sl.held != nil && sl.held.newest >= sl.want }
+func (sl *slot) isEnough() bool { return sl.later || sl.held != nil && sl.suffices(sl.held.newest) }
+
+// suffices reports whether a content that is at least of a version is all that the slot needs.
+func (sl *slot) suffices(newest version) bool { return sl.later || newest >= sl.want }
 
 func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
 
@@ -102,6 +106,9 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 		sl.enough = sl.acked
 		if svc := s.scope.wants[i].target.service; svc != nil {
 			sl.want = svc.versionAt(at)
+		}
+		if since := s.scope.wants[i].since; since != nil {
+			sl.later = since.empty(since.versionAt(at))
 		}
 		if !sl.isEnough() {
 			s.lacking++
@@ -157,7 +164,7 @@ func (t *Tracker) rejudge(v *verdict) {
 	}
 	for _, sl := range v.holders {
 		t.deliver(sl)
-		t.note(sl, wasCurrent, newest >= sl.want)
+		t.note(sl, wasCurrent, sl.suffices(newest))
 		t.finishIfComplete(sl.sidecar)
 	}
 }
@@ -196,7 +203,9 @@ func (t *Tracker) finishIfComplete(s *sidecar) {
 	}
 	at := s.requestedAt
 	for i := range s.slots {
-		at = max(at, s.slots[i].enoughSince())
+		if sl := &s.slots[i]; !sl.later {
+			at = max(at, sl.enoughSince())
+		}
 	}
 	s.complete, s.earlier, s.missing = true, nil, false
 	t.counts.Complete++

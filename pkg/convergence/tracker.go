@@ -15,7 +15,8 @@ import (
 // whose standing it alters are visited.
 //
 // A sidecar is complete, once and for all, when it holds and has acknowledged
-// every want with content at least as new as at its first request. Sidecars have
+// every want with content at least as new as at its first request, except those that could
+// not be sent then (Want.Since). Sidecars have
 // converged while each of them holds and has acknowledged exactly the current
 // version of all its wants and has its certificate.
 type Tracker struct {
@@ -103,7 +104,11 @@ func (t *Tracker) Scope(wants []Want) *Scope {
 			tg = newTarget(members, s)
 			t.targets[key] = tg
 		}
-		scope.wants = append(scope.wants, condition{want.Key, tg})
+		of := condition{key: want.Key, target: tg}
+		if want.Since != "" {
+			of.since = t.service(want.Since)
+		}
+		scope.wants = append(scope.wants, of)
 		scope.index[want.Name] = append(scope.index[want.Name], i)
 	}
 	return scope

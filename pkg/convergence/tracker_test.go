@@ -419,3 +419,40 @@ func TestChangesBeside(t *testing.T) {
 		t.Errorf("the first tracker has %d sidecars, want its own only", counts.Sidecars)
 	}
 }
+
+// A resource that cannot be sent before a service has an endpoint is not needed to be complete by a
+// sidecar that came before it. Convergence needs it.
+func TestSince(t *testing.T) {
+	s := begin(t)
+	s.scope = s.Scope([]Want{{Key: cdsKey, Since: svc}, {Key: edsKey, Service: svc, Since: svc}, {Key: rdsKey, Members: []string{"a"}}})
+	s.Add("before", s.scope)
+	s.Certified("before", second(1))
+	s.FirstRequest("before", second(1))
+	s.wantComplete()
+	s.Update("before", Update{AckedAt: second(2), Set: []Resource{{rdsKey, &Content{Members: []string{"a"}}}}})
+	s.wantComplete("before@2")
+
+	s.lists(3, 1)
+	s.Add("after", s.scope)
+	s.Certified("after", second(4))
+	s.FirstRequest("after", second(4))
+	s.Update("after", Update{AckedAt: second(5), Set: []Resource{{rdsKey, &Content{Members: []string{"a"}}}}})
+	s.Update("after", Update{AckedAt: second(6), Set: []Resource{{cdsKey, nil}}})
+	s.holds("after", 7, 1)
+	s.wantComplete("before@2", "after@7")
+
+	if got := s.Counts().Converged; got != 1 {
+		t.Errorf("%d have converged, want the one that holds everything", got)
+	}
+	s.Update("before", Update{AckedAt: second(8), Set: []Resource{{cdsKey, nil}}})
+	s.holds("before", 9, 1)
+	if at, ok := s.Converged(); !ok || !at.Equal(second(9)) {
+		t.Errorf("converged %v at %v, want at 9 s", ok, at.Sub(start))
+	}
+
+	s.lists(10) // it has none again, as of a rollout in which every pod is replaced
+	s.Add("later", s.scope)
+	s.FirstRequest("later", second(11))
+	s.Update("later", Update{AckedAt: second(12), Set: []Resource{{rdsKey, &Content{Members: []string{"a"}}}}})
+	s.wantComplete("before@2", "after@7", "later@12")
+}

@@ -92,6 +92,10 @@ type Want struct {
 	// Service is the service port, "namespace/name:port", whose endpoints the
 	// content held must list. "" means that endpoints are not compared.
 	Service string
+	// Since is the service port before whose first endpoint a control plane cannot send the
+	// resource: a sidecar needs it to be complete only if that one had an endpoint at the
+	// sidecar's first request. To converge it needs it in any case. "" means that it always needs it.
+	Since string
 }
 
 // WantOf is a resource of which the presence matters, and the members that it must have.
