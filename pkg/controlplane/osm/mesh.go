@@ -94,37 +94,41 @@ func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 			convergence.WantOf(convergence.CDS, clusterName(own, p)+"|local"),
 			convergence.WantOf(convergence.RDS, inboundRoutes+strconv.Itoa(p.Target), domain(own, p)))
 	}
-	outbound := map[int][]string{} // domains by port
-	var ports []int
 	for _, i := range reached(mesh, knobs, service) {
-		s := mesh.Services[i]
-		wants = append(wants, convergence.WantOf(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name))
-		for _, p := range s.Ports {
-			endpoints := convergence.WantOf(convergence.EDS, clusterName(s, p))
-			endpoints.Service = s.ServicePort(p)
-			wants = append(wants, convergence.WantOf(convergence.CDS, clusterName(s, p)), endpoints)
-			if outbound[p.Number] == nil {
-				ports = append(ports, p.Number)
-			}
-			outbound[p.Number] = append(outbound[p.Number], domain(s, p))
-		}
-	}
-	for _, port := range ports {
-		wants = append(wants, convergence.WantOf(convergence.RDS, outboundRoutes+strconv.Itoa(port), outbound[port]...))
+		wants = append(wants, outbound(mesh.Services[i])...)
 	}
 	return wants
 }
 
-// reached are the services that the sidecars of one are configured for: with policies, those whose
-// account it may call.
+// outbound is what a sidecar needs to call a service. The port of its pods is in the names of clusters, and
+// osm-controller takes it from the endpoints (ServiceToMeshServices in its pkg/k8s): of a service
+// that has none, it sends a cluster of port 0. Where policies say who may call, a service is found by
+// its pods, and has no route before.
+func outbound(s topology.Service) []convergence.Want {
+	wants := []convergence.Want{convergence.WantOf(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name)}
+	for _, p := range s.Ports {
+		endpoints := convergence.WantOf(convergence.EDS, clusterName(s, p))
+		endpoints.Service = s.ServicePort(p)
+		wants = append(wants, endpoints,
+			convergence.WantOf(convergence.CDS, clusterName(s, p)),
+			convergence.WantOf(convergence.RDS, outboundRoutes+strconv.Itoa(p.Number), domain(s, p)))
+	}
+	for i := range wants {
+		wants[i].Since = s.ServicePort(s.Ports[0])
+	}
+	return wants
+}
+
+// reached are the services with pods that the sidecars of one are configured for: with policies, those
+// whose account it may call. A service without pods is not found by its account, and has no cluster
+// of its port.
 func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []int) {
 	allowed := map[string]bool{}
 	for _, i := range mesh.Services[service].Calls {
 		allowed[identity(mesh.Services[i])] = true
 	}
 	for i, s := range mesh.Services {
-		// A service is found by the pods of an account.
-		if knobs.Scope != record.ScopeDeclared || allowed[identity(s)] && s.Pods > 0 {
+		if s.Pods > 0 && (knobs.Scope != record.ScopeDeclared || allowed[identity(s)]) {
 			all = append(all, i)
 		}
 	}
@@ -133,7 +137,12 @@ func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []i
 
 // Holds is part of controlplane.Mesh: the wanted resources and no others.
 func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
-	return convergence.Keys(c.Wants(mesh, knobs, service))
+	seen := map[convergence.Key]bool{}
+	return slices.DeleteFunc(convergence.Keys(c.Wants(mesh, knobs, service)), func(key convergence.Key) bool {
+		again := seen[key]
+		seen[key] = true
+		return again // routes are wanted for each service
+	})
 }
 
 // EndpointHealth is part of controlplane.Mesh: Endpoints list the ready addresses by themselves,

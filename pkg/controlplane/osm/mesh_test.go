@@ -62,6 +62,10 @@ func TestHolds(t *testing.T) {
 
 func TestWants(t *testing.T) {
 	for _, w := range new(controlPlane).Wants(mesh(), knobs("strict"), 0) {
+		called := w.Type == convergence.EDS || w.Name == "n/b|8080" || w.Name == "rds-outbound.80" || w.Name == "root-cert-for-mtls-outbound:n/b"
+		if want := map[bool]string{true: "n/b:http"}[called]; w.Since != want {
+			t.Errorf("%v is wanted since %q has an endpoint, want %q", w.Key, w.Since, want)
+		}
 		switch w.Key.String() {
 		case "EDS n/b|8080":
 			if w.Service != "n/b:http" {
@@ -93,6 +97,9 @@ func TestReachedByAccount(t *testing.T) {
 	m.Services[1].Pods = 0
 	if got := reached(m, knobs("strict"), 0); !slices.Equal(got, []int{2}) {
 		t.Errorf("reached %v without pods of the first", got)
+	}
+	if got := reached(m, knobs(permissive), 0); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("reached %v without policies and without pods of one", got)
 	}
 }
 
