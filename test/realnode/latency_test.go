@@ -19,8 +19,8 @@ func latencyRun(text []byte) record.LatencyRun {
 	Expect(run.Status).To(Equal(record.StatusCompleted))
 	for _, row := range run.Rows {
 		Expect(row).To(And(HaveField("Errors", BeZero()), HaveField("NotSent", BeZero())), "%s: %v", row.Variant, row.ErrorKinds)
-		// The end of a round is its last answer: how far below 100 this is depends on the machine.
-		Expect(row.AchievedRPS).To(And(BeNumerically(">", 0), BeNumerically("<", 105)))
+		// Answers that come after a round's window do not count in it: how near this is to 100 depends on the machine.
+		Expect(row.AchievedRPS).To(BeNumerically("~", 100, 50))
 		Expect(row.Latency.P50).To(HaveValue(BeNumerically(">", 0)))
 	}
 	return run
