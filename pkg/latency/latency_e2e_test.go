@@ -92,8 +92,11 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 			Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
 			Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
 			if row.Variant != VariantNone {
-				Expect(row.Added.P50.Seconds).To(BeNumerically(">", 0), row.Variant)
+				Expect(row.Added.P50).NotTo(BeNil(), row.Variant)
 				Expect(row.Sidecars.Count).To(Equal(2))
+				for _, tier := range row.Sidecars.Tiers {
+					Expect(tier.Cores).To(BeNumerically(">", 0), tier.Tier)
+				}
 			}
 		}
 	})

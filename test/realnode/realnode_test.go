@@ -89,7 +89,8 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	}
 	finish := func(session *gexec.Session) record.Run {
 		GinkgoHelper()
-		Eventually(session).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
+		// The run's own limits are shorter in sum: 90 s to converge, and for each of five changes.
+		Eventually(session).WithTimeout(4 * time.Minute).Should(gexec.Exit(0))
 		var list record.RunList
 		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
@@ -142,7 +143,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		run := finish(begin(30, "--control-plane-address", istiodAddress(ctx, kubeconfig)+":15012"))
 		Expect(run.Environment.Existing.Access).To(Equal(record.AccessAddress))
 		Expect(objects(ctx)).To(Equal(there))
-	}, SpecTimeout(7*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("has what a Prometheus of the cluster has of istiod's pods, and goes on without the right to ask it", func(ctx SpecContext) {
 		newPrometheus(ctx, kubeconfig)
