@@ -23,6 +23,9 @@ type version int32
 // never is older than every version.
 const never version = -1
 
+// nothing is what a slot has that holds nothing: it is older than never.
+const nothing version = -2
+
 // spell is a run of versions in which an endpoint had one state. It ends where
 // the endpoint's next spell begins.
 type spell struct {

@@ -27,14 +27,13 @@ type slot struct {
 	sidecar *sidecar
 	held    *verdict // nil if the resource is not held
 	place   int32    // in held.holders
-	want    version  // the least that the sidecar needs to be complete
+	want    version  // the least that the sidecar needs to be complete; nothing: see Want.Since
 	acked   stamp    // when the content held was acknowledged
 	enough  stamp    // when the first of a row of contents was that are all enough, the one held the last; acked if it is not
 
 	received  stamp   // when the bytes of the content held were there
 	delivered version // that has been counted as delivered, see Tracker.Delivered
 	pushed    bool    // the content held is not the first one
-	later     bool    // the sidecar does not need it to be complete: see Want.Since
 }
 
 // held is a content that a slot held before, or the last of a row of contents
@@ -62,10 +61,15 @@ func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
 // isEnough reports whether the slot holds all it needs to be complete, as far as
 // is known: a control plane may be ahead of our watch.
-func (sl *slot) isEnough() bool { return sl.later || sl.held != nil && sl.suffices(sl.held.newest) }
+func (sl *slot) isEnough() bool { return sl.newest() >= sl.want }
 
-// suffices reports whether a content that is at least of a version is all that the slot needs.
-func (sl *slot) suffices(newest version) bool { return sl.later || newest >= sl.want }
+// newest is the version that the content held is at least.
+func (sl *slot) newest() version {
+	if sl.held == nil {
+		return nothing
+	}
+	return sl.held.newest
+}
 
 func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
 
@@ -107,8 +111,8 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 		if svc := s.scope.wants[i].target.service; svc != nil {
 			sl.want = svc.versionAt(at)
 		}
-		if since := s.scope.wants[i].since; since != nil {
-			sl.later = since.empty(since.versionAt(at))
+		if since := s.scope.wants[i].since; since != nil && since.empty(since.versionAt(at)) {
+			sl.want = nothing
 		}
 		if !sl.isEnough() {
 			s.lacking++
@@ -164,7 +168,7 @@ func (t *Tracker) rejudge(v *verdict) {
 	}
 	for _, sl := range v.holders {
 		t.deliver(sl)
-		t.note(sl, wasCurrent, sl.suffices(newest))
+		t.note(sl, wasCurrent, newest >= sl.want)
 		t.finishIfComplete(sl.sidecar)
 	}
 }
@@ -203,7 +207,7 @@ func (t *Tracker) finishIfComplete(s *sidecar) {
 	}
 	at := s.requestedAt
 	for i := range s.slots {
-		if sl := &s.slots[i]; !sl.later {
+		if sl := &s.slots[i]; sl.want > nothing {
 			at = max(at, sl.enoughSince())
 		}
 	}

@@ -15,10 +15,9 @@ import (
 // whose standing it alters are visited.
 //
 // A sidecar is complete, once and for all, when it holds and has acknowledged
-// every want with content at least as new as at its first request, except those that could
-// not be sent then (Want.Since). Sidecars have
-// converged while each of them holds and has acknowledged exactly the current
-// version of all its wants and has its certificate.
+// every want with content at least as new as at its first request, except those that
+// could not be sent then (Want.Since). Sidecars have converged while each of them holds
+// and has acknowledged exactly the current version of all its wants and has its certificate.
 type Tracker struct {
 	// OnComplete, if not nil, is called once for each sidecar that becomes
 	// complete, by the goroutine whose call made it so, and may call the Tracker
