@@ -104,17 +104,19 @@ func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 // osm-controller takes it from the endpoints (ServiceToMeshServices in its pkg/k8s): of a service
 // that has none, it sends a cluster of port 0. Where policies say who may call, a service is found by
 // its pods, and has no route before.
-func outbound(s topology.Service) []convergence.Want {
-	wants := []convergence.Want{convergence.WantOf(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name)}
+func outbound(s topology.Service) (wants []convergence.Want) {
 	for _, p := range s.Ports {
 		endpoints := convergence.WantOf(convergence.EDS, clusterName(s, p))
 		endpoints.Service = s.ServicePort(p)
-		wants = append(wants, endpoints,
+		for _, want := range []convergence.Want{
+			endpoints,
 			convergence.WantOf(convergence.CDS, clusterName(s, p)),
-			convergence.WantOf(convergence.RDS, outboundRoutes+strconv.Itoa(p.Number), domain(s, p)))
-	}
-	for i := range wants {
-		wants[i].Since = s.ServicePort(s.Ports[0])
+			convergence.WantOf(convergence.RDS, outboundRoutes+strconv.Itoa(p.Number), domain(s, p)),
+			convergence.WantOf(convergence.SDS, outboundRoots+s.Namespace+"/"+s.Name),
+		} {
+			want.Since = s.ServicePort(p)
+			wants = append(wants, want)
+		}
 	}
 	return wants
 }
@@ -141,7 +143,7 @@ func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	return slices.DeleteFunc(convergence.Keys(c.Wants(mesh, knobs, service)), func(key convergence.Key) bool {
 		again := seen[key]
 		seen[key] = true
-		return again // routes are wanted for each service
+		return again // a want of routes is that of one service, a want of roots that of one port
 	})
 }
 
