@@ -21,6 +21,7 @@ func latencyRun(text []byte) record.LatencyRun {
 		Expect(row).To(And(HaveField("Errors", BeZero()), HaveField("NotSent", BeZero())), "%s: %v", row.Variant, row.ErrorKinds)
 		// Answers that come after a round's window do not count in it: how near this is to 100 depends on the machine.
 		Expect(row.AchievedRPS).To(BeNumerically("~", 100, 50))
+		Expect(row.Latency.Count).To(BeEquivalentTo(row.Requests), "all were answered")
 		Expect(row.Latency.P50).To(HaveValue(BeNumerically(">", 0)))
 	}
 	return run

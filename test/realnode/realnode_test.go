@@ -89,7 +89,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	}
 	finish := func(session *gexec.Session) record.Run {
 		GinkgoHelper()
-		// The run itself has 90 s to converge, and limits for each of its five changes.
+		// A run may take 90 s to converge, and then makes five changes.
 		Eventually(session).WithTimeout(4 * time.Minute).Should(gexec.Exit(0))
 		var list record.RunList
 		Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
