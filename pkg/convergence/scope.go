@@ -41,6 +41,7 @@ type verdict struct {
 	target  *target
 	content *Content
 	newest  version // that the content is at least; never if it lacks a member
+	usable  version // the same where endpoints that are not ready do not count
 	current bool    // whether it is exactly what is expected now
 	holders []*slot
 }
@@ -133,6 +134,10 @@ func (v *verdict) judge() {
 	// A content whose every endpoint is in its current state is the current
 	// version: newest counts endpoints that are missing too.
 	v.current = v.newest == v.target.now()
+	v.usable = v.newest
+	if svc := v.target.service; svc != nil && !v.current && firstMissing(v.target.members, v.content.Members) == "" {
+		v.usable = svc.newestUsable(v.content.Endpoints)
+	}
 }
 
 // now returns the target's current version.

@@ -16,6 +16,13 @@ type state int16
 
 const absent state = -1
 
+func (s state) is(other state) bool { return s == other }
+
+// isLike reports whether a proxy uses an endpoint in one state as it does in the other.
+func (s state) isLike(other state) bool { return s == other || s.unused() && other.unused() }
+
+func (s state) unused() bool { return s == absent || s == state(Unhealthy) }
+
 // version numbers the states that a service's endpoints went through. Version 0
 // is before the first were seen: no endpoints.
 type version int32
@@ -125,30 +132,36 @@ func (s *service) empty(v version) bool {
 // be a mixture that was never a version: a service's EndpointSlices reach the
 // control plane and us in different orders. never means that some endpoint has a
 // state in which we have not seen it yet.
-func (s *service) newest(eps Endpoints) version {
+func (s *service) newest(eps Endpoints) version { return s.newestBy(eps, state.is) }
+
+// newestUsable is newest where an endpoint that is not ready is the same as one that is
+// absent: a proxy sends requests to neither.
+func (s *service) newestUsable(eps Endpoints) version { return s.newestBy(eps, state.isLike) }
+
+func (s *service) newestBy(eps Endpoints, same func(a, b state) bool) version {
 	v := s.now
 	for addr, health := range eps {
-		v = min(v, s.last(addr, state(health)))
+		v = min(v, s.last(addr, state(health), same))
 	}
 	for addr := range s.history {
 		if _, listed := eps[addr]; !listed {
-			v = min(v, s.last(addr, absent))
+			v = min(v, s.last(addr, absent, same))
 		}
 	}
 	return v
 }
 
-// last returns the newest version in which the endpoint had the state.
-func (s *service) last(addr netip.AddrPort, want state) version {
+// last returns the newest version in which the endpoint had the state, or one that is the same.
+func (s *service) last(addr netip.AddrPort, want state, same func(a, b state) bool) version {
 	spells := s.history[addr]
 	until := s.now // the end of the spell looked at
 	for i := len(spells) - 1; i >= 0; i-- {
-		if spells[i].state == want {
+		if same(spells[i].state, want) {
 			return until
 		}
 		until = spells[i].from - 1
 	}
-	if want == absent {
+	if same(absent, want) { // before its first spell
 		return until
 	}
 	return never

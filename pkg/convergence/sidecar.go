@@ -11,6 +11,8 @@ type sidecar struct {
 
 	requested   bool
 	requestedAt stamp
+	usable      bool // has been: see Tracker.OnUsable
+	unusable    int  // from the first request until usable: slots that do not hold what is needed for it
 	complete    bool
 	// From the first request until complete:
 	lacking int              // slots that do not hold enough
@@ -73,6 +75,21 @@ func (sl *slot) newest() version {
 
 func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
 
+// isUsable reports whether the slot holds all it needs for its sidecar to be usable.
+func (sl *slot) isUsable() bool {
+	if sl.held == nil {
+		return sl.want == nothing
+	}
+	return sl.held.usable >= sl.want
+}
+
+// standing is how a slot stands, to compare with how it stood.
+type standing struct{ current, enough, usable bool }
+
+func (sl *slot) standing() standing {
+	return standing{sl.isCurrent(), sl.isEnough(), sl.isUsable()}
+}
+
 // remove forgets a sidecar, if it is registered.
 func (t *Tracker) remove(id string) {
 	s := t.sidecars[id]
@@ -103,7 +120,7 @@ func (t *Tracker) remove(id string) {
 // request fixes what a sidecar needs to be complete.
 func (t *Tracker) request(s *sidecar, at stamp) {
 	s.requested, s.requestedAt = true, at
-	s.lacking = 0
+	s.lacking, s.unusable = 0, 0
 	s.earlier = make(map[*slot][]held)
 	for i := range s.slots {
 		sl := &s.slots[i]
@@ -117,8 +134,11 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 		if !sl.isEnough() {
 			s.lacking++
 		}
+		if !sl.isUsable() {
+			s.unusable++
+		}
 	}
-	t.finishIfComplete(s)
+	t.finish(s, at)
 }
 
 // hold makes c what the slot holds. The same content once more changes nothing:
@@ -131,20 +151,20 @@ func (t *Tracker) hold(sl *slot, tg *target, c *Content, received, at stamp) {
 	if old != nil && old.content.same(c) {
 		return
 	}
-	wasCurrent, wasEnough := sl.isCurrent(), sl.isEnough()
+	was := sl.standing()
 	if old != nil {
 		old.detach(sl)
 	}
 	tg.verdict(c).attach(sl)
 	sl.acked, sl.received, sl.pushed = at, received, old != nil
 	t.deliver(sl)
-	if !wasEnough || !sl.isEnough() {
+	if !was.enough || !sl.isEnough() {
 		if old != nil && s.earlier != nil {
 			s.earlier[sl] = append(s.earlier[sl], held{old.content, sl.enough})
 		}
 		sl.enough = at
 	}
-	t.note(sl, wasCurrent, wasEnough)
+	t.note(sl, was)
 }
 
 // drop makes the slot hold nothing.
@@ -152,38 +172,38 @@ func (t *Tracker) drop(sl *slot) {
 	if sl.held == nil {
 		return
 	}
-	wasCurrent, wasEnough := sl.isCurrent(), sl.isEnough()
+	was := sl.standing()
 	sl.held.detach(sl)
 	delete(sl.sidecar.earlier, sl)
-	t.note(sl, wasCurrent, wasEnough)
+	t.note(sl, was)
 }
 
 // rejudge brings a verdict up to a new version, seen at that moment, and notifies
 // the slots that hold the content if it matters to them.
-func (t *Tracker) rejudge(v *verdict) {
-	wasCurrent, newest := v.current, v.newest
+func (t *Tracker) rejudge(v *verdict, at stamp) {
+	was := *v
 	v.judge()
-	if v.current == wasCurrent && v.newest == newest {
+	if v.current == was.current && v.newest == was.newest && v.usable == was.usable {
 		return
 	}
 	for _, sl := range v.holders {
 		t.deliver(sl)
-		t.note(sl, wasCurrent, newest >= sl.want)
-		t.finishIfComplete(sl.sidecar)
+		t.note(sl, standing{was.current, was.newest >= sl.want, was.usable >= sl.want})
+		t.finish(sl.sidecar, at)
 	}
 }
 
 // note counts how a slot's standing changed from what it was.
-func (t *Tracker) note(sl *slot, wasCurrent, wasEnough bool) {
-	s := sl.sidecar
-	switch isCurrent := sl.isCurrent(); {
-	case isCurrent && !wasCurrent:
+func (t *Tracker) note(sl *slot, was standing) {
+	s, is := sl.sidecar, sl.standing()
+	switch {
+	case is.current && !was.current:
 		s.behind--
 		if s.converged() {
 			t.counts.Converged++
 		}
 		t.latest = max(t.latest, sl.acked, sl.held.target.changed())
-	case !isCurrent && wasCurrent:
+	case !is.current && was.current:
 		if s.converged() {
 			t.counts.Converged--
 		}
@@ -192,17 +212,31 @@ func (t *Tracker) note(sl *slot, wasCurrent, wasEnough bool) {
 	if !s.requested || s.complete {
 		return
 	}
-	switch isEnough := sl.isEnough(); {
-	case isEnough && !wasEnough:
+	switch {
+	case is.enough && !was.enough:
 		s.lacking--
-	case !isEnough && wasEnough:
+	case !is.enough && was.enough:
 		s.lacking++
+	}
+	switch {
+	case is.usable && !was.usable:
+		s.unusable--
+	case !is.usable && was.usable:
+		s.unusable++
 	}
 }
 
-// finishIfComplete completes a sidecar that lacks nothing any more.
-func (t *Tracker) finishIfComplete(s *sidecar) {
-	if !s.requested || s.complete || s.lacking > 0 {
+// finish makes a sidecar usable, and complete, that lacks nothing for it any more since an
+// event of that moment.
+func (t *Tracker) finish(s *sidecar, now stamp) {
+	if !s.requested || s.complete {
+		return
+	}
+	if !s.usable && s.unusable == 0 {
+		s.usable = true
+		t.reached = append(t.reached, milestone{s.id, t.base.Add(now), t.OnUsable})
+	}
+	if s.lacking > 0 {
 		return
 	}
 	at := s.requestedAt
@@ -213,7 +247,7 @@ func (t *Tracker) finishIfComplete(s *sidecar) {
 	}
 	s.complete, s.earlier, s.missing = true, nil, false
 	t.counts.Complete++
-	t.completed = append(t.completed, completion{s.id, t.base.Add(at)})
+	t.reached = append(t.reached, milestone{s.id, t.base.Add(at), t.OnComplete})
 }
 
 // enoughSince returns when the slot began to hold enough, given that it does.

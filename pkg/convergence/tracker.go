@@ -16,13 +16,19 @@ import (
 //
 // A sidecar is complete, once and for all, when it holds and has acknowledged
 // every want with content at least as new as at its first request, except those that
-// could not be sent then (Want.Since). Sidecars have converged while each of them holds
+// could not be sent then (Want.Since). It is usable, once and for all, when the same is
+// true but for endpoints that are not ready, which a proxy sends no request to: then its
+// pod can serve. Sidecars have converged while each of them holds
 // and has acknowledged exactly the current version of all its wants and has its certificate.
 type Tracker struct {
 	// OnComplete, if not nil, is called once for each sidecar that becomes
 	// complete, by the goroutine whose call made it so, and may call the Tracker
 	// itself. It is set before the Tracker is used.
 	OnComplete func(id string, at time.Time)
+
+	// OnUsable, if not nil, is called before OnComplete, and in the same way, for each
+	// sidecar that becomes usable, with the time of the event that made it so.
+	OnUsable func(id string, at time.Time)
 
 	// Delivered, if not nil, is called with changes of a service's endpoints that
 	// reached a sidecar which held the service's endpoints before: n changes of
@@ -44,7 +50,7 @@ type Tracker struct {
 	sidecars  map[string]*sidecar
 	counts    Counts
 	latest    stamp // of the events that brought a sidecar nearer to convergence
-	completed []completion
+	reached   []milestone
 	following []*Following
 	versions  []*VersionFollowing
 }
@@ -59,10 +65,11 @@ type Counts struct {
 
 func (c Counts) converged() bool { return c.Sidecars > 0 && c.Converged == c.Sidecars }
 
-// completion is a call of OnComplete that is due.
-type completion struct {
-	id string
-	at time.Time
+// milestone is a call of OnUsable or OnComplete that is due.
+type milestone struct {
+	id     string
+	at     time.Time
+	notify func(id string, at time.Time) // nil if nobody listens
 }
 
 // New returns a Tracker without sidecars, in which every service is without
@@ -124,7 +131,7 @@ func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
 			return
 		}
 		for _, tg := range s.targets {
-			tg.matches.all(t.rejudge)
+			tg.matches.all(func(v *verdict) { t.rejudge(v, t.stamp(at)) })
 		}
 	})
 }
@@ -191,7 +198,7 @@ func (t *Tracker) Update(id string, u Update) {
 		for _, f := range t.versions {
 			f.see(s, u)
 		}
-		t.finishIfComplete(s)
+		t.finish(s, at)
 	})
 }
 
@@ -242,13 +249,13 @@ func (t *Tracker) apply(change func()) {
 	counts, latest := t.counts, t.latest
 	change()
 	changed := t.counts != counts || t.counts.converged() && t.latest != latest
-	completed := t.completed
-	t.completed = nil
+	reached := t.reached
+	t.reached = nil
 	t.mu.Unlock()
 
-	if t.OnComplete != nil {
-		for _, c := range completed {
-			t.OnComplete(c.id, c.at)
+	for _, m := range reached {
+		if m.notify != nil {
+			m.notify(m.id, m.at)
 		}
 	}
 	if changed {

@@ -345,9 +345,9 @@ func TestTimeoutsInARolloutWithoutProgress(t *testing.T) {
 	if early := f.Readiness.overdue(late.Add(-time.Millisecond)); len(early) > 0 {
 		t.Errorf("%d were reported early", len(early))
 	}
-	observer{f}.complete("ns/pod-00", now.Add(time.Millisecond))
+	observer{f}.usable("ns/pod-00", now.Add(time.Millisecond))
 	if early := f.Readiness.overdue(late); len(early) > 0 {
-		t.Errorf("%d were reported when one had become complete since", len(early))
+		t.Errorf("%d were reported when one had become usable since", len(early))
 	}
 	f.Pods.progressed = now
 	if held := f.Readiness.overdue(late); len(held) != 1 || held[0].name != "pod-02" {

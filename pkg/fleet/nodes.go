@@ -172,6 +172,7 @@ func (n *nodes) settle(id string) bool {
 		}
 	}
 	first(&p.times.Certified, certified)
+	first(&p.times.Usable, h.at)
 	if first(&p.times.Complete, h.at) {
 		n.fleet.Pods.progressed = time.Now()
 	}

@@ -85,21 +85,34 @@ func (f observer) Updated(id string, e proxy.Update) {
 	}
 	p.revision.tracker.Update(id, e.Update)
 	if p.extra() && e.Complete { // what makes it ready; the mesh may not even be there
-		f.Pods.update(id, func(p *pod) { first(&p.times.Complete, e.AckedAt) })
+		f.Pods.update(id, func(p *pod) {
+			first(&p.times.Usable, e.AckedAt)
+			first(&p.times.Complete, e.AckedAt)
+		})
 		f.Readiness.check(id)
 	}
 	f.nodes.updated(id, e.Node, e.ReceivedAt)
 }
 
+// usable takes from a tracker that a sidecar has what its pod needs to serve.
+func (f observer) usable(id string, at time.Time) {
+	f.Pods.update(id, func(p *pod) {
+		if p.extra() {
+			return // see Updated
+		}
+		first(&p.times.Usable, at)
+		if at.After(f.Pods.progressed) {
+			f.Pods.progressed = at
+		}
+	})
+	f.Readiness.check(id)
+}
+
 // complete takes from a tracker that a sidecar has its complete set.
 func (f observer) complete(id string, at time.Time) {
 	p, t := f.Pods.update(id, func(p *pod) {
-		if p.extra() {
-			return
-		}
-		first(&p.times.Complete, at)
-		if at.After(f.Pods.progressed) {
-			f.Pods.progressed = at
+		if !p.extra() {
+			first(&p.times.Complete, at)
 		}
 	})
 	if p.extra() {
@@ -110,7 +123,6 @@ func (f observer) complete(id string, at time.Time) {
 	} else {
 		f.observe(in, recorder.CompleteConfiguration, took)
 	}
-	f.Readiness.check(id)
 }
 
 // StreamEnded is part of proxy.Observer.

@@ -23,15 +23,12 @@ const reporters = 16
 
 // incompleteTimeout is how long a sidecar that has all it requested is held back
 // because it should have more, when the control plane sends it nothing. A real proxy
-// does not know what it was not sent, and becomes ready. It must not be held for
-// ever: a control plane may learn of an endpoint that it missed only when its pod
-// becomes ready, as istiod does of one that it saw before the pod (PodCache.onEvent
-// in its pilot/pkg/serviceregistry/kube/controller/pod.go). The length is Envoy's
+// does not know what it was not sent, and becomes ready. The length is Envoy's
 // initial_fetch_timeout.
 //
 // While the control plane still sends to others it may only be slow, and what is
 // missing on its way: a rollout waits for that as long as it makes progress, which is
-// while sidecars become complete. Where none has for busyTimeout, because all lack
+// while sidecars become usable. Where none has for busyTimeout, because all lack
 // the same, the bursts still to come would only make more of them wait. What lasts
 // for as long as it is configured to, as churn does, waits for busyTimeout.
 const (
@@ -42,8 +39,12 @@ const (
 // quietTime is how long a control plane must have sent nothing to be called quiet.
 const quietTime = 2 * time.Second
 
-// Readiness reports to each pod that its sidecar is complete and certified: the
+// Readiness reports to each pod that its sidecar is usable and certified: the
 // Stages under kwok/ then make the pod Ready.
+//
+// It does not wait for endpoints that are not ready. istiod leaves out one that it saw
+// before the pod, until that pod becomes Ready (PodCache.onEvent in its
+// pilot/pkg/serviceregistry/kube/controller/pod.go): sidecars would wait for each other.
 type Readiness struct {
 	fleet *Fleet
 	queue *queue
@@ -93,12 +94,12 @@ func (r *Readiness) report(ctx context.Context, p *pod, patch []byte) error {
 	return nil
 }
 
-// check queues a pod once its sidecar is complete and certified.
+// check queues a pod once its sidecar is usable and certified.
 func (r *Readiness) check(id string) {
 	pods := r.fleet.Pods
 	pods.mu.Lock()
 	p := pods.byID[id]
-	due := p != nil && !r.held && !p.reported && !p.gone && !p.times.Complete.IsZero() && !p.certified().IsZero()
+	due := p != nil && !r.held && !p.reported && !p.gone && !p.times.Usable.IsZero() && !p.certified().IsZero()
 	if due {
 		p.reported = true
 	}
@@ -126,7 +127,7 @@ func (r *Readiness) Release() {
 	}
 }
 
-// Incomplete counts the sidecars that were reported although they lacked something,
+// Incomplete counts the sidecars that were reported although they were not usable,
 // and returns for how long at least each of them had been sent nothing.
 func (r *Readiness) Incomplete() (n int, quiet time.Duration) {
 	r.fleet.Pods.mu.Lock()

@@ -94,7 +94,7 @@ func newRealSidecars(f *Fleet) *realSidecars {
 		tracker:     convergence.New(),
 		scopes:      map[string]*convergence.Scope{},
 	}
-	real.tracker.OnComplete = observer{f}.complete
+	real.tracker.OnUsable, real.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	for i, s := range f.Mesh.Services {
 		real.scopes[s.Name] = real.tracker.Scope(f.Adapter.Mesh.Wants(f.Mesh, f.Knobs, i))
 	}

@@ -65,7 +65,7 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	}
 	r := &revision{fleet: f, tracker: tracker, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)
-	r.tracker.OnComplete = observer{f}.complete
+	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	r.tracker.Delivered, r.tracker.Missed = r.delivered, r.missed
 	if f.nodes != nil {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies

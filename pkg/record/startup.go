@@ -19,9 +19,10 @@ type Startup struct {
 	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
 	Requested time.Time `json:"requested,omitzero"` // first request sent
 	Answered  time.Time `json:"answered,omitzero"`  // first response
+	Usable    time.Time `json:"usable,omitzero"`    // the same but for endpoints that are not ready
 	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
 	Certified time.Time `json:"certified,omitzero"` // certificate verified
-	Reported  time.Time `json:"reported,omitzero"`  // the pod was reported complete
+	Reported  time.Time `json:"reported,omitzero"`  // the pod was notified, as by a readiness probe
 	Notified  time.Time `json:"notified,omitzero"`  // seen with that report
 	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
 }

@@ -31,15 +31,20 @@ var stages = []stage{
 	{"seen ready", func(s *record.Startup) time.Time { return s.Reported }, func(s *record.Startup) time.Time { return s.Ready }},
 }
 
-// done is when a sidecar had its configuration and its certificate.
+// done is when a sidecar had its certificate and the configuration that its pod needs to
+// serve. Older records have no Usable.
 func done(s *record.Startup) time.Time {
-	if s.Complete.IsZero() || s.Certified.IsZero() {
+	configured := s.Usable
+	if configured.IsZero() {
+		configured = s.Complete
+	}
+	if configured.IsZero() || s.Certified.IsZero() {
 		return time.Time{}
 	}
-	if s.Certified.After(s.Complete) {
+	if s.Certified.After(configured) {
 		return s.Certified
 	}
-	return s.Complete
+	return configured
 }
 
 // starts draw how the rollout's median pod, and its slowest, started.
