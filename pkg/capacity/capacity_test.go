@@ -155,6 +155,30 @@ func TestForecastsWithoutNoiseAreExact(t *testing.T) {
 	}
 }
 
+// A mesh uses again what the empty control plane holds without need, so that the line of memory
+// begins below it.
+func TestMemoryBelowThatOfTheEmptyControlPlane(t *testing.T) {
+	w := strict()
+	w.memory = func(n float64) float64 { return -60e6 + 950e3*n }
+	w.heap = func(n float64) float64 { return -8e6 + 160e3*n }
+	plan, err := Make(w.runs(nil, 2, 200, 400, 800), Options{Pods: 1600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{
+		liveHeap:      emptyHeap + w.heap(1600),
+		rolloutMemory: emptyResident + w.memory(1600),
+	} {
+		f := plan.figure(t, name)
+		if math.Abs(f.Forecast/want-1) > 1e-6 {
+			t.Errorf("%s is forecast as %v, want %v", name, f.Forecast, want)
+		}
+		if f.Model[0].Term != constant.name || f.Model[0].Value <= 0 {
+			t.Errorf("%s: the model %+v does not begin with a constant above 0", name, f.Model)
+		}
+	}
+}
+
 // What configuration does where nobody recorded it is not guessed: figures are laid
 // over pods alone.
 func TestUnknownConfigurationIsNoCurve(t *testing.T) {

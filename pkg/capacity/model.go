@@ -48,6 +48,8 @@ type term struct {
 
 var (
 	constant = term{"constant", func(point) float64 { return 1 }, false}
+	// offset is the constant of memory: see the package's comment.
+	offset = term{"constant", func(point) float64 { return 1 }, true}
 	// idle is the constant of what all replicas use together.
 	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
 	// delay is the constant of processor time: see the package's comment.
@@ -154,7 +156,7 @@ func (f figure) unit() string {
 }
 
 var (
-	memoryTerms    = []term{constant, pods}
+	memoryTerms    = []term{offset, pods}
 	coresTerms     = []term{idle, pods}
 	processorTerms = []term{pods, configured}
 )

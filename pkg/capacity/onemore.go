@@ -32,7 +32,7 @@ type Cost struct {
 
 // OneMorePod is the slope of the model that a plan would forecast a figure with. The runs
 // are completed, and alike in all but size. Their figure is at path in the record; one
-// that plans do not forecast has the terms of memory: a constant, the pods and, if the
+// that plans do not forecast has a constant that is not negative, the pods and, if the
 // runs show it, the bytes that all sidecars hold. The error is one of those above, or
 // reports that the runs determine no model.
 func OneMorePod(runs []*record.Run, path string) (Cost, error) {
@@ -92,7 +92,7 @@ func figureAt(path string) figure {
 			return f
 		}
 	}
-	return figure{name: path, terms: memoryTerms, shown: &configured}
+	return figure{name: path, terms: []term{constant, pods}, shown: &configured}
 }
 
 // slope is half the width of the interval of a term, as of as many observations as there
