@@ -1,9 +1,7 @@
 package capacity
 
 import (
-	"flag"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -12,9 +10,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // What cannot be planned is refused with what is wanted.
 func TestRefusals(t *testing.T) {
@@ -411,19 +408,7 @@ func TestPrint(t *testing.T) {
 			if err := Print(&b, format, plan); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+"."+extension)
-			if *update {
-				if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b.String() != string(want) {
-				t.Errorf("%s as %s:\n%s\nwant:\n%s", name, format, b.String(), want)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+"."+extension), b.String())
 		}
 	}
 	if err := Print(&strings.Builder{}, "xml", &Plan{}); err == nil {

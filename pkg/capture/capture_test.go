@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"scaler.mesh/scaler/test/golden"
+)
 
 // written is a mesh as its file.
 func written(t *testing.T, m Mesh) string {
@@ -27,24 +26,6 @@ func written(t *testing.T, m Mesh) string {
 		t.Fatal(err)
 	}
 	return text.String()
-}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s changed (-want +got), run with -update if it should:\n%s", name, diff)
-	}
 }
 
 func shop(t *testing.T) Mesh {
@@ -67,12 +48,12 @@ func read(t *testing.T, text string) Mesh {
 
 func TestCapture(t *testing.T) {
 	m := shop(t)
-	golden(t, "mesh.yaml", written(t, m))
+	golden.Compare(t, filepath.Join("testdata", "mesh.yaml"), written(t, m))
 	var summary bytes.Buffer
 	if err := m.Summary(&summary); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "summary.txt", summary.String())
+	golden.Compare(t, filepath.Join("testdata", "summary.txt"), summary.String())
 	for _, secret := range []string{"hunter2", "aHVudGVyMg", "registry.example", "managedFields", "uid:", "status:"} {
 		if strings.Contains(written(t, m), secret) {
 			t.Errorf("the file holds %q", secret)
@@ -208,7 +189,7 @@ func TestTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "scaled.yaml", written(t, three))
+	golden.Compare(t, filepath.Join("testdata", "scaled.yaml"), written(t, three))
 	var one, many int
 	for _, n := range m.Namespaces {
 		if !once(n.Name) {
@@ -236,7 +217,7 @@ func TestAnonymize(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := written(t, m)
-	golden(t, "anonymized.yaml", text)
+	golden.Compare(t, filepath.Join("testdata", "anonymized.yaml"), text)
 	for _, name := range []string{"shop", "cart", "front", "example.com", "checkout", "secret-path", "x-tenant", "203.0.113", "eu-west", "stable"} {
 		if strings.Contains(text, name) {
 			t.Errorf("the file holds %q", name)

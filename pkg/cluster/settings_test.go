@@ -1,17 +1,14 @@
 package cluster
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the documents that are generated from code")
 
 func settings(t *testing.T) []Setting {
 	t.Helper()
@@ -80,13 +77,5 @@ records the settings with their values in ` + "`environment.cluster`" + ` of its
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", s.Name, value, s.Stock, s.Reason, s.Effect)
 	}
-	path := filepath.Join("..", "..", "docs", "reference", "embedded-cluster.md")
-	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != b.String() {
-		t.Errorf("%s is not what the settings are (%v): want go test ./pkg/cluster -run SettingsDocument -update", path, err)
-	}
+	golden.Compare(t, filepath.Join("..", "..", "docs", "reference", "embedded-cluster.md"), b.String())
 }

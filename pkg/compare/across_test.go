@@ -2,11 +2,13 @@ package compare
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
 
 // planesOfTest are two control planes: one program, and one with a helper and meanings of its own.
@@ -86,7 +88,7 @@ func TestAcrossControlPlanes(t *testing.T) {
 		if err := Print(&out, format, r); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, file, out.String())
+		golden.Compare(t, filepath.Join("testdata", file), out.String())
 	}
 
 	// One control plane on both sides is compared as always.

@@ -2,10 +2,8 @@ package compare
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +11,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // alter changes a run before it is compared.
 type alter func(*record.Run)
@@ -365,33 +362,16 @@ func TestPrint(t *testing.T) {
 	if err := r.JUnit(&junit); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "compare.xml", junit.String())
+	golden.Compare(t, filepath.Join("testdata", "compare.xml"), junit.String())
 	for format, file := range map[string]string{"table": "compare.txt", "markdown": "compare.md", "json": "compare.json", "yaml": "compare.yaml"} {
 		var out strings.Builder
 		if err := Print(&out, format, r); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, file, out.String())
+		golden.Compare(t, filepath.Join("testdata", file), out.String())
 	}
 	if err := Print(&junit, "xml", r); err == nil {
 		t.Error("printed as xml")
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is now (go test -update, if it should be):\n%s", name, got)
 	}
 }
 

@@ -3,16 +3,13 @@ package latency
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +23,8 @@ import (
 	"scaler.mesh/scaler/pkg/controlplane/drivers"
 	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/workload"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestValidateExisting(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
@@ -138,19 +134,7 @@ func TestClusterManifests(t *testing.T) {
 			text.WriteString("---\n" + string(document))
 		}
 	}
-	golden := filepath.Join("testdata", "cluster-chain.yaml")
-	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", golden, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "cluster-chain.yaml"), text.String())
 }
 
 // The name of a service's port is what Istio knows the protocol between sidecars by: with HTTP/2, one named http would

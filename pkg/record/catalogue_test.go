@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scaler.mesh/scaler/test/golden"
 )
 
 // fullRun is a run in which every number is there, each another one.
@@ -253,7 +255,7 @@ TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRem
 			fmt.Fprintf(&b, "- `%s`: %s\n", path, f.Definition)
 		}
 	}
-	goldenText(t, filepath.Join("..", "..", "docs", "reference", "figures.md"), b.String())
+	golden.Compare(t, filepath.Join("..", "..", "docs", "reference", "figures.md"), b.String())
 }
 
 // definedLists are the figures of the lists, which stand at several places, by their path below.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/test/golden"
 )
 
 // events is one of each kind, as events.jsonl has its fields.
@@ -65,7 +67,7 @@ func TestEventsAsWritten(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "%s %s\n", raw.Kind, raw.Fields)
 	}
-	goldenText(t, filepath.Join("testdata", "events.txt"), b.String())
+	golden.Compare(t, filepath.Join("testdata", "events.txt"), b.String())
 	run := Run{Dir: w.Dir()}
 	got, err := eventsOf[ProbedChange](&run)
 	if diff := cmp.Diff([]ProbedChange{events()[8].(ProbedChange)}, got); err != nil || diff != "" {
@@ -119,7 +121,7 @@ func TestEventsDocument(t *testing.T) {
 		b.WriteString("\n## " + kind + "\n\n" + strings.ToUpper(text[:1]) + text[1:] + "\n\n| field | unit | meaning |\n| --- | --- | --- |\n")
 		s.rows(t, &b, "", name)
 	}
-	goldenText(t, filepath.Join("..", "..", "docs", "reference", "events.md"), b.String())
+	golden.Compare(t, filepath.Join("..", "..", "docs", "reference", "events.md"), b.String())
 }
 
 // rows writes a struct's fields, those of structs in it below them.

@@ -2,12 +2,10 @@ package record
 
 import (
 	"encoding/json"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/test/golden"
 )
 
 // declared are the constants of type Reason in reasons.go, with their comments.
@@ -94,29 +94,7 @@ func TestSentences(t *testing.T) {
 		w := filled(reason, sentences[reason])
 		b.WriteString(string(reason) + ": " + w.Sentence() + "\n")
 	}
-	goldenText(t, filepath.Join("testdata", "sentences.txt"), b.String())
-}
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// goldenText compares a text with a file; -update writes it.
-func goldenText(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "sentences.txt"), b.String())
 }
 
 func TestSentence(t *testing.T) {

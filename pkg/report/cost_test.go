@@ -3,15 +3,13 @@ package report
 import (
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
 
 // climbed are two runs of each of these sizes with both modes. Their memory is 80 MB, 0.4 MB
@@ -72,19 +70,7 @@ func TestCostGolden(t *testing.T) {
 				if err := print(&b, runs); err != nil {
 					t.Fatal(err)
 				}
-				path := filepath.Join("testdata", name+"."+ext)
-				if *update {
-					if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), b.String()); diff != "" {
-					t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
-				}
+				golden.Compare(t, filepath.Join("testdata", name+"."+ext), b.String())
 			})
 		}
 	}

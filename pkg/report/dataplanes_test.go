@@ -1,12 +1,14 @@
 package report
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/report/chart"
+	"scaler.mesh/scaler/test/golden"
 )
 
 // bothPlanes are repeated runs of three sizes with sidecars and, at a third of the processor
@@ -42,8 +44,8 @@ func bothPlanes(podsPerNode ...int) []record.Run {
 }
 
 func TestDataPlanesGolden(t *testing.T) {
-	golden(t, "dataplanes.txt", text(t, as("table"), bothPlanes(20)))
-	golden(t, "dataplanes-nodes.txt", text(t, as("table"), bothPlanes(20, 80)))
+	golden.Compare(t, filepath.Join("testdata", "dataplanes.txt"), text(t, as("table"), bothPlanes(20)))
+	golden.Compare(t, filepath.Join("testdata", "dataplanes-nodes.txt"), text(t, as("table"), bothPlanes(20, 80)))
 }
 
 func TestDataPlaneSentences(t *testing.T) {

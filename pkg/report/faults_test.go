@@ -1,10 +1,12 @@
 package report
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
 
 // disturbedRun had faults, changes at a rate and churn, and did not come back from the last fault.
@@ -64,6 +66,6 @@ func disturbedRun() record.Run {
 
 func TestGoldenFaults(t *testing.T) {
 	for _, ext := range []string{"txt", "md"} {
-		golden(t, "disturbed."+ext, text(t, formats[ext], []record.Run{disturbedRun()}))
+		golden.Compare(t, filepath.Join("testdata", "disturbed."+ext), text(t, formats[ext], []record.Run{disturbedRun()}))
 	}
 }

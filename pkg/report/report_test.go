@@ -2,10 +2,8 @@ package report
 
 import (
 	"encoding/json"
-	"flag"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,9 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // fullRun has every figure.
 func fullRun() record.Run {
@@ -128,7 +125,7 @@ func TestGolden(t *testing.T) {
 	} {
 		for ext, print := range formats {
 			t.Run(name+"."+ext, func(t *testing.T) {
-				golden(t, name+"."+ext, text(t, print, runs))
+				golden.Compare(t, filepath.Join("testdata", name+"."+ext), text(t, print, runs))
 			})
 		}
 	}
@@ -154,26 +151,6 @@ func text(t *testing.T, print func(io.Writer, []record.Run) error, runs []record
 		t.Fatal(err)
 	}
 	return b.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; write it with -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
-	}
 }
 
 func TestJSONAndYAMLHoldTheSame(t *testing.T) {

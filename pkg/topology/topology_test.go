@@ -3,17 +3,15 @@ package topology
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"scaler.mesh/scaler/test/golden"
+)
 
 func TestBuildGolden(t *testing.T) {
 	for _, shape := range []string{Star, Layers, Random} {
@@ -23,20 +21,7 @@ func TestBuildGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, '\n')
-			file := filepath.Join("testdata", shape+".json")
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("mesh changed (-want +got), run with -update if it should:\n%s", diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", shape+".json"), string(got)+"\n")
 		})
 	}
 }

@@ -3,7 +3,6 @@ package workerjob
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,14 +16,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/test/golden"
 )
 
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
 	os.Exit(m.Run())
 }
-
-var update = flag.Bool("update", false, "write testdata anew")
 
 var spec = Spec{Run: "istiod-strict-1600-3f9a1c", Namespace: "scaler-3f9a1c", Image: "registry.example/scaler:1", Workers: 2, Sidecars: 1601}
 
@@ -54,17 +52,7 @@ func TestObjects(t *testing.T) {
 	if got := spec.job().Spec.Template.Labels[kwok.RunLabel]; got != spec.Run {
 		t.Errorf("pods have the run label %q, want %q", got, spec.Run)
 	}
-	file := filepath.Join("testdata", "objects.yaml")
-	if *update {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	NewWithT(t).Expect(text.String()).To(Equal(string(want)))
+	golden.Compare(t, filepath.Join("testdata", "objects.yaml"), text.String())
 }
 
 // Each sidecar has a worker: the shares are no less than all.

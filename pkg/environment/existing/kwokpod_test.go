@@ -1,14 +1,11 @@
 package existing
 
 import (
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var kwokPod = KwokPod{Run: "istiod-strict-1600-3f9a1c", Namespace: "scaler-kwok-3f9a1c", Image: "registry.example/kwok:v0.8.0", Addresses: netip.MustParsePrefix("10.128.0.0/10")}
 
@@ -43,19 +39,7 @@ func TestKwokObjects(t *testing.T) {
 		}
 		text.WriteString("---\n" + string(one))
 	}
-	golden := filepath.Join("testdata", "kwok.yaml")
-	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", golden, diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "kwok.yaml"), text.String())
 }
 
 // A user grants KWOK only what the user may do: the API server refuses the rest.

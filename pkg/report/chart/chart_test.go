@@ -1,20 +1,16 @@
 package chart
 
 import (
-	"flag"
 	"fmt"
 	"html/template"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func plainly(v float64) string { return fmt.Sprintf("%.4g", v) }
 
@@ -131,22 +127,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+".html")
-			if *update {
-				if err := os.MkdirAll("testdata", 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s (-want +got); if it is meant, run with -update:\n%s", path, diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+".html"), string(got))
 		})
 	}
 }

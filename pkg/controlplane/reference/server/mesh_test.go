@@ -2,10 +2,8 @@ package server
 
 import (
 	"encoding/json"
-	"flag"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,9 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // testMesh is three services: a calls b and c, b calls c.
 func testMesh(settings Settings) Mesh {
@@ -55,7 +52,7 @@ func TestBuildGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".json", append(got, '\n'))
+			golden.Compare(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
 		})
 	}
 }
@@ -73,7 +70,7 @@ func TestAssignmentGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "assignment.json", append(got, '\n'))
+	golden.Compare(t, filepath.Join("testdata", "assignment.json"), string(got)+"\n")
 }
 
 // dump is resources as JSON, by name.
@@ -98,23 +95,6 @@ func dump(t *testing.T, l layers) map[string]any {
 		}
 	}
 	return all
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s changed (-want +got), run with -update if it should:\n%s", name, diff)
-	}
 }
 
 func TestBuildIsDeterministic(t *testing.T) {
