@@ -41,6 +41,7 @@ const (
 	Istioctl              = "istioctl"
 	OSMController         = "osm-controller"
 	OSMInjector           = "osm-injector"
+	OSMBootstrap          = "osm-bootstrap"
 	LinkerdController     = "linkerd-controller" // destination, identity and proxy-injector, as its commands
 	Envoy                 = "envoy"
 )

@@ -9,14 +9,27 @@ const (
 )
 
 // osmEdits let programs that were written for a pod each run next to other processes: ports that
-// are constants are taken from the environment, and osm-controller takes a kubeconfig, as
-// osm-injector does. Without these variables nothing changes. The edits take the place of a
+// are constants are taken from the environment, osm-controller and osm-bootstrap take a kubeconfig, as
+// osm-injector does, and osm-bootstrap has its definitions in it in place of its image. Without these variables nothing changes. The edits take the place of a
 // network namespace and of a mounted service-account folder for each program, which need
 // privileges on the machine. The command "version" is added, too. What is a matter of time is set
 // by the variables of OSMTimes.
 var osmEdits = []edit{
 	osmVersionCommand("osm-controller"),
 	osmVersionCommand("osm-injector"),
+	osmVersionCommand("osm-bootstrap"),
+	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go",
+		`clientcmd.BuildConfigFromFlags("", "")`, `clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))`},
+	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `filepath.Glob("/osm-crds/*.yaml")`, `fs.Glob(definitions, "crds/*.yaml")`},
+	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `os.ReadFile(filepath.Clean(file))`, `definitions.ReadFile(file)`},
+	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `"path/filepath"`, `"io/fs"`},
+	{osmModulePath, "cmd/osm-bootstrap/definitions.go", "", `package main
+
+import "embed"
+
+//go:embed crds/*.yaml
+var definitions embed.FS
+`},
 	{osmModulePath, "cmd/osm-controller/osm-controller.go",
 		`clientcmd.BuildConfigFromFlags("", "")`, `clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))`},
 	{osmModulePath, "cmd/osm-controller/osm-controller.go",

@@ -142,6 +142,7 @@ var lastGraphs = []graph{
 		programs: []program{
 			{OSMController, osmVersion, osmModulePath + "/cmd/osm-controller", OSMController, []string{"version"}},
 			{OSMInjector, osmVersion, osmModulePath + "/cmd/osm-injector", OSMInjector, []string{"version"}},
+			{OSMBootstrap, osmVersion, osmModulePath + "/cmd/osm-bootstrap", OSMBootstrap, []string{"version"}},
 		},
 	},
 	{

@@ -374,7 +374,7 @@ func TestHarmlessFlags(t *testing.T) {
 }
 
 func TestPinned(t *testing.T) {
-	if got := Names(); len(got) != 14 || !slices.Contains(got, Istiod) {
+	if got := Names(); len(got) != 15 || !slices.Contains(got, Istiod) {
 		t.Errorf("Names() = %v", got)
 	}
 	if got := Version(KubeAPIServer); got != "v1.36.3" {

@@ -1,5 +1,5 @@
 // Package osm is scaler's adapter for Open Service Mesh: osm-controller and osm-injector as host
-// processes, installed and started as the chart of release 1.2.4 would, and everything that a
+// processes, installed by osm-bootstrap and started as the chart of release 1.2.4 would, and everything that a
 // sidecar of that release sends and must receive.
 //
 // A sidecar has no agent and no tokens: the injector writes a certificate into a Secret for each
@@ -28,7 +28,7 @@ func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:                 Name,
 		Summary:              "Open Service Mesh, with sidecars",
-		Programs:             []string{component.OSMController, component.OSMInjector},
+		Programs:             []string{component.OSMController, component.OSMInjector, component.OSMBootstrap},
 		SidecarPrograms:      []string{component.Envoy},
 		Helpers:              []string{injectorName},
 		Modes:                modes(),

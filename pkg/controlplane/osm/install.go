@@ -2,20 +2,19 @@ package osm
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 const (
-	caSecret   = "osm-ca-bundle"
-	meshConfig = "osm-mesh-config"
+	caSecret = "osm-ca-bundle"
 
 	// webhookHost is where the API server finds what the programs' webhooks name as Services.
 	webhookHost = "localhost"
@@ -36,21 +35,37 @@ func (c *controlPlane) install(ctx context.Context) error {
 			return fmt.Errorf("creating service %s: %w", name, err)
 		}
 	}
-	for _, name := range []string{controllerName, injectorName} {
+	for _, name := range []string{bootstrapName, controllerName, injectorName} {
 		if _, err := core.Pods(namespace).Create(ctx, standIn(name), metav1.CreateOptions{}); controlplane.Created(err) != nil {
 			return fmt.Errorf("creating pod %s: %w", name, err)
 		}
 	}
-	if err := controlplane.CreateDefinitions(ctx, c.dynamic, c.client.Discovery(), kinds); err != nil {
+	preset, err := c.preset()
+	if err != nil {
 		return err
 	}
-	config := c.meshConfig()
-	if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Create(ctx, config, metav1.CreateOptions{}); controlplane.Created(err) != nil {
-		return fmt.Errorf("creating MeshConfig %s: %w", meshConfig, err)
+	if _, err := core.ConfigMaps(namespace).Create(ctx, preset, metav1.CreateOptions{}); controlplane.Created(err) != nil {
+		return fmt.Errorf("creating ConfigMap %s: %w", preset.Name, err)
 	}
-	var err error
 	c.kubeconfig, err = programs.WriteKubeconfig(ctx, c.client, c.options.Kubeconfig)
 	return err
+}
+
+// installDefinitions lets osm-bootstrap install the definitions of custom resources and the MeshConfig. It
+// serves when it has, and is stopped then: it would go on to serve its own metrics, and nothing else.
+func (c *controlPlane) installDefinitions(ctx context.Context) error {
+	p := c.bootstrapper
+	if err := p.Restart(ctx); err != nil {
+		return err
+	}
+	if err := p.Stop(ctx); err != nil {
+		return err
+	}
+	var all []*unstructured.Unstructured
+	for _, kind := range kinds {
+		all = append(all, kind.Definition())
+	}
+	return controlplane.AwaitDefinitions(ctx, c.client.Discovery(), all)
 }
 
 func own(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -74,18 +89,16 @@ func standIn(name string) *corev1.Pod {
 // kinds are those that osm-bootstrap installs, in the versions that the programs use.
 var kinds = []controlplane.CustomResource{
 	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshConfig", Plural: "meshconfigs"},
-	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshRootCertificate", Plural: "meshrootcertificates", Status: true},
+	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshRootCertificate", Plural: "meshrootcertificates"},
 	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "Egress", Plural: "egresses"},
-	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "IngressBackend", Plural: "ingressbackends", Status: true},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "IngressBackend", Plural: "ingressbackends"},
 	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "Retry", Plural: "retries"},
-	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "UpstreamTrafficSetting", Plural: "upstreamtrafficsettings", Status: true},
+	{Group: "policy.openservicemesh.io", Versions: []string{"v1alpha1"}, Kind: "UpstreamTrafficSetting", Plural: "upstreamtrafficsettings"},
 	{Group: "specs.smi-spec.io", Versions: []string{"v1alpha4"}, Kind: "HTTPRouteGroup", Plural: "httproutegroups"},
 	{Group: "specs.smi-spec.io", Versions: []string{"v1alpha4"}, Kind: "TCPRoute", Plural: "tcproutes"},
 	{Group: "access.smi-spec.io", Versions: []string{"v1alpha3"}, Kind: "TrafficTarget", Plural: "traffictargets"},
 	{Group: "split.smi-spec.io", Versions: []string{"v1alpha2"}, Kind: "TrafficSplit", Plural: "trafficsplits"},
 }
-
-var meshConfigs = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 
 // rights are those of the chart's cluster role, without what only its other certificate managers
 // and its debugging need.
@@ -100,7 +113,8 @@ func rights() []rbacv1.PolicyRule {
 		rule("", []string{"create", "update", "delete", "patch"}, "secrets"),
 		rule("", []string{"create", "update"}, "configmaps"),
 		rule("admissionregistration.k8s.io", []string{"get", "list", "watch", "create", "update", "patch"}, "mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-		rule("apiextensions.k8s.io", read, "customresourcedefinitions"),
+		rule("apiextensions.k8s.io", []string{"list", "get", "watch", "create", "update"}, "customresourcedefinitions"),
+		rule("config.openservicemesh.io", []string{"create", "update"}, "meshconfigs"),
 		rule("policy.openservicemesh.io", []string{"update"}, "ingressbackends/status", "upstreamtrafficsettings/status"),
 	}
 	for _, kind := range kinds {
@@ -109,14 +123,14 @@ func rights() []rbacv1.PolicyRule {
 	return rules
 }
 
-// meshConfig is the chart's MeshConfig in the mode. Fields that have a default in osm-bootstrap's
-// definitions are given. The statistics extension is off: its module, which goes into every
-// listener, is not part of the Go module.
-func (c *controlPlane) meshConfig() *unstructured.Unstructured {
-	return object("config.openservicemesh.io/v1alpha2", "MeshConfig", namespace, meshConfig, map[string]any{
+// preset is the ConfigMap that osm-bootstrap makes the MeshConfig of: the chart's, in the mode. The
+// statistics extension is off: its module, which goes into every listener, is not part of the Go
+// module.
+func (c *controlPlane) preset() (*corev1.ConfigMap, error) {
+	text, err := json.Marshal(map[string]any{
 		"sidecar": map[string]any{
-			"enablePrivilegedInitContainer": false, "logLevel": "error", "maxDataPlaneConnections": int64(0), "configResyncInterval": "0s",
-			"localProxyMode": "Localhost", "tlsMinProtocolVersion": "TLSv1_2", "tlsMaxProtocolVersion": "TLSv1_3",
+			"enablePrivilegedInitContainer": false, "logLevel": "error", "maxDataPlaneConnections": 0, "configResyncInterval": "0s",
+			"localProxyMode": "Localhost",
 		},
 		"traffic": map[string]any{
 			"enableEgress": true, "enablePermissiveTrafficPolicyMode": c.permissive(),
@@ -124,12 +138,16 @@ func (c *controlPlane) meshConfig() *unstructured.Unstructured {
 			"outboundIPRangeExclusionList": []any{}, "outboundIPRangeInclusionList": []any{}, "networkInterfaceExclusionList": []any{},
 		},
 		"observability": map[string]any{"enableDebugServer": false, "osmLogLevel": "info", "tracing": map[string]any{"enable": false}},
-		"certificate":   map[string]any{"serviceCertValidityDuration": "24h", "certKeyBitSize": int64(2048)},
+		"certificate":   map[string]any{"serviceCertValidityDuration": "24h", "certKeyBitSize": 2048},
 		"featureFlags": map[string]any{
 			"enableWASMStats": false, "enableEgressPolicy": true, "enableSnapshotCacheMode": false, "enableAsyncProxyServiceMapping": false,
 			"enableIngressBackendPolicy": true, "enableEnvoyActiveHealthChecks": false, "enableRetryPolicy": false,
 		},
 	})
+	if err != nil {
+		return nil, fmt.Errorf("the preset of the MeshConfig: %w", err)
+	}
+	return &corev1.ConfigMap{ObjectMeta: own("preset-mesh-config"), Data: map[string]string{"preset-mesh-config.json": string(text)}}, nil
 }
 
 // object is an object of the mesh.

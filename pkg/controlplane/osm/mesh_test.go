@@ -156,9 +156,20 @@ func TestMeshConfig(t *testing.T) {
 	for mode, want := range map[string]bool{permissive: true, "strict": false} {
 		c := &controlPlane{}
 		c.options.Knobs = knobs(mode)
-		traffic := c.meshConfig().Object["spec"].(map[string]any)["traffic"].(map[string]any)
-		if got := traffic["enablePermissiveTrafficPolicyMode"]; got != want {
-			t.Errorf("%s: enablePermissiveTrafficPolicyMode is %v", mode, got)
+		preset, err := c.preset()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec struct {
+			Traffic struct {
+				Permissive *bool `json:"enablePermissiveTrafficPolicyMode"`
+			}
+		}
+		if err := json.Unmarshal([]byte(preset.Data["preset-mesh-config.json"]), &spec); err != nil {
+			t.Fatal(err)
+		}
+		if got := spec.Traffic.Permissive; got == nil || *got != want {
+			t.Errorf("%s: the preset is %s", mode, preset.Data)
 		}
 	}
 }

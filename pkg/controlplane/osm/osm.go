@@ -16,11 +16,12 @@ import (
 const (
 	namespace   = "osm-system"
 	meshName    = "osm"
-	account     = "osm" // of both programs
+	account     = "osm" // of all programs
 	trustDomain = "cluster.local"
 
 	controllerName = "osm-controller"
 	injectorName   = "osm-injector"
+	bootstrapName  = "osm-bootstrap"
 	validatorName  = "osm-validator"
 
 	// serverName is in the certificate of the controller's ADS server.
@@ -42,6 +43,7 @@ type controlPlane struct {
 	dynamic              dynamic.Interface
 	secrets              secrets
 	controller, injector *program
+	bootstrapper         *program // ended once it has installed
 }
 
 // start installs Open Service Mesh, starts its programs and returns once they are ready and the
@@ -67,6 +69,9 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	}
 	if err := c.prepare(); err != nil {
 		return nil, err
+	}
+	if err := c.installDefinitions(ctx); err != nil {
+		return nil, fmt.Errorf("installing Open Service Mesh: %w", err)
 	}
 	c.options.Progress("starting " + controllerName + " and " + injectorName)
 	for _, p := range []*program{c.controller, c.injector} { // the first makes the authority

@@ -27,12 +27,12 @@ type program struct {
 	args, env             []string
 }
 
-// ports are those of a program: ADS is the controller's alone.
+// ports are those of a program: ADS is the controller's alone, and osm-bootstrap has HTTP only.
 type ports struct{ ads, http, webhook, debug int }
 
 // prepare makes the programs, which do not run yet, with ports that are free.
 func (c *controlPlane) prepare() error {
-	free, err := process.FreePorts(7)
+	free, err := process.FreePorts(8)
 	if err != nil {
 		return fmt.Errorf("finding ports for %s: %w", Name, err)
 	}
@@ -57,8 +57,15 @@ func (c *controlPlane) prepare() error {
 			"OSM_DEFAULT_INIT_CONTAINER_IMAGE=" + initImage,
 			"OSM_DEFAULT_HEALTHCHECK_CONTAINER_IMAGE=" + healthcheckImage,
 		})
-	// What the control plane is given is the controller's; times are those of both.
-	c.injector.Resources = controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
+	c.bootstrapper = c.program(bootstrapName, component.OSMBootstrap, "/healthz", ports{http: free[7]},
+		[]string{
+			"--verbosity", "info", "--osm-namespace", namespace, "--osm-version", c.report.Version, "--ca-bundle-secret-name", caSecret,
+			"--certificate-manager", "tresor", "--trust-domain", trustDomain, "--enable-reconciler=false",
+		},
+		[]string{"BOOTSTRAP_POD_NAME=" + bootstrapName, "KUBECONFIG=" + c.kubeconfig})
+	// What the control plane is given is the controller's; times are those of all.
+	times := controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
+	c.injector.Resources, c.bootstrapper.Resources = times, times
 	return nil
 }
 
@@ -87,10 +94,13 @@ func (p *program) command() process.Spec {
 	return process.Spec{Name: p.name, Path: p.path, Args: p.args, Env: p.env}
 }
 
-// ready fails unless it serves, its webhook included.
+// ready fails unless it serves, its webhook included if it has one.
 func (p *program) ready(ctx context.Context) error {
 	if err := controlplane.Answers(p.url(p.readyPath))(ctx); err != nil {
 		return err
+	}
+	if p.ports.webhook == 0 {
+		return nil
 	}
 	return serves(ctx, local(p.ports.webhook))
 }
