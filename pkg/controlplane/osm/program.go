@@ -63,9 +63,9 @@ func (c *controlPlane) prepare() error {
 			"--certificate-manager", "tresor", "--trust-domain", trustDomain, "--enable-reconciler=false",
 		},
 		[]string{"BOOTSTRAP_POD_NAME=" + bootstrapName, "KUBECONFIG=" + c.kubeconfig})
-	// What the control plane is given is the controller's; times are those of all.
-	times := controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
-	c.injector.Resources, c.bootstrapper.Resources = times, times
+	// What the control plane is given is the controller's; times are those of both that serve.
+	c.injector.Resources = controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
+	c.bootstrapper.Resources = controlplane.Resources{}
 	return nil
 }
 
