@@ -32,7 +32,7 @@ func (s *sidecar) lack() string {
 		first, more = "no certificate", s.behind
 	}
 	for i := range s.slots {
-		if first == "" && !s.slots[i].isCurrent() {
+		if first == "" && !s.slots[i].standing().current {
 			want := s.scope.wants[i]
 			first = want.key.String() + want.target.lack(s.slots[i].held)
 		}

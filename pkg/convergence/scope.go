@@ -116,28 +116,45 @@ func (tg *target) verdict(c *Content) *verdict {
 	return v
 }
 
-// newest returns the newest version of the target that a content is at least. A
-// target without a service has version 0 only.
-func (tg *target) newest(c *Content) version {
+// newest returns the newest version of the target that a content is at least, where same
+// decides whether two states of an endpoint are one. A target without a service has version
+// 0 only.
+func (tg *target) newest(c *Content, same func(a, b state) bool) version {
 	if firstMissing(tg.members, c.Members) != "" {
 		return never
 	}
 	if tg.service == nil {
 		return 0
 	}
-	return tg.service.newest(c.Endpoints)
+	return tg.service.newest(c.Endpoints, same)
 }
 
 // judge brings the verdict up to the target's current version.
 func (v *verdict) judge() {
-	v.newest = v.target.newest(v.content)
+	v.newest = v.target.newest(v.content, state.is)
 	// A content whose every endpoint is in its current state is the current
 	// version: newest counts endpoints that are missing too.
 	v.current = v.newest == v.target.now()
 	v.usable = v.newest
-	if svc := v.target.service; svc != nil && !v.current && firstMissing(v.target.members, v.content.Members) == "" {
-		v.usable = svc.newestUsable(v.content.Endpoints)
+	if !v.current {
+		v.usable = v.target.newest(v.content, state.isLike)
 	}
+}
+
+// standing is how a slot stands.
+type standing struct {
+	current bool // it holds exactly what is expected now
+	enough  bool // it holds all it needs to be complete, as far as is known: a control plane may be ahead of our watch
+	usable  bool // it holds all it needs for its sidecar to be usable
+}
+
+// standing is that of a slot that holds the content, nil if it holds nothing, and needs at
+// least that version.
+func (v *verdict) standing(want version) standing {
+	if v == nil {
+		return standing{enough: want == nothing, usable: want == nothing}
+	}
+	return standing{v.current, v.newest >= want, v.usable >= want}
 }
 
 // now returns the target's current version.

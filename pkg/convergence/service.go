@@ -131,14 +131,8 @@ func (s *service) empty(v version) bool {
 // endpoint had in version v or later. As endpoints are judged one by one, eps may
 // be a mixture that was never a version: a service's EndpointSlices reach the
 // control plane and us in different orders. never means that some endpoint has a
-// state in which we have not seen it yet.
-func (s *service) newest(eps Endpoints) version { return s.newestBy(eps, state.is) }
-
-// newestUsable is newest where an endpoint that is not ready is the same as one that is
-// absent: a proxy sends requests to neither.
-func (s *service) newestUsable(eps Endpoints) version { return s.newestBy(eps, state.isLike) }
-
-func (s *service) newestBy(eps Endpoints, same func(a, b state) bool) version {
+// state in which we have not seen it yet. same decides whether two states are one.
+func (s *service) newest(eps Endpoints, same func(a, b state) bool) version {
 	v := s.now
 	for addr, health := range eps {
 		v = min(v, s.last(addr, state(health), same))

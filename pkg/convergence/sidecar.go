@@ -12,11 +12,11 @@ type sidecar struct {
 	requested   bool
 	requestedAt stamp
 	usable      bool // has been: see Tracker.OnUsable
-	unusable    int  // from the first request until usable: slots that do not hold what is needed for it
 	complete    bool
 	// From the first request until complete:
-	lacking int              // slots that do not hold enough
-	earlier map[*slot][]held // what slots held before, without a gap, oldest first
+	lacking  int              // slots that do not hold enough
+	unusable int              // slots that do not hold what their sidecar needs to be usable
+	earlier  map[*slot][]held // what slots held before, without a gap, oldest first
 
 	// missing is since Miss, until complete: what it receives is no push.
 	missing bool
@@ -61,34 +61,7 @@ func StandOf(t *Tracker, id string) Stand {
 
 func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
-// isEnough reports whether the slot holds all it needs to be complete, as far as
-// is known: a control plane may be ahead of our watch.
-func (sl *slot) isEnough() bool { return sl.newest() >= sl.want }
-
-// newest is the version that the content held is at least.
-func (sl *slot) newest() version {
-	if sl.held == nil {
-		return nothing
-	}
-	return sl.held.newest
-}
-
-func (sl *slot) isCurrent() bool { return sl.held != nil && sl.held.current }
-
-// isUsable reports whether the slot holds all it needs for its sidecar to be usable.
-func (sl *slot) isUsable() bool {
-	if sl.held == nil {
-		return sl.want == nothing
-	}
-	return sl.held.usable >= sl.want
-}
-
-// standing is how a slot stands, to compare with how it stood.
-type standing struct{ current, enough, usable bool }
-
-func (sl *slot) standing() standing {
-	return standing{sl.isCurrent(), sl.isEnough(), sl.isUsable()}
-}
+func (sl *slot) standing() standing { return sl.held.standing(sl.want) }
 
 // remove forgets a sidecar, if it is registered.
 func (t *Tracker) remove(id string) {
@@ -120,7 +93,7 @@ func (t *Tracker) remove(id string) {
 // request fixes what a sidecar needs to be complete.
 func (t *Tracker) request(s *sidecar, at stamp) {
 	s.requested, s.requestedAt = true, at
-	s.lacking, s.unusable = 0, 0
+	s.lacking, s.unusable = len(s.slots), len(s.slots)
 	s.earlier = make(map[*slot][]held)
 	for i := range s.slots {
 		sl := &s.slots[i]
@@ -131,12 +104,7 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 		if since := s.scope.wants[i].since; since != nil && since.empty(since.versionAt(at)) {
 			sl.want = nothing
 		}
-		if !sl.isEnough() {
-			s.lacking++
-		}
-		if !sl.isUsable() {
-			s.unusable++
-		}
+		s.count(standing{}, sl.standing())
 	}
 	t.finish(s, at)
 }
@@ -158,7 +126,7 @@ func (t *Tracker) hold(sl *slot, tg *target, c *Content, received, at stamp) {
 	tg.verdict(c).attach(sl)
 	sl.acked, sl.received, sl.pushed = at, received, old != nil
 	t.deliver(sl)
-	if !was.enough || !sl.isEnough() {
+	if !was.enough || !sl.standing().enough {
 		if old != nil && s.earlier != nil {
 			s.earlier[sl] = append(s.earlier[sl], held{old.content, sl.enough})
 		}
@@ -188,7 +156,7 @@ func (t *Tracker) rejudge(v *verdict, at stamp) {
 	}
 	for _, sl := range v.holders {
 		t.deliver(sl)
-		t.note(sl, standing{was.current, was.newest >= sl.want, was.usable >= sl.want})
+		t.note(sl, was.standing(sl.want))
 		t.finish(sl.sidecar, at)
 	}
 }
@@ -209,25 +177,31 @@ func (t *Tracker) note(sl *slot, was standing) {
 		}
 		s.behind++
 	}
-	if !s.requested || s.complete {
-		return
-	}
-	switch {
-	case is.enough && !was.enough:
-		s.lacking--
-	case !is.enough && was.enough:
-		s.lacking++
-	}
-	switch {
-	case is.usable && !was.usable:
-		s.unusable--
-	case !is.usable && was.usable:
-		s.unusable++
+	if s.requested && !s.complete {
+		s.count(was, is)
 	}
 }
 
-// finish makes a sidecar usable, and complete, that lacks nothing for it any more since an
-// event of that moment.
+// count counts a slot among those that lack something no more, or again.
+func (s *sidecar) count(was, is standing) {
+	s.lacking += lost(was.enough, is.enough)
+	s.unusable += lost(was.usable, is.usable)
+}
+
+// lost is 1 for what was and is no more, and -1 for what is and was not.
+func lost(was, is bool) int {
+	switch {
+	case was == is:
+		return 0
+	case was:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// finish marks a sidecar as usable, and as complete, once it lacks nothing for that. now is the
+// moment of the event that may have made it so.
 func (t *Tracker) finish(s *sidecar, now stamp) {
 	if !s.requested || s.complete {
 		return
@@ -257,7 +231,7 @@ func (sl *slot) enoughSince() stamp {
 	since := sl.enough
 	earlier := sl.sidecar.earlier[sl]
 	for i := len(earlier) - 1; i >= 0; i-- {
-		if sl.held.target.newest(earlier[i].content) < sl.want {
+		if sl.held.target.newest(earlier[i].content, state.is) < sl.want {
 			break
 		}
 		since = earlier[i].acked

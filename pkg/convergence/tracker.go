@@ -16,9 +16,9 @@ import (
 //
 // A sidecar is complete, once and for all, when it holds and has acknowledged
 // every want with content at least as new as at its first request, except those that
-// could not be sent then (Want.Since). It is usable, once and for all, when the same is
-// true but for endpoints that are not ready, which a proxy sends no request to: then its
-// pod can serve. Sidecars have converged while each of them holds
+// could not be sent then (Want.Since). It is usable, once and for all, when it holds all of
+// that except endpoints that are not ready. A proxy sends no requests to those, so a usable
+// sidecar's pod can serve. Sidecars have converged while each of them holds
 // and has acknowledged exactly the current version of all its wants and has its certificate.
 type Tracker struct {
 	// OnComplete, if not nil, is called once for each sidecar that becomes
