@@ -28,11 +28,10 @@
 // have it. With the third it has none: a few sizes cannot separate two curves.
 //
 // Memory has the program itself, a constant of either sign, and a part for each sidecar. The
-// memory of the empty control plane has garbage and buffers of its start in it, which a
-// mesh uses again: what a mesh adds can be less than its sidecars need. A constant that
-// could not be negative forced the line through the empty control plane, and forecast large
-// meshes as too small. The bytes that sidecars
-// hold are no part of it, as a control plane keeps each resource once for all, unless
+// memory of the empty control plane contains garbage and buffers of its start. A mesh uses
+// that memory again, so that it adds less than its sidecars need, and the constant is
+// negative. Without a negative constant, the memory of large meshes is forecast too low. The
+// bytes that sidecars hold are no part of it, as a control plane keeps each resource once for all, unless
 // the runs show that they are: the term's interval must not hold zero. A term that
 // comes out as costing less than nothing is left out.
 //

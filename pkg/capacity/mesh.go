@@ -247,7 +247,7 @@ func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 	if !f.bounded || f.value <= 0 {
 		return
 	}
-	line, err := fit([]term{delay, pods}, seen)
+	line, err := fit([]term{offset, pods}, seen)
 	if err != nil {
 		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: by how much less that would cost cannot be told")
 		return

@@ -48,13 +48,11 @@ type term struct {
 
 var (
 	constant = term{"constant", func(point) float64 { return 1 }, false}
-	// offset is the constant of memory: see the package's comment.
+	// offset is the constant of memory and of processor time: see the package's comment.
 	offset = term{"constant", func(point) float64 { return 1 }, true}
 	// idle is the constant of what all replicas use together.
 	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
-	// delay is the constant of processor time: see the package's comment.
-	delay = term{"constant", func(point) float64 { return 1 }, true}
-	pods  = term{"pods", func(p point) float64 { return p.pods }, false}
+	pods = term{"pods", func(p point) float64 { return p.pods }, false}
 	// nodes are those that have a proxy. They are a term only where runs separate them from pods.
 	nodes = term{"nodes", func(p point) float64 { return p.proxies }, false}
 	// configured is in bytes.
@@ -179,7 +177,7 @@ var figures = []figure{
 		base: emptyMemory,
 	},
 	{
-		name: rolloutCPU, terms: processorTerms, shown: &delay, divided: again,
+		name: rolloutCPU, terms: processorTerms, shown: &offset, divided: again,
 		good: calm, merges: true,
 		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
 	},

@@ -34,10 +34,7 @@ var stages = []stage{
 // done is when a sidecar had its certificate and the configuration that its pod needs to
 // serve. Older records have no Usable.
 func done(s *record.Startup) time.Time {
-	configured := s.Usable
-	if configured.IsZero() {
-		configured = s.Complete
-	}
+	configured := cmp.Or(s.Usable, s.Complete)
 	if configured.IsZero() || s.Certified.IsZero() {
 		return time.Time{}
 	}
