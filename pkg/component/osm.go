@@ -9,17 +9,18 @@ const (
 )
 
 // osmEdits let programs that were written for a pod each run next to other processes: ports that
-// are constants are taken from the environment, osm-controller and osm-bootstrap take a kubeconfig, as
-// osm-injector does, and osm-bootstrap has its definitions in it in place of its image. Without these variables nothing changes. The edits take the place of a
-// network namespace and of a mounted service-account folder for each program, which need
-// privileges on the machine. The command "version" is added, too. What is a matter of time is set
+// are constants are taken from the environment, and osm-controller and osm-bootstrap take a
+// kubeconfig, as osm-injector does. Without these variables nothing changes. The edits take the
+// place of a network namespace and of a mounted service-account folder for each program, which need
+// privileges on the machine. osm-bootstrap contains the definitions that it installs, which are
+// files of its image otherwise. The command "version" is added, too. What is a matter of time is set
 // by the variables of OSMTimes.
 var osmEdits = []edit{
 	osmVersionCommand("osm-controller"),
 	osmVersionCommand("osm-injector"),
 	osmVersionCommand("osm-bootstrap"),
-	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go",
-		`clientcmd.BuildConfigFromFlags("", "")`, `clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))`},
+	osmKubeconfig("osm-controller"),
+	osmKubeconfig("osm-bootstrap"),
 	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `filepath.Glob("/osm-crds/*.yaml")`, `fs.Glob(definitions, "crds/*.yaml")`},
 	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `os.ReadFile(filepath.Clean(file))`, `definitions.ReadFile(file)`},
 	{osmModulePath, "cmd/osm-bootstrap/osm-bootstrap.go", `"path/filepath"`, `"io/fs"`},
@@ -30,8 +31,6 @@ import "embed"
 //go:embed crds/*.yaml
 var definitions embed.FS
 `},
-	{osmModulePath, "cmd/osm-controller/osm-controller.go",
-		`clientcmd.BuildConfigFromFlags("", "")`, `clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))`},
 	{osmModulePath, "cmd/osm-controller/osm-controller.go",
 		"xdsServer.Start(ctx, cancel, constants.ADSServerPort, adsCert)", "xdsServer.Start(ctx, cancel, constants.ADSListenPort, adsCert)"},
 	{osmModulePath, "pkg/constants/constants.go", "import \"time\"\n", `import (
@@ -154,6 +153,12 @@ var OSMTimes = []Time{
 func osmCertificateCheck(program string) edit {
 	return edit{osmModulePath, "cmd/" + program + "/" + program + ".go", "certOpts, msgBroker, 5*time.Second, trustDomain",
 		`certOpts, msgBroker, constants.DurationOf("OSM_CERTIFICATE_CHECK_INTERVAL", 5*time.Second), trustDomain`}
+}
+
+// osmKubeconfig lets the environment name a program's kubeconfig.
+func osmKubeconfig(program string) edit {
+	return edit{osmModulePath, "cmd/" + program + "/" + program + ".go",
+		`clientcmd.BuildConfigFromFlags("", "")`, `clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))`}
 }
 
 // osmVersionCommand lets a program of Open Service Mesh report its version.

@@ -7,14 +7,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"scaler.mesh/scaler/pkg/controlplane"
 )
 
 const (
-	caSecret = "osm-ca-bundle"
+	caSecret   = "osm-ca-bundle"
+	meshConfig = "osm-mesh-config"
 
 	// webhookHost is where the API server finds what the programs' webhooks name as Services.
 	webhookHost = "localhost"
@@ -53,19 +56,31 @@ func (c *controlPlane) install(ctx context.Context) error {
 
 // installDefinitions lets osm-bootstrap install the definitions of custom resources and the MeshConfig. It
 // serves when it has, and is stopped then: it would go on to serve its own metrics, and nothing else.
+//
+// osm-bootstrap does not report that it could not create the MeshConfig (createDefaultMeshConfig in its
+// source), as when the API server does not serve the new kind yet. It is run once more then.
 func (c *controlPlane) installDefinitions(ctx context.Context) error {
-	p := c.bootstrapper
-	if err := p.Restart(ctx); err != nil {
-		return err
-	}
-	if err := p.Stop(ctx); err != nil {
-		return err
-	}
 	var all []*unstructured.Unstructured
 	for _, kind := range kinds {
 		all = append(all, kind.Definition())
 	}
-	return controlplane.AwaitDefinitions(ctx, c.client.Discovery(), all)
+	for range 2 {
+		if err := c.bootstrapper.Restart(ctx); err != nil {
+			return err
+		}
+		if err := c.bootstrapper.Stop(ctx); err != nil {
+			return err
+		}
+		if err := controlplane.AwaitDefinitions(ctx, c.client.Discovery(), all); err != nil {
+			return err
+		}
+		if _, err := c.dynamic.Resource(meshConfigs).Namespace(namespace).Get(ctx, meshConfig, metav1.GetOptions{}); err == nil {
+			return nil
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading MeshConfig %s: %w", meshConfig, err)
+		}
+	}
+	return fmt.Errorf("%s did not create MeshConfig %s", bootstrapName, meshConfig)
 }
 
 func own(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -99,6 +114,8 @@ var kinds = []controlplane.CustomResource{
 	{Group: "access.smi-spec.io", Versions: []string{"v1alpha3"}, Kind: "TrafficTarget", Plural: "traffictargets"},
 	{Group: "split.smi-spec.io", Versions: []string{"v1alpha2"}, Kind: "TrafficSplit", Plural: "trafficsplits"},
 }
+
+var meshConfigs = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 
 // rights are those of the chart's cluster role, without what only its other certificate managers
 // and its debugging need.

@@ -57,11 +57,7 @@ func (c *controlPlane) prepare() error {
 			"OSM_DEFAULT_INIT_CONTAINER_IMAGE=" + initImage,
 			"OSM_DEFAULT_HEALTHCHECK_CONTAINER_IMAGE=" + healthcheckImage,
 		})
-	c.bootstrapper = c.program(bootstrapName, component.OSMBootstrap, "/healthz", ports{http: free[7]},
-		[]string{
-			"--verbosity", "info", "--osm-namespace", namespace, "--osm-version", c.report.Version, "--ca-bundle-secret-name", caSecret,
-			"--certificate-manager", "tresor", "--trust-domain", trustDomain, "--enable-reconciler=false",
-		},
+	c.bootstrapper = c.program(bootstrapName, component.OSMBootstrap, "/healthz", ports{http: free[7]}, common,
 		[]string{"BOOTSTRAP_POD_NAME=" + bootstrapName, "KUBECONFIG=" + c.kubeconfig})
 	// What the control plane is given is the controller's; times are those of both that serve.
 	c.injector.Resources = controlplane.Resources{Env: controlplane.TimesIn(c.options.Resources.Env, component.OSMTimes)}
