@@ -19,7 +19,7 @@ type Startup struct {
 	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
 	Requested time.Time `json:"requested,omitzero"` // first request sent
 	Answered  time.Time `json:"answered,omitzero"`  // first response
-	Usable    time.Time `json:"usable,omitzero"`    // the same but for endpoints that are not ready
+	Usable    time.Time `json:"usable,omitzero"`    // configuration acknowledged, except endpoints that are not ready
 	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
 	Certified time.Time `json:"certified,omitzero"` // certificate verified
 	Reported  time.Time `json:"reported,omitzero"`  // the pod was notified, as by a readiness probe
