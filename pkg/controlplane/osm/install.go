@@ -54,21 +54,26 @@ func (c *controlPlane) install(ctx context.Context) error {
 	return err
 }
 
-// installDefinitions lets osm-bootstrap install the definitions of custom resources and the MeshConfig. It
-// serves when it has, and is stopped then: it would go on to serve its own metrics, and nothing else.
+// bootstrapOnce runs osm-bootstrap, which installs the definitions of custom resources and the MeshConfig.
+// It serves when it has, and is stopped then: it would go on to serve its own metrics, and nothing else.
+func (c *controlPlane) bootstrapOnce(ctx context.Context) error {
+	if err := c.bootstrapper.Restart(ctx); err != nil {
+		return err
+	}
+	return c.bootstrapper.Stop(ctx)
+}
+
+// installDefinitions returns once the API server serves what osm-bootstrap, which run runs, installs.
 //
 // osm-bootstrap does not report that it could not create the MeshConfig (createDefaultMeshConfig in its
 // source), as when the API server does not serve the new kind yet. It is run once more then.
-func (c *controlPlane) installDefinitions(ctx context.Context) error {
+func (c *controlPlane) installDefinitions(ctx context.Context, run func(context.Context) error) error {
 	var all []*unstructured.Unstructured
 	for _, kind := range kinds {
 		all = append(all, kind.Definition())
 	}
 	for range 2 {
-		if err := c.bootstrapper.Restart(ctx); err != nil {
-			return err
-		}
-		if err := c.bootstrapper.Stop(ctx); err != nil {
+		if err := run(ctx); err != nil {
 			return err
 		}
 		if err := controlplane.AwaitDefinitions(ctx, c.client.Discovery(), all); err != nil {

@@ -70,7 +70,7 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	if err := c.installDefinitions(ctx); err != nil {
+	if err := c.installDefinitions(ctx, c.bootstrapOnce); err != nil {
 		return nil, fmt.Errorf("installing Open Service Mesh: %w", err)
 	}
 	c.options.Progress("starting " + controllerName + " and " + injectorName)
