@@ -1,7 +1,8 @@
 package xdsprobe
 
 // complete reports whether everything that the client subscribed to on its current
-// stream was answered: every wildcard, and every name that a resource held names.
+// stream was answered: every wildcard, except one whose FetchTimeout has passed, and every
+// name that a resource held names.
 // Nothing but what is being sent now waits to be acknowledged. A server of the
 // state-of-the-world variant cannot report that it does not have a name; a client
 // that subscribes to one is not complete.
@@ -11,7 +12,7 @@ func (st *state) complete() bool {
 	}
 	for _, k := range st.types.kinds {
 		switch t := &st.tables[k.index]; {
-		case k.wildcard() && t.nonce == "", !k.wildcard() && !t.answered():
+		case k.wildcard() && t.nonce == "" && !t.overdue, !k.wildcard() && !t.answered():
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package xdsprobe
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -182,6 +183,41 @@ var _ = Describe("a conversation", func() {
 		t.answer(eds, "2", assignment("a"))
 		t.expect("EDS nonce=2")
 		Eventually(sidecar.Held).Should(Equal([]string{"CDS a", "EDS a"}))
+	})
+
+	It("gives up on the first clusters when its bootstrap does", func() {
+		all := EnvoyTypesWithSecrets()
+		all[0].FetchTimeout = time.Millisecond
+		types, err := NewTypes(all)
+		Expect(err).NotTo(HaveOccurred())
+		server := startScript()
+		sidecar := start(NewStoreOf(types), Config{Address: server.address, Variant: SotW})
+		t := server.next()
+		t.expect("CDS node=test", "LDS")
+
+		By("taking them all the same when they come")
+		t.answer(lds, "1", listener("l"))
+		t.expect("LDS version=1 nonce=1")
+		Eventually(sidecar.Updates).Should(ConsistOf(HaveField("Complete", true)))
+		t.answer(cds, "2", edsCluster("a", "", 1))
+		t.expect("EDS =a")
+		t.answer(eds, "3", assignment("a"))
+		Eventually(sidecar.Held).Should(Equal([]string{"CDS a", "EDS a", "LDS l"}))
+	})
+
+	It("waits for the assignment of a cluster that came just before its bootstrap would have given up", func() {
+		all := EnvoyTypesWithSecrets()
+		all[0].FetchTimeout = time.Hour
+		types, err := NewTypes(all)
+		Expect(err).NotTo(HaveOccurred())
+		server := startScript()
+		start(NewStoreOf(types), Config{Address: server.address, Variant: SotW})
+		t := server.next()
+		t.expect("CDS node=test")
+		impatient := edsCluster("a", "", 1)
+		impatient.EdsClusterConfig.EdsConfig.InitialFetchTimeout.Nanos = 1e6
+		t.answer(cds, "1", impatient)
+		t.expect("EDS =a", "CDS version=1 nonce=1", "LDS") // after its own limit, not that of the bootstrap
 	})
 
 	DescribeTable("keeps what two parents name until neither does", func(variant Variant) {

@@ -105,8 +105,8 @@ func scanName(b []byte) (name string) {
 	return name
 }
 
-// fetchTimeout is the default of a ConfigSource's initial_fetch_timeout.
-const fetchTimeout = 15 * time.Second
+// FetchTimeout is the default of a ConfigSource's initial_fetch_timeout.
+const FetchTimeout = 15 * time.Second
 
 // source follows a ConfigSource: whether the resource comes over
 // the same ADS stream, and how long to wait for it.
@@ -120,7 +120,7 @@ type source struct {
 // timeout returns how long to wait for the resource; 0 means for ever.
 func (s *source) timeout() time.Duration {
 	if !s.limited {
-		return fetchTimeout
+		return FetchTimeout
 	}
 	return max(0, (&durationpb.Duration{Seconds: s.seconds, Nanos: s.nanos}).AsDuration())
 }

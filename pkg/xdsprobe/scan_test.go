@@ -35,7 +35,7 @@ func byObject(t convergence.Type, b []byte) (s scanned, err error) {
 				if s.assignment == "" {
 					s.assignment = s.name
 				}
-				s.timeout = fetchTimeout
+				s.timeout = FetchTimeout
 				if d := c.GetEdsClusterConfig().GetEdsConfig().GetInitialFetchTimeout(); d != nil {
 					s.timeout = max(0, d.AsDuration())
 				}

@@ -28,7 +28,8 @@ import (
 //     variant possibly for ever, for assignments that it holds to be sent again
 //     when their clusters change. A state does not.)
 //   - Neither wait lasts longer than the clusters' initial_fetch_timeout, which
-//     Istio sets to none.
+//     Istio sets to none. Listeners do not wait longer for the first response of
+//     clusters than FetchTimeout of their type, which is none for Istio, too.
 //
 // What is subscribed to by name is computed from what is held: a name is subscribed to
 // as long as one parent names it, and what no parent names any more is not held

@@ -24,7 +24,7 @@ type stream struct {
 	// mu is held while the sidecar's state changes and requests go out: by the
 	// goroutine that receives, or by one of the tasks.
 	mu      sync.Mutex
-	waiting bool // timeout is scheduled
+	waiting wait // what timeout is scheduled for
 }
 
 // errSend means that a request could not be sent.
@@ -68,6 +68,7 @@ func (s *stream) first() error {
 		return err
 	}
 	s.client.opened(s.end, time.Now())
+	s.wait()
 	return s.send(steps[1:])
 }
 
@@ -123,24 +124,28 @@ func (s *stream) certified() {
 	_ = s.send(s.client.state.proceed(nil)) // an error ends the stream
 }
 
-// wait schedules the end of a wait for resources that does not last for ever, when
-// it begins, and cancels it when it is over.
+// wait schedules the end of a wait that does not last for ever, when it begins, and
+// cancels it when it is over.
 func (s *stream) wait() {
-	limit, waiting := s.client.state.waitLimit()
-	if waiting == s.waiting {
+	limit, what := s.client.state.waitLimit()
+	if what == s.waiting {
 		return
 	}
-	s.waiting = waiting
-	if !waiting {
+	s.waiting = what
+	if what == forNothing {
 		s.timeout.Cancel()
 		return
 	}
 	s.timeout.After(s.client.config.Slowdown.Of(limit), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.waiting {
-			s.waiting = false
-			_ = s.send(s.client.state.giveUp()) // an error ends the stream
+		if s.waiting == what {
+			s.waiting = forNothing
+			steps := s.client.state.giveUp
+			if what == forParents {
+				steps = s.client.state.stopAwaitingParents
+			}
+			_ = s.send(steps()) // an error ends the stream
 		}
 	})
 }

@@ -16,6 +16,7 @@ type table struct {
 	absent  []string // of names, those that the server reported not to have
 	version string   // of the last response accepted, state of the world only
 	begun   bool     // a type that is AfterWarming: it was subscribed to, on any stream
+	overdue bool     // its first response was waited for as long as its FetchTimeout
 
 	// of the current stream
 	requested bool

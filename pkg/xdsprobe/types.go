@@ -32,6 +32,10 @@ type ResourceType struct {
 	// AfterWarming means that the type, a wildcard, is subscribed to once everything
 	// of the Warming types was answered, and from then on at once on every stream.
 	AfterWarming bool
+	// FetchTimeout is how long types that are AfterWarming wait for the first response of
+	// this one, if it is a wildcard that names what is to be warmed; 0 means for ever. It
+	// is the initial_fetch_timeout of a ConfigSource in Envoy's bootstrap.
+	FetchTimeout time.Duration
 	// Drains means that a resource that is removed or changed goes on needing what
 	// it names for Config.Drain.
 	Drains bool

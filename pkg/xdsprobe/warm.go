@@ -55,23 +55,38 @@ func (st *state) proceed(steps []step) []step {
 }
 
 // parentsAnswered reports whether on this stream a response came of every type that
-// names what is to be warmed.
-func (st *state) parentsAnswered() bool {
+// names what is to be warmed, except those that are waited for no more.
+func (st *state) parentsAnswered() bool { return len(st.unanswered()) == 0 }
+
+// unanswered are the other types.
+func (st *state) unanswered() (parents []*kind) {
 	for _, k := range st.types.warming {
 		for _, parent := range k.parents {
-			if !parent.AfterWarming && st.tables[parent.index].nonce == "" {
-				return false
+			if t := &st.tables[parent.index]; !parent.AfterWarming && t.nonce == "" && !t.overdue {
+				parents = append(parents, parent)
 			}
 		}
 	}
-	return true
+	return parents
 }
 
-// waitLimit reports whether anything waits for resources of a Warming type with a
-// time-out, and how long it may: until the last of their parents gives up.
-func (st *state) waitLimit() (limit time.Duration, waiting bool) {
+// wait is what a state waits for.
+type wait uint8
+
+const (
+	forNothing  wait = iota // or for what it waits for without a time-out
+	forParents              // the first response of a type that names what is to be warmed
+	forChildren             // resources of a Warming type
+)
+
+// waitLimit reports what is waited for with a time-out, and how long that may take: until
+// the last type, or the last parent, gives up.
+func (st *state) waitLimit() (limit time.Duration, what wait) {
+	if limit = st.parentLimit(); limit > 0 {
+		return limit, forParents
+	}
 	if st.warm() || st.begun() && len(st.waiting) == 0 {
-		return 0, false
+		return 0, forNothing
 	}
 	for _, k := range st.types.warming {
 		children := &st.tables[k.index]
@@ -85,14 +100,38 @@ func (st *state) waitLimit() (limit time.Duration, waiting bool) {
 						continue
 					}
 					if r.wait == 0 {
-						return 0, false
+						return 0, forNothing
 					}
 					limit = max(limit, r.wait)
 				}
 			}
 		}
 	}
-	return limit, true
+	return limit, forChildren
+}
+
+// parentLimit is how long the first responses of types that name what is to be warmed are
+// waited for; 0 = for ever, or not at all.
+func (st *state) parentLimit() (limit time.Duration) {
+	if st.begun() {
+		return 0
+	}
+	for _, parent := range st.unanswered() {
+		if parent.FetchTimeout == 0 {
+			return 0
+		}
+		limit = max(limit, parent.FetchTimeout)
+	}
+	return limit
+}
+
+// stopAwaitingParents stops waiting for the first responses that have not come, and returns
+// what can be sent now.
+func (st *state) stopAwaitingParents() []step {
+	for _, parent := range st.unanswered() {
+		st.tables[parent.index].overdue = true
+	}
+	return st.proceed(nil)
 }
 
 // giveUp stops waiting for resources that have not come, and returns what can be

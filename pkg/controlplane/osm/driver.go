@@ -14,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/istioagent"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -43,7 +44,7 @@ func Driver() controlplane.Driver {
 		Meanings:             meanings(),
 		Limits:               limits,
 		Dilate:               dilate,
-		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(xdsprobe.EnvoyTypesWithSecrets()) },
+		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(types()) },
 		NewProxy:             newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := start(ctx, o)
@@ -86,6 +87,19 @@ func modes() []controlplane.Mode {
 		{Name: permissive, Knobs: controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
 		{Name: "strict", Knobs: controlplane.Knobs{MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"}},
 	}
+}
+
+// types are those of an Envoy whose bootstrap limits how long the first clusters are waited for, as
+// the injector's does by saying nothing of it. osm-controller does not answer a request for clusters
+// that comes before it has seen the pod, and sends such a sidecar nothing until listeners are requested.
+func types() []xdsprobe.ResourceType {
+	all := xdsprobe.EnvoyTypesWithSecrets()
+	for i := range all {
+		if all[i].Name == convergence.CDS {
+			all[i].FetchTimeout = xdsprobe.FetchTimeout
+		}
+	}
+	return all
 }
 
 // newProxy is an Envoy without an agent: its specification has all that it needs.
