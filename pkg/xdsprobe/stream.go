@@ -141,11 +141,7 @@ func (s *stream) wait() {
 		defer s.mu.Unlock()
 		if s.waiting == what {
 			s.waiting = forNothing
-			steps := s.client.state.giveUp
-			if what == forParents {
-				steps = s.client.state.stopAwaitingParents
-			}
-			_ = s.send(steps()) // an error ends the stream
+			_ = s.send(s.client.state.giveUp(what)) // an error ends the stream
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (st *state) secured() bool {
 
 // proceed subscribes to types that are AfterWarming when it is time.
 func (st *state) proceed(steps []step) []step {
-	if st.begun() || !st.warm() || !st.parentsAnswered() || !st.certified.Load() && st.secured() {
+	if st.begun() || !st.warm() || len(st.unanswered()) > 0 || !st.certified.Load() && st.secured() {
 		return steps
 	}
 	for _, k := range st.types.gated {
@@ -54,11 +54,8 @@ func (st *state) proceed(steps []step) []step {
 	return steps
 }
 
-// parentsAnswered reports whether on this stream a response came of every type that
-// names what is to be warmed, except those that are waited for no more.
-func (st *state) parentsAnswered() bool { return len(st.unanswered()) == 0 }
-
-// unanswered are the other types.
+// unanswered are the types that name what is to be warmed and of which no response came on
+// this stream, except those that are waited for no more.
 func (st *state) unanswered() (parents []*kind) {
 	for _, k := range st.types.warming {
 		for _, parent := range k.parents {
@@ -82,11 +79,11 @@ const (
 // waitLimit reports what is waited for with a time-out, and how long that may take: until
 // the last type, or the last parent, gives up.
 func (st *state) waitLimit() (limit time.Duration, what wait) {
-	if limit = st.parentLimit(); limit > 0 {
-		return limit, forParents
+	if !st.begun() {
+		limit, what = firstLimit(st.unanswered())
 	}
-	if st.warm() || st.begun() && len(st.waiting) == 0 {
-		return 0, forNothing
+	if what != forNothing || st.warm() || st.begun() && len(st.waiting) == 0 {
+		return limit, what
 	}
 	for _, k := range st.types.warming {
 		children := &st.tables[k.index]
@@ -110,33 +107,25 @@ func (st *state) waitLimit() (limit time.Duration, what wait) {
 	return limit, forChildren
 }
 
-// parentLimit is how long the first responses of types that name what is to be warmed are
-// waited for; 0 = for ever, or not at all.
-func (st *state) parentLimit() (limit time.Duration) {
-	if st.begun() {
-		return 0
-	}
-	for _, parent := range st.unanswered() {
+// firstLimit is waitLimit for first responses alone.
+func firstLimit(parents []*kind) (limit time.Duration, what wait) {
+	for _, parent := range parents {
 		if parent.FetchTimeout == 0 {
-			return 0
+			return 0, forNothing
 		}
-		limit = max(limit, parent.FetchTimeout)
+		limit, what = max(limit, parent.FetchTimeout), forParents
 	}
-	return limit
+	return limit, what
 }
 
-// stopAwaitingParents stops waiting for the first responses that have not come, and returns
-// what can be sent now.
-func (st *state) stopAwaitingParents() []step {
-	for _, parent := range st.unanswered() {
-		st.tables[parent.index].overdue = true
+// giveUp stops waiting for what has not come, and returns what can be sent now.
+func (st *state) giveUp(what wait) []step {
+	if what == forParents {
+		for _, parent := range st.unanswered() {
+			st.tables[parent.index].overdue = true
+		}
+		return st.proceed(nil)
 	}
-	return st.proceed(nil)
-}
-
-// giveUp stops waiting for resources that have not come, and returns what can be
-// sent now.
-func (st *state) giveUp() []step {
 	for _, k := range st.types.warming {
 		t := &st.tables[k.index]
 		for _, name := range t.names {
