@@ -257,6 +257,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		if f.name == rolloutCPU && p.Work != nil {
 			made := p.Work.forecast()
 			estimates[f.name] = made.estimate
+			s.doubtVague(f.name, made.estimate, o)
 			p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
 			continue
 		}
@@ -269,9 +270,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		if f.name == rolloutCPU && !made.good {
 			s.doubt("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
 		}
-		if made.bounded && (made.high > (1+vague)*made.value || made.low < (1-vague)*made.value) {
-			s.doubt(f.name, "told to no more than %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (made.low/made.value-1)*100, (made.high/made.value-1)*100, advice(s, o))
-		}
+		s.doubtVague(f.name, made.estimate, o)
 		p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
 	}
 	cpu, known := estimates[rolloutCPU]
@@ -306,6 +305,13 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	s.doubtReplicas(m.replicas)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, suffices, nil
+}
+
+// doubtVague states that the interval of a figure is wide, and which runs would make it narrower.
+func (s *sample) doubtVague(figure string, e estimate, o Options) {
+	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
+		s.doubt(figure, "the interval is wide, %+.0f%% to %+.0f%% of the forecast: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
+	}
 }
 
 // existing is how many runs were in a cluster that was there already.

@@ -61,10 +61,11 @@ type part struct {
 	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
 }
 
-// The parts without which no rollout is explained, and the one that is not fitted.
+// Names of parts. restPart is not fitted: it is measured.
 const (
 	podsPart   = "pods started"
 	pushesPart = "pushes"
+	bytesPart  = "bytes pushed"
 	restPart   = "seconds at rest"
 )
 
@@ -74,7 +75,7 @@ var workParts = []part{
 	{podsPart, func(a amounts) float64 { return a.pods }, ""},
 	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
 	{"certificates", func(a amounts) float64 { return a.certificates }, record.PhaseStorm},
-	{"bytes pushed", func(a amounts) float64 { return a.bytes }, ""},
+	{bytesPart, func(a amounts) float64 { return a.bytes }, ""},
 }
 
 // wholePods is the one part where the runs do not distinguish pods from pushes.
@@ -86,8 +87,7 @@ const unlikePod = 0.5
 
 // ofWork reports whether a term is a part of the work.
 func ofWork(term string) bool {
-	named := func(p part) bool { return p.name == term }
-	return term == restPart || slices.ContainsFunc(workParts, named) || slices.ContainsFunc(wholePods, named)
+	return term == restPart || hasPart(workParts, term) || hasPart(wholePods, term)
 }
 
 // phaseWork is the processor time of a phase, without what the control plane uses at rest, and what it
@@ -198,11 +198,14 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		pods: t.pods, certificates: t.pods, pushes: measuredPushes / simulatedPushes * float64(counts.Responses),
 		bytes: t.pods*t.configuration + float64(counts.Proxies)*eachPush(services, each, float64(t.services)),
 	}
-	costs, used, err := fitWork(phases, need)
+	costs, err := fitWork(phases, need)
 	if err != nil {
 		return nil, err
 	}
-	w.sum(costs, used, need, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
+	if costs.widened {
+		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes; the interval contains both cases: run with --change 1/s:meshwide")
+	}
+	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
 	if w.Measured != nil && *w.Measured != 0 {
 		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
@@ -222,27 +225,39 @@ func eachPush(services [][]float64, each []float64, planned float64) float64 {
 	return max(0, stat.Mean(each, nil))
 }
 
-// fitWork finds the processor time of one of each part. Certificates and bytes that the phases do
-// not distinguish from others are left out, and so are those that come out as costing less than
-// nothing. Where pods and pushes are not distinguished either, a pod is taken with its pushes if the
+// workCosts are the processor time of one of each part, and what the parts of the planned rollout take
+// together, in seconds.
+type workCosts struct {
+	stats.Fit
+	used  []part
+	need  amounts
+	total estimate
+	// widened states that pushes or bytes are not among the parts, and that the interval allows for them.
+	widened bool
+}
+
+// fitWork finds the processor time of one of each part. Bytes and certificates that the phases do
+// not distinguish from others are left out, and so is what comes out as costing less than
+// nothing. Where pods are distinguished neither from pushes nor from bytes, a pod is taken with its pushes if the
 // planned mesh needs about as many for a pod as the runs did: otherwise they grow differently, and one
 // in place of both would forecast neither.
-func fitWork(phases []phaseWork, need amounts) (stats.Fit, []part, error) {
+func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
 	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
 	})
-	has := func(name string) bool { return slices.ContainsFunc(used, func(p part) bool { return p.name == name }) }
-	for has(podsPart) && has(pushesPart) {
+	for hasPart(used, podsPart) && (hasPart(used, pushesPart) || hasPart(used, bytesPart)) {
 		fit, err := fitParts(used, phases)
 		negative := -1
 		if err == nil {
-			negative = slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+			negative = firstNegative(fit)
 		}
 		if err == nil && negative < 0 && fit.Spare > 0 {
-			return fit, used, nil
+			costs := workCosts{Fit: fit, used: used, need: need, total: totalOf(fit, used, need)}
+			costs.bound(phases)
+			return costs, nil
 		}
 		out := len(used) - 1
-		if negative >= 0 && used[negative].name != podsPart && used[negative].name != pushesPart {
+		if negative >= 0 && used[negative].name != podsPart {
 			out = negative
 		}
 		used = slices.Delete(used, out, out+1)
@@ -252,9 +267,54 @@ func fitWork(phases []phaseWork, need amounts) (stats.Fit, []part, error) {
 		return math.Abs(w.pushes/w.pods*need.pods/need.pushes-1) > unlikePod
 	})
 	if fit, err := fitParts(wholePods, rollouts); alike && err == nil && fit.Spare > 0 {
-		return fit, wholePods, nil
+		return workCosts{Fit: fit, used: wholePods, need: need, total: totalOf(fit, wholePods, need)}, nil
 	}
-	return stats.Fit{}, nil, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
+	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
+}
+
+// bound applies the rule that no work costs less than nothing. Sizes alone hardly distinguish pushes
+// from bytes: a larger mesh has more of both. The total is then between that of pushes that cost
+// nothing and that of bytes that cost nothing. An interval without one of the two is too narrow, and
+// one that allows for a negative cost is too wide.
+func (c *workCosts) bound(phases []phaseWork) {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, free := range []string{pushesPart, bytesPart} {
+		var others []part
+		for _, p := range workParts {
+			if p.name != free && (hasPart(c.used, p.name) || p.name == pushesPart || p.name == bytesPart) {
+				others = append(others, p)
+			}
+		}
+		fit, err := fitParts(others, phases)
+		if err != nil || fit.Spare < 1 || firstNegative(fit) >= 0 {
+			return // one of the two is not possible
+		}
+		total := totalOf(fit, others, c.need)
+		low, high = min(low, total.low), max(high, total.high)
+	}
+	if hasPart(c.used, pushesPart) && hasPart(c.used, bytesPart) {
+		c.total.low, c.total.high = min(c.total.value, max(c.total.low, low)), max(c.total.value, min(c.total.high, high))
+		return
+	}
+	c.widened = low < c.total.low || high > c.total.high
+	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
+}
+
+// totalOf is what these parts take together.
+func totalOf(fit stats.Fit, used []part, need amounts) estimate {
+	row := workRow(used, need)
+	value, half := fit.At(row), stats.Student(confidence, fit.Spare)*fit.Deviation(row)
+	return estimate{value, max(0, value-half), value + half, true}
+}
+
+// firstNegative is the first part that would cost less than nothing; -1 when there is none.
+func firstNegative(fit stats.Fit) int {
+	return slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+}
+
+// hasPart reports whether a part is among these.
+func hasPart(parts []part, name string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
 }
 
 // fitParts fits the costs of these parts to phases.
@@ -277,17 +337,15 @@ func workRow(parts []part, a amounts) []float64 {
 }
 
 // sum adds the parts, and the cores that are used at rest for so many seconds.
-func (w *Work) sum(costs stats.Fit, used []part, need amounts, rest, seconds float64) {
-	row := workRow(used, need)
-	work, half := costs.At(row), stats.Student(confidence, costs.Spare)*costs.Deviation(row)
+func (w *Work) sum(costs workCosts, rest, seconds float64) {
 	atRest := rest * seconds
-	w.CPUSeconds = Bounds{work + atRest, new(max(0, work-half) + atRest), new(work + half + atRest)}
+	w.CPUSeconds = Bounds{costs.total.value + atRest, new(costs.total.low + atRest), new(costs.total.high + atRest)}
 	add := func(name string, count float64, each Bounds) {
 		w.Parts = append(w.Parts, WorkPart{name, count, each, each.Forecast * count / w.CPUSeconds.Forecast})
 	}
-	for i, p := range used {
+	for i, p := range costs.used {
 		cost := costs.Terms[i]
-		add(p.name, row[i], Bounds{cost.Value, new(cost.Low), new(cost.High)})
+		add(p.name, p.of(costs.need), Bounds{cost.Value, new(cost.Low), new(cost.High)})
 	}
 	if rest > 0 {
 		add(restPart, seconds, Bounds{Forecast: rest})
