@@ -16,6 +16,7 @@ const Farthest = 8
 const (
 	confidence  = 0.95 // of all intervals
 	sizesNeeded = 3    // two always lie on a line
+	sizesAlone  = 6    // show their spread about a line of three terms without repeats
 	grows       = 1.2  // configuration that differs by less between sizes is the same, and no term of its own
 )
 

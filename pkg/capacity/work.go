@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -101,6 +102,16 @@ type phaseWork struct {
 // workPhases are those whose work consists of the parts.
 var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
 
+// ofParts reports whether the work of a phase of a run consists of the parts. Changes of endpoints and
+// routes are pushed as those of a rollout are: what changed of endpoints, and listeners and routes as a
+// whole. Other kinds are not: a mesh-wide change also sends all clusters and endpoints, whose bytes
+// istiod has in its cache, so that they cost half as much. With churn, pods start in the phase, too.
+func ofParts(phase record.PhaseName, r *record.Run) bool {
+	_, kind, _ := strings.Cut(r.Spec.Change, ":")
+	alike := r.Spec.Churn == "" && slices.Contains([]string{"", "endpoint", "route"}, kind)
+	return slices.Contains(workPhases, phase) && (phase != record.PhaseChange || alike)
+}
+
 // meanPresent is the share of the pods that exist in a rollout, on average over its time, and so the share of
 // what the control plane uses at rest with all of them.
 const meanPresent = 0.5
@@ -117,7 +128,7 @@ func workOf(r *record.Run) []phaseWork {
 	}
 	var all []phaseWork
 	for _, phase := range r.Phases {
-		if !slices.Contains(workPhases, phase.Name) {
+		if !ofParts(phase.Name, r) {
 			continue
 		}
 		at := func(path string) *float64 { return r.Value(fmt.Sprintf(path, phase.Name)) }
@@ -203,7 +214,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		return nil, err
 	}
 	if costs.widened {
-		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes; the interval contains both cases: run with --change 1/s:meshwide")
+		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes; the interval contains both cases: run with --change 1/s:route")
 	}
 	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
@@ -269,7 +280,7 @@ func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
 	if fit, err := fitParts(wholePods, rollouts); alike && err == nil && fit.Spare > 0 {
 		return workCosts{Fit: fit, used: wholePods, need: need, total: totalOf(fit, wholePods, need)}, nil
 	}
-	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 5/s or --certificate-storm")
+	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 1/s:route or --certificate-storm")
 }
 
 // bound applies the rule that no work costs less than nothing. Sizes alone hardly distinguish pushes

@@ -131,6 +131,30 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// Phases whose pushes consist of something else than those of a rollout tell nothing of its costs.
+func TestWorkOfOtherChanges(t *testing.T) {
+	for name, change := range map[string]func(*record.Run){
+		"mesh-wide":   func(r *record.Run) { r.Spec.Change = "1/s:meshwide" },
+		"with churn":  func(r *record.Run) { r.Spec.Change, r.Spec.Churn = "5/s", "1/s" },
+		"of policies": func(r *record.Run) { r.Spec.Change = "5/s:policy" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(9, 10))
+			var runs []record.Run
+			for _, n := range []int{100, 200, 300, 400, 1600} {
+				r := worked(t, n, 0, random)
+				*r.ControlPlane.Change.CPUSeconds *= 5
+				change(&r)
+				runs = append(runs, r, r)
+			}
+			p, err := Make(runs, Options{Validate: true})
+			if err != nil || p.Work == nil || math.Abs(*p.Work.Error) > 0.01 {
+				t.Errorf("%v, %+v", err, p)
+			}
+		})
+	}
+}
+
 // Rollouts of a few sizes do not distinguish a push from its bytes. Whichever of the two costs
 // something, the interval holds what the planned mesh needs. The amounts are those of istiod 1.31.0 in
 // permissive mode at 20 pods a second.
