@@ -49,9 +49,9 @@ smaller ones: memory, processor time and rollout time with 95 % intervals, the
 limit that is reached first, and the requests and limits to set. Each DIR is the
 folder of a run, or a folder that contains runs at any depth.
 
-It needs three sizes, some of them repeated, or six sizes, and forecasts up to eight times the
-largest. Otherwise it prints the missing rollout command and refuses, unless
---force is given.
+It needs three sizes, some of them repeated, or five sizes, and forecasts up to
+eight times the largest. Otherwise it prints the missing rollout command and
+refuses, unless --force is given.
 
 --verify runs the planned mesh on this machine, with a control plane that has the
 recommended processors and memory and no more. The control plane is killed while
@@ -60,7 +60,7 @@ passes if the control plane was not killed for its memory, the mesh converged ea
 time, the rollout took no longer than the upper bound, and every other figure lies
 within its interval. Otherwise the exit code is 3.`,
 		Example: `  # what 5000 pods need, from runs of up to 800
-  scaler rollout --pods 200,300,400,500,600,700,800 --probes 0 --out results
+  scaler rollout --pods 200,300,400,500,600,700,800 --repeats 2 --probes 0 --out results
   scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3
 
   # check the forecast: predict the largest size from the others

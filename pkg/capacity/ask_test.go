@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 	for i := range waypoints {
 		waypoints[i].Spec.Dataplane, waypoints[i].Spec.Waypoints, waypoints[i].Proxies = "ambient", "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
 	}
-	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --probes 0'"
+	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --repeats 2 --probes 0'"
 	for _, c := range []struct {
 		name   string
 		runs   []record.Run
@@ -50,11 +50,12 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"one size", w.runs(nil, 3, 200), Options{Pods: 1600}, "one size only: " + advice, false},
 		{"two sizes", w.runs(nil, 3, 200, 400), Options{Pods: 1600}, "2 sizes were run, 3 are needed: " + advice, true},
-		{"no repeats", w.runs(nil, 1, 200, 400, 800), Options{Pods: 1600}, "every size was run once, so their spread is not known: " + advice, true},
+		{"no repeats", w.runs(nil, 1, 200, 400, 800), Options{Pods: 1600}, "every size was run once: repeats are needed, or 5 sizes: " + advice, true},
+		{"four sizes without repeats", w.runs(nil, 1, 200, 400, 600, 800), Options{Pods: 1600}, "every size was run once", true},
 		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --pods 800,1200,1600,2000,2400,2800,3200 --mode strict", true},
 		{"smaller than what was run", four, Options{Pods: 20}, "parsing --pods 20: want 200 or more, the smallest size run", true},
 		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode permissive", false},
-		{"nothing completed in ambient mode", broken, Options{Pods: 1600, Dataplane: "ambient", PodsPerNode: 40}, "--mode permissive --dataplane ambient --pods-per-node 40 --probes 0", false},
+		{"nothing completed in ambient mode", broken, Options{Pods: 1600, Dataplane: "ambient", PodsPerNode: 40}, "--mode permissive --dataplane ambient --pods-per-node 40 --repeats 2", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `parsing --mode "permissive": want that of a completed run: strict`, false},
 		{"another data plane", four, Options{Pods: 1600, Dataplane: "ambient"}, `parsing --dataplane "ambient": want that of a completed run: sidecar`, false},
@@ -63,7 +64,7 @@ func TestRefusals(t *testing.T) {
 		{"waypoints", waypoints, Options{Pods: 1600}, "6 runs of data plane ambient with service waypoints: want", false},
 		{"another number of pods for each node", nodes, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want 20, as all runs have", true},
 		{"pods for each node of sidecars", four, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want none for runs in which every pod has a proxy", false},
-		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dataplane ambient --pods-per-node 20 --probes 0", true},
+		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dataplane ambient --pods-per-node 20 --repeats 2", true},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "parsing --services 20: want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "parsing --pods 1600: want 800 with --validate", false},

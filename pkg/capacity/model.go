@@ -16,8 +16,10 @@ const Farthest = 8
 const (
 	confidence  = 0.95 // of all intervals
 	sizesNeeded = 3    // two always lie on a line
-	sizesAlone  = 6    // show their spread about a line of three terms without repeats
-	grows       = 1.2  // configuration that differs by less between sizes is the same, and no term of its own
+	// sizesUnrepeated show the spread of runs without repeats: two more than the terms of a model, of
+	// which there are three at most.
+	sizesUnrepeated = 5
+	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
 )
 
 // errNoModel is the error of figures that no run has, or whose runs fit no model.

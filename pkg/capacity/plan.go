@@ -310,7 +310,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 // doubtVague states that the interval of a figure is wide, and which runs would make it narrower.
 func (s *sample) doubtVague(figure string, e estimate, o Options) {
 	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
-		s.doubt(figure, "the interval is wide, %+.0f%% to %+.0f%% of the forecast: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
+		s.doubt(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
 	}
 }
 

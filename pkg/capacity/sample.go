@@ -297,8 +297,8 @@ func lacks(sizes []Size, pods int) (all []string) {
 	if len(sizes) < sizesNeeded {
 		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
 	}
-	if len(sizes) < sizesAlone && !slices.ContainsFunc(sizes, Size.repeated) {
-		all = append(all, "every size was run once, so their spread is not known")
+	if len(sizes) < sizesUnrepeated && !slices.ContainsFunc(sizes, Size.repeated) {
+		all = append(all, fmt.Sprintf("every size was run once: repeats are needed, or %d sizes", sizesUnrepeated))
 	}
 	if n := len(sizes); n > 0 && pods > Farthest*sizes[n-1].Pods {
 		all = append(all, fmt.Sprintf("more than %d times the largest run, of %d pods", Farthest, sizes[n-1].Pods))
@@ -314,9 +314,9 @@ func were(n int, noun string) string {
 }
 
 // advice is the command that would give the runs that are needed. Half of the
-// target is near enough that little can change on the way. Seven sizes once leave narrower
-// intervals than four sizes with three runs each, in less time: a size's own error, which
-// repeats do not reduce, is averaged over more sizes.
+// target is near enough that little can change on the way. A size may have an error of its own,
+// which repeats do not reduce, so that many sizes are better than many repeats
+// (docs/results/2026-11-25-forecasts.md).
 func advice(s *sample, o Options) string {
 	mode := cmp.Or(o.Mode, "permissive")
 	burst := ""
@@ -333,6 +333,9 @@ func advice(s *sample, o Options) string {
 		}
 		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
 			burst += " " + flags
+		}
+		if change := s.runs[0].Spec.Change; change != "" {
+			burst += " --change " + change
 		}
 	}
 	dataplane, perNode := o.Dataplane, o.PodsPerNode
@@ -355,5 +358,5 @@ func advice(s *sample, o Options) string {
 		last = max(last+10, (o.Pods*sixteenths/16+9)/10*10)
 		sizes = append(sizes, fmt.Sprint(last))
 	}
-	return output.Plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --probes 0'", strings.Join(sizes, ","), knobs, burst))
+	return output.Plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 2 --probes 0'", strings.Join(sizes, ","), knobs, burst))
 }

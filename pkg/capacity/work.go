@@ -70,8 +70,7 @@ const (
 	restPart   = "seconds at rest"
 )
 
-// workParts are in the order in which they are left out, from the last, where the runs do not tell
-// them from others.
+// workParts are the parts that are fitted.
 var workParts = []part{
 	{podsPart, func(a amounts) float64 { return a.pods }, ""},
 	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
@@ -102,14 +101,17 @@ type phaseWork struct {
 // workPhases are those whose work consists of the parts.
 var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
 
-// ofParts reports whether the work of a phase of a run consists of the parts. Changes of endpoints and
-// routes are pushed as those of a rollout are: what changed of endpoints, and listeners and routes as a
-// whole. Other kinds are not: a mesh-wide change also sends all clusters and endpoints, whose bytes
-// istiod has in its cache, so that they cost half as much. With churn, pods start in the phase, too.
+// ofParts reports whether the work of a phase of a run consists of the parts. A change phase does if its
+// changes are pushed as a rollout's are: endpoints that changed, and listeners and routes as a whole. A mesh-wide
+// change sends all clusters and endpoints in addition. istiod has them in its cache, so that their bytes cost less
+// (docs/results/2026-11-25-forecasts.md). Changes of policies concern few sidecars, and those of metadata none.
+// With churn, pods start in the phase, too.
 func ofParts(phase record.PhaseName, r *record.Run) bool {
-	_, kind, _ := strings.Cut(r.Spec.Change, ":")
-	alike := r.Spec.Churn == "" && slices.Contains([]string{"", "endpoint", "route"}, kind)
-	return slices.Contains(workPhases, phase) && (phase != record.PhaseChange || alike)
+	if phase != record.PhaseChange {
+		return slices.Contains(workPhases, phase)
+	}
+	_, kind, _ := strings.Cut(r.Spec.Change, ":") // those of changes.Kind
+	return r.Spec.Churn == "" && (kind == "endpoint" || kind == "route")
 }
 
 // meanPresent is the share of the pods that exist in a rollout, on average over its time, and so the share of
@@ -165,8 +167,8 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	var phases []phaseWork
 	var each []float64
 	var simulatedRuns []*record.Run
-	var measuredPushes, simulatedPushes float64
-	var rest []float64 // cores, for each pod
+	var rounds []float64 // pushes of a round to all sidecars
+	var rest []float64   // cores, for each pod
 	var services [][]float64
 	for _, r := range s.runs {
 		of := workOf(r)
@@ -187,11 +189,9 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 				r.Spec.Pods, counts.Responses, measured.pushes)
 		}
 		phases, rest = append(phases, of...), append(rest, *r.Value(restCores)/measured.pods)
-		measuredPushes, simulatedPushes = measuredPushes+measured.pushes, simulatedPushes+simulated
-		if counts.Proxies > 0 {
-			each = append(each, (measured.bytes-measured.pods*configurationOf(r))/float64(counts.Proxies))
-			services = append(services, []float64{1, float64(r.Spec.Services)})
-		}
+		rounds = append(rounds, float64(rollout.Round()))
+		each = append(each, (measured.bytes-measured.pods*configurationOf(r))/measured.pushes)
+		services = append(services, []float64{1, float64(r.Spec.Services)})
 	}
 	if len(w.Simulated) == 0 {
 		return nil, errors.New("no run has a rollout without saturation, as with --dilate, whose pushes and bytes are known")
@@ -205,16 +205,14 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	}
 	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
 	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
-	need := amounts{
-		pods: t.pods, certificates: t.pods, pushes: measuredPushes / simulatedPushes * float64(counts.Responses),
-		bytes: t.pods*t.configuration + float64(counts.Proxies)*eachPush(services, each, float64(t.services)),
-	}
+	need := amounts{pods: t.pods, certificates: t.pods, pushes: pushesOf(w.Simulated, rounds, float64(counts.Responses), float64(planned.Round()))}
+	need.bytes = t.pods*t.configuration + need.pushes*bytesOfPush(services, each, float64(t.services))
 	costs, err := fitWork(phases, need)
 	if err != nil {
 		return nil, err
 	}
 	if costs.widened {
-		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes; the interval contains both cases: run with --change 1/s:route")
+		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, and the interval allows for both: run all sizes again with --change 1/s:route, or run more sizes")
 	}
 	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
@@ -224,14 +222,30 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	return w, nil
 }
 
-// eachPush is how many bytes a proxy is sent in a round, in a mesh of so many services: listeners
-// and routes are sent as a whole, and have a part for each service.
-func eachPush(services [][]float64, each []float64, planned float64) float64 {
+// pushesOf is how many pushes a rollout has of which so many are simulated, and in which a round to all
+// sidecars has so many. The simulation counts a round more than was measured if the last one falls on the
+// end of the rollout, and misses some share of them if pods do not come as in the runs: the runs state how
+// much of each.
+func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) float64 {
+	var x [][]float64
+	var y []float64
+	var measuredAll, simulatedAll float64
+	for i, s := range seen {
+		x, y = append(x, []float64{s.Simulated, rounds[i]}), append(y, s.Measured)
+		measuredAll, simulatedAll = measuredAll+s.Measured, simulatedAll+s.Simulated
+	}
+	fit, err := stats.LeastSquaresRelative(x, y, nil, confidence)
+	if err != nil || fit.Spare < 1 || fit.Terms[0].Value <= 0 {
+		return measuredAll / simulatedAll * simulated
+	}
+	return max(0, fit.At([]float64{simulated, round}))
+}
+
+// bytesOfPush is how many bytes a push has on average, in a mesh of so many services, apart from a sidecar's
+// first configuration: routes are sent as a whole, and have a part for each service.
+func bytesOfPush(services [][]float64, each []float64, planned float64) float64 {
 	if fit, err := stats.LeastSquares(services, each, confidence); err == nil {
 		return max(0, fit.At([]float64{1, planned}))
-	}
-	if len(each) == 0 {
-		return 0 // nothing was pushed in rounds
 	}
 	return max(0, stat.Mean(each, nil))
 }
@@ -243,89 +257,91 @@ type workCosts struct {
 	used  []part
 	need  amounts
 	total estimate
-	// widened states that pushes or bytes are not among the parts, and that the interval allows for them.
+	// widened states that the interval was made wider, because the costs may be those of pushes
+	// alone or of bytes alone.
 	widened bool
 }
 
-// fitWork finds the processor time of one of each part. Bytes and certificates that the phases do
-// not distinguish from others are left out, and so is what comes out as costing less than
-// nothing. Where pods are distinguished neither from pushes nor from bytes, a pod is taken with its pushes if the
+// fitWork finds the processor time of one of each part. What comes out as costing less than nothing
+// is left out. Where the phases do not determine both pushes and bytes, it is the fit with one of them
+// that has the smaller residuals. Where pods are distinguished from neither, a pod is taken with its pushes if the
 // planned mesh needs about as many for a pod as the runs did: otherwise they grow differently, and one
 // in place of both would forecast neither.
 func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
-	used := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
+	known := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
 	})
-	for hasPart(used, podsPart) && (hasPart(used, pushesPart) || hasPart(used, bytesPart)) {
-		fit, err := fitParts(used, phases)
-		negative := -1
-		if err == nil {
-			negative = firstNegative(fit)
+	all, errAll := fitPossible(known, phases, need)
+	pushes, errPushes := fitPossible(without(known, bytesPart), phases, need)
+	bytes, errBytes := fitPossible(without(known, pushesPart), phases, need)
+	best := all
+	switch {
+	case errAll == nil:
+	case errPushes == nil && (errBytes != nil || pushes.Sigma <= bytes.Sigma):
+		best = pushes
+	case errBytes == nil:
+		best = bytes
+	}
+	if hasPart(best.used, podsPart) && (hasPart(best.used, pushesPart) || hasPart(best.used, bytesPart)) {
+		if errPushes == nil && errBytes == nil {
+			best.allowFor(pushes.total, bytes.total)
 		}
-		if err == nil && negative < 0 && fit.Spare > 0 {
-			costs := workCosts{Fit: fit, used: used, need: need, total: totalOf(fit, used, need)}
-			costs.bound(phases)
-			return costs, nil
-		}
-		out := len(used) - 1
-		if negative >= 0 && used[negative].name != podsPart {
-			out = negative
-		}
-		used = slices.Delete(used, out, out+1)
+		return best, nil
 	}
 	rollouts := slices.DeleteFunc(slices.Clone(phases), func(w phaseWork) bool { return w.phase != record.PhaseRollout })
 	alike := !slices.ContainsFunc(rollouts, func(w phaseWork) bool {
 		return math.Abs(w.pushes/w.pods*need.pods/need.pushes-1) > unlikePod
 	})
-	if fit, err := fitParts(wholePods, rollouts); alike && err == nil && fit.Spare > 0 {
-		return workCosts{Fit: fit, used: wholePods, need: need, total: totalOf(fit, wholePods, need)}, nil
+	if whole, err := fitPossible(wholePods, rollouts, need); alike && err == nil {
+		return whole, nil
 	}
 	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 1/s:route or --certificate-storm")
 }
 
-// bound applies the rule that no work costs less than nothing. Sizes alone hardly distinguish pushes
-// from bytes: a larger mesh has more of both. The total is then between that of pushes that cost
-// nothing and that of bytes that cost nothing. An interval without one of the two is too narrow, and
-// one that allows for a negative cost is too wide.
-func (c *workCosts) bound(phases []phaseWork) {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, free := range []string{pushesPart, bytesPart} {
-		var others []part
-		for _, p := range workParts {
-			if p.name != free && (hasPart(c.used, p.name) || p.name == pushesPart || p.name == bytesPart) {
-				others = append(others, p)
-			}
+// fitPossible fits these parts without those that come out as costing less than nothing. The error
+// states that the phases do not determine the costs.
+func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, error) {
+	for len(parts) > 0 {
+		fit, err := fitParts(parts, phases)
+		if err != nil {
+			return workCosts{}, err
 		}
-		fit, err := fitParts(others, phases)
-		if err != nil || fit.Spare < 1 || firstNegative(fit) >= 0 {
-			return // one of the two is not possible
+		if fit.Spare < 1 {
+			return workCosts{}, stats.ErrTooFew
 		}
-		total := totalOf(fit, others, c.need)
-		low, high = min(low, total.low), max(high, total.high)
+		negative := slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+		if negative < 0 {
+			row := workRow(parts, need)
+			value, half := fit.At(row), stats.Student(confidence, fit.Spare)*fit.Deviation(row)
+			return workCosts{Fit: fit, used: parts, need: need, total: estimate{value, max(0, value-half), value + half, true}}, nil
+		}
+		parts = without(parts, parts[negative].name)
 	}
-	if hasPart(c.used, pushesPart) && hasPart(c.used, bytesPart) {
-		c.total.low, c.total.high = min(c.total.value, max(c.total.low, low)), max(c.total.value, min(c.total.high, high))
-		return
-	}
-	c.widened = low < c.total.low || high > c.total.high
-	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
+	return workCosts{}, errNoModel
 }
 
-// totalOf is what these parts take together.
-func totalOf(fit stats.Fit, used []part, need amounts) estimate {
-	row := workRow(used, need)
-	value, half := fit.At(row), stats.Student(confidence, fit.Spare)*fit.Deviation(row)
-	return estimate{value, max(0, value-half), value + half, true}
-}
-
-// firstNegative is the first part that would cost less than nothing; -1 when there is none.
-func firstNegative(fit stats.Fit) int {
-	return slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+// allowFor takes both cases into the interval: that bytes cost nothing, and that pushes do. Sizes alone
+// hardly distinguish them, because a larger mesh has more of both. As neither costs less than nothing,
+// the total is about between these cases: an interval from one of them is too narrow, and one that
+// allows for negative costs is too wide.
+func (c *workCosts) allowFor(pushes, bytes estimate) {
+	low, high := min(pushes.low, bytes.low), max(pushes.high, bytes.high)
+	if !hasPart(c.used, pushesPart) || !hasPart(c.used, bytesPart) {
+		c.widened = low < c.total.low || high > c.total.high
+		c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
+	} else if low < c.total.value && c.total.value < high {
+		c.total.low, c.total.high = max(c.total.low, low), min(c.total.high, high)
+	}
 }
 
 // hasPart reports whether a part is among these.
 func hasPart(parts []part, name string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
+}
+
+// without are the parts other than one.
+func without(parts []part, name string) []part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.name == name })
 }
 
 // fitParts fits the costs of these parts to phases.
@@ -356,7 +372,11 @@ func (w *Work) sum(costs workCosts, rest, seconds float64) {
 	}
 	for i, p := range costs.used {
 		cost := costs.Terms[i]
-		add(p.name, p.of(costs.need), Bounds{cost.Value, new(cost.Low), new(cost.High)})
+		low := max(0, cost.Low)
+		if costs.widened && (p.name == pushesPart || p.name == bytesPart) {
+			low = 0 // the other may be what costs something
+		}
+		add(p.name, p.of(costs.need), Bounds{cost.Value, &low, new(cost.High)})
 	}
 	if rest > 0 {
 		add(restPart, seconds, Bounds{Forecast: rest})

@@ -25,7 +25,7 @@ const (
 func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
 	t.Helper()
 	r := permissive().run(n, nil)
-	r.Spec.Burst, r.Spec.Namespaces = "20/1s", 1
+	r.Spec.Burst, r.Spec.Namespaces, r.Spec.Change = "20/1s", 1, "5/s:endpoint"
 	r.Dir = t.TempDir()
 	begin := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	events, err := os.Create(filepath.Join(r.Dir, "events.jsonl"))
@@ -55,7 +55,7 @@ func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
 	}
 	counts := rollout.Count(debounceOf(&r))
 	pods, pushes := float64(n), float64(counts.Responses)
-	bytes := pods*configurationOf(&r) + float64(counts.Proxies)*(20e3+100*pods)
+	bytes := pods*configurationOf(&r) + pushes*(5e3+25*pods)
 	noisy := func(v float64) float64 { return v * (1 + share*random.NormFloat64()) }
 	usage := func(cpu float64) *record.Usage {
 		return &record.Usage{Cores: &record.Level{}, CPUSeconds: &cpu, Saturation: new(0.0)}
@@ -131,71 +131,98 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// Phases whose pushes consist of something else than those of a rollout tell nothing of its costs.
+// Phases whose pushes consist of something else than those of a rollout tell nothing of its costs: here
+// they cost five times as much.
 func TestWorkOfOtherChanges(t *testing.T) {
-	for name, change := range map[string]func(*record.Run){
-		"mesh-wide":   func(r *record.Run) { r.Spec.Change = "1/s:meshwide" },
-		"with churn":  func(r *record.Run) { r.Spec.Change, r.Spec.Churn = "5/s", "1/s" },
-		"of policies": func(r *record.Run) { r.Spec.Change = "5/s:policy" },
+	for _, c := range []struct {
+		change, churn string
+		counts        bool
+	}{
+		{"1/s:meshwide", "", false}, {"5/s:policy", "", false}, {"5/s:endpoint", "1/s", false},
+		{"5/s:endpoint", "", true}, {"1/s:route", "", true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.change+c.churn, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(9, 10))
 			var runs []record.Run
 			for _, n := range []int{100, 200, 300, 400, 1600} {
 				r := worked(t, n, 0, random)
 				*r.ControlPlane.Change.CPUSeconds *= 5
-				change(&r)
+				r.Spec.Change, r.Spec.Churn = c.change, c.churn
 				runs = append(runs, r, r)
 			}
 			p, err := Make(runs, Options{Validate: true})
-			if err != nil || p.Work == nil || math.Abs(*p.Work.Error) > 0.01 {
-				t.Errorf("%v, %+v", err, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if counts := p.Work == nil || math.Abs(*p.Work.Error) > 0.01; counts != c.counts {
+				t.Errorf("the change phase counts: %v, want %v", counts, c.counts)
 			}
 		})
 	}
 }
 
 // Rollouts of a few sizes do not distinguish a push from its bytes. Whichever of the two costs
-// something, the interval holds what the planned mesh needs. The amounts are those of istiod 1.31.0 in
-// permissive mode at 20 pods a second.
+// something, the interval contains one more run, and is no wider than both cases make it. The amounts are
+// those of istiod 1.31.0 in permissive mode at 20 pods a second.
 func TestWorkOfPushesOrBytes(t *testing.T) {
-	const draws, noise = 400, 0.03
+	const draws, noise = 1000, 0.03
 	sizes := []amounts{
 		{pods: 200, pushes: 5.1e3, bytes: 78e6}, {pods: 400, pushes: 18.5e3, bytes: 321e6}, {pods: 800, pushes: 69e3, bytes: 1535e6},
 	}
 	need := amounts{pods: 1600, pushes: 270e3, bytes: 8560e6}
-	for name, cost := range map[string]amounts{
-		"pushes": {pods: 0.022, pushes: 300e-6},
-		"bytes":  {pods: 0.022, bytes: 13e-9},
-		"both":   {pods: 0.022, pushes: 100e-6, bytes: 9e-9},
+	for name, c := range map[string]struct {
+		cost  amounts
+		alone string // the part that the fit has alone in most draws
+	}{
+		"pushes": {amounts{pods: 0.022, pushes: 300e-6}, pushesPart},
+		"bytes":  {amounts{pods: 0.022, bytes: 13e-9}, bytesPart},
+		"both":   {amounts{pods: 0.022, pushes: 100e-6, bytes: 9e-9}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := func(a amounts) float64 { return a.pods*cost.pods + a.pushes*cost.pushes + a.bytes*cost.bytes }
+			of := func(a amounts) float64 { return a.pods*c.cost.pods + a.pushes*c.cost.pushes + a.bytes*c.cost.bytes }
 			random := rand.New(rand.NewPCG(7, 8))
-			held, widened := 0, 0
+			noisy := func(a amounts) float64 { return of(a) * (1 + noise*random.NormFloat64()) }
+			inside, widened, alone := 0, 0, 0
+			var widths []float64
 			for range draws {
 				var phases []phaseWork
 				for range 2 {
 					for _, a := range sizes {
-						phases = append(phases, phaseWork{record.PhaseRollout, a, of(a) * (1 + noise*random.NormFloat64())})
+						phases = append(phases, phaseWork{record.PhaseRollout, a, noisy(a)})
 					}
 				}
 				costs, err := fitWork(phases, need)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if e := costs.total; e.low <= of(need) && of(need) <= e.high && e.low <= e.value && e.value <= e.high {
-					held++
+				e := costs.total
+				if e.low > e.value || e.value > e.high {
+					t.Fatalf("%+v", e)
 				}
+				if more := noisy(need); e.low <= more && more <= e.high {
+					inside++
+				}
+				widths = append(widths, (e.high-e.low)/2/e.value)
 				if costs.widened {
 					widened++
 				}
+				if hasPart(costs.used, c.alone) && len(costs.used) == 2 {
+					alone++
+				}
 			}
-			if share := float64(held) / draws; share < confidence-0.02 {
-				t.Errorf("%.1f%% of the intervals hold what is needed, want 95%%", 100*share)
+			slices.Sort(widths)
+			t.Logf("%d of %d inside, ±%.0f%% in the median, %d widened, %d with one part alone", inside, draws, 100*widths[draws/2], widened, alone)
+			if share := float64(inside) / draws; share < confidence-0.01 {
+				t.Errorf("%.1f%% of the intervals hold one more run, want 95%%", 100*share)
 			}
-			if widened == 0 {
-				t.Error("no interval is said to contain both cases")
+			if width := widths[draws/2]; width > 0.35 {
+				t.Errorf("±%.0f%% in the median, want 35%% at most: two cases of ±10%% are 25%% apart", 100*width)
+			}
+			if c.alone != "" && alone < draws/3 {
+				t.Errorf("%d of %d fits have %s alone, want a third or more", alone, draws, c.alone)
+			}
+			if widened < draws/3 {
+				t.Errorf("%d of %d intervals are said to be wider, want a third or more", widened, draws)
 			}
 		})
 	}

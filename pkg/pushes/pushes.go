@@ -104,7 +104,6 @@ func (t types) count() int { return bits.OnesCount8(uint8(t)) }
 type Counts struct {
 	Rounds     int // in which changes were pushed
 	FullRounds int // of these, in which more than endpoints was pushed
-	Proxies    int // pushed to, added over the rounds
 	Responses  int // sent to all proxies, in rounds, when they connect, and when their pods become ready
 }
 
@@ -142,7 +141,6 @@ func (r Rollout) Count(d Debounce) Counts {
 		for group, sent := range r.sent(round) {
 			times := connected[group]
 			proxies := sort.Search(len(times), func(i int) bool { return times[i] > round.At })
-			c.Proxies += proxies
 			c.Responses += proxies * (sent & holds(group)).count()
 		}
 	}

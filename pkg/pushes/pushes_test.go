@@ -101,13 +101,13 @@ func TestCount(t *testing.T) {
 	}{
 		// Each proxy is sent everything when it connects and when its pod becomes ready. Rounds: 0.1 s full
 		// to one proxy, 1.1 s endpoints to two, 2.1 s full to three, 3.1 s endpoints to three.
-		"all hold all": {nil, 0, pushes.Counts{Rounds: 4, FullRounds: 2, Proxies: 9, Responses: 2*3*4 + 1*4 + 2 + 3*4 + 3}},
+		"all hold all": {nil, 0, pushes.Counts{Rounds: 4, FullRounds: 2, Responses: 2*3*4 + 1*4 + 2 + 3*4 + 3}},
 		// Nobody holds service 0, and the proxies of service 0 hold service 1: those of service 1 have
 		// neither routes nor endpoints. Rounds: 0.1 s its clusters, listeners and routes to the one of
 		// service 0; 2.1 s full to its two, and clusters and listeners to that of service 1; 3.1 s endpoints.
-		"callers hold": {[][]int{nil, {0}}, 0, pushes.Counts{Rounds: 4, FullRounds: 2, Proxies: 6, Responses: 2*(2*4+2) + 3 + 2*4 + 2 + 2}},
+		"callers hold": {[][]int{nil, {0}}, 0, pushes.Counts{Rounds: 4, FullRounds: 2, Responses: 2*(2*4+2) + 3 + 2*4 + 2 + 2}},
 		// The last pod is ready, and the last round follows, after the end.
-		"until the end": {nil, 3*second - ms, pushes.Counts{Rounds: 3, FullRounds: 2, Proxies: 6, Responses: 3*4 + 2*4 + 1*4 + 2 + 3*4}},
+		"until the end": {nil, 3*second - ms, pushes.Counts{Rounds: 3, FullRounds: 2, Responses: 3*4 + 2*4 + 1*4 + 2 + 3*4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := pushes.Rollout{Pods: pods, Holders: test.holders, End: test.end}
