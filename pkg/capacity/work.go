@@ -211,8 +211,8 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if costs.widened {
-		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, and the interval allows for both: run all sizes again with --change 1/s:route, or run more sizes")
+	if costs.alike {
+		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
 	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
@@ -257,9 +257,8 @@ type workCosts struct {
 	used  []part
 	need  amounts
 	total estimate
-	// widened states that the interval was made wider, because the costs may be those of pushes
-	// alone or of bytes alone.
-	widened bool
+	// alike states that the phases do not distinguish pushes from bytes, so that each may cost nothing.
+	alike bool
 }
 
 // fitWork finds the processor time of one of each part. What comes out as costing less than nothing
@@ -320,18 +319,20 @@ func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, err
 	return workCosts{}, errNoModel
 }
 
-// allowFor takes both cases into the interval: that bytes cost nothing, and that pushes do. Sizes alone
-// hardly distinguish them, because a larger mesh has more of both. As neither costs less than nothing,
-// the total is about between these cases: an interval from one of them is too narrow, and one that
-// allows for negative costs is too wide.
+// allowFor takes both cases into the interval where pushes or bytes are left out: that bytes cost nothing,
+// and that pushes do. Sizes alone hardly distinguish them, because a larger mesh has more of both, so that
+// the interval of one case is too narrow.
 func (c *workCosts) allowFor(pushes, bytes estimate) {
-	low, high := min(pushes.low, bytes.low), max(pushes.high, bytes.high)
-	if !hasPart(c.used, pushesPart) || !hasPart(c.used, bytesPart) {
-		c.widened = low < c.total.low || high > c.total.high
-		c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
-	} else if low < c.total.value && c.total.value < high {
-		c.total.low, c.total.high = max(c.total.low, low), min(c.total.high, high)
+	if hasPart(c.used, pushesPart) && hasPart(c.used, bytesPart) {
+		low := func(name string) float64 {
+			return c.Terms[slices.IndexFunc(c.used, func(p part) bool { return p.name == name })].Low
+		}
+		c.alike = low(pushesPart) < 0 && low(bytesPart) < 0
+		return
 	}
+	low, high := min(pushes.low, bytes.low), max(pushes.high, bytes.high)
+	c.alike = low < c.total.low || high > c.total.high
+	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
 }
 
 // hasPart reports whether a part is among these.
@@ -373,7 +374,7 @@ func (w *Work) sum(costs workCosts, rest, seconds float64) {
 	for i, p := range costs.used {
 		cost := costs.Terms[i]
 		low := max(0, cost.Low)
-		if costs.widened && (p.name == pushesPart || p.name == bytesPart) {
+		if costs.alike && (p.name == pushesPart || p.name == bytesPart) {
 			low = 0 // the other may be what costs something
 		}
 		add(p.name, p.of(costs.need), Bounds{cost.Value, &low, new(cost.High)})
