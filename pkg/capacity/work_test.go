@@ -131,6 +131,35 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// The round at the end of a rollout is one round, in a mesh of any size, and what else the simulation misses
+// is a share of all pushes. Runs of one size do not distinguish these: then it is a share.
+func TestPushesOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizes         []float64
+		share, rounds float64 // of what is simulated, that is measured
+		want          float64 // of 100,000 that are simulated, in a mesh of 1000 pods
+	}{
+		"as simulated":         {[]float64{200, 400, 800}, 1, 0, 100_000},
+		"a round less":         {[]float64{200, 400, 800}, 1, -1, 96_000},
+		"a tenth less":         {[]float64{200, 400, 800}, 0.9, 0, 90_000},
+		"both":                 {[]float64{200, 400, 800}, 0.9, -1, 86_000},
+		"a round less, 1 size": {[]float64{400, 400, 400}, 1, -1, 90_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen []SimulatedPushes
+			var rounds []float64
+			for _, n := range c.sizes {
+				simulated := 0.1 * n * n
+				seen = append(seen, SimulatedPushes{int(n), c.share*simulated + c.rounds*4*n, simulated})
+				rounds = append(rounds, 4*n)
+			}
+			if got := pushesOf(seen, rounds, 100_000, 4000); math.Abs(got-c.want) > 1e-6*c.want {
+				t.Errorf("%g, want %g", got, c.want)
+			}
+		})
+	}
+}
+
 // Phases whose pushes consist of something else than those of a rollout tell nothing of its costs: here
 // they cost five times as much.
 func TestWorkOfOtherChanges(t *testing.T) {
