@@ -208,7 +208,7 @@ func TestUnknownConfigurationIsNoCurve(t *testing.T) {
 // the line as a whole they are wider. Processor time of three terms is the weak spot:
 // four sizes leave one degree of freedom, and it is a doubt.
 func TestIntervalsCover(t *testing.T) {
-	const experiments = 300
+	const experiments = 400
 	four, seven := []int{200, 400, 600, 800}, []int{200, 300, 400, 500, 600, 700, 800}
 	for _, c := range []struct {
 		sizes         []int

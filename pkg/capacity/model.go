@@ -16,8 +16,8 @@ const Farthest = 8
 const (
 	confidence  = 0.95 // of all intervals
 	sizesNeeded = 3    // two always lie on a line
-	// sizesUnrepeated show the spread of runs without repeats: two more than the terms of a model, of
-	// which there are three at most.
+	// sizesUnrepeated is how many sizes show the spread of runs without repeats: two more than a model has
+	// terms, of which there are three at most.
 	sizesUnrepeated = 5
 	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
 )
@@ -357,7 +357,7 @@ func (m fitted) forecast(p point) estimate {
 		return estimate{value: value}
 	}
 	half := m.half(m.Fit, row(m.terms, p))
-	e := estimate{value, max(0, value-half), value + half, true}
+	e := around(value, half)
 	if b := m.before; b != nil && b.Spare > 0 {
 		// A term that costs nothing rather than less moved the forecast one way; as far
 		// as it may cost something, it moves on that way.
@@ -438,6 +438,11 @@ const exact = 1e-20
 type estimate struct {
 	value, low, high float64
 	bounded          bool
+}
+
+// around is an estimate whose interval reaches as far on both sides, but not below 0.
+func around(value, half float64) estimate {
+	return estimate{value, max(0, value-half), value + half, true}
 }
 
 // upper is the safe side of it.

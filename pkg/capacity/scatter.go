@@ -65,16 +65,20 @@ func scattered(seen []residual, terms int) scatter {
 	return s
 }
 
+// halfWidth is half the width of the interval of one more observation at x, the terms' values.
+func halfWidth(line stats.Fit, x []float64) float64 {
+	return stats.Student(confidence, line.Spare) * line.Deviation(x)
+}
+
 // half is half the width of the interval of one more run at x, the terms' values,
 // about a line whose residuals are relative. Where sizes go astray, coefficients are
 // as uncertain as sizes leave them, and a run of a size not yet seen is off by both
 // its size's own error and its own.
 func (s scatter) half(line stats.Fit, x []float64) float64 {
-	deviation := line.Deviation(x)
 	if !s.astray {
-		return stats.Student(confidence, line.Spare) * deviation
+		return halfWidth(line, x)
 	}
-	at := line.At(x)
+	at, deviation := line.At(x), line.Deviation(x)
 	coefficients := math.Sqrt(max(0, deviation*deviation/(line.Sigma*line.Sigma)-at*at)) // for residuals of 1
 	own := (s.between + (s.repeats-1)*s.within) / s.repeats
 	return stats.Student(confidence, s.freedom) * math.Hypot(at*math.Sqrt(own), coefficients*math.Sqrt(s.between))

@@ -36,7 +36,7 @@ type Work struct {
 type WorkPart struct {
 	Name  string  `json:"name"`
 	Count float64 `json:"count"` // of it in the rollout of the planned mesh
-	Each  Bounds  `json:"each"`  // processor time of one, in seconds, with its 95 % interval
+	Each  Bounds  `json:"each"`  // processor time of one, in seconds, with its 95 % interval, which is not below 0
 	Share float64 `json:"share"` // of CPUSeconds
 }
 
@@ -222,10 +222,10 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	return w, nil
 }
 
-// pushesOf is how many pushes a rollout has of which so many are simulated, and in which a round to all
-// sidecars has so many. The simulation counts a round more than was measured if the last one falls on the
-// end of the rollout, and misses some share of them if pods do not come as in the runs: the runs state how
-// much of each.
+// pushesOf corrects the simulated pushes of a rollout by what was measured in runs; round, and rounds of the
+// runs, are the pushes of one round to all sidecars. The simulation counts one round more than was measured
+// if the last one falls on the end of the rollout, and may be wrong by a share of all pushes. Runs of one size
+// do not distinguish the two, and are corrected by a share.
 func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) float64 {
 	var x [][]float64
 	var y []float64
@@ -241,8 +241,8 @@ func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64
 	return max(0, fit.At([]float64{simulated, round}))
 }
 
-// bytesOfPush is how many bytes a push has on average, in a mesh of so many services, apart from a sidecar's
-// first configuration: routes are sent as a whole, and have a part for each service.
+// bytesOfPush is the mean size in bytes of a push, without the first configuration of a sidecar, in a mesh with
+// the planned number of services. It grows with the services, because routes are sent as a whole.
 func bytesOfPush(services [][]float64, each []float64, planned float64) float64 {
 	if fit, err := stats.LeastSquares(services, each, confidence); err == nil {
 		return max(0, fit.At([]float64{1, planned}))
@@ -288,10 +288,10 @@ func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
 		return best, nil
 	}
 	rollouts := slices.DeleteFunc(slices.Clone(phases), func(w phaseWork) bool { return w.phase != record.PhaseRollout })
-	alike := !slices.ContainsFunc(rollouts, func(w phaseWork) bool {
+	differ := slices.ContainsFunc(rollouts, func(w phaseWork) bool {
 		return math.Abs(w.pushes/w.pods*need.pods/need.pushes-1) > unlikePod
 	})
-	if whole, err := fitPossible(wholePods, rollouts, need); alike && err == nil {
+	if whole, err := fitPossible(wholePods, rollouts, need); !differ && err == nil {
 		return whole, nil
 	}
 	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 1/s:route or --certificate-storm")
@@ -311,16 +311,15 @@ func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, err
 		negative := slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
 		if negative < 0 {
 			row := workRow(parts, need)
-			value, half := fit.At(row), stats.Student(confidence, fit.Spare)*fit.Deviation(row)
-			return workCosts{Fit: fit, used: parts, need: need, total: estimate{value, max(0, value-half), value + half, true}}, nil
+			return workCosts{Fit: fit, used: parts, need: need, total: around(fit.At(row), halfWidth(fit, row))}, nil
 		}
 		parts = without(parts, parts[negative].name)
 	}
 	return workCosts{}, errNoModel
 }
 
-// allowFor takes both cases into the interval where pushes or bytes are left out: that bytes cost nothing,
-// and that pushes do. Sizes alone hardly distinguish them, because a larger mesh has more of both, so that
+// allowFor makes the interval contain both cases where pushes or bytes are left out: bytes cost nothing, or
+// pushes cost nothing. Sizes alone hardly distinguish them, because a larger mesh has more of both, so that
 // the interval of one case is too narrow.
 func (c *workCosts) allowFor(pushes, bytes estimate) {
 	if hasPart(c.used, pushesPart) && hasPart(c.used, bytesPart) {

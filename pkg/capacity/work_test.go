@@ -244,7 +244,7 @@ func TestWorkOfPushesOrBytes(t *testing.T) {
 				t.Errorf("%.1f%% of the intervals hold one more run, want 95%%", 100*share)
 			}
 			if width := widths[draws/2]; width > 0.35 {
-				t.Errorf("±%.0f%% in the median, want 35%% at most: two cases of ±10%% are 25%% apart", 100*width)
+				t.Errorf("±%.0f%% in the median, want 35%% at most: two intervals of ±10%%, whose centres differ by 25%%", 100*width)
 			}
 			if c.alone != "" && alone < draws/3 {
 				t.Errorf("%d of %d fits have %s alone, want a third or more", alone, draws, c.alone)

@@ -186,12 +186,8 @@ var _ = Describe("a conversation", func() {
 	})
 
 	It("gives up on the first clusters when its bootstrap does", func() {
-		all := EnvoyTypesWithSecrets()
-		all[0].FetchTimeout = time.Millisecond
-		types, err := NewTypes(all)
-		Expect(err).NotTo(HaveOccurred())
 		server := startScript()
-		sidecar := start(NewStoreOf(types), Config{Address: server.address, Variant: SotW})
+		sidecar := start(storeWithTimeout(time.Millisecond), Config{Address: server.address, Variant: SotW})
 		t := server.next()
 		t.expect("CDS node=test", "LDS")
 
@@ -206,12 +202,8 @@ var _ = Describe("a conversation", func() {
 	})
 
 	It("waits for the assignment of a cluster that came just before its bootstrap would have given up", func() {
-		all := EnvoyTypesWithSecrets()
-		all[0].FetchTimeout = time.Hour
-		types, err := NewTypes(all)
-		Expect(err).NotTo(HaveOccurred())
 		server := startScript()
-		start(NewStoreOf(types), Config{Address: server.address, Variant: SotW})
+		start(storeWithTimeout(time.Hour), Config{Address: server.address, Variant: SotW})
 		t := server.next()
 		t.expect("CDS node=test")
 		impatient := edsCluster("a", "", 1)
@@ -260,4 +252,13 @@ func drain(t *talk) {
 		Eventually(t.requests).Should(Receive(&got))
 	}
 	Consistently(t.requests, "5ms").ShouldNot(Receive())
+}
+
+// storeWithTimeout is the store of sidecars that wait for so long for the first clusters.
+func storeWithTimeout(d time.Duration) *Store {
+	all := EnvoyTypesWithSecrets()
+	all[0].FetchTimeout = d
+	types, err := NewTypes(all)
+	Expect(err).NotTo(HaveOccurred())
+	return NewStoreOf(types)
 }
