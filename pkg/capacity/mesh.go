@@ -75,6 +75,14 @@ func aim(s *sample, o Options) (target, error) {
 		return t, nil
 	}
 	t.configuration = max(0, fit.At(reduced(at)))
+	for _, kind := range wholeTypes {
+		if len(rows) < len(s.runs) {
+			break // not known of all
+		}
+		if fit, err := stats.LeastSquares(rows, s.wholes(kind), confidence); err == nil {
+			t.whole = max(t.whole, fit.At(reduced(at)))
+		}
+	}
 	return t, nil
 }
 

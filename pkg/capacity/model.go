@@ -30,6 +30,7 @@ type point struct {
 	pods          float64
 	replicas      float64 // of the control plane, 1 or more
 	configuration float64 // bytes that a proxy holds; 0 = not known
+	whole         float64 // bytes of the largest response that a push sends as a whole; 0 = not known
 	// proxies is how many have a stream: one for each pod, or one for each node.
 	proxies float64
 }
@@ -87,6 +88,8 @@ type figure struct {
 	shown *term
 	// divided is one more where runs differ in their replicas.
 	divided term
+	// buffered reports that it contains the buffers of responses; see largeResponses.
+	buffered bool
 	// each reports that the figure is of one replica, the one that has the most of it.
 	each bool
 	// good reports whether a run's figure is what its name says; nil = of every run.
@@ -172,11 +175,11 @@ var figures = []figure{
 			"runs of a scaler that asks for that do not have it",
 	},
 	{
-		name: steadyMemory, terms: memoryTerms, shown: &configured, divided: served, each: true,
+		name: steadyMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
 		base: emptyMemory,
 	},
 	{
-		name: rolloutMemory, terms: memoryTerms, shown: &configured, divided: served, each: true,
+		name: rolloutMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
 		base: emptyMemory,
 	},
 	{
@@ -224,7 +227,7 @@ func configurationOf(r *record.Run) float64 {
 }
 
 func pointOf(r *record.Run) point {
-	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r)}
+	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), whole: largestWhole(r)}
 	if p.proxies = p.pods; ofProxies(r) {
 		p.proxies = float64(r.Proxies.Nodes)
 	}
@@ -283,6 +286,9 @@ func (f figure) model(seen []observation) (fitted, error) {
 	}
 	if f.divided.of != nil && slices.ContainsFunc(seen, func(o observation) bool { return o.replicas != seen[0].replicas }) {
 		terms = append(terms, f.divided)
+	}
+	if f.buffered && showsBuffers(seen) {
+		terms = append(terms, largeResponses)
 	}
 	if f.shown != nil && (f.shown.name != configured.name || grows) {
 		at := len(terms)

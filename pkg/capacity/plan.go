@@ -303,6 +303,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	}
 	suffices = p.ask(m, pace, estimates, o)
 	s.doubtReplicas(m.replicas)
+	s.doubtBuffers(t)
 	p.Doubts = append(p.Doubts, s.doubts...)
 	return p, suffices, nil
 }

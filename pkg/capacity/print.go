@@ -137,6 +137,8 @@ func (f Figure) model() string {
 			b.WriteString(amount(f.Unit, &mega) + held)
 		case pods.name, nodes.name, pairs.name, ofNodes[pairs.name], served.name, ofNodes[served.name], again.name:
 			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
+		case largeResponses.name:
+			b.WriteString(amount(f.Unit, &value) + " for " + part.Term)
 		default:
 			b.WriteString(digits(value) + " x " + part.Term)
 		}

@@ -56,7 +56,7 @@ var stateSources = []stateSource{
 
 // memory is the peak memory of the state, of one replica.
 func (s stateSource) memory() figure {
-	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, each: true, base: emptyMemory}
+	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
 }
 
 // states forecasts what each state needs that the runs were in. What none was in is

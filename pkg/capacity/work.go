@@ -205,12 +205,15 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	}
 	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
 	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
-	need := amounts{pods: t.pods, certificates: t.pods, pushes: pushesOf(w.Simulated, rounds, float64(counts.Responses), float64(planned.Round()))}
-	need.bytes = t.pods*t.configuration + need.pushes*bytesOfPush(services, each, float64(t.services))
+	pushes := pushesOf(w.Simulated, rounds, float64(counts.Responses), float64(planned.Round()))
+	push := bytesOfPush(services, each, float64(t.services))
+	need := amounts{pods: t.pods, certificates: t.pods, pushes: pushes.value}
+	need.bytes = t.pods*t.configuration + need.pushes*push.value
 	costs, err := fitWork(phases, need)
 	if err != nil {
 		return nil, err
 	}
+	costs.allowForAmounts(pushes, push)
 	if costs.alike {
 		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
@@ -225,8 +228,8 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 // pushesOf corrects the simulated pushes of a rollout by what was measured in runs; round, and rounds of the
 // runs, are the pushes of one round to all sidecars. The simulation counts one round more than was measured
 // if the last one falls on the end of the rollout, and may be wrong by a share of all pushes. Runs of one size
-// do not distinguish the two, and are corrected by a share.
-func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) float64 {
+// do not distinguish the two, and are corrected by a share, without an interval.
+func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) estimate {
 	var x [][]float64
 	var y []float64
 	var measuredAll, simulatedAll float64
@@ -236,18 +239,21 @@ func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64
 	}
 	fit, err := stats.LeastSquaresRelative(x, y, nil, confidence)
 	if err != nil || fit.Spare < 1 || fit.Terms[0].Value <= 0 {
-		return measuredAll / simulatedAll * simulated
+		return estimate{value: measuredAll / simulatedAll * simulated}
 	}
-	return max(0, fit.At([]float64{simulated, round}))
+	row := []float64{simulated, round}
+	return around(max(0, fit.At(row)), halfWidth(fit, row))
 }
 
 // bytesOfPush is the mean size in bytes of a push, without the first configuration of a sidecar, in a mesh with
 // the planned number of services. It grows with the services, because routes are sent as a whole.
-func bytesOfPush(services [][]float64, each []float64, planned float64) float64 {
-	if fit, err := stats.LeastSquares(services, each, confidence); err == nil {
-		return max(0, fit.At([]float64{1, planned}))
+func bytesOfPush(services [][]float64, each []float64, planned float64) estimate {
+	fit, err := stats.LeastSquares(services, each, confidence)
+	if err != nil || fit.Spare < 1 {
+		return estimate{value: max(0, stat.Mean(each, nil))}
 	}
-	return max(0, stat.Mean(each, nil))
+	row := []float64{1, planned}
+	return around(max(0, fit.At(row)), halfWidth(fit, row))
 }
 
 // workCosts are the processor time of one of each part, and what the parts of the planned rollout take
@@ -332,6 +338,21 @@ func (c *workCosts) allowFor(pushes, bytes estimate) {
 	low, high := min(pushes.low, bytes.low), max(pushes.high, bytes.high)
 	c.alike = low < c.total.low || high > c.total.high
 	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
+}
+
+// allowForAmounts makes the interval contain that the planned rollout may have other amounts than forecast: pushes,
+// and bytes of a push.
+func (c *workCosts) allowForAmounts(pushes, push estimate) {
+	cost := func(name string) float64 {
+		if at := slices.IndexFunc(c.used, func(p part) bool { return p.name == name }); at >= 0 {
+			return c.Terms[at].Value
+		}
+		return 0
+	}
+	half := func(e estimate) float64 { return e.upper() - e.value }
+	more := math.Hypot((cost(pushesPart)+cost(bytesPart)*push.value)*half(pushes), cost(bytesPart)*pushes.value*half(push))
+	c.total.low = max(0, c.total.value-math.Hypot(c.total.value-c.total.low, more))
+	c.total.high = c.total.value + math.Hypot(c.total.high-c.total.value, more)
 }
 
 // hasPart reports whether a part is among these.

@@ -153,7 +153,7 @@ func TestPushesOf(t *testing.T) {
 				seen = append(seen, SimulatedPushes{int(n), c.share*simulated + c.rounds*4*n, simulated})
 				rounds = append(rounds, 4*n)
 			}
-			if got := pushesOf(seen, rounds, 100_000, 4000); math.Abs(got-c.want) > 1e-6*c.want {
+			if got := pushesOf(seen, rounds, 100_000, 4000).value; math.Abs(got-c.want) > 1e-6*c.want {
 				t.Errorf("%g, want %g", got, c.want)
 			}
 		})
@@ -253,6 +253,61 @@ func TestWorkOfPushesOrBytes(t *testing.T) {
 				t.Errorf("%d of %d fits state that they do not distinguish pushes from bytes, want most", alike, draws)
 			}
 		})
+	}
+}
+
+// Runs whose pushes are not exactly those that are simulated leave the pushes of the planned rollout uncertain, and the bytes of
+// each. The interval of processor time contains that.
+func TestWorkOfUncertainAmounts(t *testing.T) {
+	const draws, noise, cpuNoise = 1000, 0.05, 0.005
+	random := rand.New(rand.NewPCG(13, 14))
+	noisy := func(v, share float64) float64 { return v * (1 + share*random.NormFloat64()) }
+	cost := amounts{pods: 0.020, pushes: 120e-6, bytes: 9e-9}
+	// draw is a rollout of so many pods: what was measured of it, and what was simulated.
+	draw := func(pods float64) (w phaseWork, simulated, bytesOfPush float64) {
+		simulated = 0.12 * pods * pods
+		bytesOfPush = noisy(10e3+14*pods, noise)
+		a := amounts{pods: pods, pushes: noisy(simulated, noise)}
+		a.bytes = a.pushes * bytesOfPush
+		return phaseWork{record.PhaseRollout, a, noisy(a.pods*cost.pods+a.pushes*cost.pushes+a.bytes*cost.bytes, cpuNoise)}, simulated, bytesOfPush
+	}
+	inside, insideWithout := 0, 0
+	for range draws {
+		var phases []phaseWork
+		var seen []SimulatedPushes
+		var rounds, each []float64
+		var services [][]float64
+		for _, pods := range []float64{200, 300, 400, 500, 600, 700, 800} {
+			w, simulated, of := draw(pods)
+			// A phase of changes, whose pushes have half of the bytes.
+			change := phaseWork{record.PhaseChange, amounts{pushes: 20 * pods, bytes: 10 * pods * of}, 0}
+			change.cpuSeconds = noisy(change.pushes*cost.pushes+change.bytes*cost.bytes, cpuNoise)
+			phases = append(phases, w, change)
+			seen = append(seen, SimulatedPushes{int(pods), w.pushes, simulated})
+			rounds, each, services = append(rounds, 4*pods), append(each, of), append(services, []float64{1, pods / 10})
+		}
+		more, simulated, _ := draw(1600)
+		pushes, push := pushesOf(seen, rounds, simulated, 4*1600), bytesOfPush(services, each, 160)
+		costs, err := fitWork(phases, amounts{pods: 1600, pushes: pushes.value, bytes: pushes.value * push.value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds := func() int {
+			if costs.total.low <= more.cpuSeconds && more.cpuSeconds <= costs.total.high {
+				return 1
+			}
+			return 0
+		}
+		insideWithout += holds()
+		costs.allowForAmounts(pushes, push)
+		inside += holds()
+	}
+	t.Logf("%d of %d inside, %d without uncertain amounts", inside, draws, insideWithout)
+	if share := float64(inside) / draws; share < 0.93 || share > 0.99 {
+		t.Errorf("%.1f%% of the intervals hold one more run, want 95%%", 100*share)
+	}
+	if insideWithout > draws/2 {
+		t.Errorf("%d of %d hold it without uncertain amounts, want few: the amounts are what varies", insideWithout, draws)
 	}
 }
 
