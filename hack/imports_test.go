@@ -18,7 +18,7 @@ var floors = [][]string{
 	{ // mechanisms, and what reads records
 		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
 		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/clusterprometheus", "pkg/grafana",
-		"pkg/report", "pkg/compare", "pkg/capacity",
+		"pkg/report", "pkg/compare", "pkg/capacity", "pkg/dilation",
 	},
 	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment", "pkg/loadagent"}, // made of mechanisms
 	{"pkg/controlplane"},                           // one package for each control plane, and their list

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dilation"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/rollout"
 	"scaler.mesh/scaler/pkg/topology"
@@ -147,7 +149,7 @@ func (o *rolloutOptions) addResourceFlags(f *pflag.FlagSet) {
 	f.IntVar(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "number of processors reserved for the control plane, also its GOMAXPROCS (default all, shared)")
 	f.IntVar(&spec.Replicas, "replicas", spec.Replicas, "number of replicas of the control plane, among which sidecars choose at random for each connection, as through a Service; they share --control-plane-cpus")
 	f.StringVar(&o.texts.memory, "control-plane-memory", "", "memory limit of the control plane, of each replica, as in 512Mi or 2Gi; exceeding it is a result")
-	f.StringVar(&o.texts.dilation, "dilate", "1", "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the run takes K times as long, and figures are of the other machine; auto chooses K by a trial rollout without dilation")
+	f.StringVar(&o.texts.dilation, "dilate", cmp.Or(o.texts.dilation, "1"), "slow down all that is a matter of time by this factor K, so that this machine stands for one with K times the processors; the rollout takes K times as long, and figures are of the other machine; auto chooses K by a trial rollout without dilation, so that neither the control plane nor scaler waits for processors")
 	f.BoolVar(&spec.NoPriority, "no-priority", false, "let all programs compete for processors as equals (default the control plane runs before scaler, and scaler before the cluster)")
 	f.StringArrayVar(&spec.ControlPlaneEnv, "control-plane-env", nil, "environment variable NAME=VALUE of the control plane, repeatable; NAME alone has the value that it has here, which others on this machine then do not see; in the record, values that look like secrets are masked")
 }
@@ -277,8 +279,11 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	} else if f.Changed("change-duration") {
 		return usagef("parsing --change-duration %s: want it with --change", spec.ChangeDuration)
 	}
-	if spec.Dilation, err = rollout.ParseDilation(o.texts.dilation); err != nil {
+	if spec.Dilation, err = dilation.Parse(o.texts.dilation); err != nil {
 		return usagef("%w", err)
+	}
+	if spec.Dilation == dilation.Auto && !f.Changed("dilate") {
+		spec.Dilation, o.ladder.ByDefault = rollout.DefaultDilation(*spec), true
 	}
 	if err := o.parseParts(f); err != nil {
 		return err

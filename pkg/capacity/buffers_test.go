@@ -59,7 +59,7 @@ func TestLargeResponses(t *testing.T) {
 					t.Errorf("%s is forecast as %g, want %g", figure, got, c.want+emptyResident)
 				}
 			}
-			if model := p.figure(t, rolloutMemory).model(); strings.HasSuffix(model, " + 200MB for responses above 32 KiB") != strings.HasPrefix(name, "both sides") {
+			if model := p.figure(t, rolloutMemory).model(); strings.HasSuffix(model, " + 200MB for large responses") != strings.HasPrefix(name, "both sides") {
 				t.Errorf("the model is %s", model)
 			}
 			if got, want := p.figure(t, liveHeap).Forecast, emptyHeap+permissive().heap(float64(c.pods)); math.Abs(got/want-1) > 1e-6 {
@@ -70,7 +70,7 @@ func TestLargeResponses(t *testing.T) {
 }
 
 // The largest response is that of listeners or routes, and of clusters where all of them are sent. Buffers of other control planes are not known.
-func TestLargestWhole(t *testing.T) {
+func TestLargestResponse(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*record.Run)
 		want   float64
@@ -78,7 +78,7 @@ func TestLargestWhole(t *testing.T) {
 		"listeners":          {func(*record.Run) {}, 21.4e3},
 		"routes":             {func(r *record.Run) { r.XDS.ConfigurationBytes.ByType["RDS"] = 50e3 }, 50e3},
 		"state of the world": {func(r *record.Run) { r.Spec.XDS = "sotw" }, 80e3},
-		"another":            {func(r *record.Run) { r.Environment.ControlPlane.Name = "osm" }, 0},
+		"limit not known":    {func(r *record.Run) { r.Environment.ControlPlane.Limits = nil }, 0},
 		"not known":          {func(r *record.Run) { r.XDS = nil }, 0},
 		"types not known":    {func(r *record.Run) { r.XDS.ConfigurationBytes.ByType = nil }, 0},
 	} {
@@ -86,10 +86,33 @@ func TestLargestWhole(t *testing.T) {
 			r := buffered(0, 0, nil, 1, 400)[0]
 			r.Spec.XDS = "delta"
 			c.change(&r)
-			if got := largestWhole(&r); math.Abs(got-c.want) > 1e-6 {
+			if got := largestResponse(&r) * limits.LargeResponseBytes; math.Abs(got-c.want) > 1e-6 {
 				t.Errorf("%g, want %g", got, c.want)
 			}
 		})
+	}
+}
+
+// Records that were written before the limit was known get that of their control plane.
+func TestWithLargeResponses(t *testing.T) {
+	of := func(l *record.Limits) []record.Run {
+		r := record.Run{}
+		r.Environment.ControlPlane = record.ControlPlaneSource{Name: "known", Limits: l}
+		return []record.Run{r}
+	}
+	known := map[string]*record.Limits{"known": {LargeResponseBytes: 5, DebounceSeconds: 6}}
+	old := &record.Limits{DebounceSeconds: 1}
+	if got := withLargeResponses(of(old), known)[0].Environment.ControlPlane.Limits; got.LargeResponseBytes != 5 || got.DebounceSeconds != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if old.LargeResponseBytes != 0 {
+		t.Error("the record that was read is changed")
+	}
+	if got := withLargeResponses(of(&record.Limits{LargeResponseBytes: 7}), known)[0].Environment.ControlPlane.Limits; got.LargeResponseBytes != 7 {
+		t.Errorf("got %+v", got)
+	}
+	if got := withLargeResponses(of(nil), known)[0].Environment.ControlPlane.Limits; got != nil {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -55,7 +55,7 @@ var limits = &record.Limits{
 	StreamsPerSecond: &record.ByProcessors{Base: 15, PerProcessor: 5, Max: 100}, StreamWaitSeconds: 1,
 	ConcurrentPushes:      &record.ByProcessors{Base: 15, PerProcessor: 5, Max: 100},
 	TokenReviewsPerSecond: 80, TokenReviewsBurst: 160, TokenReviewsPerSidecar: 2,
-	DebounceSeconds: 0.1, DebounceMaxSeconds: 10,
+	DebounceSeconds: 0.1, DebounceMaxSeconds: 10, LargeResponseBytes: 32 << 10,
 }
 
 // run is one of n pods. random nil makes one without noise.

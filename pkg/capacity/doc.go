@@ -34,7 +34,7 @@
 // bytes that sidecars hold are no part of it, as a control plane keeps each resource once for all, unless
 // the runs show that they are: the term's interval must not hold zero. A term that
 // comes out as costing less than nothing is left out. Peaks are higher by a step in meshes in which
-// istiod pushes responses above 32 KiB (largeResponses), if enough sizes show it.
+// the control plane pushes large responses (largeResponses), if enough sizes show it.
 //
 // With several replicas memory is that of one, and processor time that of all together.
 // Where runs differ in their replicas, memory has a part for each sidecar that a

@@ -79,8 +79,8 @@ func aim(s *sample, o Options) (target, error) {
 		if len(rows) < len(s.runs) {
 			break // not known of all
 		}
-		if fit, err := stats.LeastSquares(rows, s.wholes(kind), confidence); err == nil {
-			t.whole = max(t.whole, fit.At(reduced(at)))
+		if fit, err := stats.LeastSquares(rows, responsesOf(s.runs, kind), confidence); err == nil {
+			t.response = max(t.response, fit.At(reduced(at)))
 		}
 	}
 	return t, nil

@@ -30,7 +30,7 @@ type point struct {
 	pods          float64
 	replicas      float64 // of the control plane, 1 or more
 	configuration float64 // bytes that a proxy holds; 0 = not known
-	whole         float64 // bytes of the largest response that a push sends as a whole; 0 = not known
+	response      float64 // the largest that a push sends as a whole, as responseOf has it; 0 = not known
 	// proxies is how many have a stream: one for each pod, or one for each node.
 	proxies float64
 }
@@ -227,7 +227,7 @@ func configurationOf(r *record.Run) float64 {
 }
 
 func pointOf(r *record.Run) point {
-	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), whole: largestWhole(r)}
+	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), response: largestResponse(r)}
 	if p.proxies = p.pods; ofProxies(r) {
 		p.proxies = float64(r.Proxies.Nodes)
 	}

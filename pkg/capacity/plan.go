@@ -141,7 +141,7 @@ type Doubt struct {
 // Make plans from runs. Any error is of what was asked or of too few runs; it says
 // what is wanted, and which rollout to run.
 func Make(runs []record.Run, o Options) (*Plan, error) {
-	s, err := choose(runs, o)
+	s, err := choose(withLargeResponses(runs, o.Known), o)
 	if err != nil {
 		return nil, err
 	}

@@ -122,9 +122,20 @@ const meanPresent = 0.5
 // from a control plane at rest.
 const leastWork = 0.2
 
+// restOf are the cores that the control plane uses at rest in a phase that is slowed down as the rollout is: where steady
+// was not, it uses in one second of the machine that is stood for what it uses in K seconds. nil = not known.
+func restOf(r *record.Run) *float64 {
+	rest := r.Value(restCores)
+	if rest == nil {
+		return nil
+	}
+	d := r.Environment.Dilation
+	return new(*rest * d.Of(record.PhaseRollout) / d.Of(record.PhaseSteady))
+}
+
 // workOf is the work of the phases of a run that were not saturated.
 func workOf(r *record.Run) []phaseWork {
-	rest := r.Value(restCores)
+	rest := restOf(r)
 	if rest == nil || r.Own == nil || r.Replicas != nil {
 		return nil
 	}
@@ -188,7 +199,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
 				r.Spec.Pods, counts.Responses, measured.pushes)
 		}
-		phases, rest = append(phases, of...), append(rest, *r.Value(restCores)/measured.pods)
+		phases, rest = append(phases, of...), append(rest, *restOf(r)/measured.pods)
 		rounds = append(rounds, float64(rollout.Round()))
 		each = append(each, (measured.bytes-measured.pods*configurationOf(r))/measured.pushes)
 		services = append(services, []float64{1, float64(r.Spec.Services)})

@@ -25,15 +25,16 @@ type Cycle struct {
 
 // SetCores computes CPUSeconds and Cores from what the phases used: in steady nothing
 // reconnects, so that the rest of the phase's processor time is the cost of one cycle. In
-// a mesh that cost is spread over the age of a connection, on top of steady's cores. age
-// is that age in seconds on the clock of the run, AgeSeconds times its dilation. Without
-// one of the figures nothing is known.
-func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, age float64) {
+// a mesh that cost is spread over the age of a connection, on top of steady's cores. Usages, seconds and
+// what is computed are as measured, before Undilated; where steady was not slowed down as the phase cycle was, its cores are
+// divided by the factor, by which Undilated multiplies. Without one of the figures nothing is known.
+func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, d *Dilation) {
 	if steady == nil || cycle == nil || steady.Cores == nil || steady.Cores.Mean == nil || cycle.CPUSeconds == nil || seconds == nil {
 		return
 	}
 	c.CPUSeconds = new(*cycle.CPUSeconds - *steady.Cores.Mean**seconds)
-	c.Cores = new(*steady.Cores.Mean + *c.CPUSeconds/age)
+	k := d.Of(PhaseCycle)
+	c.Cores = new(*steady.Cores.Mean*d.Of(PhaseSteady)/k + *c.CPUSeconds/(c.AgeSeconds*k))
 }
 
 // cycleFigures are all figures of Cycle.

@@ -19,6 +19,7 @@ type Limits struct {
 	EventsBurst            float64       `json:"eventsBurst,omitempty"`            // that it may work on at once
 	DebounceSeconds        float64       `json:"debounceSeconds,omitempty"`        // without a change before it pushes the last ones
 	DebounceMaxSeconds     float64       `json:"debounceMaxSeconds,omitempty"`     // after the first change it pushes at the latest
+	LargeResponseBytes     float64       `json:"largeResponseBytes,omitempty"`     // a larger response takes a buffer of 1 MiB while it is sent; 0 = it does not, or that is not known
 }
 
 // ByProcessors is a bound of a program that grows with the processors it is given:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,8 @@ func (s Scaling) of(value, k float64) float64 {
 }
 
 // Undilated is the run, as it was measured, with every figure as that of the
-// machine that was stood for: the run itself unless Spec.Dilation is above 1. What
+// machine that was stood for: the run itself unless Spec.Dilation is above 1. Figures of phases that
+// were not slowed down are those of that machine as measured. What
 // the figures of the catalogue do not include is the length of phases and the control
 // plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are the bench's.
 func (r *Run) Undilated() (*Run, error) {
@@ -68,23 +70,36 @@ func (r *Run) Undilated() (*Run, error) {
 	scaled.Dir = r.Dir
 	done := map[*float64]bool{} // a figure may stand at two places of the catalogue
 	for _, v := range scaled.Values() {
-		if v.Value != nil && !done[v.Value] && v.Path != "phases.rollout.seconds" {
+		if v.Value != nil && !done[v.Value] && v.Path != "phases.rollout.seconds" && !r.Environment.Dilation.asMeasured(v.Path) {
 			*v.Value = v.Figure.Scaling().of(*v.Value, k)
 			done[v.Value] = true
 		}
 	}
 	for i := range scaled.Phases {
 		if seconds := scaled.Phases[i].Seconds; seconds != nil {
-			*seconds /= k
+			*seconds /= slowdown(r, scaled.Phases[i].Name)
 		}
 	}
 	if scaled.Own != nil {
 		for _, phase := range FigurePhases {
 			own := scaled.Own.At(phase)
-			*own = undilatedOwn(*own, k)
+			*own = undilatedOwn(*own, slowdown(r, phase))
 		}
 	}
 	return scaled, nil
+}
+
+// slowdown is the factor by which time was slowed down in a phase.
+func slowdown(r *Run, phase PhaseName) float64 {
+	if d := r.Environment.Dilation; d != nil && slices.Contains(d.RealTime, phase) {
+		return 1
+	}
+	return r.Spec.Dilation
+}
+
+// asMeasured reports whether the figure at a path is of a phase that was not slowed down.
+func (d *Dilation) asMeasured(path string) bool {
+	return d != nil && slices.ContainsFunc(d.RealTime, func(phase PhaseName) bool { return strings.Contains(path, "."+string(phase)+".") })
 }
 
 // undilatedOwn scales metrics whose names end in Seconds or PerSecond.

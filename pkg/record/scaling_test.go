@@ -65,6 +65,42 @@ func TestUndilated(t *testing.T) {
 	}
 }
 
+// Figures of phases that were not slowed down stay as measured, and so do their lengths.
+func TestUndilatedInRealTime(t *testing.T) {
+	run := fullRun(t)
+	run.Spec.Dilation = 4
+	run.Environment.Dilation = &Dilation{Factor: 4, RealTime: []PhaseName{PhaseBaseline, PhaseSteady}}
+	run.Phases = []Phase{{Name: PhaseBaseline, Seconds: new(8.0)}, {Name: PhaseRollout, Seconds: new(40.0)}, {Name: PhaseSteady, Seconds: new(8.0)}}
+	run.Own.Steady = map[string]float64{"debounceSeconds": 2}
+	run.Own.Rollout = map[string]float64{"debounceSeconds": 2}
+	scaled, err := run.Undilated()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]float64{
+		"controlPlane.steady.cores.mean":   *run.Value("controlPlane.steady.cores.mean"),
+		"controlPlane.baseline.cores.peak": *run.Value("controlPlane.baseline.cores.peak"),
+		"xds.rates.steady.bytesPerSecond":  *run.Value("xds.rates.steady.bytesPerSecond"),
+		"controlPlane.rollout.cores.mean":  4 * *run.Value("controlPlane.rollout.cores.mean"),
+		"controlPlane.churn.cores.mean":    4 * *run.Value("controlPlane.churn.cores.mean"),
+	} {
+		if got := scaled.Value(path); got == nil || *got != want {
+			t.Errorf("%s is %v, want %g", path, got, want)
+		}
+	}
+	for phase, want := range map[PhaseName]float64{PhaseBaseline: 8, PhaseRollout: 10, PhaseSteady: 8} {
+		if got := *scaled.Phase(phase).Seconds; got != want {
+			t.Errorf("%s has %g s, want %g", phase, got, want)
+		}
+	}
+	if got := scaled.Own.Steady["debounceSeconds"]; got != 2 {
+		t.Errorf("in steady changes were collected for %g s, want 2", got)
+	}
+	if got := scaled.Own.Rollout["debounceSeconds"]; got != 0.5 {
+		t.Errorf("in the rollout changes were collected for %g s, want 0.5", got)
+	}
+}
+
 func TestScaling(t *testing.T) {
 	for path, want := range map[string]Scaling{
 		"phases.rollout.seconds":              ScalingTime,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Spec is what was asked of a run.
@@ -209,14 +210,26 @@ type Dilation struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	Scaled   []string          `json:"scaled,omitempty"`   // what was slowed down, in words
 	Unscaled []string          `json:"unscaled,omitempty"` // what is a matter of time and could not be
+	// RealTime are the phases that were not slowed down, because nothing happens in them that is: their
+	// figures are as measured.
+	RealTime []PhaseName `json:"realTime,omitempty"`
 	// Auto says how the factor was chosen; nil where it was given.
 	Auto *DilationChoice `json:"auto,omitempty"`
+}
+
+// Of is the factor by which time was slowed down in a phase; 1 without dilation.
+func (d *Dilation) Of(phase PhaseName) float64 {
+	if d == nil || slices.Contains(d.RealTime, phase) {
+		return 1
+	}
+	return d.Factor
 }
 
 // DilationChoice says how trials without dilation chose a factor: the largest that one
 // of them asks for.
 type DilationChoice struct {
-	Limit  float64         `json:"limit"` // share of a rollout that a program may wait for processors
+	Limit  float64         `json:"limit"`          // share of a rollout that a program may wait for processors
+	Made   *time.Time      `json:"made,omitempty"` // when the trials were done, which may be before the run
 	Trials []DilationTrial `json:"trials"`
 }
 

@@ -1,88 +1,25 @@
 package rollout
 
 import (
-	"errors"
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/component"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dilation"
 	"scaler.mesh/scaler/pkg/faults"
 	"scaler.mesh/scaler/pkg/record"
 )
-
-func TestParseDilation(t *testing.T) {
-	for text, want := range map[string]float64{"1": 1, "2.5": 2.5, "64": 64, "auto": AutoDilation} {
-		if got, err := ParseDilation(text); got != want || err != nil {
-			t.Errorf("%s: got %g, %v, want %g", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "-1", "x", "Auto", "2x"} {
-		if _, err := ParseDilation(text); err == nil {
-			t.Errorf("%q is a factor", text)
-		}
-	}
-}
-
-func TestWaitOf(t *testing.T) {
-	for name, test := range map[string]struct{ cpu, waited, length, want float64 }{
-		"does not wait":         {10, 0, 30, 1},
-		"at the limit":          {10, 3, 30, 1},
-		"a little above":        {10, 3.1, 30, 2},
-		"as long as it works":   {10, 13, 30, 2},
-		"longer than it works":  {10, 13.1, 30, 3},
-		"starved":               {1, 1000, 30, maxDilation},
-		"it never had its turn": {0, 10, 30, maxDilation},
-	} {
-		if got := waitOf(test.cpu, test.waited, test.length); got.Factor != test.want || got.CPUSeconds != test.cpu || got.WaitedSeconds != test.waited {
-			t.Errorf("%s: got %+v, want a factor of %g", name, got, test.want)
-		}
-	}
-}
-
-// trialRun is the record of a trial.
-func trialRun() record.Run {
-	started := time.Unix(1000, 0)
-	return record.Run{
-		Started: started, Finished: new(started.Add(50 * time.Second)),
-		Spec:         record.Spec{Pods: 400, Mode: "strict"},
-		Phases:       []record.Phase{{Name: record.PhaseRollout, Seconds: new(30.0)}},
-		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: new(10.0), WaitedSeconds: new(25.0)}},
-		Instrument:   &record.Instrument{Cores: new(0.2), WaitedSeconds: new(1.0)},
-	}
-}
-
-func TestJudgeTrial(t *testing.T) {
-	run := trialRun()
-	got, times, err := judgeTrial(&run)
-	want := record.DilationTrial{
-		Pods: 400, Mode: "strict", Seconds: 30,
-		ControlPlane: record.DilationWait{CPUSeconds: 10, WaitedSeconds: 25, Factor: 4},
-		Instrument:   record.DilationWait{CPUSeconds: 6, WaitedSeconds: 1, Factor: 1},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
-	if times != (trialTimes{30 * time.Second, 20 * time.Second}) {
-		t.Errorf("times are %+v", times)
-	}
-	run.ControlPlane.Rollout.WaitedSeconds = nil
-	if _, _, err := judgeTrial(&run); !errors.Is(err, errNoDelays) {
-		t.Errorf("without run delays: %v", err)
-	}
-	run = trialRun()
-	run.Phases = nil
-	if _, _, err := judgeTrial(&run); err == nil {
-		t.Error("a trial without a rollout chooses a factor")
-	}
-}
 
 // Trials are rollouts of the largest size without anything after them, slowed down by
 // nothing, with the arrival of the runs.
 func TestTrials(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{200, 800, 400}, Modes: []string{"permissive", "strict"}, Repeats: 3}
-	l.Spec.Dilation, l.Spec.Arrival, l.Spec.Churn, l.Spec.Keep = AutoDilation, 20, 2, true
+	l.Spec.Dilation, l.Spec.Arrival, l.Spec.Churn, l.Spec.Keep = dilation.Auto, 20, 2, true
 	l.Spec.Faults = []faults.Fault{{}}
 	trials := l.trials()
 	if len(trials) != 2 {
@@ -104,11 +41,97 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// By default the factor of an earlier trial of such rollouts is used, whatever the version and the settings of the control
+// plane. Who asks for a trial gets one.
+func TestChoiceIsKept(t *testing.T) {
+	l := Ladder{Spec: DefaultSpec(), Pods: []int{200}, Modes: []string{"permissive"}, ByDefault: true}
+	l.Spec.Dilation, l.Spec.Programs.CacheDir = dilation.Auto, t.TempDir()
+	store, err := dilation.DefaultStore(l.Spec.Programs.CacheDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	choice := dilation.Choice{Factor: 3, Choice: record.DilationChoice{Limit: record.Saturated, Made: new(time.Unix(1000, 0).UTC())}}
+	if err := store.Save(l.likeness(), choice); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Ladder)
+		kept   bool
+	}{
+		"equal":            {func(*Ladder) {}, true},
+		"later phases":     {func(l *Ladder) { l.Spec.Steady, l.Spec.Probes, l.Spec.Churn = time.Hour, 3, 2 }, true},
+		"another version":  {func(l *Ladder) { l.Spec.Programs.Istio = "1.29" }, true},
+		"another setting":  {func(l *Ladder) { l.Spec.ControlPlaneEnv = []string{"PILOT_PUSH_THROTTLE=7"} }, true},
+		"smaller sizes":    {func(l *Ladder) { l.Pods = []int{100, 200} }, true},
+		"another size":     {func(l *Ladder) { l.Pods = []int{400} }, false},
+		"another arrival":  {func(l *Ladder) { l.Spec.Burst = "20/1s" }, false},
+		"another mode":     {func(l *Ladder) { l.Modes = []string{"strict"} }, false},
+		"fewer processors": {func(l *Ladder) { l.Spec.ControlPlaneCPUs = 1 }, false},
+		"asked for":        {func(l *Ladder) { l.ByDefault = false }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := l
+			c.change(&l)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // a trial ends at once
+			got, err := l.chooseDilation(ctx, new(component.Versions), Progress{})
+			if !c.kept {
+				if err == nil {
+					t.Errorf("the factor is %g without a trial", got.Spec.Dilation)
+				}
+				return
+			}
+			if err != nil || got.Spec.Dilation != 3 || got.Spec.Choice == nil || !got.Spec.Choice.Made.Equal(*choice.Choice.Made) {
+				t.Errorf("the factor is %g, %+v, %v", got.Spec.Dilation, got.Spec.Choice, err)
+			}
+		})
+	}
+}
+
+// Where a trial fails that nobody asked for, time is not slowed down, and the runs show why.
+func TestTrialsFail(t *testing.T) {
+	l := Ladder{Spec: DefaultSpec(), Pods: []int{10}, Modes: []string{"permissive"}}
+	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Programs.BinDir = dilation.Auto, t.TempDir(), t.TempDir()
+	if _, err := l.chooseDilation(t.Context(), new(component.Versions), Progress{}); err == nil || !strings.Contains(err.Error(), "choosing the factor of --dilate auto") {
+		t.Errorf("a trial that was asked for fails with %v", err)
+	}
+	l.ByDefault = true
+	var said []string
+	got, err := l.chooseDilation(t.Context(), new(component.Versions), Progress{Say: func(text string) { said = append(said, text) }})
+	if err != nil || got.Spec.Dilation != 0 || !strings.Contains(strings.Join(said, "\n"), "time is not slowed down: choosing the factor") {
+		t.Errorf("the factor is %g, %v, and said is %q", got.Spec.Dilation, err, said)
+	}
+}
+
+func TestDefaultDilation(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Spec)
+		want   float64
+	}{
+		"stock":            {func(*Spec) {}, dilation.Auto},
+		"real sidecars":    {func(s *Spec) { s.RealSidecars = 1 }, 0},
+		"workers":          {func(s *Spec) { s.Workers = 2 }, 0},
+		"existing cluster": {func(s *Spec) { s.Existing = &Existing{} }, 0},
+		"external server":  {func(s *Spec) { s.ControlPlane = "xds://127.0.0.1:18000" }, 0},
+	} {
+		s := DefaultSpec()
+		c.change(&s)
+		if got := DefaultDilation(s); got != c.want {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+}
+
 func TestExpected(t *testing.T) {
-	s := DefaultSpec() // 10 s, 10 s and 60 s
+	s := DefaultSpec() // baseline 10 s, settle 10 s and steady 60 s
 	s.Dilation = 3
-	if got := s.expected(trialTimes{rollout: 30 * time.Second, around: 20 * time.Second}); got != 350*time.Second {
-		t.Errorf("it takes %s, want 350 s", got)
+	trial := dilation.Times{Rollout: 30 * time.Second, Around: 20 * time.Second}
+	if got, want := s.expected(trial), (20+10+60+3*(10+30))*time.Second; got != want {
+		t.Errorf("it takes %s, want %s", got, want)
+	}
+	s.CertificateLifetime = time.Hour // steady is slowed down, too
+	if got, want := s.expected(trial), (20+3*(10+10+60+30))*time.Second; got != want {
+		t.Errorf("with renewals it takes %s, want %s", got, want)
 	}
 }
 

@@ -111,7 +111,7 @@ func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
 // measureCycle computes what a cycle costs, once the usage of its phase is known.
 func (m measurement) measureCycle(context.Context) error {
 	if c, p := m.document.Cycle, m.document.Phase(record.PhaseCycle); c != nil && p != nil && m.document.ControlPlane != nil {
-		c.SetCores(m.document.ControlPlane.Steady, m.document.ControlPlane.Cycle, p.Seconds, c.AgeSeconds*m.spec.dilation())
+		c.SetCores(m.document.ControlPlane.Steady, m.document.ControlPlane.Cycle, p.Seconds, m.document.Environment.Dilation)
 	}
 	return nil
 }

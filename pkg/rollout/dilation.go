@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dilation"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
-
-// maxDilation bounds the duration if --dilate is mistyped.
-const maxDilation = 64
 
 // dilation is the factor by which time is slowed down, 1 where it is not.
 func (s Spec) dilation() float64 { return max(1, s.Dilation) }
@@ -31,10 +28,10 @@ func (s Spec) checkDilation() error {
 		return nil
 	}
 	value := fmt.Sprint(s.Dilation)
-	if s.Dilation == AutoDilation {
+	if s.Dilation == dilation.Auto {
 		value = "auto"
-	} else if !(s.Dilation > 1 && s.Dilation <= maxDilation) { // not a number is neither
-		return dilationError(value)
+	} else if !(s.Dilation > 1 && s.Dilation <= dilation.Max) { // not a number is neither
+		return dilation.FactorError(value)
 	}
 	driver, err := s.Driver()
 	if err != nil {
@@ -52,23 +49,6 @@ func (s Spec) checkDilation() error {
 	return nil
 }
 
-func dilationError(value string) error {
-	return fmt.Errorf("parsing --dilate %s: want from 1 to %d, or auto", value, maxDilation)
-}
-
-// ParseDilation parses the value of --dilate: a factor, or auto for one that a trial
-// chooses. Its error names the flag, the value and what is wanted.
-func ParseDilation(text string) (float64, error) {
-	if text == "auto" {
-		return AutoDilation, nil
-	}
-	k, err := strconv.ParseFloat(text, 64)
-	if err != nil || k < 0 {
-		return 0, dilationError(strconv.Quote(text))
-	}
-	return k, nil
-}
-
 // onBench is the spec with all that is a matter of time as it is on this machine.
 func (s Spec) onBench() (Spec, error) {
 	if s.dilation() == 1 {
@@ -84,8 +64,11 @@ func (s Spec) onBench() (Spec, error) {
 		burst.Interval = s.slowed(burst.Interval)
 		s.Burst = burst.String()
 	}
+	if realTime(s) == nil {
+		s.Baseline, s.Steady = s.slowed(s.Baseline), s.slowed(s.Steady)
+	}
 	for _, d := range []*time.Duration{
-		&s.Baseline, &s.Settle, &s.Steady, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration, &s.Cycle,
+		&s.Settle, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration, &s.Cycle,
 		&s.StartDelay.Min, &s.StartDelay.Max, &s.StartDelay.Mean,
 	} {
 		*d = s.slowed(*d)
@@ -93,6 +76,27 @@ func (s Spec) onBench() (Spec, error) {
 	s.Churn /= workload.Churn(s.dilation())
 	s.Change.PerSecond /= s.dilation()
 	return s, nil
+}
+
+// realTime are the phases that are not slowed down, because the control plane is at rest and does nothing then
+// that is slowed down. What it uses at rest is a matter of real time: slowed down, its cores would be recorded as K times what they are.
+func realTime(s Spec) []record.PhaseName {
+	driver, err := s.Driver()
+	if err != nil || s.dilation() == 1 || !driver.RestsInRealTime {
+		return nil
+	}
+	if s.Topology.Resolved().OutsideChurn > 0 || s.CertificateLifetime > 0 {
+		return nil // pods come and go, or certificates are renewed
+	}
+	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
+}
+
+// likeSteady is the length on this machine of a phase that is as long as steady and is slowed down.
+func likeSteady(s Spec) time.Duration {
+	if realTime(s) == nil {
+		return s.Steady // onBench slowed it down
+	}
+	return s.slowed(s.Steady)
 }
 
 // dilate slows down a control plane that is to be started with these resources, and
@@ -114,12 +118,13 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 		Scaled: slices.Concat([]string{
 			"GOMAXPROCS of the control plane, and what it derives from that: as on the machine that is stood for",
 			"arrival of pods, start delays, changes, churn, and the length of faults",
-			"length of phases, time limits and lifetimes of certificates that were asked for",
+			"length of phases other than realTime, time limits and lifetimes of certificates that were asked for",
 			"sidecars: waits before a stream or a certificate is tried again, keepalive, drain, time limits of resources",
 			"KWOK: heartbeats of nodes, its only delay",
 			"scrapes and readings of all programs",
 		}, d.Scaled),
 		Unscaled: d.Unscaled,
+		RealTime: realTime(s),
 		Auto:     s.Choice,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/changes"
 	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/pkg/dilation"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/workload"
 )
@@ -19,8 +20,8 @@ func TestCheckDilation(t *testing.T) {
 		"parsing --dilate -2: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = -2 },
 		"parsing --dilate 65: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = 65 },
 		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down":             func(s *Spec) { s.Dilation, s.RealSidecars = 2, 1 },
-		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Dilation, s.RealSidecars = AutoDilation, 1 },
-		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Dilation, s.Workers = AutoDilation, 2 },
+		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Dilation, s.RealSidecars = dilation.Auto, 1 },
+		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Dilation, s.Workers = dilation.Auto, 2 },
 		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
 			s.Dilation, s.ControlPlane = 2, "still"
 			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}
@@ -75,6 +76,54 @@ func TestOnBench(t *testing.T) {
 		if r := newRecord(asked); r.Spec.Dilation != 0 {
 			t.Errorf("a dilation of %v is recorded", r.Spec.Dilation)
 		}
+	}
+}
+
+// Phases in which istiod is at rest are not slowed down, unless something goes on in them that is. A phase of churn that
+// is as long as steady is slowed down all the same.
+func TestPhasesInRealTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(*Spec)
+		realTime bool
+	}{
+		"at rest":       {func(*Spec) {}, true},
+		"churn":         {func(s *Spec) { s.Churn = 2 }, true},
+		"renewals":      {func(s *Spec) { s.CertificateLifetime = time.Minute }, false},
+		"outside churn": {func(s *Spec) { s.Topology.Own.OutsideChurn = 1 }, false},
+		"osm":           {func(s *Spec) { s.ControlPlane = "osm" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := DefaultSpec()
+			asked.Dilation = 4
+			c.change(&asked)
+			bench, err := asked.onBench()
+			if err != nil {
+				t.Fatal(err)
+			}
+			baseline, steady := 40*time.Second, 4*time.Minute
+			var phases []record.PhaseName
+			if c.realTime {
+				baseline, steady = 10*time.Second, time.Minute
+				phases = []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
+			}
+			if bench.Baseline != baseline || bench.Steady != steady || bench.Settle != 40*time.Second || likeSteady(bench) != 4*time.Minute {
+				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", bench.Baseline, bench.Steady, bench.Settle, likeSteady(bench), baseline, steady)
+			}
+			want := baseline + steady + 40*time.Second
+			if asked.Churn > 0 {
+				want += 4 * time.Minute
+			}
+			if got := FixedLength(asked); got != want {
+				t.Errorf("phases of fixed length take %s, want %s", got, want)
+			}
+			driver, err := bench.Driver()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, d := bench.dilate(driver, controlplane.Resources{MaxProcs: 2}); !cmp.Equal(d.RealTime, phases) {
+				t.Errorf("the record has %v, want %v", d.RealTime, phases)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,9 @@ type Ladder struct {
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
 	// records go to a folder each below Spec.Out; nil = that of Spec.Programs.
 	Versions []string
+	// ByDefault states that nobody asked for dilation.Auto: the factor is that of an earlier trial for such rollouts
+	// on this machine, if there was one, and 1 if a trial fails.
+	ByDefault bool
 }
 
 // maxRepeats bounds the duration if --repeats is mistyped.
@@ -225,6 +228,11 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := checkMachine(ctx, l.Runs(), progress); err != nil {
 		return nil, err
 	}
+	folders, err := openFolders(l.Runs())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeFolders(folders)) }()
 	if l, err = l.chooseDilation(ctx, versions, progress); err != nil {
 		return nil, err
 	}
@@ -232,11 +240,6 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 		return nil, err
 	}
 	specs := l.Runs()
-	folders, err := openFolders(specs)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closeFolders(folders)) }()
 	outcome := outcome{of: len(specs)}
 	for i, spec := range specs {
 		if i > 0 {

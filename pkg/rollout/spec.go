@@ -78,7 +78,7 @@ type Spec struct {
 	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
 	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
 	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
-	Dilation           float64  // factor by which time is slowed down, K; 0 = 1, AutoDilation = a trial chooses it. All else here is of the machine that is stood for
+	Dilation           float64  // factor by which time is slowed down, K; 0 = 1, dilation.Auto = a trial chooses it. All else here is of the machine that is stood for
 	NoPriority         bool     // let all programs compete for processors as equals
 
 	Choice *record.DilationChoice // how trials chose Dilation; nil = it was given

@@ -15,7 +15,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 	It("are served by the ztunnels of their nodes", func() {
 		const pods, nodes, services, probes = 30, 3, 3, 4
 		where := newPlace()
-		session := where.start("rollout", "--pods", "30", "--dataplane", "ambient", "--pods-per-node", "10",
+		session := where.start("rollout", "--dilate", "1", "--pods", "30", "--dataplane", "ambient", "--pods-per-node", "10",
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "4", "--no-calibrate",
 			"--fault", "reset-streams:50%@steady", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
@@ -57,7 +57,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 	It("have everything that is expected in ztunnels and waypoints", func() {
 		const pods, services, probes = 10, 2, 2
 		where := newPlace()
-		session := where.start("rollout", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
+		session := where.start("rollout", "--dilate", "1", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--no-calibrate", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft(nil)

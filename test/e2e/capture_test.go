@@ -31,7 +31,7 @@ func replay(where place, file, into string, args ...string) (record.Run, capture
 func replayed(where place, file, into string, args ...string) record.Run {
 	GinkgoHelper()
 	out := filepath.Join(where.out, into)
-	session := where.start(append([]string{"rollout", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--no-calibrate", "-o", "json", "--out", out}, args...)...)
+	session := where.start(append([]string{"rollout", "--dilate", "1", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--no-calibrate", "-o", "json", "--out", out}, args...)...)
 	Expect(wait(session)).To(Equal(exitDone))
 	return printed(session)
 }

@@ -107,11 +107,12 @@ func (p place) session(cmd *exec.Cmd) *gexec.Session {
 	return session
 }
 
-// rollout starts `scaler rollout` with so many pods and short phases.
+// rollout starts `scaler rollout` with so many pods and short phases, and without a trial of how much time is to be
+// slowed down.
 func (p place) rollout(pods int, args ...string) *gexec.Session {
 	GinkgoHelper()
 	return p.start(append([]string{
-		"rollout", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
+		"rollout", "--dilate", "1", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
 		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--probes", "0",
 		"--converge-timeout", "90s", // of each phase: below wait's, so that scaler says what is lacking
 	}, args...)...)

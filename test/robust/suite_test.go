@@ -118,7 +118,7 @@ func session(cmd *exec.Cmd) *gexec.Session {
 // rolloutArgs are those of a small rollout against the reference control plane.
 func (p place) rolloutArgs(args ...string) []string {
 	return append([]string{
-		"rollout", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--no-calibrate",
+		"rollout", "--dilate", "1", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--no-calibrate",
 		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0", "--converge-timeout", "90s",
 	}, args...)
 }

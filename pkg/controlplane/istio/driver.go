@@ -31,6 +31,7 @@ func Driver() controlplane.Driver {
 		Metrics:           metrics(),
 		Panels:            panels(),
 		Dilate:            dilate,
+		RestsInRealTime:   true,
 		CheckMesh:         checkMesh,
 		MeshEnv:           meshEnv,
 		NewProxy:          authority.NewProxy,

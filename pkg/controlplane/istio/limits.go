@@ -19,7 +19,9 @@ import (
 //     more than a second is refused;
 //   - pilot/cmd/pilot-discovery/app/cmd.go: kubernetesApiQPS and
 //     kubernetesApiBurst, of the client that reviews tokens too, one for the
-//     certificate request and one for the stream.
+//     certificate request and one for the stream;
+//   - pkg/util/protomarshal/grpc.go: buffers of responses are those of gRPC's default pool, of which
+//     mem/buffer_pool.go of google.golang.org/grpc has 256 bytes, 4, 16 and 32 KiB, and 1 MiB.
 //
 // A value that istiod could not read leaves its default, as it does there.
 func Limits(env []string) *record.Limits {
@@ -52,5 +54,6 @@ func Limits(env []string) *record.Limits {
 		TokenReviewsPerSidecar: 2,
 		DebounceSeconds:        seconds("PILOT_DEBOUNCE_AFTER", 0.1),
 		DebounceMaxSeconds:     seconds("PILOT_DEBOUNCE_MAX", 10),
+		LargeResponseBytes:     32 << 10,
 	}
 }
