@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 		{"empty mode", []string{runs, "--pods", "5000", "--mode", ""}, exitUsage, `parsing --mode "": want permissive or strict`},
 		{"format", []string{runs, "--pods", "5000", "-o", "xml"}, exitUsage, `parsing --output "xml"`},
 		{"too far", []string{runs, "--pods", "50000"}, exitUsage, "run 'scaler rollout --pods 6250,"},
-		{"one size", []string{few, "--pods", "1600"}, exitUsage, "one size only: run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --repeats 2 --probes 0'"},
+		{"one size", []string{few, "--pods", "1600"}, exitUsage, "one size only: run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"},
 		{"another size validated", []string{runs, "--pods", "5000", "--validate"}, exitUsage, "parsing --pods 5000: want 1600"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 	for i := range waypoints {
 		waypoints[i].Spec.Dataplane, waypoints[i].Spec.Waypoints, waypoints[i].Proxies = "ambient", "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
 	}
-	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --repeats 2 --probes 0'"
+	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"
 	for _, c := range []struct {
 		name   string
 		runs   []record.Run
@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 		{"waypoints", waypoints, Options{Pods: 1600}, "6 runs of data plane ambient with service waypoints: want", false},
 		{"another number of pods for each node", nodes, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want 20, as all runs have", true},
 		{"pods for each node of sidecars", four, Options{Pods: 1600, PodsPerNode: 40}, "parsing --pods-per-node 40: want none for runs in which every pod has a proxy", false},
-		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dataplane ambient --pods-per-node 20 --repeats 2", true},
+		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dilate 1 --dataplane ambient --pods-per-node 20 --repeats 2", true},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "parsing --services 20: want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "parsing --pods 1600: want 800 with --validate", false},

@@ -328,9 +328,7 @@ func advice(s *sample, o Options) string {
 		if a := s.runs[0].Spec.Arrival; a != "" {
 			burst = " --arrival " + a
 		}
-		if k := s.runs[0].Spec.Dilation; k > 1 {
-			burst += fmt.Sprintf(" --dilate %g", k)
-		}
+		burst += fmt.Sprintf(" --dilate %g", max(1, s.runs[0].Spec.Dilation))
 		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
 			burst += " " + flags
 		}

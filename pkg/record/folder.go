@@ -154,3 +154,16 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Below is the folder of a run's record relative to the folder out, with slashes; "" for a run
+// without a record.
+func Below(out string, run *Run) string {
+	if run.Dir == "" {
+		return ""
+	}
+	below, err := filepath.Rel(out, run.Dir)
+	if err != nil {
+		return ""
+	}
+	return filepath.ToSlash(below)
+}

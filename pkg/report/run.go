@@ -125,6 +125,9 @@ func dilationText(spec record.Spec) string {
 // choiceText says how trials chose the factor of a dilation.
 func choiceText(d *record.Dilation) string {
 	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", d.Factor, percent(&d.Auto.Limit))}
+	if made := d.Auto.Made; made != nil {
+		texts = append(texts, "chosen "+made.Format(time.RFC3339))
+	}
 	for _, t := range d.Auto.Trials {
 		texts = append(texts, fmt.Sprintf("trial of %s, %s: in %s the control plane waited %s and used %s, scaler %s and %s",
 			output.Many(t.Pods, "pod"), orAbsent(t.Mode), seconds(&t.Seconds),

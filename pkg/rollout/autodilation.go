@@ -66,8 +66,12 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 	for _, spec := range l.Runs() {
 		expected += spec.expected(choice.Times)
 	}
-	progress.say(fmt.Sprintf("time is slowed down %g times, as a trial of %s chose for such rollouts on this machine; expected duration: up to %s, probes and what follows them not counted",
-		choice.Factor, choice.Choice.Made.Local().Format("2006-01-02 15:04"), expected.Round(time.Second)))
+	slowed := "not slowed down"
+	if choice.Factor > 1 {
+		slowed = fmt.Sprintf("slowed down %g times", choice.Factor)
+	}
+	progress.say(fmt.Sprintf("time is %s, as a trial of %s chose for such rollouts on this machine; expected duration: up to %s, probes and what follows them not counted",
+		slowed, choice.Choice.Made.Local().Format("2006-01-02 15:04"), expected.Round(time.Second)))
 	return l, nil
 }
 

@@ -242,9 +242,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	specs := l.Runs()
 	outcome := outcome{of: len(specs)}
 	for i, spec := range specs {
-		if i > 0 {
-			debug.FreeOSMemory() // the instrument's own memory begins anew, too
-		}
+		debug.FreeOSMemory() // the instrument's own memory begins anew, after a trial or another run
 		if len(specs) > 1 {
 			progress.say(strings.TrimSpace(fmt.Sprintf("run %d of %d: %s %s", i+1, len(specs), spec.Name(), spec.Programs.Istio)))
 		}

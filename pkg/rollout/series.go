@@ -1,11 +1,6 @@
 package rollout
 
-import (
-	"path/filepath"
-	"time"
-
-	"scaler.mesh/scaler/pkg/record"
-)
+import "time"
 
 // AroundPhases is what a run usually takes in addition to its phases of fixed length: the
 // start of cluster and control plane, the rollout, and taking everything down.
@@ -29,17 +24,4 @@ func atRest(s Spec) time.Duration {
 		return s.slowed(s.Baseline + s.Steady)
 	}
 	return s.Baseline + s.Steady
-}
-
-// RecordBelow is the folder of a run's record relative to out, with slashes; "" for a run
-// without a record.
-func RecordBelow(out string, run *record.Run) string {
-	if run.Dir == "" {
-		return ""
-	}
-	below, err := filepath.Rel(out, run.Dir)
-	if err != nil {
-		return ""
-	}
-	return filepath.ToSlash(below)
 }
