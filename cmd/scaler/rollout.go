@@ -48,8 +48,8 @@ its certificate. A table goes to stdout and the record to --out. Everything that
 was started is stopped at the end.
 
 Where the control plane or scaler would wait for the processors of this machine, time
-is slowed down, and the machine stands for a larger one. By how much is chosen once for
-each kind of rollout, by a short trial, and kept. --dilate 1 prevents that.
+is slowed down, and the machine stands for a larger one. A trial, a rollout of the same
+size, chooses by how much, once for each kind of rollout. --dilate 1 prevents that.
 
 The first run takes the programs that it needs from released images or builds
 them, which takes about a quarter of an hour on two cores; see 'scaler components'.`,

@@ -93,8 +93,8 @@ func bySizeOfResponse(seen []point) (small, large int) {
 	return small, large
 }
 
-// doubtBuffers states that the planned mesh has large responses and not enough of the runs do, whose memory then does not
-// show what their buffers need, and which runs would.
+// doubtBuffers states that the runs do not show what the buffers of large responses need though it is a part of the
+// forecast: some of the runs, or the planned mesh, have them, and others do not.
 func (s *sample) doubtBuffers(t target) {
 	var seen []point
 	var pods [][]float64
@@ -103,8 +103,12 @@ func (s *sample) doubtBuffers(t target) {
 		seen, pods = append(seen, p), append(pods, []float64{1, p.pods})
 	}
 	small, large := bySizeOfResponse(seen)
-	if small == 0 || large >= sizesOfBuffers || largeResponses.of(t.point) == 0 {
-		return
+	planned := largeResponses.of(t.point) > 0
+	switch {
+	case small == 0 && large == 0, small >= sizesOfBuffers && large >= sizesOfBuffers:
+		return // not known, or shown
+	case large == 0 && !planned, small == 0 && planned:
+		return // of no matter
 	}
 	from := math.Inf(1)
 	for _, kind := range wholeTypes {
@@ -116,6 +120,7 @@ func (s *sample) doubtBuffers(t target) {
 	if !math.IsInf(from, 1) {
 		where = fmt.Sprintf(" from about %.0f pods on", from)
 	}
-	s.doubt(rolloutMemory, "%s pushes responses of more than %.0f KiB%s, for each of which it takes a buffer of 1 MiB, so that its memory is higher there by a step: %s so large, %d are needed to forecast it",
-		s.runs[0].Environment.ControlPlane.Name, s.runs[0].Environment.ControlPlane.Limits.LargeResponseBytes/(1<<10), where, were(large, "size"), sizesOfBuffers)
+	c := s.runs[0].Environment.ControlPlane
+	s.doubt(rolloutMemory, "%s pushes responses of more than %.0f KiB%s, for each of which it takes a buffer of 1 MiB, so that its memory is higher there by a step: %s below that and %d above, and %d of each are needed to forecast it",
+		c.Name, c.Limits.LargeResponseBytes/(1<<10), where, were(small, "size"), large, sizesOfBuffers)
 }

@@ -45,6 +45,8 @@ func TestLargeResponses(t *testing.T) {
 		"small, a small mesh":          {[]int{200, 300, 400, 500}, 600, 600e6, false},
 		"large":                        {[]int{700, 800, 1000}, 1600, step + 1600e6, false},
 		"one size large, a large mesh": {[]int{200, 300, 400, 500, 800}, 1600, 0, true},
+		"one size large, a small mesh": {[]int{200, 300, 400, 500, 800}, 300, 0, true},
+		"one size small":               {[]int{600, 700, 800, 900}, 1600, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Make(buffered(step, 0, nil, 2, c.sizes...), Options{Pods: c.pods})

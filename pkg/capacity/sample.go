@@ -173,6 +173,7 @@ var axes = []struct {
 	}},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
+	{"phases in real time", func(r *record.Run) string { return r.Environment.Dilation.RealTimeText() }},
 	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
 	{"topology", func(r *record.Run) string { return r.Topology() }},
 	{"xds", func(r *record.Run) string { return r.Spec.XDS }},

@@ -122,8 +122,9 @@ const meanPresent = 0.5
 // from a control plane at rest.
 const leastWork = 0.2
 
-// restOf are the cores that the control plane uses at rest in a phase that is slowed down as the rollout is: where steady
-// was not, it uses in one second of the machine that is stood for what it uses in K seconds. nil = not known.
+// restOf are the cores that the control plane uses at rest in a phase that is slowed down as the rollout is; nil = not known.
+// One second of the machine that is stood for is K real seconds in such a phase, in which the control plane's own timers use
+// K times as much. Steady may not be slowed down.
 func restOf(r *record.Run) *float64 {
 	rest := r.Value(restCores)
 	if rest == nil {

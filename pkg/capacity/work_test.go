@@ -311,6 +311,45 @@ func TestWorkOfUncertainAmounts(t *testing.T) {
 	}
 }
 
+// At rest a control plane uses, in one second of a machine that is stood for, what it uses in K seconds: steady, which may not be
+// slowed down, shows either.
+func TestRestOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		dilation *record.Dilation
+		want     float64
+	}{
+		"not slowed down":        {nil, 0.01},
+		"a trial chose 1":        {&record.Dilation{Factor: 1}, 0.01},
+		"steady slowed down":     {&record.Dilation{Factor: 4}, 0.01},
+		"steady not slowed down": {&record.Dilation{Factor: 4, RealTime: []record.PhaseName{record.PhaseSteady}}, 0.04},
+	} {
+		r := strict().run(200, nil)
+		r.ControlPlane.Steady.Cores = &record.Level{Mean: new(0.01)}
+		r.Environment.Dilation = c.dilation
+		if got := restOf(&r); got == nil || math.Abs(*got-c.want) > 1e-12 {
+			t.Errorf("%s: %v cores, want %g", name, got, c.want)
+		}
+	}
+	if got := restOf(&record.Run{}); got != nil {
+		t.Errorf("%g cores of a run that has none", *got)
+	}
+}
+
+// Runs whose phases were slowed down differently are not alike.
+func TestPhasesInRealTimeAreAnAxis(t *testing.T) {
+	runs := strict().runs(nil, 2, 200, 400, 800)
+	for i := range runs {
+		runs[i].Spec.Dilation, runs[i].Environment.Dilation = 4, &record.Dilation{Factor: 4}
+	}
+	if _, err := Make(runs, Options{Pods: 1600}); err != nil {
+		t.Fatal(err)
+	}
+	runs[0].Environment.Dilation = &record.Dilation{Factor: 4, RealTime: []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}}
+	if _, err := Make(runs, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), "phases in real time (baseline, steady; none)") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // Without a storm certificates are part of a pod's start; runs whose pushes do not follow from
 // arrivals, or that were saturated, tell no costs, and the plan says why.
 func TestWorkOfLess(t *testing.T) {

@@ -40,6 +40,7 @@ var conditions = []condition{
 	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
 	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
+	{"phases in real time", func(r *record.Run) string { return orNone(r.Environment.Dilation.RealTimeText()) }},
 	{xdsName, func(r *record.Run) string { return r.Spec.XDS }},
 	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
 	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},

@@ -128,8 +128,8 @@ type Driver struct {
 	// for one with so many processors, which are its GOMAXPROCS; nil = that is not known
 	// of it.
 	Dilate func(env []string, processors int, k float64) Dilated
-	// RestsInRealTime reports that it does nothing at rest that Dilate slows down: phases in which nothing
-	// happens then need not be slowed down, and show what it uses at rest.
+	// RestsInRealTime reports that what it does at rest is decided by timers that Dilate does not slow down. Phases in
+	// which nothing happens are then not slowed down, and show what it uses at rest.
 	RestsInRealTime bool
 
 	// Installed is how one is used that a cluster has already; nil = that is not possible.

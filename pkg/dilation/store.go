@@ -59,7 +59,7 @@ func (s Store) Load(key any) (*Choice, error) {
 		return nil, fmt.Errorf("reading the factor of an earlier trial: %w", err)
 	}
 	var c Choice
-	if json.Unmarshal(text, &c) != nil || !(c.Factor >= 1 && c.Factor <= Max) {
+	if json.Unmarshal(text, &c) != nil || !(c.Factor >= 1 && c.Factor <= Max) || c.Choice.Made == nil || len(c.Choice.Trials) == 0 {
 		return nil, nil // it is chosen again
 	}
 	return &c, nil

@@ -38,7 +38,7 @@ func TestStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"no JSON": "{", "no factor": "{}", "a factor below 1": `{"factor": 0.5}`, "a factor that is too large": `{"factor": 1000}`} {
+	for name, text := range map[string]string{"no JSON": "{", "no factor": "{}", "no trials": `{"factor": 2}`, "a factor below 1": `{"factor": 0.5}`, "a factor that is too large": `{"factor": 1000}`} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

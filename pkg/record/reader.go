@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"regexp"
 	"strconv"
 )
@@ -94,6 +95,9 @@ func runDirs(path string) ([]string, error) {
 		}
 		if !entry.IsDir() {
 			return nil
+		}
+		if dir != root && strings.HasPrefix(entry.Name(), ".") {
+			return fs.SkipDir // a trial, whose record is not kept
 		}
 		switch info, err := os.Stat(filepath.Join(dir, runFile)); {
 		case err == nil && info.Mode().IsRegular():

@@ -225,6 +225,22 @@ func (d *Dilation) Of(phase PhaseName) float64 {
 	return d.Factor
 }
 
+// RealTimeText are the phases of a run that were not slowed down, though others were; "none" if all were, and "" if
+// time was not slowed down.
+func (d *Dilation) RealTimeText() string {
+	switch {
+	case d == nil || d.Factor <= 1:
+		return ""
+	case len(d.RealTime) == 0:
+		return "none"
+	}
+	var names []string
+	for _, phase := range d.RealTime {
+		names = append(names, string(phase))
+	}
+	return strings.Join(names, ", ")
+}
+
 // DilationChoice says how trials without dilation chose a factor: the largest that one
 // of them asks for.
 type DilationChoice struct {

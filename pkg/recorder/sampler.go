@@ -30,6 +30,7 @@ type Sampler struct {
 	brief    brief
 
 	mu       sync.Mutex
+	realTime []span                 // in which time was not slowed down
 	pending  []record.ComponentRead // that store does not have yet
 	history  *History               // of store, as it was last read; nil before
 	tracks   map[string]*track
@@ -74,6 +75,26 @@ func NewStoredSampler(interval time.Duration, store Store) *Sampler {
 func (s *Sampler) SlowDown(k float64) {
 	s.slowdown = k
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
+}
+
+// span is the time in [from, to).
+type span struct{ from, to time.Time }
+
+// RealTime says that time was not slowed down in [from, to), whatever SlowDown said. It is called before
+// Figures of windows in it. Peaks are still means over k times the length, because readings are k times as far from
+// each other.
+func (s *Sampler) RealTime(from, to time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.realTime = append(s.realTime, span{from, to})
+}
+
+// slowed is the factor by which time was slowed down in [from, to). The caller holds mu.
+func slowed(s *Sampler, from, to time.Time) float64 {
+	if slices.ContainsFunc(s.realTime, func(r span) bool { return !from.Before(r.from) && !to.After(r.to) }) {
+		return 1
+	}
+	return max(1, s.slowdown)
 }
 
 // Watch adds a life of a component and reads it at once. After a restart the same
@@ -200,10 +221,11 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
+	peak, k := max(peakWindow, s.interval), slowed(s, from, to)
 	if _, group := s.groups[name]; group {
-		u, err = usageTogether(all, from, to, max(peakWindow, s.interval), max(1, s.slowdown))
+		u, err = usageTogether(all, from, to, peak, k)
 	} else {
-		u, err = usageSlowed(all[0], from, to, max(peakWindow, s.interval), max(1, s.slowdown))
+		u, err = usageSlowed(all[0], from, to, peak, k)
 	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
@@ -220,17 +242,17 @@ func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 	defer s.mu.Unlock()
 	members, group := s.groups[name]
 	if !group {
-		return s.live(name)
+		return live(s, name)
 	}
 	for _, one := range members {
-		c, m, running := s.live(one)
+		c, m, running := live(s, one)
 		cores, memory, ok = cores+c, memory+m, ok || running
 	}
 	return cores, memory, ok
 }
 
 // live is Live of a component. The caller holds mu.
-func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
+func live(s *Sampler, name string) (cores, memory float64, ok bool) {
 	t := s.tracks[name]
 	if t == nil || t.live == nil {
 		return 0, 0, false

@@ -158,6 +158,18 @@ func show(v *float64) any {
 	return *v
 }
 
+// Time is slowed down in no window that lies in one in which it was not.
+func TestSlowedWindows(t *testing.T) {
+	s := NewSampler(0)
+	s.SlowDown(4)
+	s.RealTime(at(10), at(20))
+	for _, w := range []struct{ from, to, want float64 }{{10, 20, 1}, {12, 13, 1}, {0, 10, 4}, {9, 15, 4}, {15, 21, 4}, {20, 30, 4}} {
+		if got := slowed(s, at(w.from), at(w.to)); got != w.want {
+			t.Errorf("in [%g, %g) time is slowed down %g times, want %g", w.from, w.to, got, w.want)
+		}
+	}
+}
+
 // Where time is slowed down by k, waiting for k-1 times the own processor time is no
 // delay: a thread is done no later than on the machine that is stood for.
 func TestUsageSlowed(t *testing.T) {

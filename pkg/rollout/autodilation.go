@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 )
 
 // DefaultDilation is the factor of rollouts for which none was given: dilation.Auto, or 0 where time cannot be
-// slowed down.
+// slowed down, where what the control plane uses at rest would be recorded as K times that, and where the mesh
+// is kept for other uses.
 func DefaultDilation(s Spec) float64 {
-	s.Dilation = dilation.Auto
-	if s.Existing != nil || s.checkDilation() != nil {
+	s.Dilation = dilation.Max
+	if s.Existing != nil || s.Keep || s.checkDilation() != nil || realTime(s) == nil {
 		return 0
 	}
 	return dilation.Auto
@@ -37,28 +39,27 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 		return l, nil
 	}
 	store, err := dilation.DefaultStore(l.Spec.Programs.CacheDir)
-	if err != nil {
-		return l, err
-	}
 	var choice *dilation.Choice
-	if l.ByDefault {
-		if choice, err = store.Load(l.likeness()); err != nil {
-			return l, err
-		}
+	if err == nil && l.ByDefault {
+		choice, err = store.Load(l.likeness())
+	}
+	if err != nil {
+		progress.say(fmt.Sprintf("the factor of --dilate is chosen again: %v", err))
 	}
 	if choice == nil {
-		choice, err = l.tryAll(ctx, versions, progress)
-		switch {
-		case err == nil:
-			err = store.Save(l.likeness(), *choice)
-		case l.ByDefault && ctx.Err() == nil:
+		var converged bool
+		if choice, converged, err = l.tryAll(ctx, versions, progress); err != nil && l.ByDefault && ctx.Err() == nil {
 			// The runs show why, each with a record.
 			progress.say(fmt.Sprintf("time is not slowed down: %v", err))
 			l.Spec.Dilation = 0
 			return l, nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return l, err
+		}
+		if converged {
+			if err := store.Save(l.likeness(), *choice); err != nil {
+				progress.say(fmt.Sprintf("the factor of --dilate is not kept for later rollouts: %v", err))
+			}
 		}
 	}
 	l.Spec.Dilation, l.Spec.Choice = choice.Factor, &choice.Choice
@@ -70,46 +71,52 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 	if choice.Factor > 1 {
 		slowed = fmt.Sprintf("slowed down %g times", choice.Factor)
 	}
-	progress.say(fmt.Sprintf("time is %s, as a trial of %s chose for such rollouts on this machine; expected duration: up to %s, probes and what follows them not counted",
+	progress.say(fmt.Sprintf("time is %s, as a trial of %s chose for such rollouts on this machine; expected duration: about %s, without probes, cycle and certificate storm",
 		slowed, choice.Choice.Made.Local().Format("2006-01-02 15:04"), expected.Round(time.Second)))
 	return l, nil
 }
 
-// tryAll does the trials of a ladder.
-func (l Ladder) tryAll(ctx context.Context, versions *component.Versions, progress Progress) (*dilation.Choice, error) {
+// tryAll does the trials of a ladder, and reports whether all converged.
+func (l Ladder) tryAll(ctx context.Context, versions *component.Versions, progress Progress) (_ *dilation.Choice, converged bool, err error) {
+	converged = true
 	choice := dilation.Choice{Factor: 1, Choice: record.DilationChoice{Limit: record.Saturated, Made: new(time.Now().UTC())}}
 	for _, spec := range l.trials() {
 		progress.say(fmt.Sprintf("trial without dilation: %s, to choose the factor by which time is slowed down (--dilate)", spec.Name()))
 		run, err := try(ctx, spec, versions, progress)
 		if err != nil {
-			return nil, fmt.Errorf("choosing the factor of --dilate auto: %w", err)
+			return nil, false, fmt.Errorf("choosing the factor of --dilate auto: %w", err)
 		}
 		trial, times, err := dilation.Judge(&run)
 		if err != nil {
-			return nil, fmt.Errorf("choosing the factor of --dilate auto: trial %s: %w", spec.Name(), err)
+			return nil, false, fmt.Errorf("choosing the factor of --dilate auto: trial %s: %w", spec.Name(), err)
 		}
+		converged = converged && run.Status == record.StatusCompleted
 		choice.Choice.Trials = append(choice.Choice.Trials, trial)
 		choice.Factor = max(choice.Factor, trial.ControlPlane.Factor, trial.Instrument.Factor)
 		choice.Times = choice.Times.OrLonger(times)
 		progress.say(fmt.Sprintf("trial %s: in a rollout of %.1f s, threads of the control plane waited %.1f s for a processor and used %.1f s; scaler's waited %.1f s and used %.1f s",
 			spec.Name(), trial.Seconds, trial.ControlPlane.WaitedSeconds, trial.ControlPlane.CPUSeconds, trial.Instrument.WaitedSeconds, trial.Instrument.CPUSeconds))
 	}
-	return &choice, nil
+	return &choice, converged, nil
 }
 
-// trials are the rollouts that choose the factor: one of the largest size in each mode,
+// trials are the rollouts that choose the factor: one of the largest size in each mode and data plane,
 // without what comes after a rollout.
-func (l Ladder) trials() []Spec {
-	var all []Spec
-	for _, mode := range l.Modes {
-		spec := l.Spec
-		spec.Mode = mode
-		spec.Topology.Pods = slices.Max(l.Pods)
-		spec.Dilation, spec.Repeat = 0, 0
-		spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 0, time.Second, 0
-		spec.CertificateStorm, spec.Churn, spec.Change, spec.Faults, spec.Cycle, spec.Upgrade = false, 0, changes.Load{}, nil, 0, nil
-		spec.Keep, spec.NoCalibrate = false, true
-		all = append(all, spec)
+func (l Ladder) trials() (all []Spec) {
+	spec := l.Spec
+	spec.Topology.Pods = slices.Max(l.Pods)
+	spec.Dilation, spec.Repeat = 0, 0
+	spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 0, time.Second, 0
+	spec.CertificateStorm, spec.Churn, spec.Change, spec.Faults, spec.Cycle, spec.Upgrade = false, 0, changes.Load{}, nil, 0, nil
+	spec.Keep, spec.NoCalibrate = false, true
+	dataplanes := l.Dataplanes
+	if dataplanes == nil {
+		dataplanes = []string{spec.Dataplane}
+	}
+	for _, spec.Mode = range l.Modes {
+		for _, spec.Dataplane = range dataplanes {
+			all = append(all, spec)
+		}
 	}
 	return all
 }
@@ -128,18 +135,22 @@ func (l Ladder) likeness() any {
 	}
 	var trials []trial
 	for _, spec := range l.trials() {
+		spec.ConvergeTimeout = 0
 		r := newRecord(spec)
 		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane, spec.ControlPlaneCPUs, spec.Replicas, spec.NoPriority, r.Mesh})
 	}
 	return []any{experiment.Machine(), trials}
 }
 
+// trialFolder is the folder of a trial's record below the output folder, which this process alone writes to.
+const trialFolder = ".trial"
+
 // try does a trial, whose record is not kept. One that does not converge in time was
 // short of processors all the more, and is used as it is.
 func try(ctx context.Context, spec Spec, versions *component.Versions, progress Progress) (_ record.Run, err error) {
-	spec.Out, err = os.MkdirTemp("", "scaler-trial-*")
-	if err != nil {
-		return record.Run{}, fmt.Errorf("making a folder for a trial: %w", err)
+	spec.Out = filepath.Join(spec.Out, trialFolder)
+	if err := os.RemoveAll(spec.Out); err != nil { // of one that was killed
+		return record.Run{}, fmt.Errorf("removing an earlier trial: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(spec.Out)) }()
 	folder, err := record.Open(spec.Out)
@@ -154,9 +165,9 @@ func try(ctx context.Context, spec Spec, versions *component.Versions, progress 
 	return run, err
 }
 
-// expected is an upper bound of how long a run takes up to its probes, if its rollout
+// expected is how long a run takes about without what has no length of its own, if its rollout
 // without dilation takes as long as that of a trial: a rollout that is limited by
 // processors takes no longer with it.
 func (s Spec) expected(trial dilation.Times) time.Duration {
-	return trial.Around + atRest(s) + s.slowed(s.Settle+trial.Rollout)
+	return trial.Around + FixedLength(s) + s.slowed(trial.Rollout)
 }

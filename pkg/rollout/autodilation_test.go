@@ -45,12 +45,12 @@ func TestTrials(t *testing.T) {
 // plane. Who asks for a trial gets one.
 func TestChoiceIsKept(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{200}, Modes: []string{"permissive"}, ByDefault: true}
-	l.Spec.Dilation, l.Spec.Programs.CacheDir = dilation.Auto, t.TempDir()
+	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir()
 	store, err := dilation.DefaultStore(l.Spec.Programs.CacheDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	choice := dilation.Choice{Factor: 3, Choice: record.DilationChoice{Limit: record.Saturated, Made: new(time.Unix(1000, 0).UTC())}}
+	choice := dilation.Choice{Factor: 3, Choice: record.DilationChoice{Limit: record.Saturated, Trials: []record.DilationTrial{{Pods: 200}}, Made: new(time.Unix(1000, 0).UTC())}}
 	if err := store.Save(l.likeness(), choice); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestChoiceIsKept(t *testing.T) {
 		kept   bool
 	}{
 		"equal":            {func(*Ladder) {}, true},
-		"later phases":     {func(l *Ladder) { l.Spec.Steady, l.Spec.Probes, l.Spec.Churn = time.Hour, 3, 2 }, true},
+		"later phases":     {func(l *Ladder) { l.Spec.Steady, l.Spec.Probes, l.Spec.Churn = 10*time.Minute, 3, 2 }, true},
 		"another version":  {func(l *Ladder) { l.Spec.Programs.Istio = "1.29" }, true},
 		"another setting":  {func(l *Ladder) { l.Spec.ControlPlaneEnv = []string{"PILOT_PUSH_THROTTLE=7"} }, true},
 		"smaller sizes":    {func(l *Ladder) { l.Pods = []int{100, 200} }, true},
@@ -91,7 +91,7 @@ func TestChoiceIsKept(t *testing.T) {
 // Where a trial fails that nobody asked for, time is not slowed down, and the runs show why.
 func TestTrialsFail(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{10}, Modes: []string{"permissive"}}
-	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Programs.BinDir = dilation.Auto, t.TempDir(), t.TempDir()
+	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Programs.BinDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir(), t.TempDir()
 	if _, err := l.chooseDilation(t.Context(), new(component.Versions), Progress{}); err == nil || !strings.Contains(err.Error(), "choosing the factor of --dilate auto") {
 		t.Errorf("a trial that was asked for fails with %v", err)
 	}
@@ -112,6 +112,10 @@ func TestDefaultDilation(t *testing.T) {
 		"real sidecars":    {func(s *Spec) { s.RealSidecars = 1 }, 0},
 		"workers":          {func(s *Spec) { s.Workers = 2 }, 0},
 		"existing cluster": {func(s *Spec) { s.Existing = &Existing{} }, 0},
+		"kept":             {func(s *Spec) { s.Keep = true }, 0},
+		"osm":              {func(s *Spec) { s.ControlPlane = "osm" }, 0},
+		"renewals":         {func(s *Spec) { s.CertificateLifetime = time.Minute }, 0},
+		"ambient":          {func(s *Spec) { s.Dataplane = "ambient" }, dilation.Auto},
 		"external server":  {func(s *Spec) { s.ControlPlane = "xds://127.0.0.1:18000" }, 0},
 	} {
 		s := DefaultSpec()

@@ -78,15 +78,15 @@ func (s Spec) onBench() (Spec, error) {
 	return s, nil
 }
 
-// realTime are the phases that are not slowed down, because the control plane is at rest and does nothing then
-// that is slowed down. What it uses at rest is a matter of real time: slowed down, its cores would be recorded as K times what they are.
+// realTime are the phases that are not slowed down. In these the control plane is at rest, and its own timers, which cannot be
+// slowed down, decide what it uses. In a phase that is slowed down that is recorded as K times as much.
 func realTime(s Spec) []record.PhaseName {
 	driver, err := s.Driver()
 	if err != nil || s.dilation() == 1 || !driver.RestsInRealTime {
 		return nil
 	}
-	if s.Topology.Resolved().OutsideChurn > 0 || s.CertificateLifetime > 0 {
-		return nil // pods come and go, or certificates are renewed
+	if s.Topology.Resolved().OutsideChurn > 0 || s.CertificateLifetime > 0 || s.Steady >= driver.ConnectionAge && driver.ConnectionAge > 0 {
+		return nil // pods come and go, certificates are renewed, or connections reach their age
 	}
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 }

@@ -64,6 +64,9 @@ func (m measurement) measure(ctx context.Context) error {
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
 	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
 	for i, w := range windows {
+		if m.dilation != nil && slices.Contains(m.dilation.RealTime, w.Name) {
+			m.sampler.RealTime(w.Begin, w.End)
+		}
 		m.progress.say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(windows)))
 		if err := m.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)

@@ -26,7 +26,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		}
 		first, said := rollout()
 		Expect(said).To(ContainSubstring("trial without dilation: istiod-permissive-20"))
-		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times), as a trial of .* expected duration: up to [0-9]+`))
+		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times), as a trial of .* expected duration: about [0-9]+`))
 		Expect(first.Environment.Dilation).NotTo(BeNil())
 		auto := first.Environment.Dilation.Auto
 		Expect(auto).NotTo(BeNil())
