@@ -282,9 +282,6 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 	if spec.Dilation, err = dilation.Parse(o.texts.dilation); err != nil {
 		return usagef("%w", err)
 	}
-	if spec.Dilation == dilation.Auto && !f.Changed("dilate") {
-		spec.Dilation, o.ladder.ByDefault = rollout.DefaultDilation(*spec), true
-	}
 	if err := o.parseParts(f); err != nil {
 		return err
 	}
@@ -300,6 +297,9 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 			return usagef("%w", err)
 		}
 		spec.Faults = append(spec.Faults, fault)
+	}
+	if spec.Dilation == dilation.Auto && !f.Changed("dilate") {
+		spec.Dilation, o.ladder.ByDefault = rollout.DefaultDilation(*spec), true
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -139,7 +138,7 @@ func TestIntervalsOfLargeResponsesCover(t *testing.T) {
 		}
 		slices.Sort(widths)
 		share, width := float64(inside)/experiments, widths[experiments/2]
-		t.Log(fmt.Sprintf("a step of %g bytes: %.3f inside, ±%.0f%% in the median", step, share, 100*width))
+		t.Logf("a step of %g bytes: %.3f inside, ±%.0f%% in the median", step, share, 100*width)
 		if share < 0.9 {
 			t.Errorf("a step of %g bytes: %.3f of the intervals hold what was measured, want 0.9", step, share)
 		}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // ErrNoRuns is in the error of Read when a folder holds no run.
