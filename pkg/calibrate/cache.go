@@ -44,18 +44,14 @@ func MissingSizes(known record.Calibration, xds string, pods int) []int {
 
 // cacheFile is where this machine's calibration by this scaler is kept.
 func cacheFile(programs component.Options) (string, error) {
-	dir := programs.CacheDir
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("finding the user's cache folder: %w", err)
-		}
-		dir = filepath.Join(base, "scaler")
+	dir, err := component.KeptDir(programs, "calibration")
+	if err != nil {
+		return "", err
 	}
 	m := experiment.Machine()
 	name := fmt.Sprintf("%s-%d-%s-%s", m.CPUModel, m.CPUs, m.Kernel, experiment.Version())
 	name = regexp.MustCompile(`[^A-Za-z0-9.]+`).ReplaceAllString(name, "-")
-	return filepath.Join(dir, "calibration", strings.Trim(name, "-")+".json"), nil
+	return filepath.Join(dir, strings.Trim(name, "-")+".json"), nil
 }
 
 // readCache reads what is kept; without a file, and from one that this
@@ -96,18 +92,10 @@ func addToCache(file string, points []record.CalibrationPoint) error {
 		}
 		return a.Sidecars - b.Sidecars
 	})
-	text, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return fmt.Errorf("keeping the calibration: %w", err)
-	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("keeping the calibration: %w", err)
 	}
-	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("keeping the calibration: %w", err)
-	}
-	if err := os.Rename(temporary, file); err != nil {
+	if err := record.SaveResult(file, c); err != nil {
 		return fmt.Errorf("keeping the calibration: %w", err)
 	}
 	return nil

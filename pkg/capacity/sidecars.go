@@ -66,8 +66,8 @@ func (s *sample) sidecars(t target) *Sidecars {
 		s.doubt(about, "the configuration of the runs did not grow: a sidecar is taken to need what it needed in these")
 	}
 	if fit.Spare > 0 {
-		half := halfWidth(fit, at)
-		all.MemoryBytes.Low, all.MemoryBytes.High = new(max(0, all.MemoryBytes.Forecast-half)), new(all.MemoryBytes.Forecast+half)
+		e := around(all.MemoryBytes.Forecast, halfWidth(fit, at))
+		all.MemoryBytes.Low, all.MemoryBytes.High = &e.low, &e.high
 	} else {
 		s.doubt(about, "no interval: there are as many runs with real sidecars as terms")
 	}

@@ -238,15 +238,27 @@ func open(o Options) (*store, error) {
 	return s, err
 }
 
+// KeptDir is the folder of this name for what scaler keeps between runs: in Options.CacheDir, or else in scaler's folder of
+// the user's cache folder. It need not exist.
+func KeptDir(o Options, name string) (string, error) {
+	if o.CacheDir != "" {
+		return filepath.Join(o.CacheDir, name), nil
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the user's cache folder: %w; set HOME or XDG_CACHE_HOME, or name a cache folder", err)
+	}
+	return filepath.Join(base, "scaler", name), nil
+}
+
 // CacheDir is the absolute path of the folder that keeps built programs. It need not exist.
 func CacheDir(o Options) (string, error) {
 	dir := o.CacheDir
 	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("finding the user's cache folder: %w; set HOME or XDG_CACHE_HOME, or name a cache folder", err)
+		var err error
+		if dir, err = KeptDir(o, "components"); err != nil {
+			return "", err
 		}
-		dir = filepath.Join(base, "scaler", "components")
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -21,18 +21,36 @@ type Choice struct {
 }
 
 // Store is a folder of choices, a file each.
-type Store struct{ Dir string }
+type Store struct {
+	Dir string
+	Say func(string) // takes what goes wrong with the folder, without which there still is a choice; nil = nobody does
+}
 
-// DefaultStore is the store in a cache folder; "" is scaler's in the user's cache folder.
-func DefaultStore(cache string) (Store, error) {
-	if cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return Store{}, fmt.Errorf("finding the user's cache folder: %w", err)
+// Choose is the choice that is kept for a key, if it may be used again. Else it is that of trials, which is kept
+// for the key if they converged. The error is that of the trials.
+func (s Store) Choose(key any, again bool, trials func() (c *Choice, converged bool, err error)) (*Choice, error) {
+	if again {
+		switch kept, err := s.Load(key); {
+		case err != nil:
+			s.say("the factor of --dilate is chosen again", err)
+		case kept != nil:
+			return kept, nil
 		}
-		cache = filepath.Join(base, "scaler")
 	}
-	return Store{filepath.Join(cache, "dilation")}, nil
+	c, converged, err := trials()
+	if err != nil || !converged {
+		return c, err
+	}
+	if err := s.Save(key, *c); err != nil {
+		s.say("the factor of --dilate is not kept for later rollouts", err)
+	}
+	return c, nil
+}
+
+func (s Store) say(text string, err error) {
+	if s.Say != nil {
+		s.Say(fmt.Sprintf("%s: %v", text, err))
+	}
 }
 
 // file is that of the choice for what key describes: all that trials depend on, as JSON.
@@ -72,19 +90,10 @@ func (s Store) Save(key any, c Choice) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return fmt.Errorf(doing, err)
-	}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf(doing, err)
 	}
-	// Whole from its first instant: another scaler may read it.
-	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf(doing, errors.Join(err, os.Remove(temporary)))
-	}
-	if err := os.Rename(temporary, file); err != nil {
+	if err := record.SaveResult(file, c); err != nil {
 		return fmt.Errorf(doing, err)
 	}
 	return nil

@@ -16,19 +16,15 @@ func TestCoresOfACycle(t *testing.T) {
 		t.Errorf("%g s and %g cores, want 9 and 0.13", *c.CPUSeconds, *c.Cores)
 	}
 	// Slowed down by 4, the cycle and the age take 4 times as long, and steady alone does not.
+	const steady = 0.03125
 	for _, c := range []struct {
 		realTime []PhaseName
-		steady   float64
-	}{{nil, 0.03125}, {[]PhaseName{PhaseSteady}, 0.03125}} {
-		d := &Dilation{Factor: 4, RealTime: c.realTime}
+		want     float64
+	}{{nil, 4*steady + 9.0/1800}, {[]PhaseName{PhaseSteady}, steady + 9.0/1800}} {
 		got := Cycle{AgeSeconds: 1800}
-		got.SetCores(usage(c.steady, 1), usage(0.06875, 16.5), new(240.0), d)
-		want := 4*c.steady + 9.0/1800
-		if c.realTime != nil {
-			want = c.steady + 9.0/1800
-		}
-		if cores := 4 * *got.Cores; *got.CPUSeconds != 9 || math.Abs(cores-want) > 1e-12 {
-			t.Errorf("%v: %g s and %g cores, want 9 and %g", c.realTime, *got.CPUSeconds, cores, want)
+		got.SetCores(usage(steady, 1), usage(0.06875, 16.5), new(240.0), &Dilation{Factor: 4, RealTime: c.realTime})
+		if cores := 4 * *got.Cores; *got.CPUSeconds != 9 || math.Abs(cores-c.want) > 1e-12 {
+			t.Errorf("%v: %g s and %g cores, want 9 and %g", c.realTime, *got.CPUSeconds, cores, c.want)
 		}
 	}
 	for name, c := range map[string]struct{ steady, cycle *Usage }{

@@ -91,10 +91,10 @@ func (r *Run) Undilated() (*Run, error) {
 
 // slowdown is the factor by which time was slowed down in a phase.
 func slowdown(r *Run, phase PhaseName) float64 {
-	if d := r.Environment.Dilation; d != nil && slices.Contains(d.RealTime, phase) {
-		return 1
+	if r.Environment.Dilation == nil { // the run ended before its control plane was described
+		return r.Spec.Dilation
 	}
-	return r.Spec.Dilation
+	return r.Environment.Dilation.Of(phase)
 }
 
 // asMeasured reports whether the figure at a path is of a phase that was not slowed down.

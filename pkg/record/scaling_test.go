@@ -13,7 +13,7 @@ func TestUndilated(t *testing.T) {
 	if same, err := run.Undilated(); err != nil || same != run {
 		t.Fatalf("a run that was not slowed down is changed: %v", err)
 	}
-	run.Spec.Dilation = 4
+	run.Spec.Dilation, run.Environment.Dilation = 4, &Dilation{Factor: 4}
 	run.Phases = []Phase{{Name: PhaseBaseline, Seconds: new(8.0)}, {Name: PhaseRollout, Seconds: new(40.0), EndedBy: EndedByConverged}}
 	run.Own.Rollout = map[string]float64{"debounceSeconds": 2, "pushes": 3, "requestsPerSecond": 5}
 	run.Environment.ControlPlane.GOMAXPROCS = 2

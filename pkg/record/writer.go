@@ -191,8 +191,8 @@ func (w *Writer) Discard() error {
 	return err
 }
 
-// SaveResult writes the result of a series of runs, as of `scaler limits`, as JSON to path. It writes
-// all of it or nothing.
+// SaveResult writes what came of runs and is no record of one, such as the result of `scaler limits`, as JSON to path. It
+// writes all of it or nothing.
 func SaveResult(path string, result any) error {
 	return replaceFile(path, func(f io.Writer) error {
 		encoder := json.NewEncoder(f)

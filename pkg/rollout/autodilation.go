@@ -38,29 +38,16 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 	if l.Spec.Dilation != dilation.Auto {
 		return l, nil
 	}
-	store, err := dilation.DefaultStore(l.Spec.Programs.CacheDir)
-	var choice *dilation.Choice
-	if err == nil && l.ByDefault {
-		choice, err = store.Load(l.likeness())
-	}
-	if err != nil {
-		progress.say(fmt.Sprintf("the factor of --dilate is chosen again: %v", err))
-	}
-	if choice == nil {
-		var converged bool
-		if choice, converged, err = l.tryAll(ctx, versions, progress); err != nil && l.ByDefault && ctx.Err() == nil {
-			// The runs show why, each with a record.
-			progress.say(fmt.Sprintf("time is not slowed down: %v", err))
-			l.Spec.Dilation = 0
-			return l, nil
-		} else if err != nil {
-			return l, err
-		}
-		if converged {
-			if err := store.Save(l.likeness(), *choice); err != nil {
-				progress.say(fmt.Sprintf("the factor of --dilate is not kept for later rollouts: %v", err))
-			}
-		}
+	choice, err := l.choice(ctx, versions, progress)
+	switch {
+	case err == nil:
+	case l.ByDefault && ctx.Err() == nil:
+		// The runs show why, each with a record.
+		progress.say(fmt.Sprintf("time is not slowed down: %v", err))
+		l.Spec.Dilation = 0
+		return l, nil
+	default:
+		return l, err
 	}
 	l.Spec.Dilation, l.Spec.Choice = choice.Factor, &choice.Choice
 	var expected time.Duration
@@ -74,6 +61,16 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 	progress.say(fmt.Sprintf("time is %s, as a trial of %s chose for such rollouts on this machine; expected duration: about %s, without probes, cycle and certificate storm",
 		slowed, choice.Choice.Made.Local().Format("2006-01-02 15:04"), expected.Round(time.Second)))
 	return l, nil
+}
+
+// choice is the one that is kept for such rollouts, if nobody asked for trials; else that of trials.
+func (l Ladder) choice(ctx context.Context, versions *component.Versions, progress Progress) (*dilation.Choice, error) {
+	dir, err := component.KeptDir(l.Spec.Programs, "dilation")
+	if err != nil {
+		return nil, err
+	}
+	try := func() (*dilation.Choice, bool, error) { return l.tryAll(ctx, versions, progress) }
+	return dilation.Store{Dir: dir, Say: progress.say}.Choose(l.likeness(), l.ByDefault, try)
 }
 
 // tryAll does the trials of a ladder, and reports whether all converged.

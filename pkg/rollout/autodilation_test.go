@@ -46,10 +46,11 @@ func TestTrials(t *testing.T) {
 func TestChoiceIsKept(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{200}, Modes: []string{"permissive"}, ByDefault: true}
 	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir()
-	store, err := dilation.DefaultStore(l.Spec.Programs.CacheDir)
+	dir, err := component.KeptDir(l.Spec.Programs, "dilation")
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := dilation.Store{Dir: dir}
 	choice := dilation.Choice{Factor: 3, Choice: record.DilationChoice{Limit: record.Saturated, Trials: []record.DilationTrial{{Pods: 200}}, Made: new(time.Unix(1000, 0).UTC())}}
 	if err := store.Save(l.likeness(), choice); err != nil {
 		t.Fatal(err)
