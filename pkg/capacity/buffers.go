@@ -24,8 +24,8 @@ var largeResponses = term{"large responses", func(p point) float64 {
 // looks like a step.
 const sizesOfBuffers = 2
 
-// wholeTypes are the types of xDS whose responses are sent as a whole in each push of more than endpoints, if not for
-// another reason: clusters are, where not only changes are sent.
+// wholeTypes are the types of xDS whose responses are sent as a whole in each push of more than endpoints. Of clusters
+// delta xDS sends only those that changed.
 var wholeTypes = []string{"LDS", "RDS", "CDS"}
 
 // responseOf is the size of a response of a type that a push sends as a whole, in multiples of the limit above which it is
@@ -46,7 +46,7 @@ func responsesOf(runs []*record.Run, kind string) (all []float64) {
 	return all
 }
 
-// largestResponse is the largest that a push of a run sends as a whole, as responseOf has it.
+// largestResponse is the largest response that a push of a run sends as a whole, in the unit of responseOf.
 func largestResponse(r *record.Run) (largest float64) {
 	for _, kind := range wholeTypes {
 		largest = max(largest, responseOf(r, kind))
@@ -93,8 +93,8 @@ func bySizeOfResponse(seen []point) (small, large int) {
 	return small, large
 }
 
-// doubtBuffers states that the runs do not show what the buffers of large responses need though it is a part of the
-// forecast: some of the runs, or the planned mesh, have them, and others do not.
+// doubtBuffers states that too few sizes have large responses, or are without them, to show what the buffers of these
+// need. That matters if the planned mesh and a run differ in it, or the runs do.
 func (s *sample) doubtBuffers(t target) {
 	var seen []point
 	var pods [][]float64

@@ -30,7 +30,7 @@ type point struct {
 	pods          float64
 	replicas      float64 // of the control plane, 1 or more
 	configuration float64 // bytes that a proxy holds; 0 = not known
-	response      float64 // the largest that a push sends as a whole, as responseOf has it; 0 = not known
+	response      float64 // the largest that a push sends as a whole, in the unit of responseOf; 0 = not known
 	// proxies is how many have a stream: one for each pod, or one for each node.
 	proxies float64
 }

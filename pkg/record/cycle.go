@@ -25,9 +25,11 @@ type Cycle struct {
 
 // SetCores computes CPUSeconds and Cores from what the phases used: in steady nothing
 // reconnects, so that the rest of the phase's processor time is the cost of one cycle. In
-// a mesh that cost is spread over the age of a connection, on top of steady's cores. Usages, seconds and
-// what is computed are as measured, before Undilated; where steady was not slowed down as the phase cycle was, its cores are
-// divided by the factor, by which Undilated multiplies. Without one of the figures nothing is known.
+// a mesh that cost is spread over the age of a connection, on top of steady's cores. Without one of
+// the figures nothing is known.
+//
+// All figures are as measured, before Undilated multiplies Cores by the factor of the cycle. If steady was not slowed
+// down, its cores must not be multiplied, and are divided by the factor here.
 func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, d *Dilation) {
 	if steady == nil || cycle == nil || steady.Cores == nil || steady.Cores.Mean == nil || cycle.CPUSeconds == nil || seconds == nil {
 		return

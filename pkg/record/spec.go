@@ -210,7 +210,7 @@ type Dilation struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	Scaled   []string          `json:"scaled,omitempty"`   // what was slowed down, in words
 	Unscaled []string          `json:"unscaled,omitempty"` // what is a matter of time and could not be
-	// RealTime are the phases that were not slowed down, because nothing happens in them that is: their
+	// RealTime are the phases that were not slowed down, because the control plane is at rest in them. Their
 	// figures are as measured.
 	RealTime []PhaseName `json:"realTime,omitempty"`
 	// Auto says how the factor was chosen; nil where it was given.

@@ -162,9 +162,8 @@ func try(ctx context.Context, spec Spec, versions *component.Versions, progress 
 	return run, err
 }
 
-// expected is how long a run takes about without what has no length of its own, if its rollout
-// without dilation takes as long as that of a trial: a rollout that is limited by
-// processors takes no longer with it.
+// expected is about how long a run takes, without probes, cycle and certificate storm. Its rollout is taken to be as
+// long as that of a trial, times the factor: one that is limited by processors takes no longer.
 func (s Spec) expected(trial dilation.Times) time.Duration {
 	return trial.Around + FixedLength(s) + s.slowed(trial.Rollout)
 }
