@@ -19,9 +19,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/controlplane/drivers"
-	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/place/existing"
 )
 
 // chartFolder is the chart, and renderedFolder what Helm made of it: hack/chart/update.sh.

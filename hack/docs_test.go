@@ -18,9 +18,6 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// readmeWords is the greatest length of README.md, counted as wc -w does.
-const readmeWords = 900
-
 // document is what a Markdown file refers to, and what can be referred to in it.
 type document struct {
 	links   []string        // destinations of links and images
@@ -164,18 +161,14 @@ func documentLinks(r *repository) []finding {
 // testCommand runs all tests; .ci/run calls it.
 const testCommand = "hack/test.sh"
 
-// shortReadme checks the length of the README, and that nothing shortened it by the command of the tests.
-func shortReadme(r *repository) []finding {
+// readmeNamesTests checks that the README names the command of the tests.
+func readmeNamesTests(r *repository) []finding {
 	markdown, err := os.ReadFile(filepath.Join(r.root, "README.md"))
-	if err != nil {
+	switch {
+	case err != nil:
 		return []finding{{"README.md", err.Error()}}
+	case !bytes.Contains(markdown, []byte(testCommand)):
+		return []finding{{"README.md", "does not name " + testCommand + ", which runs all tests"}}
 	}
-	var found []finding
-	if n := len(bytes.Fields(markdown)); n > readmeWords {
-		found = append(found, finding{"README.md", fmt.Sprintf("%d words; want %d at most: move the rest into docs/", n, readmeWords)})
-	}
-	if !bytes.Contains(markdown, []byte(testCommand)) {
-		found = append(found, finding{"README.md", "does not name " + testCommand + ", which runs all tests"})
-	}
-	return found
+	return nil
 }

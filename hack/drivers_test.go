@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strconv"
 
-	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/controlplane/drivers"
-	"scaler.mesh/scaler/pkg/controlplane/external"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/controlplane/external"
 )
 
 // driverNameAllowed are the packages that may hold a text which is also a
 // control plane's name, with the reason.
 var driverNameAllowed = map[string]string{
-	"pkg/component": "programs have names, too, and some are those of their control plane",
+	"internal/component": "programs have names, too, and some are those of their control plane",
 }
 
 // driverNameCommon are names that are words of their own as well, which texts may
@@ -24,19 +24,19 @@ var driverNameCommon = map[string]string{
 	external.Name: "is also a command, a flag and a part of the record",
 }
 
-// driversAloneHaveNames looks outside pkg/controlplane for texts that are a
+// driversAloneHaveNames looks outside internal/controlplane for texts that are a
 // control plane's name, and for comparisons with one's constant Name: what
 // depends on which control plane it is belongs in its driver.
 func driversAloneHaveNames(r *repository) []finding {
 	names := slices.DeleteFunc(controlplane.Names(drivers.All()), func(name string) bool { return driverNameCommon[name] != "" })
 	var found []finding
 	for _, s := range r.code {
-		if s.test || s.generated || below(s.folder(), []string{"pkg/controlplane"}) || driverNameAllowed[s.folder()] != "" {
+		if s.test || s.generated || below(s.folder(), []string{"internal/controlplane"}) || driverNameAllowed[s.folder()] != "" {
 			continue
 		}
 		adapters := map[string]bool{} // by the name that the file has for them
 		for _, p := range s.imports() {
-			if below(p, []string{module + "pkg/controlplane"}) {
+			if below(p, []string{module + "internal/controlplane"}) {
 				adapters[s.importName(p)] = true
 			}
 		}

@@ -13,31 +13,31 @@ import (
 var floors = [][]string{
 	{ // ground
 		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
-		"pkg/convergence", "pkg/guard", "pkg/output", "pkg/proxy", "pkg/pushes", "pkg/record", "pkg/stats", "pkg/topology",
+		"pkg/convergence", "pkg/proxy", "pkg/record", "internal/place/guard", "internal/output", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
 	},
 	{ // mechanisms, and what reads records
-		"pkg/capture", "pkg/component", "pkg/cluster", "pkg/xdsprobe", "pkg/workload", "pkg/observe",
-		"pkg/sidecar", "pkg/dataplane", "pkg/recorder", "pkg/kubelet", "pkg/clusterprometheus", "pkg/grafana",
-		"pkg/report", "pkg/compare", "pkg/capacity", "pkg/dilation",
+		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe",
+		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/grafana", "internal/analyse", "internal/dilation",
 	},
-	{"pkg/istioagent", "pkg/ztunnel", "pkg/environment", "pkg/loadagent"}, // made of mechanisms
-	{"pkg/controlplane"},                           // one package for each control plane, and their list
-	{"pkg/experiment", "pkg/worker", "pkg/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and clusters that are there already
-	{"pkg/fleet", "pkg/workerjob"},                 // pods and their sidecars, and workers as pods
-	{"pkg/phases"},                                 // the measured windows of a run
-	{"pkg/changes", "pkg/containers", "pkg/faults", "pkg/probes", "pkg/supervision", "pkg/upgrade"},
-	{"pkg/rollout", "pkg/latency", "pkg/fidelity", "pkg/calibrate", "pkg/xdsload", "pkg/dashboardserver"}, // experiments
-	{"pkg/limits", "pkg/nightly", "pkg/sweep", "pkg/verify"},                                              // what does runs of an experiment to decide something
+	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent"}, // made of mechanisms
+	{"internal/controlplane"}, // one package for each control plane, and their list
+	{"internal/experiment", "internal/worker", "internal/place/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and existing clusters
+	{"internal/fleet", "internal/workerjob"},                            // pods and their sidecars, and workers as pods
+	{"internal/run/phases"},                                             // the measured windows of a run
+	{"internal/run/changes", "internal/measure/containers", "internal/run/faults", "internal/run/probes", "internal/run/supervision", "internal/run/upgrade"},
+	{"internal/run", "internal/latency", "internal/fidelity", "internal/calibrate", "internal/xdsload", "internal/dashboardserver"}, // experiments
+	{"internal/series"}, // makes runs of an experiment to decide something
+	{"internal/cli"},
 	{"cmd", "test", "hack", "dashboards/generate"},
 }
 
 // sideways are the exceptions: imports within one floor, with the reason.
 var sideways = map[[2]string]string{
-	{"pkg/report", "pkg/capacity"}:          "what one more pod costs is by the model of plans",
-	{"pkg/record", "pkg/stats"}:             "a record holds the histograms and summaries of stats as they are",
-	{"pkg/rollout", "pkg/calibrate"}:        "a run measures the instrument's floor first where it is not known",
-	{"internal/podnet", "internal/process"}: "the network of a pod is a namespace that processes are started in",
-	{"pkg/proxy", "pkg/convergence"}:        "a proxy's events hold what convergence is computed from as it is",
+	{"internal/analyse/report", "internal/analyse/capacity"}: "what one more pod costs is by the model of plans",
+	{"pkg/record", "internal/analyse/stats"}:                 "a record holds the histograms and summaries of stats as they are",
+	{"internal/run", "internal/calibrate"}:                   "a run measures the instrument's floor first where it is not known",
+	{"internal/podnet", "internal/process"}:                  "the network of a pod is a namespace that processes are started in",
+	{"pkg/proxy", "pkg/convergence"}:                         "a proxy's events hold what convergence is computed from as it is",
 }
 
 // homes are the only packages that may import these modules, directly; tests may import anything.
@@ -46,17 +46,17 @@ var homes = []struct {
 	packages []string
 }{
 	{[]string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/prometheus"}, []string{
-		"pkg/recorder",
-		"pkg/clusterprometheus",
-		"pkg/controlplane/reference", // the server is a program with metrics of its own, which the adapter reads
+		"internal/measure",
+		"internal/measure/clusterprometheus",
+		"internal/controlplane/reference", // the server is a program with metrics of its own, which the adapter reads
 	}},
-	{[]string{"istio.io"}, []string{"pkg/controlplane"}},
-	{[]string{"github.com/linkerd"}, []string{"pkg/controlplane/linkerd"}},
-	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "pkg/sidecar", "pkg/controlplane"}},
+	{[]string{"istio.io"}, []string{"internal/controlplane"}},
+	{[]string{"github.com/linkerd"}, []string{"internal/controlplane/linkerd"}},
+	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "internal/sidecar", "internal/controlplane"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
-	{[]string{"github.com/spf13"}, []string{"cmd"}},
+	{[]string{"github.com/spf13"}, []string{"internal/cli"}},
 	{[]string{"github.com/google/nftables", "github.com/vishvananda/netlink"}, []string{"internal/podnet"}},
-	{[]string{"github.com/google/go-containerregistry"}, []string{"pkg/component/image"}}, // reads released programs from registries, with Docker's credentials
+	{[]string{"github.com/google/go-containerregistry"}, []string{"internal/component/image"}}, // reads released programs from registries, with Docker's credentials
 }
 
 // forbiddenImports are modules that these packages must not import, directly or through other
@@ -67,17 +67,17 @@ var forbiddenImports = []struct {
 	reason   string
 }{
 	{
-		[]string{"pkg/record", "pkg/stats", "pkg/report", "pkg/compare", "pkg/capacity"},
+		[]string{"pkg/record", "internal/analyse/stats", "internal/analyse/report", "internal/analyse/compare", "internal/analyse/capacity"},
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org/grpc"},
 		"what reads records needs the record alone",
 	},
 	{
-		[]string{"pkg/xdsprobe", "pkg/istioagent", "pkg/ztunnel"},
+		[]string{"pkg/xdsprobe", "internal/istioagent", "internal/ztunnel"},
 		[]string{"k8s.io", "istio.io"},
 		"simulated sidecars need neither Kubernetes nor one particular mesh",
 	},
 	{
-		[]string{"pkg/topology", "pkg/convergence", "pkg/output", "pkg/proxy", "pkg/pushes", "internal/interrupt", "internal/process", "internal/task", "internal/doctor"},
+		[]string{"internal/topology", "pkg/convergence", "internal/output", "pkg/proxy", "internal/analyse/pushes", "internal/interrupt", "internal/process", "internal/task", "internal/doctor"},
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
 		"the ground speaks plain types",
 	},
@@ -86,8 +86,8 @@ var forbiddenImports = []struct {
 // testPackages are for tests alone, with the reason why they are no test files: nothing
 // that becomes part of scaler imports them.
 var testPackages = map[string]string{
-	"pkg/controlplane/testmesh":     "a control plane of another kind than Istio, and the example of an adapter",
-	"pkg/component/image/imagetest": "container images and a registry, which only tests make",
+	"internal/controlplane/testmesh":     "a control plane of another kind than Istio, and the example of an adapter",
+	"internal/component/image/imagetest": "container images and a registry, which only tests make",
 }
 
 func testPackagesStayOut(r *repository) []finding {

@@ -21,21 +21,21 @@ var processNames = map[string]string{
 // processUsers are packages above the control planes that may use all of internal/process, with
 // the reason.
 var processUsers = map[string]string{
-	"pkg/fleet":   "the application of a real sidecar is a process that it starts",
-	"pkg/latency": "the servers that it loads are processes that it starts",
-	"pkg/worker":  "a worker in another process is a child that it starts",
-	"cmd/scaler":  "cleanup removes the processes that runs left",
+	"internal/fleet":   "the application of a real sidecar is a process that it starts",
+	"internal/latency": "the servers that it loads are processes that it starts",
+	"internal/worker":  "a worker in another process is a child that it starts",
+	"internal/cli":     "cleanup removes the processes that runs left",
 }
 
 // pidUsers are packages above the control planes that may ask for a process id, with the reason.
 var pidUsers = map[string]string{
-	"pkg/fleet": "the event of a real sidecar's start names its processes",
+	"internal/fleet": "the event of a real sidecar's start names its processes",
 }
 
 // processesStayBelow finds uses of processes and their ids above the packages that start programs:
 // another environment has none on this machine.
 func processesStayBelow(r *repository) []finding {
-	start, _ := floorOf("pkg/controlplane")
+	start, _ := floorOf("internal/controlplane")
 	var found []finding
 	for _, s := range r.code {
 		floor, _ := floorOf(s.folder())
@@ -48,7 +48,7 @@ func processesStayBelow(r *repository) []finding {
 			case *ast.SelectorExpr:
 				of, ok := n.X.(*ast.Ident)
 				if ok && of.Obj == nil && name != "" && of.Name == name && processNames[n.Sel.Name] == "" && processUsers[s.folder()] == "" {
-					found = append(found, r.at(n, fmt.Sprintf("uses process.%s: a run knows programs by pkg/controlplane and pkg/environment", n.Sel.Name)))
+					found = append(found, r.at(n, fmt.Sprintf("uses process.%s: a run knows programs by internal/controlplane and internal/place", n.Sel.Name)))
 				}
 			case *ast.CallExpr:
 				if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "PID" && pidUsers[s.folder()] == "" {

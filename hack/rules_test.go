@@ -188,25 +188,3 @@ func scriptPairs(r *repository) []finding {
 	}
 	return found
 }
-
-const (
-	// A file of more than longish lines is a warning, of more than tooLong an error.
-	longish = 400
-	tooLong = 600
-)
-
-// longAllowed are files that are as long as they are for a reason.
-var longAllowed = map[string]string{}
-
-func shortFiles(r *repository) []finding   { return longerThan(r, tooLong) }
-func longishFiles(r *repository) []finding { return longerThan(r, longish) }
-
-func longerThan(r *repository, limit int) []finding {
-	var found []finding
-	for _, s := range r.code {
-		if n := bytes.Count(s.text, []byte("\n")); n > limit && !s.generated && longAllowed[s.path] == "" {
-			found = append(found, finding{s.path, fmt.Sprintf("%d lines: does it have one subject? (from %d on it needs an exception in hack/rules_test.go)", n, tooLong)})
-		}
-	}
-	return found
-}

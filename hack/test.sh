@@ -36,9 +36,9 @@ step() {
 }
 
 # Where goroutines share data.
-concurrent="./internal/onecall ./internal/process ./pkg/calibrate ./pkg/component ./pkg/controlplane/... ./pkg/convergence
-	./pkg/experiment ./pkg/fleet ./pkg/fidelity ./pkg/latency ./pkg/rollout ./pkg/xdsload
-	./pkg/dataplane ./pkg/grafana ./pkg/observe ./pkg/record ./pkg/recorder ./pkg/worker ./pkg/workload ./pkg/sidecar ./pkg/stats
+concurrent="./internal/onecall ./internal/process ./internal/calibrate ./internal/component ./internal/controlplane/... ./pkg/convergence
+	./internal/experiment ./internal/fleet ./internal/fidelity ./internal/latency ./internal/run ./internal/xdsload
+	./internal/dataplane ./internal/grafana ./internal/observe ./pkg/record ./internal/measure ./internal/worker ./internal/workload ./internal/sidecar ./internal/analyse/stats
 	./pkg/xdsprobe/..."
 
 # Packages with suites that start the real programs. Three run at a time, because they mostly

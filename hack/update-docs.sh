@@ -1,8 +1,8 @@
 #!/bin/sh
 # Writes the generated documents anew: the command line reference
-# (docs/reference/command-line) from the commands' help in cmd/scaler, and the
+# (docs/reference/command-line) from the commands' help in internal/cli, and the
 # lists of figures and events (docs/reference) from pkg/record.
 set -eu
 cd "$(dirname "$0")/.."
-go test ./cmd/scaler -count=1 -run '^TestCommandLineReference$' -args -update-docs
+go test ./internal/cli -count=1 -run '^TestCommandLineReference$' -args -update-docs
 exec go test ./pkg/record -count=1 -run '^Test(Figures|Events)Document$' -args -update

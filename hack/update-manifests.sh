@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes pkg/component/manifests: the output of istioctl of the pinned
+# Writes internal/component/manifests: the output of istioctl of the pinned
 # version, Envoy's bootstrap template of its module, and the standard kinds of
 # the Gateway API of the version that it requires, all unedited. Pass another
 # folder to write there instead.
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 out=${1:-pkg/component/manifests}
 istioctl=$(go run ./cmd/scaler components path istioctl)
 "$istioctl" manifest generate --set profile=minimal --set hub=docker.io/istio --set tag=1.31.0 >"$out/istio.yaml"
-pin=$(sed -n 's/^require istio.io\/istio \(v[^ ]*\).*/\1/p; s/^\tistio.io\/istio \(v[^ ]*\).*/\1/p' pkg/component/modules/istio.mod)
+pin=$(sed -n 's/^require istio.io\/istio \(v[^ ]*\).*/\1/p; s/^\tistio.io\/istio \(v[^ ]*\).*/\1/p' internal/component/modules/istio.mod)
 folder() { # MODULE VERSION
   (cd / && GOWORK=off GOFLAGS=-mod=mod go mod download -json "$1@$2") | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
 }

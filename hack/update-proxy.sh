@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes pkg/controlplane/istio/proxy: the node that an Envoy of the pinned version
+# Writes internal/controlplane/istio/proxy: the node that an Envoy of the pinned version
 # sends in its first request, without the parts of its workload. The Envoy is that of
 # `scaler components path envoy`; SCALER_ENVOY names another. Pass another folder to
 # write there instead.
@@ -9,5 +9,5 @@ out=${1:-pkg/controlplane/istio/proxy}
 envoy=$(go run ./cmd/scaler components path envoy)
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
-go run ./pkg/controlplane/istio/proxy/generate "$envoy" >"$fresh"
+go run ./internal/controlplane/istio/proxy/generate "$envoy" >"$fresh"
 install -m 644 "$fresh" "$out/envoy.json"

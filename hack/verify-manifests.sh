@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fails when pkg/component/manifests is not what
+# Fails when internal/component/manifests is not what
 # hack/update-manifests.sh would write.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 hack/update-manifests.sh "$fresh"
-diff -ru pkg/component/manifests "$fresh"
+diff -ru internal/component/manifests "$fresh"

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"scaler.mesh/scaler/pkg/controlplane"
-	"scaler.mesh/scaler/pkg/controlplane/drivers"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 )
 
 // ownRows have the own metrics of each control plane that has some: a row for each.

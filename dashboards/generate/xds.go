@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"scaler.mesh/scaler/pkg/controlplane"
+	"scaler.mesh/scaler/internal/controlplane"
 )
 
 // xdsAndCertificates shows what goes between the control plane and the sidecars.

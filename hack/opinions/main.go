@@ -36,9 +36,9 @@ import (
 	"fortio.org/log"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
-	"scaler.mesh/scaler/pkg/dataplane"
-	"scaler.mesh/scaler/pkg/output"
-	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/dataplane"
+	"scaler.mesh/scaler/internal/output"
 )
 
 func main() {

@@ -4,7 +4,7 @@ import "strconv"
 
 // The members of an inbound listener's content are what it enforces. Whoever
 // reads listeners (pkg/xdsprobe) and whoever expects something of them (the
-// adapters under pkg/controlplane) use these names; the port is that which
+// adapters under internal/controlplane) use these names; the port is that which
 // a filter chain matches, 0 for chains that match any.
 
 // PolicyMember stands for a policy, by its name in the listener's RBAC filters.

@@ -4,8 +4,8 @@
 //
 // It is pure: it starts no goroutine, reads no clock and knows no control
 // plane. Its callers feed it events and their times: the endpoints that the API
-// server lists (pkg/observe), what a sidecar of each workload must hold (the
-// adapter under pkg/controlplane), what each sidecar received, acknowledged and
+// server lists (internal/observe), what a sidecar of each workload must hold (the
+// adapter under internal/controlplane), what each sidecar received, acknowledged and
 // was certified for (pkg/xdsprobe).
 package convergence
 

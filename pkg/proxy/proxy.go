@@ -4,8 +4,8 @@
 // and not every proxy speaks xDS.
 //
 // How a proxy behaves is left to packages that implement Proxy, such as
-// pkg/istioagent. Which implementation a pod has is decided by the adapter of its
-// control plane below pkg/controlplane.
+// internal/istioagent. Which implementation a pod has is decided by the adapter of its
+// control plane below internal/controlplane.
 package proxy
 
 import (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/internal/analyse/stats"
 )
 
 // The schema's names are a promise: testdata/design.json is the schema as it

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"scaler.mesh/scaler/pkg/stats"
+	"scaler.mesh/scaler/internal/analyse/stats"
 )
 
 // TestMain lets the test binary be the other process of the tests below.

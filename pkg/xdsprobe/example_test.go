@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/netip"
 
-	"scaler.mesh/scaler/pkg/controlplane/reference/server"
+	"scaler.mesh/scaler/internal/controlplane/reference/server"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )

@@ -5,7 +5,7 @@
 // requests, and there may be secrets (SDS) and types that are not Envoy's.
 //
 // Events are those of pkg/proxy. Where tokens and node metadata come from, and the
-// certificate of a workload, is left to agents on top (pkg/istioagent) and to the
+// certificate of a workload, is left to agents on top (internal/istioagent) and to the
 // adapters of control planes; what a client should hold, to pkg/convergence. The
 // package imports neither Kubernetes nor a particular mesh.
 //

@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// pkg/rollout has the strict mode, with what istiod itself says.
+// internal/run has the strict mode, with what istiod itself says.
 var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 	It("are served by the ztunnels of their nodes", func() {
 		const pods, nodes, services, probes = 30, 3, 3, 4

@@ -17,7 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"scaler.mesh/scaler/pkg/capture"
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -168,7 +168,7 @@ var _ = Describe("a captured mesh", func() {
 	It("of Istio's samples converges", func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)
-		download := exec.Command("go", "mod", "download", "-json", "-modfile=pkg/component/modules/istio.mod", "istio.io/istio")
+		download := exec.Command("go", "mod", "download", "-json", "-modfile=internal/component/modules/istio.mod", "istio.io/istio")
 		download.Dir = filepath.Join("..", "..")
 		printed, err := download.Output()
 		Expect(err).NotTo(HaveOccurred())

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"scaler.mesh/scaler/pkg/cluster"
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/cluster"
+	"scaler.mesh/scaler/internal/component"
 )
 
 var _ = Describe("scaler cluster", func() {

@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/controlplane/drivers"
-	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/snapshot"
 )

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/topology"
 )
 
 // What istiod sends that is not of the mesh: three clusters and two listeners to every

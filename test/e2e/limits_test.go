@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"scaler.mesh/scaler/pkg/limits"
+	"scaler.mesh/scaler/internal/series/limits"
 	"scaler.mesh/scaler/pkg/record"
 )
 

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
-	"scaler.mesh/scaler/pkg/capacity"
-	"scaler.mesh/scaler/pkg/experiment"
+	"scaler.mesh/scaler/internal/analyse/capacity"
+	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 

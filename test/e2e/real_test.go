@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/exposure"
 )

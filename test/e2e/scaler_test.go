@@ -20,9 +20,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/experiment"
 	"scaler.mesh/scaler/pkg/record"
 )
 

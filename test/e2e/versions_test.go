@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // Only what needs no istiod of another version: building one takes four minutes.

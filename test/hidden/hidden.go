@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"scaler.mesh/scaler/pkg/controlplane/reference"
-	"scaler.mesh/scaler/pkg/dataplane"
-	"scaler.mesh/scaler/pkg/sidecar"
+	"scaler.mesh/scaler/internal/controlplane/reference"
+	"scaler.mesh/scaler/internal/dataplane"
+	"scaler.mesh/scaler/internal/sidecar"
 )
 
 // Main runs the hidden command that the arguments name: the reference control

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"scaler.mesh/scaler/pkg/workload"
+	"scaler.mesh/scaler/internal/workload"
 )
 
 // echo are injected pods of an HTTP server on the real node, in a namespace of their own.

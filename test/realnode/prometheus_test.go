@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/environment/existing"
 	"scaler.mesh/scaler/pkg/record"
 )
 

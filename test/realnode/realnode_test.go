@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/controlplane/drivers"
-	"scaler.mesh/scaler/pkg/environment/existing"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/snapshot"
 )

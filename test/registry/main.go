@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/component/image/imagetest"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/component/image/imagetest"
 )
 
 // images are the files of each image, by their paths.

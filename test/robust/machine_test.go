@@ -18,8 +18,8 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 
+	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/recorder"
 )
 
 // mounted starts a script in a mount namespace of its own, in which it may mount; $0 is
@@ -134,7 +134,7 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: time that scaler did not run is a warning on the figures of that phase", func() {
 		where := newPlace()
-		const asked, interval = 5 * time.Second, recorder.ClockInterval // between two looks at the clocks
+		const asked, interval = 5 * time.Second, measure.ClockInterval // between two looks at the clocks
 		run := where.start(where.rolloutArgs("--steady", "12s")...)
 		where.reach(run, record.PhaseSteady)
 		before := time.Now()

@@ -17,7 +17,7 @@ import (
 	"runtime"
 	"slices"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 const (

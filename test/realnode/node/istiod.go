@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // istiod is the name of its Deployment.

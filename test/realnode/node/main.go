@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // Exit statuses.

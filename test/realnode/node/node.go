@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/component"
 )
 
 // nodePrograms are those that run on the node.

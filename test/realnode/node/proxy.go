@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // importProxy makes the image of injected containers and gives it to containerd: Istio's agent,

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"scaler.mesh/scaler/pkg/component"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // debianPackages hold runc and iptables with their libraries. Both are programs in C, or partly:

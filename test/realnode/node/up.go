@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/internal/cluster"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
-	"scaler.mesh/scaler/pkg/cluster"
-	"scaler.mesh/scaler/pkg/component"
-	"scaler.mesh/scaler/pkg/experiment"
 )
 
 const (

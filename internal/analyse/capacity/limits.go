@@ -1,0 +1,253 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// The limits that a rollout can be bound by, as in Plan.Binds.
+const (
+	Limiter     = "limiter"     // new streams admitted a second
+	TokenReview = "tokenReview" // tokens reviewed a second
+	Injection   = "injection"   // pods injected a second
+	Throttle    = "throttle"    // proxies pushed to at once
+	Processor   = "processor"   // processor time
+	Memory      = "memory"      // more is needed than there is
+	Arrival     = "arrival"     // pods do not come faster
+	Machine     = "machine"     // the processors that runs shared with all else
+)
+
+// mesh is what limits are applied to: a rollout, and what serves it.
+type mesh struct {
+	pods       float64
+	cpuSeconds float64 // of the control plane, for the rollout
+	// cpuLeast and cpuMost are what may be needed; cpuMost 0 = cpuSeconds is known.
+	cpuLeast, cpuMost float64
+	arrival           float64 // pods a second; 0 = as fast as they are served
+	processors        int     // of one replica
+	replicas          int
+	others            float64        // CPU seconds of all else on the same machine; 0 = it is alone
+	machine           float64        // processors of that machine, or of the one that it stands for, without those that are the control plane's own
+	own               bool           // the control plane has processors to itself
+	limits            *record.Limits // nil = none is known
+	// certificates is how many nodes' proxies request at most, whose streams were admitted before
+	// the rollout; 0 = each pod has a proxy, which comes with it.
+	certificates float64
+}
+
+// reviewsOfCertificate is how many tokens are reviewed for a certificate of a node's proxy: that
+// of the request. That of its stream was reviewed before the rollout.
+const reviewsOfCertificate = 1
+
+// mostCertificates is how many certificates the proxies of nodes request at most: one for each
+// identity on each node, where each service has an identity of its own, and no more than pods.
+func mostCertificates(pods, services, nodes float64) float64 { return min(pods, services*nodes) }
+
+// times are how long a rollout takes at least by each limit, the longest first.
+//
+// A push keeps at most one processor busy at a time, so that the throttle binds
+// before processors do only where it is the smaller number.
+func (m mesh) times() []Limit {
+	replicas := float64(m.replicas)
+	all := []Limit{{
+		Name: Processor, Seconds: m.cpuSeconds / (float64(m.processors) * replicas),
+		Rule: fmt.Sprintf("%.3g CPU seconds on %d x %d processors", m.cpuSeconds, m.replicas, m.processors),
+	}}
+	if m.arrival > 0 {
+		all = append(all, Limit{Arrival, m.pods / m.arrival, fmt.Sprintf("%.3g pods a second came, which is the cluster's pace or the burst's", m.arrival)})
+	}
+	if m.others > 0 && m.machine > 0 {
+		work := m.others
+		if !m.own {
+			work += m.cpuSeconds
+		}
+		all = append(all, Limit{Machine, work / m.machine, fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %g processors", work, m.machine)})
+	}
+	if l := m.limits; l != nil {
+		if admission := m.admission(m.pods); admission != nil && m.certificates == 0 {
+			all = append(all, *admission)
+		}
+		if rate := l.TokenReviewsPerSecond; rate > 0 {
+			reviews, each := m.pods*l.TokenReviewsPerSidecar, fmt.Sprintf("%.3g for each sidecar", l.TokenReviewsPerSidecar)
+			if m.certificates > 0 {
+				reviews, each = m.certificates*reviewsOfCertificate, fmt.Sprintf("%d for each of at most %.0f certificates, one for each identity on each node", reviewsOfCertificate, m.certificates)
+			}
+			all = append(all, Limit{TokenReview, max(0, reviews-l.TokenReviewsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %s",
+				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, each)})
+		}
+		if rate := l.InjectionsPerSecond; rate > 0 {
+			all = append(all, Limit{Injection, max(0, m.pods-l.InjectionsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g pods a second injected after %.3g at once",
+				output.Many(m.replicas, "replica"), rate, l.InjectionsBurst)})
+		}
+		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
+			all = append(all, Limit{Throttle, m.cpuSeconds / (pushes * replicas), fmt.Sprintf("%s x %.3g pushes at once, each on one processor at most", output.Many(m.replicas, "replica"), pushes)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return all
+}
+
+// admission is how long so many new streams take at least; nil where they are not limited.
+func (m mesh) admission(streams float64) *Limit {
+	if m.limits == nil {
+		return nil
+	}
+	rate := m.limits.StreamsPerSecond.At(m.processors)
+	if rate <= 0 {
+		return nil
+	}
+	return &Limit{Limiter, (streams - 1) / (rate * float64(m.replicas)), fmt.Sprintf("%s x %.3g new streams a second", output.Many(m.replicas, "replica"), rate)}
+}
+
+// rate is how many sidecars a second the control plane can serve for long; 0 when
+// nothing bounds it.
+func (m mesh) rate() float64 {
+	m.arrival = 0
+	if m.limits != nil {
+		without := *m.limits
+		without.TokenReviewsBurst, without.InjectionsBurst = 0, 0
+		m.limits = &without
+	}
+	if longest := m.times()[0].Seconds; longest > 0 {
+		return m.pods / longest
+	}
+	return 0
+}
+
+// meshOf is a run as limits see it.
+func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
+	c := r.Environment.ControlPlane
+	m := mesh{
+		pods:       float64(r.Spec.Pods),
+		processors: max(1, cmp.Or(c.GOMAXPROCS, r.Environment.CPUs)),
+		replicas:   max(1, c.Replicas),
+		limits:     cmp.Or(c.Limits, known[c.Name]),
+	}
+	if ofProxies(r) {
+		m.certificates = mostCertificates(m.pods, float64(r.Spec.Services), float64(r.Proxies.Nodes))
+	}
+	if cpu := r.Value(rolloutCPU); cpu != nil {
+		m.cpuSeconds = *cpu
+	}
+	m.own = len(c.CPUs) > 0
+	m.machine = float64(r.Environment.CPUs-len(c.CPUs)) * max(1, r.Spec.Dilation)
+	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
+		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
+			m.others += *u.CPUSeconds
+		}
+	}
+	if seconds := r.RolloutSeconds(); seconds != nil && r.Instrument != nil && r.Instrument.Cores != nil {
+		m.others += *r.Instrument.Cores * *seconds
+	}
+	if r.Arrival != nil && r.Arrival.AchievedPerSecond != nil {
+		m.arrival = *r.Arrival.AchievedPerSecond
+	}
+	return m
+}
+
+// pace is how much longer rollouts take than the limit that binds them does.
+type pace struct {
+	fit     stats.Fit
+	scatter // of runs about it
+	known   bool
+	arrival float64 // pods a second at the largest size
+}
+
+// measurePace fits the factor, from runs whose rollout was not saturated if there
+// are enough of them; otherwise it says so.
+func measurePace(s *sample, known map[string]*record.Limits) pace {
+	var quiet, all []*record.Run
+	quietSizes := map[int]bool{}
+	for _, r := range s.runs {
+		if r.RolloutSeconds() == nil {
+			continue
+		}
+		all = append(all, r)
+		if calm(r) {
+			quiet = append(quiet, r)
+			quietSizes[r.Spec.Pods] = true
+		}
+	}
+	chosen := quiet
+	const doubt = "saturated while rolling out, or not known not to be: times are the machine's as much as the control plane's"
+	switch busy := output.Many(len(all)-len(quiet), "run"); {
+	case len(quiet) == len(all):
+	case len(quietSizes) < sizesNeeded:
+		chosen = all
+		s.doubt(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), doubt)
+	default:
+		s.doubt(rolloutTime, "%s of %d not used: %s", busy, len(all), doubt)
+	}
+	if n := len(s.runs) - len(all); n > 0 {
+		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
+	}
+	var x [][]float64
+	var y []float64
+	var sizes []point
+	var p pace
+	for _, r := range chosen {
+		m := meshOf(r, known)
+		if longest := m.times()[0].Seconds; longest > 0 {
+			x, y, sizes = append(x, []float64{longest}), append(y, *r.RolloutSeconds()), append(sizes, pointOf(r).size())
+			p.arrival = m.arrival // of the last: runs are in order of size
+		}
+	}
+	var err error
+	p.fit, err = stats.LeastSquaresRelative(x, y, nil, confidence)
+	p.known = err == nil
+	if !p.known {
+		return p
+	}
+	if p.fit.Spare < 1 {
+		s.doubt(rolloutTime, "no interval: one run only tells it")
+		return p
+	}
+	residuals := make([]residual, len(y))
+	for i := range y {
+		residuals[i] = residual{sizes[i], y[i]/p.fit.At(x[i]) - 1}
+	}
+	if p.scatter = scattered(residuals, len(p.fit.Terms)); p.astray {
+		s.doubt(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))
+	}
+	return p
+}
+
+// calm reports whether a run's rollout is known not to have been saturated. A control
+// plane that was at its own limit for a second (AtLimit) is not distinguished from one that was
+// for all of the phase: that is a doubt of the record alone.
+func calm(r *record.Run) bool {
+	share := r.Value("controlPlane.rollout.saturation")
+	return share != nil && *share <= record.Saturated
+}
+
+// at is the rollout time of a mesh, with what the factor leaves open and, where
+// processors bind, what the forecast of processor time does.
+func (p pace) at(m mesh) estimate {
+	longest := []float64{m.times()[0].Seconds}
+	value := p.fit.At(longest)
+	if p.fit.Spare < 1 {
+		return estimate{value: value}
+	}
+	half := p.half(p.fit, longest)
+	up, down := 0.0, 0.0
+	if most := m.cpuMost; most > 0 {
+		m.cpuSeconds = most
+		up = p.fit.At([]float64{m.times()[0].Seconds}) - value
+		m.cpuSeconds = m.cpuLeast
+		down = value - p.fit.At([]float64{m.times()[0].Seconds})
+	}
+	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
+}
+
+// duration is seconds for reading and for flags.
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
+}

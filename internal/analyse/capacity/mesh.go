@@ -1,0 +1,294 @@
+package capacity
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// target is the mesh that is planned for, as its runs tell it.
+type target struct {
+	point
+	services int
+	perNode  int // pods of a node whose proxy serves them; 0 = each pod has its own
+}
+
+// aim makes the target: its services by the ratio of the largest run unless they are
+// given, its nodes, and what a proxy will hold. Configuration grows with services, pods and nodes;
+// where these grew in step, only a mesh of that ratio can be forecast.
+func aim(s *sample, o Options) (target, error) {
+	last := s.runs[len(s.runs)-1]
+	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
+	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}
+	if t.services == 0 {
+		t.services = max(1, int(math.Ceil(ratio*float64(o.Pods)-1e-9)))
+	}
+	if err := s.aimNodes(&t, o); err != nil {
+		return t, err
+	}
+	var rows [][]float64
+	var held []float64
+	var where []point
+	ofServices := false // the effects of services and of pods are separate
+	for _, r := range s.runs {
+		n, services := float64(r.Spec.Pods), float64(r.Spec.Services)
+		if math.Abs(services-ratio*n) > 1 {
+			ofServices = true
+		}
+		p := pointOf(r)
+		where = append(where, p)
+		if p.configuration > 0 {
+			rows, held = append(rows, []float64{1, n, services, p.proxies}), append(held, p.configuration)
+		}
+	}
+	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !ofServices {
+		if !o.Force {
+			return t, fmt.Errorf("parsing --services %d: want %.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
+				o.Services, math.Ceil(ratio*t.pods-1e-9), ratio)
+		}
+		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
+	}
+	at := []float64{1, t.pods, float64(t.services), t.proxies}
+	reduced := func(row []float64) []float64 {
+		kept := row[:2:2]
+		if ofServices {
+			kept = append(kept, row[2])
+		}
+		if separate(where) {
+			kept = append(kept, row[3])
+		}
+		return kept
+	}
+	for i := range rows {
+		rows[i] = reduced(rows[i])
+	}
+	fit, err := stats.LeastSquares(rows, held, confidence)
+	if err != nil {
+		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are fitted to the number of pods alone")
+		return t, nil
+	}
+	t.configuration = max(0, fit.At(reduced(at)))
+	for _, kind := range wholeTypes {
+		if len(rows) < len(s.runs) {
+			break // not known of all
+		}
+		if fit, err := stats.LeastSquares(rows, responsesOf(s.runs, kind), confidence); err == nil {
+			t.response = max(t.response, fit.At(reduced(at)))
+		}
+	}
+	return t, nil
+}
+
+// aimNodes gives a target the nodes that have a proxy, where the runs have some.
+func (s *sample) aimNodes(t *target, o Options) error {
+	known := perNodes(s.runs)
+	if !ofProxies(s.runs[0]) {
+		if o.PodsPerNode != 0 {
+			return fmt.Errorf("parsing --pods-per-node %d: want none for runs in which every pod has a proxy of its own", o.PodsPerNode)
+		}
+		return nil
+	}
+	const about = "target.podsPerNode"
+	last := usualPerNode(s.runs)
+	if t.perNode = cmp.Or(o.PodsPerNode, last); t.perNode < 1 {
+		return errors.New("planning: the runs do not state how many pods a node has")
+	}
+	t.proxies = math.Ceil(t.pods / float64(t.perNode))
+	least, most := known[0], known[len(known)-1]
+	if largest := slices.MaxFunc(s.runs, func(a, b *record.Run) int { return a.Proxies.Nodes - b.Proxies.Nodes }).Proxies.Nodes; len(known) > 1 && t.proxies > float64(largest) {
+		s.doubt("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))
+	}
+	switch {
+	case len(known) > 1 && (t.perNode < least || t.perNode > most):
+		s.doubt(about, "runs have %d to %d pods for each node: %d is beyond them", least, most, t.perNode)
+	case len(known) > 1:
+	case t.perNode == last:
+		s.doubt(about, "the plan holds for %s for each node only: pods and nodes grew together in all runs, and what a node costs is in the cost of its pods. Runs with another --pods-per-node separate them", output.Many(last, "pod"))
+	case !o.Force:
+		return fmt.Errorf("parsing --pods-per-node %d: want %d, as all runs have: run others with 'scaler rollout --pods-per-node', which separate nodes from pods, or --force", t.perNode, last)
+	default:
+		s.doubt(about, "forced: no run has other than %s for each node: what a node costs is taken to be a part of what its pods cost", output.Many(last, "pod"))
+	}
+	return nil
+}
+
+// usualPerNode is for how many pods there was a node in most runs of the largest size, the last of
+// runs.
+func usualPerNode(runs []*record.Run) (usual int) {
+	times := map[int]int{}
+	for _, r := range runs {
+		if n := r.Spec.PodsPerNode; r.Spec.Pods == runs[len(runs)-1].Spec.Pods {
+			if times[n]++; times[n] > times[usual] {
+				usual = n
+			}
+		}
+	}
+	return usual
+}
+
+// perNodes are the numbers of pods for each node that runs have, ascending.
+func perNodes(runs []*record.Run) []int {
+	var all []int
+	for _, r := range runs {
+		all = append(all, r.Spec.PodsPerNode)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// forecast fits a figure to the runs that have it. The error states why it cannot:
+// too few of the runs do, unless that is forced.
+func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
+	chosen, good := f.choose(s, o.Pods)
+	used, seen, bases := f.observations(chosen, t.configuration != 0)
+	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
+		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
+	}
+	sizes := sizesOf(used)
+	if len(sizes) < 2 {
+		return forecast{}, errNoModel
+	}
+	if missing := lacks(sizes, o.Pods); len(missing) > len(lacks(s.sizes(), o.Pods)) {
+		if !o.Force {
+			return forecast{}, fmt.Errorf("not forecast: of the runs that have it, %s: %s, or --force", missing[0], advice(s, o))
+		}
+		s.doubt(f.name, "forced: of the runs that have it, %s", strings.Join(missing, "; "))
+	}
+	model, err := f.model(seen)
+	if err != nil {
+		return forecast{}, err
+	}
+	made := forecast{estimate: model.forecast(t.point), parts: model.parts(ofProxies(used[0])), good: good}
+	switch {
+	case !f.merges || good || !configurationGrows(seen):
+	case s.merging:
+		made.merge(s, f.name, t.point, seen)
+	case s.queuing:
+		s.doubt(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
+	}
+	if f.base != "" {
+		base := 0.0
+		for _, b := range bases {
+			base += b / float64(len(bases))
+		}
+		made.raise(base)
+	}
+	switch {
+	case !made.bounded:
+		s.doubt(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
+	case model.astray:
+		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
+	case model.freedom <= 1 && model.within > 0:
+		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
+	}
+	return made, nil
+}
+
+// observations are what runs say of the figure above what it was without a mesh, with
+// the runs that have it and what it was. Without known, configuration is not known.
+func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run, seen []observation, bases []float64) {
+	for _, r := range runs {
+		v, base := f.of(r), f.before(r)
+		if v == nil || base == nil || *v <= *base {
+			continue
+		}
+		p := pointOf(r)
+		if !known {
+			p.configuration = 0
+		}
+		used, seen, bases = append(used, r), append(seen, observation{point: p, value: *v - *base}), append(bases, *base)
+	}
+	return used, seen, bases
+}
+
+// choose takes the runs whose figure is good, if there are enough of them, and says
+// whether it found those.
+func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) {
+	if f.good == nil {
+		return s.runs, true
+	}
+	var all, good []*record.Run
+	for _, r := range s.runs {
+		if f.of(r) == nil {
+			continue
+		}
+		all = append(all, r)
+		if f.good(r) {
+			good = append(good, r)
+		}
+	}
+	worse := output.Many(len(all)-len(good), "run")
+	switch {
+	case len(good) == len(all):
+		return s.runs, true
+	case len(sizesOf(good)) < 2, len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
+		s.doubt(f.name, "%s of %d used all the same: %s", worse, len(all), f.doubt)
+		return s.runs, false
+	default:
+		s.doubt(f.name, "%s of %d not used: %s", worse, len(all), f.doubt)
+		return good, true
+	}
+}
+
+// forecast is an estimate and what it is made of.
+type forecast struct {
+	estimate
+	parts []Part
+	good  bool // of runs whose figure is what its name says
+}
+
+// merge lets an interval begin where it would if pushes merged so much that every
+// further pod cost what the one before did. Where a control plane has not the
+// processors to push each change, those that wait for a sidecar become one, and what
+// it uses is what it has while pods come: then a line with a constant holds, not the
+// bytes. How far a larger mesh is from that its smaller ones do not tell. About that
+// line runs lie as they do about the other: its own residuals would tell nothing but
+// that sizes so far are no line.
+func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
+	if !f.bounded || f.value <= 0 {
+		return
+	}
+	line, err := fit([]term{offset, pods}, seen)
+	if err != nil {
+		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: by how much less that would cost cannot be told")
+		return
+	}
+	if low := line.at(p) * f.low / f.value; low < f.low {
+		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: the interval begins where every further pod costs what those before did")
+		f.low = max(0, low)
+	}
+}
+
+// raise puts a forecast on top of what was there without a mesh.
+func (f *forecast) raise(base float64) {
+	f.value, f.low, f.high = f.value+base, f.low+base, f.high+base
+	if base == 0 {
+		return
+	}
+	if f.parts[0].Term == constant.name {
+		f.parts[0].Value += base
+		return
+	}
+	f.parts = append([]Part{{constant.name, base}}, f.parts...)
+}
+
+// mean is the mean of a figure over runs; nil when none has it.
+func mean(runs []*record.Run, of func(*record.Run) *float64) *float64 {
+	sum, n := 0.0, 0.0
+	for _, r := range runs {
+		if v := of(r); v != nil {
+			sum, n = sum+*v, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / n)
+}

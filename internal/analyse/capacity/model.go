@@ -1,0 +1,476 @@
+package capacity
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Farthest is how many times the largest run a mesh may have that is forecast without Options.Force.
+const Farthest = 8
+
+const (
+	confidence  = 0.95 // of all intervals
+	sizesNeeded = 3    // two always lie on a line
+	// sizesUnrepeated is how many sizes show the spread of runs without repeats: two more than a model has
+	// terms, of which there are three at most.
+	sizesUnrepeated = 5
+	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
+)
+
+// errNoModel is the error of figures that no run has, or whose runs fit no model.
+var errNoModel = errors.New("the runs determine no model of it")
+
+// point is a mesh as the models see it.
+type point struct {
+	pods          float64
+	replicas      float64 // of the control plane, 1 or more
+	configuration float64 // bytes that a proxy holds; 0 = not known
+	response      float64 // the largest that a push sends as a whole, in the unit of responseOf; 0 = not known
+	// proxies is how many have a stream: one for each pod, or one for each node.
+	proxies float64
+}
+
+// observation is what a run says of a figure.
+type observation struct {
+	point
+	value  float64
+	spread float64 // how much more, or less, than others it varies; see spreads
+}
+
+// term is something that a figure grows with.
+type term struct {
+	name string
+	of   func(point) float64
+	// signed is for a term that may count either way.
+	signed bool
+}
+
+var (
+	constant = term{"constant", func(point) float64 { return 1 }, false}
+	// offset is the constant of memory and of processor time: see the package's comment.
+	offset = term{"constant", func(point) float64 { return 1 }, true}
+	// idle is the constant of what all replicas use together.
+	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
+	pods = term{"pods", func(p point) float64 { return p.pods }, false}
+	// nodes are those that have a proxy. They are a term only where runs separate them from pods.
+	nodes = term{"nodes", func(p point) float64 { return p.proxies }, false}
+	// configured is in bytes.
+	configured = term{"pods x configuration", func(p point) float64 { return p.proxies * p.configuration }, false}
+	// pairs is work that each pod's coming makes at every proxy, however little of
+	// it each is sent.
+	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.proxies }, false}
+	// served is what a replica does for the proxies that it serves. What each replica does
+	// for the whole mesh is in the other terms.
+	served = term{"sidecars of a replica", func(p point) float64 { return p.proxies / p.replicas }, false}
+	// again is what each replica after the first does again for the whole mesh.
+	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
+)
+
+// ofNodes are the names of terms where proxies are those of nodes.
+var ofNodes = map[string]string{
+	configured.name: "nodes x configuration",
+	pairs.name:      "pods x nodes",
+	served.name:     "proxies of a replica",
+}
+
+// figure is what is forecast by a fit.
+type figure struct {
+	name string // its path in the record
+	// from are the paths at which it is read, the first that a run has; nil = at name.
+	from []string
+	// terms are what it grows with; shown is one more if the runs show it.
+	terms []term
+	shown *term
+	// divided is one more where runs differ in their replicas.
+	divided term
+	// buffered reports that it contains the buffers of responses; see largeResponses.
+	buffered bool
+	// each reports that the figure is of one replica, the one that has the most of it.
+	each bool
+	// good reports whether a run's figure is what its name says; nil = of every run.
+	// Others are used only where too few are left, and not without a word: doubt.
+	good  func(*record.Run) bool
+	doubt string
+	// merges reports that it falls behind the bytes where pushes merge; see merge.
+	merges bool
+	// base is the path of what the figure was before there was a mesh, to which its
+	// models add; "" = nothing.
+	base string
+}
+
+// paths are where the figure is read.
+func (f figure) paths() []string {
+	if f.from == nil {
+		return []string{f.name}
+	}
+	return f.from
+}
+
+// of is the figure of a run; nil if it was not measured.
+func (f figure) of(r *record.Run) *float64 {
+	for _, path := range f.paths() {
+		if v := f.at(r, path); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// before is what the figure was without a mesh; nil if it was not measured. Proxies of nodes are
+// connected before there is a mesh, so what is measured then grows with the nodes: nothing of it
+// is a constant.
+func (f figure) before(r *record.Run) *float64 {
+	if f.base == "" || ofProxies(r) {
+		return new(0.0)
+	}
+	return f.at(r, f.base)
+}
+
+// at reads a figure of a control plane. What is recorded of all replicas together only is
+// divided among them.
+func (f figure) at(r *record.Run, path string) *float64 {
+	all := r.Value(path)
+	usage, ofUsage := strings.CutPrefix(path, "controlPlane.")
+	if !f.each || r.Replicas == nil || all == nil || !ofUsage {
+		return all
+	}
+	var most *float64
+	for name := range r.Replicas.Each {
+		if v := r.Value("replicas.each." + name + ".usage." + usage); v != nil && (most == nil || *v > *most) {
+			most = v
+		}
+	}
+	if most == nil {
+		most = new(*all / pointOf(r).replicas)
+	}
+	return most
+}
+
+// unit is the figure's, as plans print it.
+func (f figure) unit() string {
+	if known, _ := record.FigureAt(f.paths()[0]); known.Unit == record.UnitBytes {
+		return bytesUnit
+	}
+	return secondsUnit
+}
+
+var (
+	memoryTerms    = []term{offset, pods}
+	coresTerms     = []term{idle, pods}
+	processorTerms = []term{pods, configured}
+)
+
+var figures = []figure{
+	{
+		name: liveHeap, terms: memoryTerms, shown: &configured, divided: served, each: true,
+		from: []string{"controlPlane.steady.heapBytes.collected", "controlPlane.steady.heapBytes.mean"},
+		base: "controlPlane.baseline.heapBytes.mean",
+		good: collected,
+		doubt: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
+			"runs of a scaler that asks for that do not have it",
+	},
+	{
+		name: steadyMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
+		base: emptyMemory,
+	},
+	{
+		name: rolloutMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
+		base: emptyMemory,
+	},
+	{
+		name: rolloutCPU, terms: processorTerms, shown: &offset, divided: again,
+		good: calm, merges: true,
+		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
+	},
+}
+
+// figureNamed is one of figures; false if there is none of that name.
+func figureNamed(name string) (figure, bool) {
+	at := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
+	if at < 0 {
+		return figure{}, false
+	}
+	return figures[at], true
+}
+
+// collected reports whether the live heap is all that was needed when nothing was touched
+// any more: live heap is what the last collection found, and changes with every one.
+func collected(r *record.Run) bool {
+	return r.Value("controlPlane.steady.heapBytes.collected") != nil && r.Schema >= record.CollectedTwice
+}
+
+// Names of figures that more than their forecast is made of.
+const (
+	liveHeap      = "controlPlane.steady.heapBytes"
+	steadyMemory  = "controlPlane.steady.memoryBytes.peak"
+	rolloutMemory = "controlPlane.rollout.memoryBytes.peak"
+	rolloutCPU    = "controlPlane.rollout.cpuSeconds"
+	rolloutTime   = "phases.rollout.seconds"
+	emptyMemory   = "controlPlane.baseline.memoryBytes.mean"
+	restCores     = "controlPlane.steady.cores.mean"
+
+	bytesUnit   = "bytes"
+	secondsUnit = "s"
+)
+
+// configurationOf is what a proxy of the run held; 0 when it is not known.
+func configurationOf(r *record.Run) float64 {
+	if held := r.Value("xds.configurationBytes.mean"); held != nil {
+		return *held
+	}
+	return 0
+}
+
+func pointOf(r *record.Run) point {
+	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), response: largestResponse(r)}
+	if p.proxies = p.pods; ofProxies(r) {
+		p.proxies = float64(r.Proxies.Nodes)
+	}
+	return p
+}
+
+// size is what repeats of a run have in common.
+func (p point) size() point { return point{pods: p.pods, replicas: p.replicas, proxies: p.proxies} }
+
+// separate reports whether nodes did not grow in step with pods, so that both can be terms.
+func separate(seen []point) bool {
+	last := seen[len(seen)-1]
+	return slices.ContainsFunc(seen, func(p point) bool { return math.Abs(p.proxies-p.pods*last.proxies/last.pods) > 1 })
+}
+
+// fitted is a model with its coefficients.
+type fitted struct {
+	terms []term
+	stats.Fit
+	scatter
+	// before is the model with the terms that were left out, because they came out as
+	// costing less than nothing; nil = none was.
+	before *fitted
+}
+
+// sizes are how many a model is fitted to: of pods, replicas and nodes.
+func (m fitted) sizes() int { return m.freedom + len(m.terms) }
+
+func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
+
+func row(terms []term, p point) []float64 {
+	values := make([]float64, len(terms))
+	for i, t := range terms {
+		values[i] = t.of(p)
+	}
+	return values
+}
+
+// model fits a figure's terms to observations. Configuration that does not grow
+// is one more pod's, and pairs are separated from it: where it grows, it does with
+// the services and so about as they do. A term that comes out as costing less than
+// nothing is left out, and so is one that is to be shown and whose interval holds
+// zero; but a constant is shown, too, by sizes that miss the line without it.
+func (f figure) model(seen []observation) (fitted, error) {
+	spreads(seen)
+	terms, grows := slices.Clone(f.terms), configurationGrows(seen)
+	if !slices.ContainsFunc(terms, func(t term) bool { return t.name == configured.name }) && separate(points(seen)) {
+		terms = append(terms, nodes)
+	}
+	if at := slices.IndexFunc(terms, func(t term) bool { return t.name == configured.name }); at >= 0 && !grows {
+		if slices.ContainsFunc(seen, func(o observation) bool { return o.configuration == 0 }) {
+			terms = slices.Delete(terms, at, at+1) // nobody knows whether it grows
+		} else {
+			terms[at], f.shown = pairs, nil // one curve is all that a few sizes can show
+		}
+	}
+	if f.divided.of != nil && slices.ContainsFunc(seen, func(o observation) bool { return o.replicas != seen[0].replicas }) {
+		terms = append(terms, f.divided)
+	}
+	if f.buffered && showsBuffers(seen) {
+		terms = append(terms, largeResponses)
+	}
+	if f.shown != nil && (f.shown.name != configured.name || grows) {
+		at := len(terms)
+		if f.shown.signed {
+			at = 0 // constants are read first
+		}
+		without, err := fit(terms, seen)
+		m, errShown := fit(slices.Insert(slices.Clone(terms), at, *f.shown), seen)
+		missed := err == nil && without.astray
+		if errShown == nil && m.impossible() < 0 && (f.shown.signed && missed && m.freedom >= 1 || m.shows(at, missed)) {
+			return m, nil
+		}
+	}
+	var before *fitted
+	for len(terms) > 0 {
+		m, err := fit(terms, seen)
+		if errors.Is(err, stats.ErrTooFew) || errors.Is(err, stats.ErrCollinear) {
+			terms = terms[:len(terms)-1]
+			continue
+		}
+		if err != nil {
+			return fitted{}, errNoModel
+		}
+		at := m.impossible()
+		if at < 0 {
+			m.before = before
+			return m, nil
+		}
+		if before == nil {
+			before = &m
+		}
+		terms = slices.Delete(slices.Clone(terms), at, at+1)
+	}
+	return fitted{}, errNoModel
+}
+
+// impossible is the last term whose coefficient has a sign that it cannot have;
+// -1 when there is none.
+func (m fitted) impossible() int {
+	for i := len(m.terms) - 1; i >= 0; i-- {
+		if m.Terms[i].Value < 0 && !m.terms[i].signed {
+			return i
+		}
+	}
+	return -1
+}
+
+// fit lays terms over observations.
+func fit(terms []term, seen []observation) (fitted, error) {
+	var x [][]float64
+	var y, spread []float64
+	for _, o := range seen {
+		x, y, spread = append(x, row(terms, o.point)), append(y, o.value), append(spread, o.spread)
+	}
+	least, err := stats.LeastSquaresRelative(x, y, spread, confidence)
+	if err != nil {
+		return fitted{}, err
+	}
+	m := fitted{terms: terms, Fit: least}
+	residuals := make([]residual, len(seen))
+	for i, o := range seen {
+		residuals[i] = residual{o.size(), (o.value/m.at(o.point) - 1) / o.spread}
+	}
+	m.scatter = scattered(residuals, len(terms))
+	return m, nil
+}
+
+// forecast is what one more run of a mesh will read, and the interval it falls into.
+func (m fitted) forecast(p point) estimate {
+	value := max(0, m.at(p)) // below the sizes run a line may have left what is possible
+	if m.Spare < 1 {
+		return estimate{value: value}
+	}
+	half := m.half(m.Fit, row(m.terms, p))
+	e := around(value, half)
+	if b := m.before; b != nil && b.Spare > 0 {
+		// A term that costs nothing rather than less moved the forecast one way; as far
+		// as it may cost something, it moves on that way.
+		at, half := b.at(p), b.half(b.Fit, row(b.terms, p))
+		if value > at {
+			e.high = max(e.high, at+half)
+		} else {
+			e.low = max(0, min(e.low, at-half))
+		}
+	}
+	return e
+}
+
+// parts are the model for reading. perNode states that proxies are those of nodes.
+func (m fitted) parts(perNode bool) []Part {
+	var parts []Part
+	for i, t := range m.terms {
+		name := t.name
+		if of, ok := ofNodes[name]; ok && perNode {
+			name = of
+		}
+		parts = append(parts, Part{name, m.Terms[i].Value})
+	}
+	return parts
+}
+
+// points are where observations were made.
+func points(seen []observation) []point {
+	var all []point
+	for _, o := range seen {
+		all = append(all, o.point)
+	}
+	return all
+}
+
+// prior is how many degrees of freedom the repeats of all sizes together count
+// for, added to those of one size.
+const prior = 8
+
+// spreads gives each observation the spread of its size's repeats: some sizes vary
+// ten times as much as others, such as those at which pushes begin to queue. Few
+// repeats say little of it, so each size's variance is moderated by that of all
+// (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
+func spreads(seen []observation) {
+	type group struct{ sum, squares, n float64 }
+	groups := map[point]*group{}
+	for _, o := range seen {
+		g := groups[o.size()]
+		if g == nil {
+			g = &group{}
+			groups[o.size()] = g
+		}
+		g.sum, g.n = g.sum+o.value, g.n+1
+	}
+	squares, freedom := 0.0, 0.0
+	for _, o := range seen {
+		g := groups[o.size()]
+		share := o.value*g.n/g.sum - 1
+		g.squares += share * share
+		squares += share * share
+	}
+	for _, g := range groups {
+		freedom += g.n - 1
+	}
+	for i := range seen {
+		seen[i].spread = 1
+		if freedom > 0 && squares > exact {
+			g, all := groups[seen[i].size()], squares/freedom
+			seen[i].spread = math.Sqrt((prior*all + g.squares) / (prior + g.n - 1) / all)
+		}
+	}
+}
+
+// exact is the square of a share that is rounding, not noise.
+const exact = 1e-20
+
+// estimate is a forecast with its interval, if that is known.
+type estimate struct {
+	value, low, high float64
+	bounded          bool
+}
+
+// around is an estimate whose interval reaches as far on both sides, but not below 0.
+func around(value, half float64) estimate {
+	return estimate{value, max(0, value-half), value + half, true}
+}
+
+// upper is the safe side of it.
+func (e estimate) upper() float64 {
+	if e.bounded {
+		return e.high
+	}
+	return e.value
+}
+
+// lower is the other side of it.
+func (e estimate) lower() float64 {
+	if e.bounded {
+		return e.low
+	}
+	return e.value
+}
+
+func configurationGrows(seen []observation) bool {
+	least, most := math.Inf(1), 0.0
+	for _, p := range seen {
+		least, most = min(least, p.configuration), max(most, p.configuration)
+	}
+	return least > 0 && most > grows*least
+}

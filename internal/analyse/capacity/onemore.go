@@ -1,0 +1,106 @@
+package capacity
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Errors of OneMorePod.
+var (
+	// ErrSquare is in the error of a figure that grows with the square of the pods, or with
+	// pods and the configuration of each: what one more pod costs depends on how many
+	// there are. The Cost has the model.
+	ErrSquare = errors.New("grows with the square")
+	// ErrRepeats is in the error of runs of which no size has repeats: noise cannot be
+	// distinguished from a slope.
+	ErrRepeats = errors.New("every size was run once")
+	// ErrSizes is in the error of runs of fewer sizes than a line takes.
+	ErrSizes = errors.New("too few sizes")
+)
+
+// Cost is what one more pod costs of a figure, in its base unit for each pod, with the
+// interval that holds it with 95 % confidence. All are 0 if the model has no such term:
+// the figure does not grow.
+type Cost struct {
+	Value, Low, High float64
+	Model            string // in words, as a plan prints it
+}
+
+// OneMorePod is the slope of the model that a plan would forecast a figure with. The runs
+// are completed, and alike in all but size. Their figure is at path in the record; one
+// that plans do not forecast has a constant that is not negative, the pods and, if the
+// runs show it, the bytes that all sidecars hold. The error is one of those above, or
+// reports that the runs determine no model.
+func OneMorePod(runs []*record.Run, path string) (Cost, error) {
+	s := sample{runs: slices.Clone(runs)}
+	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return a.Spec.Pods - b.Spec.Pods })
+	if len(s.sizes()) < sizesNeeded {
+		return Cost{}, ErrSizes
+	}
+	if !slices.ContainsFunc(s.sizes(), Size.repeated) {
+		return Cost{}, ErrRepeats
+	}
+	target := s.largest()
+	s.onePace(target, nil)
+	f := figureAt(path)
+	chosen, _ := f.choose(&s, target)
+	used, seen, bases := f.observations(chosen, true)
+	switch {
+	case len(sizesOf(used)) < sizesNeeded:
+		return Cost{}, ErrSizes
+	case !slices.ContainsFunc(sizesOf(used), Size.repeated):
+		return Cost{}, ErrRepeats
+	}
+	m, err := f.model(seen)
+	if err != nil {
+		return Cost{}, err
+	}
+	made := forecast{parts: m.parts(ofProxies(used[0]))}
+	if f.base != "" {
+		base := 0.0
+		for _, b := range bases {
+			base += b / float64(len(bases))
+		}
+		made.raise(base)
+	}
+	cost := Cost{Model: Figure{Unit: f.unit(), Model: made.parts}.model()}
+	for i, t := range m.terms {
+		switch t.name {
+		case configured.name, pairs.name:
+			return Cost{Model: cost.Model}, ErrSquare
+		case pods.name:
+			half := m.slope(i)
+			cost.Value, cost.Low, cost.High = m.Terms[i].Value, m.Terms[i].Value-half, m.Terms[i].Value+half
+		}
+	}
+	return cost, nil
+}
+
+// figureAt is the figure that is read at a path, of all replicas.
+func figureAt(path string) figure {
+	for _, f := range figures {
+		f.each = false
+		switch {
+		case f.name == path:
+			return f
+		case slices.Contains(f.from, path):
+			f.from = []string{path}
+			return f
+		}
+	}
+	return figure{name: path, terms: []term{constant, pods}, shown: &configured}
+}
+
+// slope is half the width of the interval of a term, as of as many observations as there
+// are sizes where these miss the line by more than repeats differ.
+func (m fitted) slope(at int) float64 {
+	half := m.Terms[at].Value - m.Terms[at].Low
+	if !m.astray || m.Sigma == 0 {
+		return half
+	}
+	return half * stats.Student(confidence, m.freedom) / stats.Student(confidence, m.Spare) * math.Sqrt(m.between) / m.Sigma
+}

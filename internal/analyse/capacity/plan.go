@@ -1,0 +1,373 @@
+package capacity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Options are what a plan is asked for.
+type Options struct {
+	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
+	Services int    // of that mesh; 0 = as many for each pod as the largest run has
+	Mode     string // of the runs; "" = permissive if there are such, or what all are
+	// Dataplane is that of the runs; "" = sidecars if there are such, or what all have.
+	Dataplane string
+	// PodsPerNode is for how many pods of that mesh there is a node with a proxy; 0 = as in the
+	// largest run. Other than in runs where each pod has a proxy.
+	PodsPerNode int
+
+	Within      time.Duration // the rollout is to be done in this time; 0 = no matter
+	Wait        time.Duration // a sidecar of a burst is to wait no longer than this to be served; 0 = until it would be refused
+	Headroom    float64       // share that is asked for above the interval's upper end
+	Processors  int           // of each replica; 0 = as few as do
+	MemoryBytes int64         // of each replica; 0 = as much as is needed
+	// ReplicasMax is how many replicas are asked for at most; 0 = 1. With Validate, runs of
+	// more are not what is forecast.
+	ReplicasMax int
+
+	Validate bool // leave the largest size out and forecast it
+	Force    bool // forecast from too little, or too far
+
+	// Known are the limits of control planes by name, for records that were written
+	// before limits were; nil = none.
+	Known map[string]*record.Limits
+}
+
+// Plan is what a mesh of the target's size needs.
+type Plan struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Target     Target   `json:"target"`
+	Runs       []Size   `json:"runs"` // that it is made from
+	Figures    []Figure `json:"figures"`
+	// States are those that the mesh was in in the runs; the request is for the worst of
+	// them, which Decides names.
+	States  []State `json:"states"`
+	Decides Decides `json:"decides"`
+	// Work is the processor time of the rollout by what it is used for; nil where the runs do not tell.
+	Work *Work `json:"work,omitempty"`
+	// Sidecars are the real ones; nil where the runs had none.
+	Sidecars *Sidecars `json:"sidecars,omitempty"`
+	// Upgrade is what the cluster must have free for one; nil where no run had an upgrade.
+	Upgrade *Upgrade `json:"upgrade,omitempty"`
+	// Reconnect is how long the streams of the proxies of nodes take at least to be admitted again after
+	// a restart; nil where each pod has a proxy.
+	Reconnect *Limit  `json:"reconnect,omitempty"`
+	Limits    []Limit `json:"limits"` // the longest first
+	Binds     string  `json:"binds"`  // the first that is reached
+	Request   Request `json:"request"`
+	Doubts    []Doubt `json:"doubts"`
+	// Verification is what came of a run as requested; nil where there was none.
+	Verification *Verification `json:"verification,omitempty"`
+
+	like *record.Run
+}
+
+// Like is the largest of the runs that the plan is made from; they differ in size alone.
+func (p *Plan) Like() *record.Run { return p.like }
+
+// Kind is a Plan's kind, with record.APIVersion.
+const Kind = "Plan"
+
+// Target is the mesh that is planned for.
+type Target struct {
+	Pods     int    `json:"pods"`
+	Services int    `json:"services"`
+	Mode     string `json:"mode"` // the knobs, where they are no preset
+	// Dataplane is what the pods have; "" = a sidecar each. PodsPerNode and Nodes are of another
+	// one: each node has a proxy, called Proxy, that serves its pods.
+	Dataplane    string       `json:"dataplane,omitempty"`
+	PodsPerNode  int          `json:"podsPerNode,omitempty"`
+	Nodes        int          `json:"nodes,omitempty"`
+	Proxy        string       `json:"proxy,omitempty"`
+	Knobs        record.Knobs `json:"knobs"`
+	ControlPlane string       `json:"controlPlane"`
+	Version      string       `json:"version,omitempty"`
+	// ConfigurationBytes is what a proxy will hold; 0 = not known.
+	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
+}
+
+// Size is a number of pods, and how many runs there are of it.
+type Size struct {
+	Pods int `json:"pods"`
+	Runs int `json:"runs"`
+	// Replicas is how many of the runs had several replicas, by their number.
+	Replicas map[int]int `json:"replicas,omitempty"`
+	// Nodes is how many of the runs had a proxy on each of so many nodes.
+	Nodes map[int]int `json:"nodes,omitempty"`
+
+	repeats bool // several runs of it are equal
+}
+
+// Figure is a forecast, in base units, with the interval that holds one more run
+// with 95 % confidence; nil where there are too few runs to tell. Memory is that of one
+// replica, the one that needs most; processor time is that of all together.
+type Figure struct {
+	Name     string   `json:"name"` // its path in the record
+	Unit     string   `json:"unit"` // bytes or s
+	Forecast float64  `json:"forecast"`
+	Low      *float64 `json:"low"`
+	High     *float64 `json:"high"`
+	Measured *float64 `json:"measured"` // with Validate: the mean of the runs left out; nil otherwise
+	Error    *float64 `json:"error"`    // forecast less measured, over measured; nil without
+	Model    []Part   `json:"model,omitempty"`
+}
+
+// Part is a term of a figure's model.
+type Part struct {
+	Term  string  `json:"term"`
+	Value float64 `json:"value"` // figure for each one of the term
+}
+
+// Limit is how long the rollout takes at least by one limit.
+type Limit struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Rule    string  `json:"rule"`
+}
+
+// Doubt is a reason not to trust a figure.
+type Doubt struct {
+	About string `json:"about"`
+	Text  string `json:"text"`
+}
+
+// Make plans from runs. Any error is of what was asked or of too few runs; it says
+// what is wanted, and which rollout to run.
+func Make(runs []record.Run, o Options) (*Plan, error) {
+	s, err := choose(withLargeResponses(runs, o.Known), o)
+	if err != nil {
+		return nil, err
+	}
+	var left []*record.Run
+	if o.Validate {
+		if o.Pods != 0 && o.Pods != s.largest() {
+			return nil, fmt.Errorf("parsing --pods %d: want %d with --validate, which forecasts the largest size", o.Pods, s.largest())
+		}
+		o.Pods = s.largest()
+		if len(s.sizes()) < 2 {
+			return nil, s.enough(o.Pods, o)
+		}
+		s, left = s.split()
+	}
+	if err := s.enough(o.Pods, o); err != nil {
+		return nil, err
+	}
+	if left != nil && o.PodsPerNode == 0 {
+		o.PodsPerNode = usualPerNode(left)
+	}
+	s.onePace(o.Pods, o.Known)
+	t, err := aim(&s, o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.fewest(t, left, o)
+	if err != nil {
+		return nil, err
+	}
+	// Records from elsewhere may have figures whose sums are too large for a number.
+	if _, err := json.Marshal(p); err != nil {
+		return nil, fmt.Errorf("planning from %s: their figures are beyond all that can be measured: %w", output.Many(len(s.runs), "run"), err)
+	}
+	return p, nil
+}
+
+// fewest is the plan of the fewest replicas that suffice; where none does, the one whose
+// rollout ends first.
+func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) {
+	allowed, err := s.allowed(left, o)
+	if err != nil {
+		return nil, err
+	}
+	var best *Plan
+	for _, replicas := range allowed {
+		t.replicas = float64(replicas)
+		with := *s
+		with.doubts = slices.Clone(s.doubts)
+		measured := slices.DeleteFunc(slices.Clone(left), func(r *record.Run) bool {
+			p := pointOf(r)
+			return p.replicas != t.replicas || p.proxies != t.proxies
+		})
+		p, suffices, err := with.plan(t, measured, o)
+		if err != nil {
+			return nil, err
+		}
+		if suffices {
+			return p, nil
+		}
+		if best == nil || p.Request.slowest() < best.Request.slowest() {
+			best = p
+		}
+	}
+	return best, nil
+}
+
+// allowed are the numbers of replicas that are tried. Runs that all have the same several
+// replicas tell nothing of another number. Where runs of the planned size are compared with
+// the plan, it is one of theirs.
+func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
+	most := max(1, o.ReplicasMax)
+	known := s.replicas()
+	if left != nil {
+		largest := sample{runs: left}
+		known = largest.replicas()
+	}
+	if left == nil && (len(known) > 1 || known[0] == 1) {
+		var all []int
+		for replicas := range most {
+			all = append(all, replicas+1)
+		}
+		return all, nil
+	}
+	within := slices.DeleteFunc(slices.Clone(known), func(replicas int) bool { return replicas > most })
+	if len(within) == 0 {
+		return nil, fmt.Errorf("parsing --replicas-max %d: want %d or more, as the runs have, or runs of one replica", most, known[0])
+	}
+	return within[len(within)-1:], nil
+}
+
+// vague is the share of a forecast beyond which its interval calls for more runs.
+const vague = 0.5
+
+// plan is Make once it is known what from and what for, replicas included. It reports
+// whether they suffice.
+func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffices bool, err error) {
+	last := s.runs[len(s.runs)-1]
+	c := last.Environment.ControlPlane
+	p = &Plan{
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), like: last,
+		Target: Target{
+			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Knobs: last.Environment.Knobs,
+			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
+		},
+	}
+	if ofProxies(last) {
+		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, int(t.proxies)
+	}
+	var unknown error
+	p.Work, unknown = s.work(t, left)
+	estimates := map[string]estimate{}
+	for _, f := range figures {
+		if f.name == rolloutCPU && p.Work != nil {
+			made := p.Work.forecast()
+			estimates[f.name] = made.estimate
+			s.doubtVague(f.name, made.estimate, o)
+			p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
+			continue
+		}
+		made, err := f.forecast(s, t, o)
+		if err != nil {
+			s.doubt(f.name, "%v", err)
+			continue
+		}
+		estimates[f.name] = made.estimate
+		if f.name == rolloutCPU && !made.good {
+			s.doubt("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
+		}
+		s.doubtVague(f.name, made.estimate, o)
+		p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
+	}
+	cpu, known := estimates[rolloutCPU]
+	if !known {
+		return nil, false, s.untold(rolloutCPU)
+	}
+	m := meshOf(last, o.Known)
+	if m.limits == nil {
+		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
+	}
+	if there := existing(s.runs); there > 0 {
+		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(there, "run"), len(s.runs))
+	}
+	pace := measurePace(s, o.Known)
+	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
+	m.replicas = int(t.replicas)
+	if ofProxies(last) {
+		m.certificates = mostCertificates(t.pods, float64(t.services), t.proxies)
+	}
+	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
+	if len(left) > 0 {
+		// What was left out ran on what the others ran on.
+		shared := m
+		shared.others = others
+		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
+	}
+	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
+	if unknown != nil {
+		s.doubt("work", "what processor time is used for is not known: %v", unknown)
+	}
+	suffices = p.ask(m, pace, estimates, o)
+	s.doubtReplicas(m.replicas)
+	s.doubtBuffers(t)
+	p.Doubts = append(p.Doubts, s.doubts...)
+	return p, suffices, nil
+}
+
+// doubtVague states that the interval of a figure is wide, and which runs would make it narrower.
+func (s *sample) doubtVague(figure string, e estimate, o Options) {
+	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
+		s.doubt(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
+	}
+}
+
+// existing is how many runs were in a cluster that was there already.
+func existing(runs []*record.Run) (n int) {
+	for _, r := range runs {
+		if r.Environment.Existing != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// doubtReplicas states what the runs do not tell of so many replicas.
+func (s *sample) doubtReplicas(replicas int) {
+	const about = "request.replicas"
+	known := s.replicas()
+	most := known[len(known)-1]
+	switch {
+	case replicas == 1:
+	case most == 1:
+		s.doubt(about, "no run had several replicas: processor time is taken to be what one uses, though each replica watches the whole mesh, and memory what one with all sidecars needs")
+	case len(known) == 1:
+		s.doubt(about, "all runs had %s: what a replica needs when it serves the sidecars of another that is gone is not known", output.Many(replicas, "replica"))
+	case replicas > most:
+		s.doubt(about, "no run had more than %s", output.Many(most, "replica"))
+	}
+}
+
+// untold is the error of a figure without which there is no plan, as its doubts have
+// it.
+func (s *sample) untold(name string) error {
+	err := errNoModel
+	for _, d := range s.doubts {
+		if d.About == name {
+			err = errors.New(d.Text)
+		}
+	}
+	return fmt.Errorf("planning: %s: %w", name, err)
+}
+
+// add is one more figure.
+func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Part) {
+	f := Figure{Name: name, Unit: unit, Forecast: e.value, Measured: measured, Model: model}
+	if e.bounded {
+		f.Low, f.High = &e.low, &e.high
+	}
+	if measured != nil && *measured != 0 {
+		f.Error = new(e.value / *measured - 1)
+	}
+	p.Figures = append(p.Figures, f)
+}
+
+// settle adds the rollout time on these processors.
+func (p *Plan) settle(m mesh, pace pace, measured *float64) {
+	if pace.known {
+		p.add(rolloutTime, secondsUnit, pace.at(m), measured, []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}})
+	}
+}

@@ -1,0 +1,231 @@
+package capacity
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/internal/output"
+)
+
+// Print writes a plan in one of output.Formats.
+func Print(w io.Writer, format string, p *Plan) error {
+	request, err := p.Request.manifest()
+	if err != nil {
+		return err
+	}
+	return output.Print(w, format, "a plan", p, func(markdown bool) string { return p.text(request, markdown) })
+}
+
+// text is the plan for reading, the request as its manifest among it.
+func (p *Plan) text(request string, markdown bool) string {
+	var b strings.Builder
+	k := p.Target.Knobs
+	where := ""
+	if p.Target.Nodes > 0 {
+		where = fmt.Sprintf(" on %s with %s (%s, %s per node)", output.Many(p.Target.Nodes, "node"), output.Many(p.Target.Nodes, p.Target.Proxy), p.Target.Dataplane, output.Many(p.Target.PodsPerNode, "pod"))
+	}
+	scope := ""
+	if k.Scope != "" || p.Target.Nodes == 0 { // the proxies of nodes have none
+		scope = fmt.Sprintf(" scope %s,", k.Scope)
+	}
+	title := fmt.Sprintf("%d pods%s, %s, mtls %s,%s authz %s (mode %s), on %s %s",
+		p.Target.Pods, where, output.Many(p.Target.Services, "service"), k.MTLS, scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+	figures := output.Table{Head: []string{"figure", "forecast", "low", "high", "grows as"}}
+	if p.validated() {
+		figures.Head = append(figures.Head, "measured", "error")
+	}
+	for _, f := range p.Figures {
+		line := []string{f.Name, amount(f.Unit, &f.Forecast), amount(f.Unit, f.Low), amount(f.Unit, f.High), f.model()}
+		if p.validated() {
+			line = append(line, amount(f.Unit, f.Measured), percent(f.Error))
+		}
+		figures.Add(line...)
+	}
+	limits := output.Table{Head: []string{"limit", "takes at least", "because"}}
+	for _, l := range p.Limits {
+		limits.Add(l.Name, amount(secondsUnit, &l.Seconds), l.Rule)
+	}
+	heading, fence := "", ""
+	if markdown {
+		heading, fence = "### ", "```"
+	}
+	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(title, markdown), p.runs())
+	b.WriteString(grid(figures, markdown))
+	if p.Request.Replicas > 1 {
+		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
+	}
+	b.WriteString(p.Work.text(markdown))
+	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Reconnect.sentence(p.Target)+p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
+	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target))
+	if markdown {
+		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)
+	} else {
+		b.WriteString(request)
+	}
+	b.WriteString(p.Verification.text(markdown))
+	for i, d := range p.Doubts {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		if markdown {
+			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, shown(d.Text, true))
+		} else {
+			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, shown(d.Text, false))
+		}
+	}
+	return b.String()
+}
+
+func (p *Plan) validated() bool {
+	for _, f := range p.Figures {
+		if f.Measured != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// runs are the sizes, as in "200 (3 runs), 400 (6 runs, 3 with 2 replicas)".
+func (p *Plan) runs() string {
+	var parts []string
+	for _, s := range p.Runs {
+		runs := output.Many(s.Runs, "run")
+		for _, replicas := range slices.Sorted(maps.Keys(s.Replicas)) {
+			runs += fmt.Sprintf(", %d with %s", s.Replicas[replicas], output.Many(replicas, "replica"))
+		}
+		for _, nodes := range slices.Sorted(maps.Keys(s.Nodes)) {
+			if len(s.Nodes) == 1 {
+				runs += " with " + output.Many(nodes, "node")
+				break
+			}
+			runs += fmt.Sprintf(", %d with %s", s.Nodes[nodes], output.Many(nodes, "node"))
+		}
+		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, runs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// model is the best model, as in "122MB + 331kB x pods".
+func (f Figure) model() string {
+	var b strings.Builder
+	for i, part := range f.Model {
+		value := part.Value
+		if i > 0 {
+			sign := " + "
+			if value < 0 {
+				sign, value = " - ", -value
+			}
+			b.WriteString(sign)
+		}
+		if ofWork(part.Term) {
+			b.WriteString(small(&value) + " x " + part.Term)
+			continue
+		}
+		switch part.Term {
+		case constant.name:
+			b.WriteString(amount(f.Unit, &value))
+		case configured.name, ofNodes[configured.name]:
+			mega, held := value*1e6, " x MB held by all sidecars"
+			if part.Term != configured.name {
+				held = " x MB held by all nodes' proxies"
+			}
+			b.WriteString(amount(f.Unit, &mega) + held)
+		case pods.name, nodes.name, pairs.name, ofNodes[pairs.name], served.name, ofNodes[served.name], again.name:
+			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
+		case largeResponses.name:
+			b.WriteString(amount(f.Unit, &value) + " for " + part.Term)
+		default:
+			b.WriteString(digits(value) + " x " + part.Term)
+		}
+	}
+	return b.String()
+}
+
+// sentence is the request in words.
+func (r Request) sentence(t Target) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Ask for %s", output.Many(r.Replicas, "replica"))
+	if t := r.RolloutSeconds; t != nil {
+		fmt.Fprintf(&b, "; the rollout then takes %s", amount(secondsUnit, &t.Forecast))
+		if t.High != nil {
+			fmt.Fprintf(&b, " (%s to %s)", amount(secondsUnit, t.Low), amount(secondsUnit, t.High))
+		}
+	}
+	if !r.Met {
+		b.WriteString(", which misses what was asked")
+	}
+	who := "sidecar"
+	if t.Nodes > 0 {
+		who = "pod"
+	}
+	fmt.Fprintf(&b, ".\nBursts of %s let no %s wait for longer than %s to be served; the last pods come after %s.",
+		r.Burst.Flag, who, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
+	return b.String()
+}
+
+// sentence is how long the proxies of nodes take to connect again; "" of none.
+func (l *Limit) sentence(t Target) string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", output.Many(t.Nodes, t.Proxy), amount(secondsUnit, &l.Seconds), l.Rule)
+}
+
+// manifest is the request as a part of a Deployment.
+func (r Request) manifest() (string, error) {
+	text, err := yaml.Marshal(struct {
+		Replicas  int       `json:"replicas"`
+		Resources Resources `json:"resources"`
+	}{r.Replicas, r.Resources})
+	if err != nil {
+		return "", fmt.Errorf("writing the request as YAML: %w", err)
+	}
+	return string(text), nil
+}
+
+// grid is a table in which figures, too, align left: words stand among them.
+func grid(t output.Table, markdown bool) string {
+	t.Left = len(t.Head) - 1
+	if markdown {
+		return t.Markdown()
+	}
+	return t.Text()
+}
+
+// amount prints a figure of a unit with three digits; "-" for none.
+func amount(unit string, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	scaled, of := output.Seconds(*v)
+	if unit == bytesUnit {
+		scaled, of = output.Bytes(*v)
+	}
+	if scaled == 0 {
+		return "0" + of
+	}
+	return digits(scaled) + of
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f%%", *v*100)
+}
+
+// digits prints three digits and no exponent.
+func digits(v float64) string { return output.Digits(v, 2) }
+
+// shown is s, which may be a record's, in Markdown or for a terminal.
+func shown(s string, markdown bool) string {
+	if markdown {
+		return output.Escaped(s)
+	}
+	return output.Plain(s)
+}

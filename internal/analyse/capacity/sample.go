@@ -1,0 +1,361 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// sample are the runs that a plan is made from: completed, of one mode, and alike
+// in all but size.
+type sample struct {
+	runs    []*record.Run
+	doubts  []Doubt
+	queuing bool // pushes queued, and so merged, in the largest runs
+	merging bool // and merged the more the larger the mesh
+}
+
+// choose takes the runs of a data plane and a mode. Without one it is the default of
+// `scaler rollout`, sidecars and permissive, if there are such runs; otherwise that of the runs, if
+// they are of one.
+func choose(runs []record.Run, o Options) (sample, error) {
+	var s sample
+	left := map[string]int{}
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Status != record.StatusCompleted:
+			left[incomplete(r)]++
+		case r.Spec.Pods < 1:
+			left["of no pods"]++
+		case disturbed(r):
+			left["disturbed while rolling out"]++
+		default:
+			s.runs = append(s.runs, r)
+		}
+	}
+	if len(s.runs) == 0 {
+		var why []string
+		for _, reason := range slices.Sorted(maps.Keys(left)) {
+			why = append(why, fmt.Sprintf("%d %s", left[reason], reason))
+		}
+		return s, fmt.Errorf("planning from %s: none of them completed undisturbed (%s): %s", output.Many(len(runs), "run"), strings.Join(why, "; "), advice(nil, o))
+	}
+	for _, by := range []struct {
+		flag, given, preset string
+		of                  func(*record.Run) string
+	}{
+		{"dataplane", o.Dataplane, record.SidecarDataplane, (*record.Run).Dataplane},
+		{"mode", o.Mode, "permissive", modeOf},
+	} {
+		if err := s.only(by.flag, by.given, by.preset, by.of); err != nil {
+			return s, err
+		}
+	}
+	if r := s.runs[0]; r.Dataplane() != record.SidecarDataplane && !ofProxies(r) {
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
+	}
+	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
+		return cmp.Or(cmp.Compare(a.Spec.Pods, b.Spec.Pods), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
+	})
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
+	}
+	if scalers := texts(s.runs, func(r *record.Run) string { return r.Environment.Scaler }); len(scalers) > 1 {
+		s.doubt("runs", "made by several versions of scaler (%s), whose proxies may ask for different things", strings.Join(scalers, ", "))
+	}
+	if difference := s.difference(); difference != "" && !o.Force {
+		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", output.Many(len(s.runs), "run"), difference)
+	} else if difference != "" {
+		s.doubt("runs", "taken as alike, though they differ in %s", difference)
+	}
+	return s, nil
+}
+
+// only leaves out runs of which something is not as it is given by a flag; "" = what it is by default.
+func (s *sample) only(flag, given, preset string, of func(*record.Run) string) error {
+	seen := texts(s.runs, of)
+	switch {
+	case given != "" && !slices.Contains(seen, given):
+		return fmt.Errorf("parsing --%s %q: want that of a completed run: %s", flag, given, output.Plain(strings.Join(seen, ", ")))
+	case given != "":
+	case slices.Contains(seen, preset):
+		given = preset
+	case len(seen) > 1:
+		return fmt.Errorf(`parsing --%s "": the runs are of several: want one of %s`, flag, output.Plain(strings.Join(seen, ", ")))
+	default:
+		given = seen[0]
+	}
+	s.runs = slices.DeleteFunc(s.runs, func(r *record.Run) bool { return of(r) != given })
+	return nil
+}
+
+// ofProxies reports whether the pods of a run had no proxies, but their nodes.
+func ofProxies(r *record.Run) bool {
+	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Spec.Waypoints == ""
+}
+
+// incomplete is why a run that did not complete is in no forecast. What `scaler report`
+// recovers of a killed run is of phases without an end and without what came of its
+// sidecars: it looks like a measurement of that size, and is less.
+func incomplete(r *record.Run) string {
+	switch {
+	case r.Status == record.StatusInterrupted && r.Finished == nil:
+		return "killed or still under way, so that its figures are partial"
+	case r.Status == record.StatusInterrupted:
+		return "interrupted, so that its figures are partial"
+	default:
+		return string(r.Status)
+	}
+}
+
+func (s *sample) doubt(about, format string, args ...any) {
+	s.doubts = append(s.doubts, Doubt{about, fmt.Sprintf(format, args...)})
+}
+
+// disturbed reports whether something was broken on purpose during the rollout.
+func disturbed(r *record.Run) bool {
+	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
+}
+
+// modeOf is the preset of a run's knobs; the knobs themselves where they are none.
+func modeOf(r *record.Run) string {
+	if r.Spec.Mode != "" {
+		return r.Spec.Mode
+	}
+	k := r.Environment.Knobs
+	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
+}
+
+// axes are what runs must be alike in, except for their size, to lie on one line: a
+// machine, a program, a setting. "" is not known, and differs from nothing.
+var axes = []struct {
+	name string
+	of   func(*record.Run) string
+}{
+	{"control plane", func(r *record.Run) string {
+		c := r.Environment.ControlPlane
+		return c.Name + " " + c.Version
+	}},
+	{"the control plane's program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
+	{"the control plane's settings", func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
+	{"the control plane's memory limit", func(r *record.Run) string {
+		c := r.Environment.ControlPlane
+		switch {
+		case c.MemoryLimitBytes == 0:
+			return "none"
+		case c.MemoryLimitEnforced:
+			return mebibytes(float64(c.MemoryLimitBytes)) + " enforced"
+		default:
+			return mebibytes(float64(c.MemoryLimitBytes)) + " told"
+		}
+	}},
+	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
+	{"processors that the control plane is bound to", func(r *record.Run) string { return strconv.Itoa(len(r.Environment.ControlPlane.CPUs)) }},
+	{"processors of the machine", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
+	{"memory of the machine", func(r *record.Run) string {
+		if r.Environment.MemoryBytes == 0 {
+			return ""
+		}
+		return mebibytes(float64(r.Environment.MemoryBytes))
+	}},
+	{"priority", func(r *record.Run) string {
+		if p := r.Environment.Priority; p != nil {
+			return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
+		}
+		return "none"
+	}},
+	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
+	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
+	{"phases in real time", func(r *record.Run) string { return r.Environment.Dilation.RealTimeText() }},
+	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
+	{"topology", func(r *record.Run) string { return r.Topology() }},
+	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
+	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
+	{"certificate lifetime", func(r *record.Run) string { return cmp.Or(r.Spec.CertificateLifetime, "that of agents") }},
+	{"real sidecars", func(r *record.Run) string {
+		if r.Sidecars == nil || r.Sidecars.Real == nil {
+			return "0"
+		}
+		return strconv.Itoa(r.Sidecars.Real.Count)
+	}},
+	{"certificate storm", func(r *record.Run) string {
+		return strconv.FormatBool(r.Certificates != nil && r.Certificates.Storm != nil)
+	}},
+	{"change", func(r *record.Run) string { return cmp.Or(r.Spec.Change, "none") }},
+	{"cycle", func(r *record.Run) string { return strconv.FormatFloat(r.Spec.CycleSeconds, 'g', -1, 64) }},
+	{"churn", func(r *record.Run) string { return cmp.Or(r.Spec.Churn, "none") }},
+	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
+}
+
+// difference names the first of the axes in which runs differ; "" when there is
+// none.
+func (s *sample) difference() string {
+	for _, axis := range axes {
+		if seen := texts(s.runs, axis.of); len(seen) > 1 {
+			return fmt.Sprintf("%s (%s)", axis.name, output.Plain(strings.Join(seen, "; ")))
+		}
+	}
+	return ""
+}
+
+// texts are the different things that runs say of something, without "".
+func texts(runs []*record.Run, of func(*record.Run) string) []string {
+	seen := map[string]bool{}
+	for _, r := range runs {
+		seen[of(r)] = true
+	}
+	delete(seen, "")
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func (s *sample) sizes() []Size { return sizesOf(s.runs) }
+
+// sizesOf are the numbers of pods run, ascending, with how often each was.
+func sizesOf(runs []*record.Run) []Size {
+	var all []Size
+	seen := map[point]bool{}
+	for _, r := range runs {
+		if n := len(all); n == 0 || all[n-1].Pods != r.Spec.Pods {
+			all = append(all, Size{Pods: r.Spec.Pods})
+		}
+		one := &all[len(all)-1]
+		one.Runs++
+		at := pointOf(r)
+		if replicas := int(at.replicas); replicas > 1 {
+			if one.Replicas == nil {
+				one.Replicas = map[int]int{}
+			}
+			one.Replicas[replicas]++
+		}
+		if ofProxies(r) {
+			if one.Nodes == nil {
+				one.Nodes = map[int]int{}
+			}
+			one.Nodes[r.Proxies.Nodes]++
+		}
+		one.repeats = one.repeats || seen[at.size()]
+		seen[at.size()] = true
+	}
+	return all
+}
+
+// repeated reports whether there are several runs of the size with the same number of
+// replicas and nodes.
+func (s Size) repeated() bool { return s.repeats }
+
+// replicas are the numbers of replicas of the runs, ascending.
+func (s *sample) replicas() []int {
+	var all []int
+	for _, r := range s.runs {
+		all = append(all, int(pointOf(r).replicas))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// largest is the greatest number of pods run.
+func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
+
+// split takes the runs of the largest size out.
+func (s *sample) split() (rest sample, largest []*record.Run) {
+	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.Spec.Pods == s.largest() })
+	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
+}
+
+// enough states why the runs are too few to forecast from, and what to run. What is
+// forced is a doubt instead.
+func (s *sample) enough(pods int, o Options) error {
+	sizes := s.sizes()
+	if len(sizes) < 2 {
+		return fmt.Errorf("planning for %d pods: one size only: %s", pods, advice(s, o))
+	}
+	if pods < sizes[0].Pods {
+		if !o.Force {
+			return fmt.Errorf("parsing --pods %d: want %d or more, the smallest size run, or --force", pods, sizes[0].Pods)
+		}
+		s.doubt("runs", "forced: %d pods are fewer than the smallest size run, of %d", pods, sizes[0].Pods)
+	}
+	missing := lacks(sizes, pods)
+	if missing != nil && !o.Force {
+		return fmt.Errorf("planning for %d pods: %s: %s, or --force", pods, missing[0], advice(s, o))
+	}
+	for _, why := range missing {
+		s.doubt("runs", "forced: %s", why)
+	}
+	return nil
+}
+
+// lacks says in what runs of these sizes, the largest last, fall short of a
+// forecast for so many pods; nil = in nothing.
+func lacks(sizes []Size, pods int) (all []string) {
+	if len(sizes) < sizesNeeded {
+		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
+	}
+	if len(sizes) < sizesUnrepeated && !slices.ContainsFunc(sizes, Size.repeated) {
+		all = append(all, fmt.Sprintf("every size was run once: repeats are needed, or %d sizes", sizesUnrepeated))
+	}
+	if n := len(sizes); n > 0 && pods > Farthest*sizes[n-1].Pods {
+		all = append(all, fmt.Sprintf("more than %d times the largest run, of %d pods", Farthest, sizes[n-1].Pods))
+	}
+	return all
+}
+
+func were(n int, noun string) string {
+	if n == 1 {
+		return output.Many(n, noun) + " was"
+	}
+	return output.Many(n, noun) + " were"
+}
+
+// advice is the command that would give the runs that are needed. Half of the
+// target is near enough that little can change on the way. A size may have an error of its own,
+// which repeats do not reduce, so that many sizes are better than many repeats
+// (docs/results/2026-11-25-forecasts.md).
+func advice(s *sample, o Options) string {
+	mode := cmp.Or(o.Mode, "permissive")
+	burst := ""
+	if s != nil {
+		mode = modeOf(s.runs[0])
+		if b := s.runs[0].Spec.Burst; b != "" && b != "all" {
+			burst = " --burst " + b
+		}
+		if a := s.runs[0].Spec.Arrival; a != "" {
+			burst = " --arrival " + a
+		}
+		burst += fmt.Sprintf(" --dilate %g", max(1, s.runs[0].Spec.Dilation))
+		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
+			burst += " " + flags
+		}
+		if change := s.runs[0].Spec.Change; change != "" {
+			burst += " --change " + change
+		}
+	}
+	dataplane, perNode := o.Dataplane, o.PodsPerNode
+	if s != nil {
+		dataplane, perNode = s.runs[0].Dataplane(), usualPerNode(s.runs)
+	}
+	if dataplane != "" && dataplane != record.SidecarDataplane {
+		burst += " --dataplane " + dataplane
+		if perNode != 0 {
+			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
+		}
+	}
+	knobs := "--mode " + mode
+	if strings.Contains(mode, "=") {
+		knobs = "--" + strings.ReplaceAll(strings.ReplaceAll(mode, ",", " --"), "=", " ")
+	}
+	var sizes []string
+	last := 0
+	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
+		last = max(last+10, (o.Pods*sixteenths/16+9)/10*10)
+		sizes = append(sizes, fmt.Sprint(last))
+	}
+	return output.Plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 2 --probes 0'", strings.Join(sizes, ","), knobs, burst))
+}

@@ -1,0 +1,109 @@
+package capacity
+
+import (
+	"fmt"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Sidecars is what real sidecars will need, by those of the runs.
+type Sidecars struct {
+	// MemoryBytes is one sidecar's resident memory in the steady state, its agent's
+	// included: that of an empty one, and a part for each byte of its configuration.
+	MemoryBytes Bounds `json:"memoryBytes"`
+	// PodsMemoryBytes is the sum over all pods.
+	PodsMemoryBytes Bounds `json:"podsMemoryBytes"`
+	// EmptyBytes and BytesPerConfigurationByte are the model. The latter is 0 where the
+	// configuration of the runs did not grow: then a sidecar is taken to need what it
+	// needed there.
+	EmptyBytes                float64 `json:"emptyBytes"`
+	BytesPerConfigurationByte float64 `json:"bytesPerConfigurationByte"`
+	Runs                      int     `json:"runs"` // that had real sidecars
+}
+
+// sidecars forecasts real sidecars from runs that had some; nil where none had.
+func (s *sample) sidecars(t target) *Sidecars {
+	const about = "sidecars.real.steady.memoryBytes"
+	var rows [][]float64
+	var each []float64
+	var seen []observation
+	for _, r := range s.runs {
+		memory, held := memoryOfOne(r), configurationOf(r)
+		if memory == nil || held == 0 {
+			continue
+		}
+		rows, each = append(rows, []float64{1, held}), append(each, *memory)
+		seen = append(seen, observation{point: pointOf(r), value: *memory})
+	}
+	if len(each) == 0 {
+		return nil
+	}
+	at := []float64{1, t.configuration}
+	leaveOutConfiguration := func() {
+		at = at[:1]
+		for i := range rows {
+			rows[i] = rows[i][:1]
+		}
+	}
+	if t.configuration == 0 || !configurationGrows(seen) {
+		leaveOutConfiguration()
+	}
+	fit, err := stats.LeastSquares(rows, each, confidence)
+	if err == nil && len(at) > 1 && fit.Terms[1].Value < 0 { // no byte costs less than nothing
+		leaveOutConfiguration()
+		fit, err = stats.LeastSquares(rows, each, confidence)
+	}
+	if err != nil {
+		s.doubt(about, "not forecast: %v", errNoModel)
+		return nil
+	}
+	all := &Sidecars{Runs: len(each), EmptyBytes: fit.Terms[0].Value, MemoryBytes: Bounds{Forecast: fit.At(at)}}
+	if len(at) > 1 {
+		all.BytesPerConfigurationByte = fit.Terms[1].Value
+	} else {
+		s.doubt(about, "the configuration of the runs did not grow: a sidecar is taken to need what it needed in these")
+	}
+	if fit.Spare > 0 {
+		e := around(all.MemoryBytes.Forecast, halfWidth(fit, at))
+		all.MemoryBytes.Low, all.MemoryBytes.High = &e.low, &e.high
+	} else {
+		s.doubt(about, "no interval: there are as many runs with real sidecars as terms")
+	}
+	all.PodsMemoryBytes = all.MemoryBytes.times(t.pods)
+	return all
+}
+
+// memoryOfOne is the mean resident memory of one real sidecar of a run in the steady
+// state; nil where there is none.
+func memoryOfOne(r *record.Run) *float64 {
+	memory := r.Value("sidecars.real.steady.memoryBytes.mean")
+	if memory == nil || r.Sidecars.Real.Count == 0 {
+		return nil
+	}
+	return new(*memory / float64(r.Sidecars.Real.Count))
+}
+
+// times are bounds of so many.
+func (b Bounds) times(n float64) Bounds {
+	scaled := Bounds{Forecast: b.Forecast * n}
+	if b.Low != nil && b.High != nil {
+		scaled.Low, scaled.High = new(*b.Low*n), new(*b.High*n)
+	}
+	return scaled
+}
+
+// sentence states what sidecars need.
+func (s *Sidecars) sentence(pods int) string {
+	if s == nil {
+		return ""
+	}
+	text := func(b Bounds) string {
+		if b.High == nil {
+			return amount(bytesUnit, &b.Forecast)
+		}
+		return fmt.Sprintf("%s (%s to %s)", amount(bytesUnit, &b.Forecast), amount(bytesUnit, b.Low), amount(bytesUnit, b.High))
+	}
+	return fmt.Sprintf("A real sidecar will hold %s of memory, and those of %s together %s.\n", text(s.MemoryBytes), output.Many(pods, "pod"), text(s.PodsMemoryBytes))
+}

@@ -1,0 +1,215 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// State is a state of the mesh that a control plane is sized for, with what it needs in
+// it; nil where the runs did not measure it.
+type State struct {
+	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn, restart or replica gone
+	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak; of the replica that needs most
+	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
+}
+
+// Decides names the states that decide what is asked for; "" where nothing is.
+type Decides struct {
+	Memory string `json:"memory"` // limits.memory
+	CPU    string `json:"cpu"`    // requests.cpu
+}
+
+// The states.
+const (
+	stateSteady  = "steady"
+	stateRollout = "rollout"
+	stateProbe   = "probe"
+	stateChange  = "change"
+	stateCycle   = "cycle" // connections are closed at their age, in a shortened cycle
+	stateChurn   = "churn"
+	stateRestart = "restart" // all proxies reconnect after the control plane was killed
+	// stateReplicaGone is that of one replica less: the others serve its sidecars.
+	stateReplicaGone = "replica gone"
+)
+
+// stateSource is where the figures of a state are in a record.
+type stateSource struct {
+	name  string
+	path  string // of a usage
+	cores string // of what it uses, where that is not in the usage
+	ask   string // the flag that makes runs have it
+}
+
+// stateSources are the states but the rollout, whose figures a plan has anyway.
+var stateSources = []stateSource{
+	{name: stateSteady, path: "controlPlane.steady", ask: "--steady 60s"},
+	{name: stateProbe, path: "controlPlane.probe", ask: "--probes 20"},
+	{name: stateChange, path: "controlPlane.change", ask: "--change 1/s"},
+	{name: stateCycle, path: "controlPlane.cycle", cores: "cycle.cores", ask: "--cycle 60s"},
+	{name: stateChurn, path: "controlPlane.churn", ask: "--churn 1/s"},
+	{name: stateRestart, path: "faults.kill-control-plane@steady.controlPlane", ask: "--fault kill-control-plane@steady"},
+}
+
+// memory is the peak memory of the state, of one replica.
+func (s stateSource) memory() figure {
+	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
+}
+
+// states forecasts what each state needs that the runs were in. What none was in is
+// one doubt.
+func (s *sample) states(t target, o Options, estimates map[string]estimate) []State {
+	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory)}}
+	var missing, flags []string
+	for _, source := range stateSources {
+		memory := source.memory()
+		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: coresTerms, shown: &configured, divided: again}
+		last := s.runs[len(s.runs)-1]
+		if source.name == stateChange && ofProxies(last) {
+			continue // runs with proxies of nodes cannot have it
+		}
+		if memory.of(last) == nil && cores.of(last) == nil {
+			missing, flags = append(missing, source.name), append(flags, source.ask)
+			continue
+		}
+		state := State{Name: source.name}
+		for _, one := range []struct {
+			figure figure
+			into   **Bounds
+		}{{memory, &state.MemoryBytes}, {cores, &state.Cores}} {
+			if _, done := estimates[one.figure.name]; done {
+				*one.into = bounds(estimates, one.figure.name)
+				continue
+			}
+			if one.figure.of(last) == nil {
+				continue
+			}
+			made, err := one.figure.forecast(s, t, o)
+			if err != nil {
+				s.doubt(one.figure.name, "%v", err)
+				continue
+			}
+			estimates[one.figure.name] = made.estimate
+			*one.into = bounds(estimates, one.figure.name)
+		}
+		if share := last.Value(source.path + ".saturation"); share != nil && *share > record.Saturated && source.name != stateSteady && source.cores == "" {
+			s.doubt(source.path+".cores", "saturated in the largest run: where there are more processors it uses more cores, for a shorter time")
+		}
+		all = append(all, state)
+	}
+	if state := s.replicaGone(t, o); state != nil {
+		all = append(all, *state)
+	}
+	if missing != nil {
+		s.doubt("states", "not measured, and so not sized for: %s: run with %s", strings.Join(missing, ", "), strings.Join(flags, " "))
+	}
+	return all
+}
+
+// replicaGone is the state in which one replica of several is gone; nil where there is one
+// only, or where the runs do not tell what a replica needs for the sidecars that it serves.
+// Each of the rest then needs what a replica of a control plane with one replica less does,
+// in the state in which that is most.
+func (s *sample) replicaGone(t target, o Options) *State {
+	if t.replicas == 1 || len(s.replicas()) == 1 {
+		return nil
+	}
+	t.replicas--
+	rollout, _ := figureNamed(rolloutMemory)
+	memory := []figure{rollout}
+	for _, source := range stateSources {
+		memory = append(memory, source.memory())
+	}
+	var most *Bounds
+	for _, f := range memory {
+		silent := *s // what is to be said of the figure is said of it with all replicas
+		if made, err := f.forecast(&silent, t, o); err == nil && made.upper() > most.upper() {
+			most = bounds(map[string]estimate{f.name: made.estimate}, f.name)
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	return &State{Name: stateReplicaGone, MemoryBytes: most}
+}
+
+// bounds are an estimate for the plan; nil where there is none.
+func bounds(estimates map[string]estimate, name string) *Bounds {
+	e, known := estimates[name]
+	if !known {
+		return nil
+	}
+	b := &Bounds{Forecast: e.value}
+	if e.bounded {
+		b.Low, b.High = &e.low, &e.high
+	}
+	return b
+}
+
+// upper is the safe side of bounds.
+func (b *Bounds) upper() float64 {
+	switch {
+	case b == nil:
+		return 0
+	case b.High != nil:
+		return *b.High
+	}
+	return b.Forecast
+}
+
+// worst is the state that needs most, and how much; "" and 0 without any.
+func (p *Plan) worst(of func(State) *Bounds) (name string, most float64) {
+	for _, state := range p.States {
+		if need := of(state).upper(); need > most {
+			name, most = state.Name, need
+		}
+	}
+	return name, most
+}
+
+// statesTable shows what each state needs.
+func (p *Plan) statesTable() output.Table {
+	t := output.Table{Head: []string{"state", "memory, peak", "low", "high", "cores, mean", "low", "high"}}
+	for _, state := range p.States {
+		row := []string{state.Name}
+		for _, one := range []struct {
+			bounds *Bounds
+			print  func(*float64) string
+		}{{state.MemoryBytes, func(v *float64) string { return amount(bytesUnit, v) }}, {state.Cores, coresText}} {
+			b := Bounds{}
+			forecast := "-"
+			if one.bounds != nil {
+				b, forecast = *one.bounds, one.print(&one.bounds.Forecast)
+			}
+			row = append(row, forecast, one.print(b.Low), one.print(b.High))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func coresText(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return digits(*v)
+}
+
+// sentence states which states decide.
+func (d Decides) sentence() string {
+	var parts []string
+	if d.Memory != "" {
+		parts = append(parts, fmt.Sprintf("the memory limit is that of %s", d.Memory))
+	}
+	if d.CPU != "" {
+		parts = append(parts, fmt.Sprintf("the processors requested are those of %s", d.CPU))
+	}
+	if parts == nil {
+		return ""
+	}
+	text := strings.Join(parts, "; ")
+	return strings.ToUpper(text[:1]) + text[1:] + ".\n"
+}

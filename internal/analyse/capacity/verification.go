@@ -1,0 +1,103 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Verification is what came of running a control plane as a plan says.
+type Verification struct {
+	// Record is the folder of the run; "" if it has none.
+	Record string `json:"record,omitempty"`
+	// Replicas is how many programs the control plane ran as; Processors and MemoryBytes are
+	// the limits of each.
+	Replicas    int     `json:"replicas"`
+	Processors  int     `json:"processors"`
+	MemoryBytes int64   `json:"memoryBytes"`
+	Checks      []Check `json:"checks"`
+	Passed      bool    `json:"passed"` // every check did
+}
+
+// Check is one thing that was to be shown of a plan.
+type Check struct {
+	Name    string  `json:"name"`
+	Verdict Verdict `json:"verdict"`
+	// Figure is the path in the record of what was compared, with its value and the
+	// bounds, in Unit; all absent where nothing was.
+	Figure   string   `json:"figure,omitempty"`
+	Unit     string   `json:"unit,omitempty"`
+	Measured *float64 `json:"measured,omitempty"`
+	Low      *float64 `json:"low,omitempty"`
+	High     *float64 `json:"high,omitempty"`
+	Why      string   `json:"why,omitempty"` // what happened, where no figure states it
+}
+
+// Verdict is the outcome of a Check.
+type Verdict string
+
+// The outcomes.
+const (
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+	Unknown Verdict = "unknown" // it was not measured, or the plan has no bounds
+)
+
+// Within compares a figure with an interval. Without a measurement, or without a bound,
+// nothing is known.
+func Within(name, figure, unit string, measured, low, high *float64) Check {
+	c := Check{Name: name, Figure: figure, Unit: unit, Measured: measured, Low: low, High: high, Verdict: Passed}
+	switch {
+	case measured == nil:
+		c.Verdict, c.Why = Unknown, "the run did not measure it"
+	case low == nil && high == nil:
+		c.Verdict, c.Why = Unknown, "the plan has no interval: want more runs"
+	case low != nil && *measured < *low:
+		c.Verdict, c.Why = Failed, "below the interval"
+	case high != nil && *measured > *high:
+		c.Verdict, c.Why = Failed, "above the interval"
+	}
+	return c
+}
+
+// Add enters checks, and whether all passed.
+func (v *Verification) Add(checks ...Check) {
+	v.Checks = append(v.Checks, checks...)
+	v.Passed = true
+	for _, c := range v.Checks {
+		v.Passed = v.Passed && c.Verdict == Passed
+	}
+}
+
+// text is the verification for reading; "" of none.
+func (v *Verification) text(markdown bool) string {
+	if v == nil {
+		return ""
+	}
+	t := output.Table{Head: []string{"check", "verdict", "measured", "low", "high", "why"}}
+	for _, c := range v.Checks {
+		t.Add(c.Name, string(c.Verdict), amount(c.Unit, c.Measured), amount(c.Unit, c.Low), amount(c.Unit, c.High), c.Why)
+	}
+	var b strings.Builder
+	verdict := "passed"
+	if !v.Passed {
+		verdict = "not passed"
+	}
+	replicas := ""
+	if v.Replicas > 1 {
+		replicas = output.Many(v.Replicas, "replica") + " of "
+	}
+	fmt.Fprintf(&b, "\nVerified with %s%s and %s of memory: %s.\n\n%s", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict, grid(t, markdown))
+	return b.String()
+}
+
+// Measured is a run's value of a figure that plans forecast, by the name that the plan has
+// for it; nil if the run did not measure it, or plans have no such figure.
+func Measured(run *record.Run, name string) *float64 {
+	if f, planned := figureNamed(name); planned {
+		return f.of(run)
+	}
+	return run.Value(name)
+}

@@ -1,0 +1,453 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Work is what the control plane does while the planned mesh is rolled out, and the processor
+// time that each part of it takes. Unlike other figures it is not fitted to sizes: pushes are simulated
+// from the arrival of pods, and each part's cost is that of the phases of all runs.
+type Work struct {
+	Rounds     int `json:"rounds"`     // in which changes are pushed, simulated
+	FullRounds int `json:"fullRounds"` // of these, in which more than endpoints is pushed
+	// Parts are pods, certificates, pushes and bytes, as far as the runs tell them from each other, and
+	// what is used at rest.
+	Parts []WorkPart `json:"parts"`
+	// CPUSeconds is the sum of the parts, in seconds, with the interval that holds one more run with
+	// 95 % confidence; Measured and Error are as those of a Figure.
+	CPUSeconds Bounds   `json:"cpuSeconds"`
+	Measured   *float64 `json:"measured"`
+	Error      *float64 `json:"error"`
+	// Simulated compares pushes in the rollouts of the runs with what was simulated.
+	Simulated []SimulatedPushes `json:"simulated"`
+}
+
+// WorkPart is a kind of work.
+type WorkPart struct {
+	Name  string  `json:"name"`
+	Count float64 `json:"count"` // of it in the rollout of the planned mesh
+	Each  Bounds  `json:"each"`  // processor time of one, in seconds, with its 95 % interval, which is not below 0
+	Share float64 `json:"share"` // of CPUSeconds
+}
+
+// SimulatedPushes are the pushes in the rollout of one run.
+type SimulatedPushes struct {
+	Pods      int     `json:"pods"`
+	Measured  float64 `json:"measured"` // responses, by the control plane's own count
+	Simulated float64 `json:"simulated"`
+}
+
+// unlike is the share by which a simulation may miss the pushes of a run, in addition to those of one
+// round: one that falls on the end of the rollout may be in either count alone. Beyond it the
+// run's pushes follow from something else than the arrival of its pods.
+const unlike = 0.25
+
+// amounts are how much of each part a phase had.
+type amounts struct{ pods, certificates, pushes, bytes float64 }
+
+// part is a kind of work.
+type part struct {
+	name  string
+	of    func(amounts) float64
+	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
+}
+
+// Names of parts. restPart is not fitted: it is measured.
+const (
+	podsPart   = "pods started"
+	pushesPart = "pushes"
+	bytesPart  = "bytes pushed"
+	restPart   = "seconds at rest"
+)
+
+// workParts are the parts that are fitted.
+var workParts = []part{
+	{podsPart, func(a amounts) float64 { return a.pods }, ""},
+	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
+	{"certificates", func(a amounts) float64 { return a.certificates }, record.PhaseStorm},
+	{bytesPart, func(a amounts) float64 { return a.bytes }, ""},
+}
+
+// wholePods is the one part where the runs do not distinguish pods from pushes.
+var wholePods = []part{{"pods started, with their pushes", func(a amounts) float64 { return a.pods }, ""}}
+
+// unlikePod is the share by which the pushes for a pod of a run may differ from those of the planned mesh
+// where a pod is taken with its pushes.
+const unlikePod = 0.5
+
+// ofWork reports whether a term is a part of the work.
+func ofWork(term string) bool {
+	return term == restPart || hasPart(workParts, term) || hasPart(wholePods, term)
+}
+
+// phaseWork is the processor time of a phase, without what the control plane uses at rest, and what it
+// was used for.
+type phaseWork struct {
+	phase record.PhaseName
+	amounts
+	cpuSeconds float64
+}
+
+// workPhases are those whose work consists of the parts.
+var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
+
+// ofParts reports whether the work of a phase of a run consists of the parts. A change phase does if its
+// changes are pushed as a rollout's are: endpoints that changed, and listeners and routes as a whole. A mesh-wide
+// change sends all clusters and endpoints in addition. istiod has them in its cache, so that their bytes cost less
+// (docs/results/2026-11-25-forecasts.md). Changes of policies concern few sidecars, and those of metadata none.
+// With churn, pods start in the phase, too.
+func ofParts(phase record.PhaseName, r *record.Run) bool {
+	if phase != record.PhaseChange {
+		return slices.Contains(workPhases, phase)
+	}
+	_, kind, _ := strings.Cut(r.Spec.Change, ":") // those of changes.Kind
+	return r.Spec.Churn == "" && (kind == "endpoint" || kind == "route")
+}
+
+// meanPresent is the share of the pods that exist in a rollout, on average over its time, and so the share of
+// what the control plane uses at rest with all of them.
+const meanPresent = 0.5
+
+// leastWork is the processor time in seconds below which a phase is too short to be distinguished
+// from a control plane at rest.
+const leastWork = 0.2
+
+// restOf are the cores that the control plane uses at rest in a phase that is slowed down as the rollout is; nil = not known.
+// One second of the machine that is stood for is K real seconds in such a phase, in which the control plane's own timers use
+// K times as much. Steady may not be slowed down.
+func restOf(r *record.Run) *float64 {
+	rest := r.Value(restCores)
+	if rest == nil {
+		return nil
+	}
+	d := r.Environment.Dilation
+	return new(*rest * d.Of(record.PhaseRollout) / d.Of(record.PhaseSteady))
+}
+
+// workOf is the work of the phases of a run that were not saturated.
+func workOf(r *record.Run) []phaseWork {
+	rest := restOf(r)
+	if rest == nil || r.Own == nil || r.Replicas != nil {
+		return nil
+	}
+	var all []phaseWork
+	for _, phase := range r.Phases {
+		if !ofParts(phase.Name, r) {
+			continue
+		}
+		at := func(path string) *float64 { return r.Value(fmt.Sprintf(path, phase.Name)) }
+		cpu, saturation, rate := at("controlPlane.%s.cpuSeconds"), at("controlPlane.%s.saturation"), at("xds.rates.%s.bytesPerSecond")
+		own := *r.Own.At(phase.Name)
+		if cpu == nil || saturation == nil || *saturation > record.Saturated || rate == nil || own == nil || phase.Seconds == nil {
+			continue
+		}
+		pods, present := 0.0, 1.0
+		if phase.Name == record.PhaseRollout {
+			pods, present = float64(r.Spec.Pods), meanPresent
+		}
+		w := phaseWork{
+			phase.Name,
+			amounts{pods: pods, certificates: own[certificatesMetric], pushes: own[pushesMetric], bytes: *rate * *phase.Seconds},
+			*cpu - present**rest**phase.Seconds,
+		}
+		if w.cpuSeconds >= leastWork {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// work is what the rollout of the target takes, part by part. The error states why that is not known.
+func (s *sample) work(t target, left []*record.Run) (*Work, error) {
+	if ofProxies(s.runs[0]) {
+		return nil, errors.New("its parts are separated for pods with sidecars only; with proxies of nodes the forecast of processor time is the fit to sizes alone")
+	}
+	if t.replicas > 1 || t.configuration == 0 {
+		return nil, errors.New("want runs of one replica, whose configuration is known")
+	}
+	w := &Work{}
+	var phases []phaseWork
+	var each []float64
+	var simulatedRuns []*record.Run
+	var rounds []float64 // pushes of a round to all sidecars
+	var rest []float64   // cores, for each pod
+	var services [][]float64
+	for _, r := range s.runs {
+		of := workOf(r)
+		at := slices.IndexFunc(of, func(w phaseWork) bool { return w.phase == record.PhaseRollout })
+		if at < 0 || of[at].pushes == 0 || configurationOf(r) == 0 {
+			continue
+		}
+		rollout, err := rolloutOf(r)
+		if err != nil {
+			return nil, err
+		}
+		counts, measured := rollout.Count(debounceOf(r)), of[at]
+		simulatedRuns = append(simulatedRuns, r)
+		simulated := float64(counts.Responses)
+		w.Simulated = append(w.Simulated, SimulatedPushes{r.Spec.Pods, measured.pushes, simulated})
+		if math.Abs(simulated-measured.pushes) > unlike*measured.pushes+float64(rollout.Round()) {
+			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
+				r.Spec.Pods, counts.Responses, measured.pushes)
+		}
+		phases, rest = append(phases, of...), append(rest, *restOf(r)/measured.pods)
+		rounds = append(rounds, float64(rollout.Round()))
+		each = append(each, (measured.bytes-measured.pods*configurationOf(r))/measured.pushes)
+		services = append(services, []float64{1, float64(r.Spec.Services)})
+	}
+	if len(w.Simulated) == 0 {
+		return nil, errors.New("no run has a rollout without saturation, as with --dilate, whose pushes and bytes are known")
+	}
+	if sizes := len(sizesOf(simulatedRuns)); sizes < sizesNeeded {
+		return nil, fmt.Errorf("want runs of %d sizes whose rollout was not saturated and whose pushes and bytes are known, have %d", sizesNeeded, sizes)
+	}
+	planned, err := s.planned(t)
+	if err != nil {
+		return nil, err
+	}
+	counts := planned.Count(debounceOf(s.runs[len(s.runs)-1]))
+	w.Rounds, w.FullRounds = counts.Rounds, counts.FullRounds
+	pushes := pushesOf(w.Simulated, rounds, float64(counts.Responses), float64(planned.Round()))
+	push := bytesOfPush(services, each, float64(t.services))
+	need := amounts{pods: t.pods, certificates: t.pods, pushes: pushes.value}
+	need.bytes = t.pods*t.configuration + need.pushes*push.value
+	costs, err := fitWork(phases, need)
+	if err != nil {
+		return nil, err
+	}
+	costs.allowForAmounts(pushes, push)
+	if costs.alike {
+		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
+	}
+	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
+	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
+	if w.Measured != nil && *w.Measured != 0 {
+		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
+	}
+	return w, nil
+}
+
+// pushesOf corrects the simulated pushes of a rollout by what was measured in runs; round, and rounds of the
+// runs, are the pushes of one round to all sidecars. The simulation counts one round more than was measured
+// if the last one falls on the end of the rollout, and may be wrong by a share of all pushes. Runs of one size
+// do not distinguish the two, and are corrected by a share, without an interval.
+func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) estimate {
+	var x [][]float64
+	var y []float64
+	var measuredAll, simulatedAll float64
+	for i, s := range seen {
+		x, y = append(x, []float64{s.Simulated, rounds[i]}), append(y, s.Measured)
+		measuredAll, simulatedAll = measuredAll+s.Measured, simulatedAll+s.Simulated
+	}
+	fit, err := stats.LeastSquaresRelative(x, y, nil, confidence)
+	if err != nil || fit.Spare < 1 || fit.Terms[0].Value <= 0 {
+		return estimate{value: measuredAll / simulatedAll * simulated}
+	}
+	row := []float64{simulated, round}
+	return around(max(0, fit.At(row)), halfWidth(fit, row))
+}
+
+// bytesOfPush is the mean size in bytes of a push, without the first configuration of a sidecar, in a mesh with
+// the planned number of services. It grows with the services, because routes are sent as a whole.
+func bytesOfPush(services [][]float64, each []float64, planned float64) estimate {
+	fit, err := stats.LeastSquares(services, each, confidence)
+	if err != nil || fit.Spare < 1 {
+		return estimate{value: max(0, stat.Mean(each, nil))}
+	}
+	row := []float64{1, planned}
+	return around(max(0, fit.At(row)), halfWidth(fit, row))
+}
+
+// workCosts are the processor time of one of each part, and what the parts of the planned rollout take
+// together, in seconds.
+type workCosts struct {
+	stats.Fit
+	used  []part
+	need  amounts
+	total estimate
+	// alike states that the phases do not distinguish pushes from bytes, so that each may cost nothing.
+	alike bool
+}
+
+// fitWork finds the processor time of one of each part. What comes out as costing less than nothing
+// is left out. Where the phases do not determine both pushes and bytes, it is the fit with one of them
+// that has the smaller residuals. Where pods are distinguished from neither, a pod is taken with its pushes if the
+// planned mesh needs about as many for a pod as the runs did: otherwise they grow differently, and one
+// in place of both would forecast neither.
+func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
+	known := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
+		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
+	})
+	all, errAll := fitPossible(known, phases, need)
+	pushes, errPushes := fitPossible(without(known, bytesPart), phases, need)
+	bytes, errBytes := fitPossible(without(known, pushesPart), phases, need)
+	best := all
+	switch {
+	case errAll == nil:
+	case errPushes == nil && (errBytes != nil || pushes.Sigma <= bytes.Sigma):
+		best = pushes
+	case errBytes == nil:
+		best = bytes
+	}
+	if hasPart(best.used, podsPart) && (hasPart(best.used, pushesPart) || hasPart(best.used, bytesPart)) {
+		if errPushes == nil && errBytes == nil {
+			best.allowFor(pushes.total, bytes.total)
+		}
+		return best, nil
+	}
+	rollouts := slices.DeleteFunc(slices.Clone(phases), func(w phaseWork) bool { return w.phase != record.PhaseRollout })
+	differ := slices.ContainsFunc(rollouts, func(w phaseWork) bool {
+		return math.Abs(w.pushes/w.pods*need.pods/need.pushes-1) > unlikePod
+	})
+	if whole, err := fitPossible(wholePods, rollouts, need); !differ && err == nil {
+		return whole, nil
+	}
+	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 1/s:route or --certificate-storm")
+}
+
+// fitPossible fits these parts without those that come out as costing less than nothing. The error
+// states that the phases do not determine the costs.
+func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, error) {
+	for len(parts) > 0 {
+		fit, err := fitParts(parts, phases)
+		if err != nil {
+			return workCosts{}, err
+		}
+		if fit.Spare < 1 {
+			return workCosts{}, stats.ErrTooFew
+		}
+		negative := slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
+		if negative < 0 {
+			row := workRow(parts, need)
+			return workCosts{Fit: fit, used: parts, need: need, total: around(fit.At(row), halfWidth(fit, row))}, nil
+		}
+		parts = without(parts, parts[negative].name)
+	}
+	return workCosts{}, errNoModel
+}
+
+// allowFor makes the interval contain both cases where pushes or bytes are left out: bytes cost nothing, or
+// pushes cost nothing. Sizes alone hardly distinguish them, because a larger mesh has more of both, so that
+// the interval of one case is too narrow.
+func (c *workCosts) allowFor(pushes, bytes estimate) {
+	if hasPart(c.used, pushesPart) && hasPart(c.used, bytesPart) {
+		low := func(name string) float64 {
+			return c.Terms[slices.IndexFunc(c.used, func(p part) bool { return p.name == name })].Low
+		}
+		c.alike = low(pushesPart) < 0 && low(bytesPart) < 0
+		return
+	}
+	low, high := min(pushes.low, bytes.low), max(pushes.high, bytes.high)
+	c.alike = low < c.total.low || high > c.total.high
+	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
+}
+
+// allowForAmounts makes the interval contain that the planned rollout may have other amounts than forecast: pushes,
+// and bytes of a push.
+func (c *workCosts) allowForAmounts(pushes, push estimate) {
+	cost := func(name string) float64 {
+		if at := slices.IndexFunc(c.used, func(p part) bool { return p.name == name }); at >= 0 {
+			return c.Terms[at].Value
+		}
+		return 0
+	}
+	half := func(e estimate) float64 { return e.upper() - e.value }
+	more := math.Hypot((cost(pushesPart)+cost(bytesPart)*push.value)*half(pushes), cost(bytesPart)*pushes.value*half(push))
+	c.total.low = max(0, c.total.value-math.Hypot(c.total.value-c.total.low, more))
+	c.total.high = c.total.value + math.Hypot(c.total.high-c.total.value, more)
+}
+
+// hasPart reports whether a part is among these.
+func hasPart(parts []part, name string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
+}
+
+// without are the parts other than one.
+func without(parts []part, name string) []part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.name == name })
+}
+
+// fitParts fits the costs of these parts to phases.
+func fitParts(parts []part, phases []phaseWork) (stats.Fit, error) {
+	var x [][]float64
+	var y []float64
+	for _, phase := range phases {
+		x, y = append(x, workRow(parts, phase.amounts)), append(y, phase.cpuSeconds)
+	}
+	return stats.LeastSquaresRelative(x, y, nil, confidence)
+}
+
+// workRow is the amounts of these parts.
+func workRow(parts []part, a amounts) []float64 {
+	var row []float64
+	for _, p := range parts {
+		row = append(row, p.of(a))
+	}
+	return row
+}
+
+// sum adds the parts, and the cores that are used at rest for so many seconds.
+func (w *Work) sum(costs workCosts, rest, seconds float64) {
+	atRest := rest * seconds
+	w.CPUSeconds = Bounds{costs.total.value + atRest, new(costs.total.low + atRest), new(costs.total.high + atRest)}
+	add := func(name string, count float64, each Bounds) {
+		w.Parts = append(w.Parts, WorkPart{name, count, each, each.Forecast * count / w.CPUSeconds.Forecast})
+	}
+	for i, p := range costs.used {
+		cost := costs.Terms[i]
+		low := max(0, cost.Low)
+		if costs.alike && (p.name == pushesPart || p.name == bytesPart) {
+			low = 0 // the other may be what costs something
+		}
+		add(p.name, p.of(costs.need), Bounds{cost.Value, &low, new(cost.High)})
+	}
+	if rest > 0 {
+		add(restPart, seconds, Bounds{Forecast: rest})
+	}
+}
+
+// forecast is the work as the forecast of processor time.
+func (w *Work) forecast() forecast {
+	made := forecast{estimate: estimate{w.CPUSeconds.Forecast, *w.CPUSeconds.Low, *w.CPUSeconds.High, true}, good: true}
+	for _, p := range w.Parts {
+		made.parts = append(made.parts, Part{p.Name, p.Each.Forecast})
+	}
+	return made
+}
+
+// text is the work for reading; "" of none.
+func (w *Work) text(markdown bool) string {
+	if w == nil {
+		return ""
+	}
+	table := output.Table{Head: []string{"work of the rollout", "count", "CPU time of one", "low", "high", "share"}}
+	for _, p := range w.Parts {
+		table.Add(p.Name, digits(p.Count), small(&p.Each.Forecast), small(p.Each.Low), small(p.Each.High), fmt.Sprintf("%.0f%%", 100*p.Share))
+	}
+	sum := fmt.Sprintf("All parts take %s of CPU time (%s to %s)", amount(secondsUnit, &w.CPUSeconds.Forecast), amount(secondsUnit, w.CPUSeconds.Low), amount(secondsUnit, w.CPUSeconds.High))
+	if w.Measured != nil {
+		sum += fmt.Sprintf(", measured %s (%s)", amount(secondsUnit, w.Measured), percent(w.Error))
+	}
+	return fmt.Sprintf("\n%s\n%s; changes are pushed in %s, of which %d push more than endpoints.\n", grid(table, markdown), sum, output.Many(w.Rounds, "round"), w.FullRounds)
+}
+
+// small prints a time that may be far below a microsecond.
+func small(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	if nano := *seconds * 1e9; math.Abs(nano) < 1e3 {
+		return output.Digits(nano, 2) + "ns"
+	}
+	return amount(secondsUnit, seconds)
+}

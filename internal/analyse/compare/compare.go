@@ -1,0 +1,389 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// ErrNotComparable is in the error of Compare when the two sides differ in more
+// than the control plane. Options.Force compares them all the same.
+var ErrNotComparable = errors.New("not comparable")
+
+const (
+	// alpha is how often, among all figures of a comparison of like with like, one
+	// may be reported as different.
+	alpha = 0.05
+	// confidence of the intervals, each for itself.
+	confidence = 0.95
+	// relative is how exactly a figure is known at best, for its size: histograms
+	// keep three digits.
+	relative = 1e-3
+)
+
+// Options are what Compare does beyond its default.
+type Options struct {
+	// A and B are what the result calls the sides, such as their folders; "" means
+	// A and B.
+	A, B string
+	// Force compares runs that are not comparable, and leaves out what has no
+	// counterpart; the result says so. False refuses them.
+	Force bool
+	// Figures are names, or beginnings of names up to a dot, of the figures to
+	// compare: fewer figures are a smaller family, in which smaller differences
+	// are significant. None means all.
+	Figures []string
+	// Bounds are what B may not exceed; see Bound.
+	Bounds []Bound
+	// Planes are the control planes that runs of two may be compared of; nil: they are
+	// compared with Force alone, as if figures meant the same with both.
+	Planes []Plane
+}
+
+// Result is what Compare found.
+type Result struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"` // "Comparison"
+	A          string   `json:"a"`    // what the sides are called
+	B          string   `json:"b"`
+	Alpha      float64  `json:"alpha"`
+	Tests      int      `json:"tests"`             // figures tested: the family that Holm's correction is for
+	Remarks    []string `json:"remarks,omitempty"` // doubts about the comparison as a whole
+	Cells      []Cell   `json:"cells"`
+	Bounds     []Judged `json:"bounds,omitempty"`
+	Warnings   []Doubt  `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
+}
+
+// Cell is one size, mesh and machine, with the runs of both sides.
+type Cell struct {
+	Label   string       `json:"label"`
+	Pods    int          `json:"pods"`
+	Knobs   record.Knobs `json:"knobs"`
+	A       Side         `json:"a"`
+	B       Side         `json:"b"`
+	Modes   *Modes       `json:"modes,omitempty"`   // of two control planes, in place of Knobs
+	Differs []Differing  `json:"differs,omitempty"` // what is compared: version and settings of the control plane
+	Forced  []Differing  `json:"forced,omitempty"`  // what makes the sides not comparable
+	Figures []Figure     `json:"figures"`
+	// Meanings are those of the figures with the verdict OtherMeaning, of two control planes.
+	Meanings []Meaning `json:"meanings,omitempty"`
+}
+
+// Side is one side's runs of a cell.
+type Side struct {
+	Used   []string `json:"used"`             // folders of the runs whose figures are compared
+	Unused []Unused `json:"unused,omitempty"` // runs that did not complete: their figures are not those of a whole run
+}
+
+// Unused is a run that is not compared.
+type Unused struct {
+	Run    string        `json:"run"` // its folder
+	Status record.Status `json:"status"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// Differing is something in which two runs differ.
+type Differing struct {
+	What string `json:"what"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// Verdict is the result of comparing a figure.
+type Verdict string
+
+// The verdicts. Only Higher and Lower report that B differs.
+const (
+	Higher     Verdict = "higher"
+	Lower      Verdict = "lower"
+	CannotTell Verdict = "~"
+	Same       Verdict = "same"            // in every run, to the last digit
+	TooFew     Verdict = "too few repeats" // no difference would be significant, however large
+	WithLoss   Verdict = "lost"            // in a run it lies among what was lost: it is known to be large, and no more
+	Unmeasured Verdict = "not measured"    // by one side
+	// TooFewChanges is of a quantile of pushes that a run made too few changes for.
+	TooFewChanges Verdict = "unknown, below 100 changes"
+)
+
+// Figure is one figure of both sides.
+type Figure struct {
+	Path    string  `json:"path"` // in the record
+	Name    string  `json:"name"` // short, see Name
+	Unit    Unit    `json:"unit"`
+	A       Sample  `json:"a"`
+	B       Sample  `json:"b"`
+	Verdict Verdict `json:"verdict"`
+	// Difference of the means: as a share of A's, if Ratio, else in the unit; and
+	// its 95 % interval, for this figure alone. Absent without a mean of both, and
+	// the interval with too few runs.
+	Ratio      bool     `json:"ratio"`
+	Difference *float64 `json:"difference,omitempty"`
+	Low        *float64 `json:"low,omitempty"`
+	High       *float64 `json:"high,omitempty"`
+	// P is Welch's, for this figure alone; Holm is corrected for all that were
+	// tested. Absent when it was not tested.
+	P        *float64 `json:"p,omitempty"`
+	Holm     *float64 `json:"holm,omitempty"`
+	Warnings []int    `json:"warnings,omitempty"` // places in Result.Warnings, from 1
+}
+
+// Sample is a figure of the runs of one side: their number, mean, least and most.
+// The mean is the geometric one if Figure.Ratio, so that the difference is that of
+// the means.
+type Sample struct {
+	N    int      `json:"n"`
+	Lost int      `json:"lost,omitempty"` // runs in which the figure lies among what was lost; not in N
+	Few  int      `json:"few,omitempty"`  // runs that made too few changes for it; not in N
+	Mean *float64 `json:"mean,omitempty"`
+	Min  *float64 `json:"min,omitempty"`
+	Max  *float64 `json:"max,omitempty"`
+
+	values []float64
+}
+
+// Compare compares the runs of A with those of B.
+//
+// Where each side has one data plane, and not the same, that is compared, too: then only
+// figures that mean the same in both. Runs of two control planes are compared with
+// Options.Planes: figures that mean the same with both are tested, and the others listed.
+//
+// The error is ErrNotComparable when they differ in more than the control plane
+// and Options.Force is not set; other errors report that a side holds runs of two
+// control planes, or that nothing measured has a name that Options asks for.
+func Compare(a, b []record.Run, o Options) (*Result, error) {
+	cellsA, unknownA, err := gather("A", a)
+	if err != nil {
+		return nil, err
+	}
+	cellsB, unknownB, err := gather("B", b)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := rulesFor(a, b, o)
+	if err != nil {
+		return nil, err
+	}
+	pairs, forced, onlyA, onlyB := rules.match(cellsA, cellsB)
+	if err := refusal(rules.conditions, forced, onlyA, onlyB); err != nil && !o.Force {
+		return nil, err
+	}
+	pairs = append(pairs, forced...)
+	if len(pairs) == 0 {
+		return nil, fmt.Errorf("%w: no run of A has a counterpart in B", ErrNotComparable)
+	}
+	result := &Result{APIVersion: record.APIVersion, Kind: "Comparison", A: cmp.Or(o.A, "A"), B: cmp.Or(o.B, "B"), Alpha: alpha}
+	for _, p := range pairs {
+		result.Cells = append(result.Cells, result.cell(p, rules))
+	}
+	result.remark(pairs, rules, onlyA, onlyB, append(unknownA, unknownB...))
+	if err := checkNames(result.Cells, o); err != nil {
+		return nil, err
+	}
+	result.Bounds = judge(result.Cells, o.Bounds)
+	for i := range result.Cells {
+		c := &result.Cells[i]
+		c.Figures = chosen(c.Figures, o.Figures)
+		c.Meanings = rules.across.differing(c.Figures)
+	}
+	result.test()
+	return result, nil
+}
+
+// cell pairs the figures of a pair, untested.
+func (r *Result) cell(p pair, rules rules) Cell {
+	c := Cell{
+		Label: p.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
+		A: side(p.a), B: side(p.b), Modes: rules.across.modes(p),
+		Differs: rules.differs(p.a.first, p.b.first),
+		Forced:  differences(rules.conditions, p.a.first, p.b.first),
+	}
+	at := map[string]int{}
+	take := func(runs []*record.Run, ofA bool, of func(*Figure) *Sample) {
+		for _, run := range runs {
+			after := 0 // a figure that A lacks comes where B has it
+			for _, m := range rules.across.figures(run, ofA) {
+				if !rules.compares(m.path) {
+					continue
+				}
+				i, known := at[m.path]
+				if !known {
+					i = after
+					c.Figures = slices.Insert(c.Figures, i, Figure{Path: m.path, Name: Name(m.path), Unit: m.unit})
+					for j := i; j < len(c.Figures); j++ {
+						at[c.Figures[j].Path] = j
+					}
+				}
+				after = i + 1
+				of(&c.Figures[i]).take(m)
+			}
+		}
+	}
+	take(p.a.used, true, func(f *Figure) *Sample { return &f.A })
+	take(p.b.used, false, func(f *Figure) *Sample { return &f.B })
+	marks := r.doubts(p)
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		f.describe()
+		if _, other := rules.across.otherMeaning(f.Path); other && f.Verdict != Unmeasured {
+			f.Verdict, f.Difference, f.Low, f.High, f.P = OtherMeaning, nil, nil, nil, nil
+		}
+		for _, path := range rules.across.partsOf(f.Path) {
+			f.Warnings = append(f.Warnings, marks(path)...)
+		}
+		slices.Sort(f.Warnings)
+		f.Warnings = slices.Compact(f.Warnings)
+	}
+	return c
+}
+
+func side(r *repeats) Side {
+	s := Side{Used: []string{}}
+	for _, run := range r.used {
+		s.Used = append(s.Used, place(run))
+	}
+	for _, run := range r.unused {
+		s.Unused = append(s.Unused, Unused{Run: place(run), Status: run.Status, Reason: run.Reason})
+	}
+	return s
+}
+
+// place is where a run is to be found: its folder, or, of one that was not read
+// from any, its name.
+func place(run *record.Run) string {
+	if run.Dir == "" {
+		return run.Name
+	}
+	return run.Dir
+}
+
+func (s *Sample) take(m measured) {
+	switch {
+	case m.lost:
+		s.Lost++
+		return
+	case m.few:
+		s.Few++
+		return
+	}
+	s.N++
+	s.values = append(s.values, *m.value)
+}
+
+// describe states what there is to say without a test.
+func (f *Figure) describe() {
+	both := slices.Concat(f.A.values, f.B.values)
+	f.Ratio = len(both) > 0 && slices.Min(both) > 0
+	f.A.describe(f.Ratio)
+	f.B.describe(f.Ratio)
+	switch {
+	case f.A.Lost+f.B.Lost > 0:
+		f.Verdict = WithLoss
+	case f.A.Few+f.B.Few > 0:
+		f.Verdict = TooFewChanges
+	case f.A.N == 0 || f.B.N == 0:
+		f.Verdict = Unmeasured
+	case slices.Min(both) == slices.Max(both):
+		f.Verdict = Same
+	case stats.SmallestP(f.A.N, f.B.N) > alpha:
+		f.Verdict = TooFew
+	}
+	if f.A.N == 0 || f.B.N == 0 {
+		return
+	}
+	a, b := f.scaled()
+	f.Difference = new(f.printed(stat.Mean(b, nil) - stat.Mean(a, nil)))
+	if f.Verdict != "" {
+		return
+	}
+	d, err := stats.Welch(a, b, f.resolution(), confidence)
+	if err != nil { // fewer than two values are too few above
+		f.Verdict = TooFew
+		return
+	}
+	f.Low, f.High, f.P = new(f.printed(d.Low)), new(f.printed(d.High)), new(d.P)
+}
+
+func (s *Sample) describe(geometric bool) {
+	if s.N == 0 {
+		return
+	}
+	mean := stat.Mean(s.values, nil)
+	if geometric {
+		mean = stat.GeometricMean(s.values, nil)
+	}
+	s.Mean, s.Min, s.Max = &mean, new(slices.Min(s.values)), new(slices.Max(s.values))
+}
+
+// scaled are the values as they are tested: logarithms, if Ratio.
+func (f *Figure) scaled() (a, b []float64) {
+	if !f.Ratio {
+		return f.A.values, f.B.values
+	}
+	logs := func(values []float64) []float64 {
+		all := make([]float64, len(values))
+		for i, v := range values {
+			all[i] = math.Log(v)
+		}
+		return all
+	}
+	return logs(f.A.values), logs(f.B.values)
+}
+
+// printed turns a difference of scaled values into one that is read.
+func (f *Figure) printed(d float64) float64 {
+	if f.Ratio {
+		return math.Expm1(d)
+	}
+	return d
+}
+
+// resolution of the scaled values.
+func (f *Figure) resolution() float64 {
+	if !f.Ratio {
+		return f.Unit.resolution()
+	}
+	return max(relative, f.Unit.resolution()/min(*f.A.Mean, *f.B.Mean))
+}
+
+// test tests the figures of all cells.
+func (r *Result) test() {
+	var all []*Figure
+	for i := range r.Cells {
+		for j := range r.Cells[i].Figures {
+			all = append(all, &r.Cells[i].Figures[j])
+		}
+	}
+	r.Tests = test(all)
+}
+
+// test corrects the p-values of figures for their number, and judges them. It returns how
+// many were tested.
+func test(figures []*Figure) int {
+	var tested []*Figure
+	var p []float64
+	for _, f := range figures {
+		if f.P != nil {
+			tested, p = append(tested, f), append(p, *f.P)
+		}
+	}
+	for i, corrected := range stats.Holm(p) {
+		f := tested[i]
+		f.Holm = new(corrected)
+		switch {
+		case corrected > alpha:
+			f.Verdict = CannotTell
+		case *f.Difference > 0:
+			f.Verdict = Higher
+		default:
+			f.Verdict = Lower
+		}
+	}
+	return len(tested)
+}

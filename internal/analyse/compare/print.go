@@ -1,0 +1,173 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+)
+
+// Printable is what Print prints: a *Result or a *PublishedComparison.
+type Printable interface {
+	sheet() sheet
+}
+
+// Print writes a comparison in one of output.Formats.
+func Print(w io.Writer, format string, p Printable) error {
+	return output.Print(w, format, "a comparison", p, func(markdown bool) string {
+		if markdown {
+			return p.sheet().markdown()
+		}
+		return p.sheet().text()
+	})
+}
+
+// sheet is the comparison as it is read: first what differs, then what has no
+// significant difference, then what was not tested.
+func (r *Result) sheet() sheet {
+	s := sheet{title: r.headline()}
+	s.lines = append(s.lines, "A is "+r.A, "B is "+r.B)
+	s.lines = append(s.lines, r.Remarks...)
+	if len(r.Bounds) > 0 {
+		s.parts = append(s.parts, r.boundsPart())
+	}
+	for i := range r.Cells {
+		s.parts = append(s.parts, r.Cells[i].part())
+	}
+	notes := part{title: "How to read it", lines: []string{
+		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
+			"The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, corrected by Holm's method for the %d figures tested: a difference is established at %v.", r.Tests, r.Alpha),
+		`"~" no significant difference; "too few repeats" none would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
+	}}
+	if len(r.Warnings) > 0 {
+		notes.title = "Warnings"
+		lines := notes.lines
+		notes.lines = nil
+		for i, w := range r.Warnings {
+			where := ""
+			if len(r.Cells) > 1 {
+				where = w.Cell + ", "
+			}
+			notes.lines = append(notes.lines, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, output.Many(w.A, "run"), w.B, w.Text))
+		}
+		s.parts = append(s.parts, notes)
+		notes = part{title: "How to read it", lines: lines}
+	}
+	s.parts = append(s.parts, notes)
+	return s
+}
+
+// headline states what came of it.
+func (r *Result) headline() string {
+	differ, tooFew := 0, true
+	for _, c := range r.Cells {
+		tooFew = tooFew && stats.SmallestP(len(c.A.Used), len(c.B.Used)) > alpha
+		for _, f := range c.Figures {
+			if f.Verdict == Higher || f.Verdict == Lower {
+				differ++
+			}
+		}
+	}
+	switch {
+	case tooFew:
+		return "B against A: too few repeats for any test; 4 on each side are the least"
+	case r.Tests == 0:
+		return "B against A: nothing that could be tested"
+	case differ == 0:
+		return fmt.Sprintf("B against A: none of %s differs significantly", output.Many(r.Tests, "figure"))
+	default:
+		return fmt.Sprintf("B against A: %d of %s differ significantly", differ, output.Many(r.Tests, "figure"))
+	}
+}
+
+func (r *Result) boundsPart() part {
+	t := output.Table{Head: []string{"bound", "cell", "outcome", "why", "p"}, Left: 3}
+	for _, j := range r.Bounds {
+		t.Add(j.Bound, j.Cell, string(j.Outcome), j.Why, pText(j.P))
+	}
+	return part{title: "Bounds", tables: []output.Table{t}}
+}
+
+// part shows one cell.
+func (c *Cell) part() part {
+	p := part{title: c.Label}
+	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
+	if c.Modes != nil {
+		p.lines = append(p.lines, c.Modes.A.line("A"), c.Modes.B.line("B"))
+	}
+	for _, d := range c.Differs {
+		p.lines = append(p.lines, fmt.Sprintf("compared: %s %s in A, %s in B", d.What, d.A, d.B))
+	}
+	for _, d := range c.Forced {
+		p.lines = append(p.lines, fmt.Sprintf("NOT COMPARABLE: %s %s in A, %s in B", d.What, d.A, d.B))
+	}
+	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
+	differ := output.Table{Head: append([]string{"differs"}, columns...)}
+	alike := output.Table{Head: append([]string{"no significant difference"}, columns...)}
+	other := output.Table{Head: []string{"other meaning, not compared", "a", "b"}}
+	var same, onlyA, onlyB, lost, few []string
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		switch f.Verdict {
+		case Same:
+			same = append(same, f.Name+f.marks()+" "+f.Unit.print(*f.A.Mean))
+		case Unmeasured:
+			if f.B.N == 0 {
+				onlyA = append(onlyA, f.Name)
+			} else {
+				onlyB = append(onlyB, f.Name)
+			}
+		case WithLoss:
+			lost = append(lost, fmt.Sprintf("%s%s %s, %s", f.Name, f.marks(), f.A.text(f.Unit), f.B.text(f.Unit)))
+		case TooFewChanges:
+			few = append(few, f.Name)
+		case OtherMeaning:
+			other.Add(f.Name+f.marks(), f.A.text(f.Unit), f.B.text(f.Unit))
+		case Higher, Lower:
+			differ.Add(f.row(len(c.A.Used), len(c.B.Used))...)
+		default:
+			alike.Add(f.row(len(c.A.Used), len(c.B.Used))...)
+		}
+	}
+	for _, t := range []output.Table{differ, alike, other} {
+		if len(t.Rows) > 0 {
+			p.tables = append(p.tables, t)
+		}
+	}
+	for _, m := range c.Meanings {
+		p.after = append(p.after, fmt.Sprintf("%s in A: %s; in B: %s", m.Path, m.A, m.B))
+	}
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{
+		{"the same in every run", same}, {"among what was lost in some run, so not tested", lost},
+		{string(TooFewChanges), few},
+		{"measured by A alone", onlyA}, {"measured by B alone", onlyB},
+	} {
+		if len(list.names) > 0 {
+			p.after = append(p.after, list.what+": "+strings.Join(list.names, "; "))
+		}
+	}
+	return p
+}
+
+// row shows a figure of so many runs; of one that not all of them have, it says
+// how many do.
+func (f *Figure) row(runsA, runsB int) []string {
+	verdict := string(f.Verdict)
+	if f.A.N != runsA || f.B.N != runsB {
+		verdict += fmt.Sprintf(" (in %d and %d runs)", f.A.N, f.B.N)
+	}
+	return []string{f.Name + f.marks(), f.A.text(f.Unit), f.B.text(f.Unit), f.differenceText(), f.intervalText(), pText(f.Holm), verdict}
+}
+
+// marks are the numbers of the warnings that touch a figure.
+func (f *Figure) marks() string {
+	if len(f.Warnings) == 0 {
+		return ""
+	}
+	return " " + strings.ReplaceAll(fmt.Sprint(f.Warnings), " ", ",")
+}

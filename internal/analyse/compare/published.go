@@ -1,0 +1,365 @@
+package compare
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// publishedYAML is reference/published.yaml as it is kept with the design: figures
+// that others published, each with its source.
+//
+//go:embed published.yaml
+var publishedYAML []byte
+
+// published is one source of publishedYAML.
+type published struct {
+	Name       string            `json:"name"`
+	Source     string            `json:"source"`
+	Setup      string            `json:"setup"`
+	Versions   map[string]string `json:"versions"`
+	Chart      bool              `json:"chart"` // values were read off a chart
+	Rows       []map[string]any  `json:"rows"`
+	Statements []string          `json:"statements"`
+	// Further tables of one source.
+	ControlPlaneBytes      []map[string]any `json:"controlPlaneBytes"`
+	ControlPlaneCPUPercent []map[string]any `json:"controlPlaneCPUPercent"`
+	DataPlaneBytes         []map[string]any `json:"dataPlaneBytes"`
+}
+
+// readPublished reads the embedded figures, in their order.
+func readPublished() ([]published, error) {
+	var file struct {
+		ControlPlane []published `json:"controlPlane"`
+		DataPlane    []published `json:"dataPlane"`
+		Telemetry    []published `json:"telemetry"`
+	}
+	if err := yaml.Unmarshal(publishedYAML, &file); err != nil {
+		return nil, fmt.Errorf("reading the published figures: %w", err)
+	}
+	return slices.Concat(file.ControlPlane, file.DataPlane, file.Telemetry), nil
+}
+
+// Published are the names of the published results that ComparePublished takes.
+func Published() ([]string, error) {
+	all, err := readPublished()
+	var names []string
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	return names, err
+}
+
+// PublishedComparison is what ComparePublished found: published figures, and ours of the
+// same size.
+type PublishedComparison struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"` // "PublishedComparison"
+	Name       string         `json:"name"`
+	Source     string         `json:"source"`
+	Setup      []string       `json:"setup"`                // how they were measured, how ours, and what of ours is left out
+	Statements []string       `json:"statements,omitempty"` // what else the source states
+	Rows       []PublishedRow `json:"rows"`
+}
+
+// PublishedRow is a published figure, and ours where there is one.
+type PublishedRow struct {
+	Of        string   `json:"of"`     // what it is of, as in "200 pods"
+	Figure    string   `json:"figure"` // by the name it has in the collection
+	Published string   `json:"published"`
+	Runs      string   `json:"runs,omitempty"` // ours: control plane and knobs
+	Ours      string   `json:"ours,omitempty"` // name of our figure, see Name
+	Unit      Unit     `json:"unit,omitempty"`
+	Mean      *Sample  `json:"sample,omitempty"`
+	Ratio     *float64 `json:"ratio,omitempty"` // ours over the published
+
+	cell *repeats // of ours; nil where there is none
+}
+
+// counterparts are our figures for published ones, by the latter's names. Where a
+// source does not state whether it means the mean or the peak, both are compared.
+var counterparts = map[string][]string{
+	"rolloutCores":    {"controlPlane.rollout.cores.mean", "controlPlane.rollout.cores.peak"},
+	"steadyCores":     {"controlPlane.steady.cores.mean"},
+	"rolloutBytes":    {"controlPlane.rollout.memoryBytes.peak"},
+	"steadyBytes":     {"controlPlane.steady.memoryBytes.mean", "controlPlane.steady.heapBytes.mean"},
+	"controllerBytes": {"controlPlane.steady.memoryBytes.mean"},
+	"bytes":           {"controlPlane.steady.memoryBytes.mean"},
+	"sidecarBytes":    {"sidecars.real.steady.memoryBytes.mean"},
+}
+
+// rowKeys are what a published figure is of, in the order in which it is printed.
+var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "component", "mesh", "collectors"}
+
+// ComparePublished compares published results with the runs of ours that are of the same
+// size, those of each folder separately, as A, B and so on. Nothing is tested: published
+// figures come without their spread, and from other machines; the result says so, and
+// which runs of ours have no counterpart. The error lists the names there are when name is
+// none of them.
+func ComparePublished(name string, folders ...[]record.Run) (*PublishedComparison, error) {
+	all, err := readPublished()
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(p published) bool { return p.Name == name })
+	if at < 0 {
+		names, _ := Published()
+		return nil, fmt.Errorf("parsing --published %q: want one of %s", name, strings.Join(names, ", "))
+	}
+	p := all[at]
+	var cells []namedCell
+	var unknown []*record.Run
+	for i, runs := range folders {
+		side := string(rune('A' + i))
+		gathered, begun, err := gather(side, runs)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, begun...)
+		name := ""
+		if len(folders) > 1 {
+			name = side + ": "
+		}
+		for _, cell := range gathered {
+			cells = append(cells, namedCell{name, cell})
+		}
+	}
+	comparison := &PublishedComparison{APIVersion: record.APIVersion, Kind: "PublishedComparison", Name: p.Name, Source: p.Source, Statements: p.Statements}
+	comparison.describe(p, cells)
+	for _, t := range []struct {
+		name string
+		rows []map[string]any
+	}{{"", p.Rows}, {"control plane, bytes", p.ControlPlaneBytes}, {"control plane, % of CPU", p.ControlPlaneCPUPercent}, {"data plane, bytes", p.DataPlaneBytes}} {
+		for _, row := range t.rows {
+			comparison.row(t.name, row, cells)
+		}
+	}
+	comparison.leftOut(cells, unknown)
+	return comparison, nil
+}
+
+// namedCell is a cell with what to put before its name.
+type namedCell struct {
+	side string
+	*repeats
+}
+
+// name names the cell's runs to a reader, as a row of ours does.
+func (c namedCell) name() string {
+	return c.side + c.first.Environment.ControlPlane.Name + ", " + knobsText(c.first.Environment.Knobs)
+}
+
+// leftOut lists the runs of ours that are compared with nothing, and why.
+func (l *PublishedComparison) leftOut(cells []namedCell, unknown []*record.Run) {
+	for _, c := range cells {
+		name := c.name()
+		if n := len(c.unused); n > 0 {
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and are left out (%s)",
+				output.Many(c.first.Spec.Pods, "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
+		}
+		compared := slices.ContainsFunc(l.Rows, func(b PublishedRow) bool { return b.cell == c.repeats })
+		if len(c.used) > 0 && !compared {
+			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %s left out: nothing that was measured is published of that size and mode",
+				output.Many(c.first.Spec.Pods, "pod"), name, output.Many(len(c.used), "run")))
+		}
+	}
+	for _, run := range unknown {
+		l.Setup = append(l.Setup, "ours: "+notYet(run, "is left out"))
+	}
+}
+
+// describe states how both were measured.
+func (l *PublishedComparison) describe(p published, cells []namedCell) {
+	setup := p.Setup
+	if setup == "" {
+		setup = "the collection does not say on what"
+	}
+	if len(p.Versions) > 0 {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(p.Versions)) {
+			parts = append(parts, name+" "+p.Versions[name])
+		}
+		setup += "; " + strings.Join(parts, ", ")
+	}
+	if p.Chart {
+		setup += "; read off a chart"
+	}
+	l.Setup = append(l.Setup, "published: "+setup)
+	var ours []string
+	for _, c := range cells {
+		if len(c.used) == 0 {
+			continue
+		}
+		env, spec := c.first.Environment, c.first.Spec
+		text := fmt.Sprintf("ours: %s %s on %s and %s, kernel %s, a cluster of fake nodes with simulated sidecars; steady %s",
+			env.ControlPlane.Name, env.ControlPlane.Version, output.Many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, secondsText(spec.SteadySeconds))
+		if !slices.Contains(ours, text) {
+			ours = append(ours, text)
+		}
+	}
+	l.Setup = append(l.Setup, ours...)
+	l.Setup = append(l.Setup, "these are not the same machine, control plane and method, and the published figures come without their spread: the ratio is no test of anything")
+}
+
+// row compares every figure of a published row with ours.
+func (l *PublishedComparison) row(table string, row map[string]any, cells []namedCell) {
+	var of []string
+	for _, key := range rowKeys {
+		switch value := row[key].(type) {
+		case nil:
+		case float64:
+			of = append(of, digits(value)+" "+key)
+		default:
+			of = append(of, fmt.Sprint(value))
+		}
+	}
+	if table != "" {
+		of = append(of, table)
+	}
+	if note, ok := row["note"].(string); ok {
+		of = append(of, note)
+	}
+	for _, key := range slices.Sorted(maps.Keys(row)) {
+		if key == "note" || slices.Contains(rowKeys, key) {
+			continue
+		}
+		values, isMap := row[key].(map[string]any)
+		if !isMap {
+			l.figure(strings.Join(of, ", "), key, row, row[key], cells)
+			continue
+		}
+		for _, variant := range slices.Sorted(maps.Keys(values)) {
+			l.figure(strings.Join(of, ", "), key+", "+variant, row, values[variant], cells)
+		}
+	}
+}
+
+// figure compares one published figure with ours, once for each of our cells of that
+// size and each counterpart; alone where there is none.
+func (l *PublishedComparison) figure(of, key string, row map[string]any, value any, cells []namedCell) {
+	base := PublishedRow{Of: of, Figure: key, Published: publishedText(key, value)}
+	found := false
+	for _, cell := range cells {
+		if !sameSize(row, cell) {
+			continue
+		}
+		for _, path := range counterparts[key] {
+			b := base
+			if b.take(path, value, cell) {
+				l.Rows = append(l.Rows, b)
+				found = true
+			}
+		}
+	}
+	if !found {
+		l.Rows = append(l.Rows, base)
+	}
+}
+
+// take fills in our side, and reports whether there is one.
+func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
+	f := Figure{Path: path}
+	for _, run := range cell.used {
+		for _, m := range figures(run) {
+			if m.path == path && m.value != nil {
+				f.Unit = m.unit
+				// Real sidecars are recorded all together, and published one by one.
+				if strings.HasPrefix(path, "sidecars.real.") && run.Sidecars.Real.Count > 0 {
+					m.value = new(*m.value / float64(run.Sidecars.Real.Count))
+				}
+				f.A.take(m)
+			}
+		}
+	}
+	if f.A.N == 0 {
+		return false
+	}
+	f.A.describe(false)
+	b.Runs, b.cell = cell.name(), cell.repeats
+	b.Ours, b.Unit, b.Mean = Name(path), f.Unit, &f.A
+	if of, ok := value.(float64); ok && of != 0 {
+		b.Ratio = new(stat.Mean(f.A.values, nil) / of)
+	}
+	return true
+}
+
+// sameSize reports whether a published row is of a cell's size, and of its mode where
+// it names one, with nothing in it that our runs do not have.
+func sameSize(row map[string]any, cell namedCell) bool {
+	spec := cell.first.Spec
+	sized := false
+	for key, ours := range map[string]float64{"pods": float64(spec.Pods), "services": float64(spec.Services)} {
+		if published, ok := row[key].(float64); ok {
+			if published != ours {
+				return false
+			}
+			sized = true
+		}
+	}
+	if mode, ok := row["mode"].(string); ok && mode != spec.Mode {
+		return false
+	}
+	churn, _ := row["churnPerSecond"].(float64)
+	return sized && (churn == 0) == (spec.Churn == "")
+}
+
+// publishedText prints a published value in the unit that its key names.
+func publishedText(key string, value any) string {
+	switch v := value.(type) {
+	case float64:
+		key, _, _ = strings.Cut(key, ", ")
+		switch {
+		case strings.HasSuffix(strings.ToLower(key), "bytes"):
+			return Bytes.print(v)
+		case key == "p50" || key == "p90" || key == "p99" || key == "p100":
+			return Seconds.print(v)
+		default:
+			return strconv.FormatFloat(v, 'g', -1, 64)
+		}
+	case []any:
+		var parts []string
+		for _, one := range v {
+			parts = append(parts, publishedText(key, one))
+		}
+		return strings.Join(parts, " to ")
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (l *PublishedComparison) sheet() sheet {
+	s := sheet{title: "compared with " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
+	t := output.Table{Head: []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}, Left: 3}
+	for _, b := range l.Rows {
+		mean, ratio := "-", "-"
+		if b.Mean != nil {
+			mean = b.Mean.text(b.Unit) + ", " + output.Many(b.Mean.N, "run")
+		}
+		if b.Ratio != nil {
+			ratio = digits(*b.Ratio)
+		}
+		t.Add(b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio)
+	}
+	figures := part{title: "Figures", tables: []output.Table{t}}
+	for _, statement := range l.Statements {
+		figures.after = append(figures.after, "the source says: "+statement)
+	}
+	s.parts = []part{figures}
+	return s
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,312 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// settingsInAnswer is how many settings one answer compares.
+const settingsInAnswer = 3
+
+// answers state in two sentences what a mesh needs: while it rolls out, and
+// afterwards. They are of the largest size that completed. Settings of the knobs
+// with the same largest size share the sentences. Each element is a paragraph of
+// sentences.
+func answers(runs []record.Run, d *doubts) [][]marked {
+	groups := settings(runs)
+	names := settingNames(groups)
+	var sizes []int // largest of each setting
+	for _, g := range groups {
+		own := g.sizes()
+		sizes = append(sizes, own[len(own)-1])
+	}
+	var texts [][]marked
+	if len(groups) > 0 && len(groups) <= settingsInAnswer && len(slices.Compact(slices.Clone(sizes))) == 1 {
+		texts = append(texts, answer(groups, names, sizes[0], d))
+	} else {
+		for i := range groups[:min(len(groups), settingsInAnswer)] {
+			texts = append(texts, answer(groups[i:i+1], names[i:i+1], sizes[i], d))
+		}
+	}
+	if sentences := upgraded(runs, d); sentences != nil {
+		texts = append(texts, sentences)
+	}
+	if n := len(groups) - settingsInAnswer; n > 0 {
+		texts = append(texts, plain(fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))))
+	}
+	if more := incomplete(runs, len(groups) > 0); more != nil {
+		texts = append(texts, plain(more...))
+	}
+	return texts
+}
+
+// answer is the two sentences about groups at one size.
+func answer(groups []alike, names []string, size int, d *doubts) []marked {
+	a := sentence{doubts: d}
+	for _, g := range groups {
+		a.groups = append(a.groups, ofSize(g.runs, size))
+	}
+	plane := orAbsent(groups[0].runs[0].Environment.ControlPlane.Name)
+	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != plane }) {
+		plane = "the control plane"
+	}
+	texts := []marked{a.rollout(names, size, plane), a.steady(plane)}
+	if len(slices.Concat(a.groups...)) > len(groups) {
+		texts = append(texts, unmarked("Each figure is the mean of several runs; the least and the greatest are in brackets."))
+	}
+	return texts
+}
+
+// rollout is the sentence about the rollout.
+func (s *sentence) rollout(names []string, size int, plane string) marked {
+	text := "Rolling out " + output.Many(size, "pod")
+	if len(s.groups) == 1 {
+		text += " (" + names[0] + ")"
+	}
+	if how := s.arrival(); how != "" {
+		text += " " + how
+	}
+	if s.known(achieved) {
+		text += fmt.Sprintf(", created at %s per second,", s.figure("arrival.achievedPerSecond", achieved, number))
+	}
+	if len(s.groups) == 1 {
+		text += " took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
+	} else {
+		text += " took " + s.named(names, "phases.rollout", (*record.Run).RolloutSeconds, seconds)
+	}
+	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
+		text += " (an upper bound: processors were saturated)"
+	}
+	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average,", text, plane,
+		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
+		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number))
+	if s.known(pushesPerSidecar) {
+		text += fmt.Sprintf(" sent each %s %s pushes and %s,", proxyNoun(slices.Concat(s.groups...)...),
+			s.figure("xds.perSidecar.responses", pushesPerSidecar, number), s.figure("xds.perSidecar.bytes", bytesPerSidecar, bytes))
+	}
+	text = fmt.Sprintf("%s and its memory peaked at %s.", text,
+		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes))
+	return s.mark().on(text)
+}
+
+// arrival is how the pods of all groups arrive; "" where that differs.
+func (s *sentence) arrival() string {
+	var how []string
+	for _, r := range slices.Concat(s.groups...) {
+		how = appendNew(how, arrivalName(r.Spec))
+	}
+	if len(how) != 1 {
+		return ""
+	}
+	return how[0]
+}
+
+// arrivalName is how pods arrive, in words; "" where that is not known.
+func arrivalName(spec record.Spec) string {
+	size, interval, bursts := strings.Cut(spec.Burst, "/")
+	switch {
+	case spec.Arrival != "":
+		return "one by one at " + strings.TrimSuffix(spec.Arrival, "/s") + " pods/s"
+	case spec.Burst == "all":
+		return "all at once"
+	case bursts:
+		return "in bursts of " + size + " every " + interval
+	default:
+		return ""
+	}
+}
+
+// steady is the sentence about the steady phase.
+func (s *sentence) steady(plane string) marked {
+	cores := func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }
+	if !s.known(usageFigure(record.PhaseSteady, cores)) {
+		return unmarked("The steady state was not measured.")
+	}
+	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", plane,
+		s.usage(record.PhaseSteady, "cores.mean", cores, number),
+		s.usage(record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes))
+	if heap := liveHeap(slices.Concat(s.groups...)); s.known(heap.value) {
+		text += ", of which " + s.figure(heap.path, heap.value, bytes) + " was live heap" + heap.after
+	}
+	return s.mark().on(text + ".")
+}
+
+// sentence is about groups of runs, and collects the figures that it uses.
+type sentence struct {
+	doubts *doubts
+	groups [][]*record.Run
+	paths  []string // of the figures used so far
+}
+
+// known reports whether any run has a figure.
+func (s *sentence) known(value func(*record.Run) *float64) bool {
+	return slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return value(r) != nil })
+}
+
+// figure prints the figure at path of each group, as in "107s and 47.0s".
+func (s *sentence) figure(path string, value func(*record.Run) *float64, print func(*float64) string) string {
+	s.paths = append(s.paths, path)
+	var texts []string
+	for _, runs := range s.groups {
+		texts = append(texts, rangeText(runs, value, print))
+	}
+	return listed(texts)
+}
+
+// named prints a figure of each group with the group's name.
+func (s *sentence) named(names []string, path string, value func(*record.Run) *float64, print func(*float64) string) string {
+	s.paths = append(s.paths, path)
+	var texts []string
+	for i, runs := range s.groups {
+		texts = append(texts, rangeText(runs, value, print)+" with "+names[i])
+	}
+	return listed(texts)
+}
+
+// usage prints a figure of the control plane in a phase.
+func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Usage) *float64, print func(*float64) string) string {
+	return s.figure("controlPlane."+string(phase)+"."+path, usageFigure(phase, of), print)
+}
+
+// mark marks the sentence with what limits the figures that it used, and begins
+// another one.
+func (s *sentence) mark() marks {
+	mark := s.doubts.markAll(slices.Concat(s.groups...), s.paths...)
+	s.paths = nil
+	return mark
+}
+
+func achieved(r *record.Run) *float64 { return orEmpty(r.Arrival).AchievedPerSecond }
+
+func pushesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Responses }
+
+func bytesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Bytes }
+
+// incomplete states which runs did not complete, and if none did, why.
+func incomplete(runs []record.Run, others bool) []string {
+	var names []string
+	for i := range runs {
+		r := &runs[i]
+		if r.Status == record.StatusCompleted {
+			continue
+		}
+		status := orAbsent(string(r.Status))
+		if pods := r.Spec.Pods; pods > 0 { // else it ended before that was known
+			status = output.Many(pods, "pod") + ", " + status
+		}
+		if !others {
+			names = append(names, unfinished(r))
+			continue
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", orAbsent(r.Name), status))
+	}
+	if !others || names == nil {
+		return names
+	}
+	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), output.Many(len(runs), "run"), strings.Join(names, ", "))}
+}
+
+// unfinished states how far a run came that did not complete.
+func unfinished(r *record.Run) string {
+	text := orAbsent(r.Name) + " did not complete: " + orAbsent(string(r.Status))
+	if p := r.Phase(record.PhaseRollout); r.Status == record.StatusUnconverged && p != nil && p.Seconds != nil && r.Pods != nil && r.Pods.Converged != nil {
+		text = fmt.Sprintf("%s did not converge: after %s, %d of %s had their complete configuration and certificate",
+			orAbsent(r.Name), seconds(p.Seconds), *r.Pods.Converged, output.Many(r.Pods.Requested, "pod"))
+	}
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	return text + "."
+}
+
+// settings are completed runs that differ in nothing but size and repeat.
+func settings(runs []record.Run) []alike {
+	around := surroundings(differingAxes(runs))
+	return group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") })
+}
+
+// differingAxes are those in which runs differ.
+func differingAxes(runs []record.Run) []axis {
+	var differing []axis
+	for _, a := range axes {
+		if _, same := common(runs, a); !same {
+			differing = append(differing, a)
+		}
+	}
+	return differing
+}
+
+// heapFigure is a figure of how much of its memory the control plane needed.
+type heapFigure struct {
+	path  string
+	value func(*record.Run) *float64
+	after string // what it was measured after, in words
+}
+
+// liveHeap is what garbage collections after the steady phase left, if every run has
+// that: the last collection of the control plane's own may be of the rollout.
+func liveHeap(runs []*record.Run) heapFigure {
+	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
+	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected(r) == nil }) {
+		return heapFigure{"controlPlane.steady.heapBytes.collected", collected, " after a garbage collection"}
+	}
+	return heapFigure{"controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), ""}
+}
+
+// short reports whether the control plane had fewer processors in the rollout than
+// it would have used: the rollout time is an upper bound then.
+func short(r *record.Run) bool {
+	share := usage(r.ControlPlane, record.PhaseRollout).Saturation
+	return share != nil && *share > record.Saturated || r.AtLimit(record.PhaseRollout)
+}
+
+// rangeText prints what runs have: one figure as it is, several as their mean and
+// range.
+func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
+	of := spread(runs, value)
+	if of == nil {
+		return absent
+	}
+	mean, low, high := print(&of.mean), print(&of.low), print(&of.high)
+	if low == high {
+		return mean
+	}
+	return fmt.Sprintf("%s (%s to %s)", mean, low, high)
+}
+
+// values are the mean and the range of the figures of several runs.
+type values struct{ mean, low, high float64 }
+
+// spread is nil when none of runs has the figure.
+func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
+	var of *values
+	n := 0.0
+	for _, r := range runs {
+		v := value(r)
+		if v == nil {
+			continue
+		}
+		if of == nil {
+			of = &values{low: *v, high: *v}
+		}
+		n++
+		of.mean += *v
+		of.low, of.high = min(of.low, *v), max(of.high, *v)
+	}
+	if of != nil {
+		of.mean /= n
+	}
+	return of
+}
+
+// shortKnobs names a setting of the knobs briefly.
+func shortKnobs(r *record.Run) string {
+	return r.Mode(func() string {
+		k := r.Environment.Knobs
+		return strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/")
+	})
+}

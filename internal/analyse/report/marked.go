@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+)
+
+// marks are the numbers of reasons, ascending, that limit a figure.
+type marks []int
+
+// String returns the marks as they follow a figure, as in " [1,3]"; "" if there are
+// none.
+func (m marks) String() string {
+	if len(m) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(strings.Fields(strings.Trim(fmt.Sprint([]int(m)), "[]")), ",") + "]"
+}
+
+// on returns a text that has the marks.
+func (m marks) on(text string) marked { return marked{text, m} }
+
+// marked is a text of a document: a value with the marks of what limits it. Each form
+// prints the marks in its own way.
+type marked struct {
+	text  string
+	marks marks
+}
+
+// String returns the text with its marks.
+func (m marked) String() string { return m.text + m.marks.String() }
+
+// unmarked returns a text that nothing limits.
+func unmarked(text string) marked { return marked{text: text} }
+
+// plain returns several texts that nothing limits.
+func plain(texts ...string) []marked {
+	all := make([]marked, len(texts))
+	for i, text := range texts {
+		all[i] = unmarked(text)
+	}
+	return all
+}
+
+// table is an output.Table whose cells have marks.
+type table struct {
+	Head []marked
+	Left int // how many columns after the first hold words
+	Rows [][]marked
+}
+
+// Add adds a row.
+func (t *table) Add(cells ...marked) { t.Rows = append(t.Rows, cells) }
+
+// AddPlain adds a row that nothing limits.
+func (t *table) AddPlain(texts ...string) { t.Add(plain(texts...)...) }
+
+// printed returns the table with its marks in the text of its cells.
+func (t table) printed() output.Table {
+	texts := func(cells []marked) []string {
+		all := make([]string, len(cells))
+		for i, c := range cells {
+			all[i] = c.String()
+		}
+		return all
+	}
+	p := output.Table{Head: texts(t.Head), Left: t.Left}
+	for _, row := range t.Rows {
+		p.Add(texts(row)...)
+	}
+	return p
+}

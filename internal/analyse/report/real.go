@@ -1,0 +1,112 @@
+package report
+
+import (
+	"strconv"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// realColumns are what one real sidecar of a run needed, the mean over all.
+var realColumns = []struct {
+	head  string
+	path  string // below sidecars.real; whose warnings are the figure's too
+	phase record.PhaseName
+	agent bool // with the agent, else Envoy alone
+	of    func(*record.Usage) *float64
+	print func(*float64) string
+}{
+	{"Envoy memory end rollout", "rollout.memoryBytes.end", record.PhaseRollout, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).End }, bytes},
+	{"Envoy memory mean steady", "steady.memoryBytes.mean", record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
+	{"with agent steady", "steady.memoryBytes.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
+	{"CPU time rollout", "rollout.cpuSeconds", record.PhaseRollout, true, func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds},
+	{"cores steady", "steady.cores.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, millicores},
+}
+
+// realOf is nil for a run without real sidecars.
+func realOf(r *record.Run) *record.RealSidecars {
+	if r.Sidecars == nil || r.Sidecars.Real == nil || len(r.Sidecars.Real.Each) == 0 {
+		return nil
+	}
+	return r.Sidecars.Real
+}
+
+// perSidecar is the mean of a figure over the sidecars that have it.
+func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, of func(*record.Usage) *float64) *float64 {
+	sum, n := 0.0, 0
+	for i := range real.Each {
+		each := &real.Each[i]
+		value := of(usage(&each.Proxy, phase))
+		if value == nil {
+			continue
+		}
+		sum += *value
+		n++
+		if more := of(usage(each.Agent, phase)); agent && more != nil {
+			sum += *more
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
+}
+
+// realSidecars adds to a summary what a real sidecar needed in each run, and how
+// much more with the permissive mode's knobs than with the strict one's at the
+// same size.
+func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
+	t := table{Head: plain("one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"), Left: 3}
+	for _, c := range realColumns {
+		t.Head = append(t.Head, unmarked(c.head))
+	}
+	steady := map[string]map[[2]int][]float64{"permissive": {}, "strict": {}} // Envoy's memory by mode and size
+	var sizes [][2]int
+	for i := range runs {
+		run := &runs[i]
+		real := realOf(run)
+		if real == nil {
+			continue
+		}
+		knobs := run.Environment.Knobs
+		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(&run.Spec.Pods), count(&run.Spec.Services), count(&real.Count))
+		for _, c := range realColumns {
+			cells = append(cells, doubts.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
+		}
+		t.Add(cells...)
+		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })
+		if byMode := steady[run.Spec.Mode]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
+			size := [2]int{run.Spec.Pods, run.Spec.Services}
+			if len(steady["permissive"][size])+len(steady["strict"][size]) == 0 {
+				sizes = append(sizes, size)
+			}
+			byMode[size] = append(byMode[size], *memory)
+		}
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	d.tables = append(d.tables, t)
+	modes := table{Head: plain("Envoy memory steady, by mode", "permissive", "strict", "permissive / strict")}
+	for _, size := range sizes {
+		permissive, strict := mean(steady["permissive"][size]), mean(steady["strict"][size])
+		if permissive != nil && strict != nil {
+			modes.AddPlain(output.Many(size[0], "pod")+", "+output.Many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
+		}
+	}
+	if len(modes.Rows) > 0 {
+		d.tables = append(d.tables, modes)
+	}
+}
+
+// mean is nil of nothing.
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return new(sum / float64(len(values)))
+}

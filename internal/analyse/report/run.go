@@ -1,0 +1,354 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// runReport makes the document of one run.
+type runReport struct {
+	run    *record.Run
+	doubts doubts
+}
+
+func runDocument(run *record.Run) document {
+	r := runReport{run: run}
+	r.doubts.add(run)
+	d := document{
+		title:    fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
+		facts:    r.facts(),
+		warnings: r.doubts.lines(false),
+	}
+	for _, t := range []table{
+		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), replicas(&r), containers(&r), clusterPrometheus(&r), r.cluster(), r.realSidecars(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), waypoints(&r), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), balance(&r), r.instrument(), r.floor(),
+	} {
+		if len(t.Rows) > 0 {
+			d.tables = append(d.tables, t)
+		}
+	}
+	return d
+}
+
+// mark marks the figure at path; see doubts.mark.
+func (r *runReport) mark(path, within string) marks { return r.doubts.mark(r.run, path, within) }
+
+func (r *runReport) facts() []fact {
+	spec, env := r.run.Spec, r.run.Environment
+	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(spec.Pods, "pod"), output.Many(spec.Services, "service"),
+		output.Many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
+	facts := []fact{
+		{"control plane", unmarked(controlPlaneText(env.ControlPlane))},
+		{"knobs", unmarked(knobsText(env.Knobs, spec.Mode))},
+		{"mesh", unmarked(mesh)},
+		{"burst", r.mark("arrival", "").on(burstText(spec) + r.arrivalText())},
+		{"xds", unmarked(orAbsent(spec.XDS))},
+		{"machine", unmarked(machineText(env))},
+		{"started", unmarked(r.startedText())},
+	}
+	if len(env.ControlPlane.Settings) > 0 {
+		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
+	}
+	if text := dataplaneText(r.run); text != "" {
+		if p := r.run.Proxies; p != nil {
+			text = output.Many(p.Nodes, "node") + ": " + text
+		}
+		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
+	}
+	if m := r.run.Mesh; m != nil {
+		facts = append(facts, fact{"captured mesh", unmarked(meshText(m))}, fact{"not checked", unmarked(notCheckedText(m))})
+	}
+	if spec.Dilation > 1 {
+		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
+	}
+	if env.Dilation != nil && env.Dilation.Auto != nil {
+		facts = append(facts, fact{"dilation chosen", unmarked(choiceText(env.Dilation))})
+	}
+	if env.Priority != nil {
+		facts = append(facts, fact{"priority", unmarked(priorityText(env.Priority))})
+	}
+	if spec.StartDelay != "" {
+		facts = append(facts, fact{"start delay", unmarked(spec.StartDelay)})
+	}
+	if c := r.run.Certificates; c != nil && c.Storm != nil {
+		if bound := c.Storm.BoundSentence(); bound != "" {
+			facts = append(facts, fact{"certificate storm bound by", unmarked(bound)})
+		}
+	}
+	if text := r.run.UpgradeSentence(); text != "" {
+		facts = append(facts, fact{"upgrade", r.mark("upgrade.room", "").on(text)})
+	}
+	if r.run.Reason != "" {
+		facts = append(facts, fact{"reason", unmarked(r.run.Reason)})
+	}
+	return facts
+}
+
+func controlPlaneText(c record.ControlPlaneSource) string {
+	parts := []string{strings.TrimSpace(orAbsent(c.Name) + " " + c.Version)}
+	if c.ProxyVersion != "" {
+		parts = append(parts, "sidecars "+c.ProxyVersion)
+	}
+	if c.Replicas > 0 {
+		parts = append(parts, output.Many(c.Replicas, "replica"))
+	}
+	if c.GOMAXPROCS > 0 {
+		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
+	}
+	if len(c.CPUs) > 0 {
+		parts = append(parts, fmt.Sprintf("bound to %s", output.Many(len(c.CPUs), "processor")))
+	}
+	if c.MemoryLimitBytes > 0 {
+		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
+		if c.MemoryLimitEnforced {
+			limit = fmt.Sprintf("memory limited to %d MiB", c.MemoryLimitBytes>>20)
+		}
+		parts = append(parts, limit)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// dilationText says by how much time was slowed down; "" where it was not.
+func dilationText(spec record.Spec) string {
+	if spec.Dilation <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
+}
+
+// choiceText says how trials chose the factor of a dilation.
+func choiceText(d *record.Dilation) string {
+	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", d.Factor, percent(&d.Auto.Limit))}
+	if made := d.Auto.Made; made != nil {
+		texts = append(texts, "chosen "+made.Format(time.RFC3339))
+	}
+	for _, t := range d.Auto.Trials {
+		texts = append(texts, fmt.Sprintf("trial of %s, %s: in %s the control plane waited %s and used %s, scaler %s and %s",
+			output.Many(t.Pods, "pod"), orAbsent(t.Mode), seconds(&t.Seconds),
+			seconds(&t.ControlPlane.WaitedSeconds), seconds(&t.ControlPlane.CPUSeconds), seconds(&t.Instrument.WaitedSeconds), seconds(&t.Instrument.CPUSeconds)))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// priorityText states which programs ran first; "" where all were alike.
+func priorityText(p *record.Priority) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("control plane, scaler, cluster (%s %d, %d, %d)", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
+}
+
+func settingsText(settings map[string]string) string { return output.Pairs(settings, " ") }
+
+func knobsText(k record.Knobs, mode string) string {
+	text := fmt.Sprintf("mtls %s, scope %s, authz %s", orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz))
+	if mode != "" {
+		text += " (mode " + mode + ")"
+	}
+	return text
+}
+
+func topologyText(spec record.Spec) string {
+	text := orAbsent(spec.Topology)
+	if spec.FanOut > 0 {
+		text += fmt.Sprintf(" with fan-out %d", spec.FanOut)
+	}
+	if profile := spec.ProfileText(); profile != "" {
+		text += "; " + profile
+	}
+	return text
+}
+
+// meshText is the captured mesh of a run.
+func meshText(m *record.Mesh) string {
+	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", m.File, m.Digest, m.Scale,
+		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
+}
+
+// notCheckedText is what of a captured mesh is not checked.
+func notCheckedText(m *record.Mesh) string {
+	var parts []string
+	for _, n := range m.NotChecked {
+		part := string(n.What)
+		if n.Count > 0 {
+			part += fmt.Sprintf(" (%d)", n.Count)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// burstText is how pods arrive, as its flag has it.
+func burstText(spec record.Spec) string {
+	if spec.Arrival != "" {
+		return "one by one at " + spec.Arrival
+	}
+	return orAbsent(spec.Burst)
+}
+
+func (r *runReport) arrivalText() string {
+	a := r.run.Arrival
+	if a == nil {
+		return ""
+	}
+	var parts []string
+	if a.OfferedPerSecond != nil {
+		parts = append(parts, "offered "+number(a.OfferedPerSecond))
+	}
+	if a.AchievedPerSecond != nil {
+		parts = append(parts, "achieved "+number(a.AchievedPerSecond))
+	}
+	if parts == nil {
+		return ""
+	}
+	text := ": " + strings.Join(parts, ", ") + " pods/s"
+	if a.StepsLateSeconds != nil {
+		text += ", bursts done at most " + seconds(a.StepsLateSeconds) + " after they were due"
+	}
+	return text
+}
+
+func machineText(env record.Environment) string {
+	var parts []string
+	if env.CPUs > 0 {
+		parts = append(parts, output.Many(env.CPUs, "CPU"))
+	}
+	if env.MemoryBytes > 0 {
+		parts = append(parts, bytes(new(float64(env.MemoryBytes))))
+	}
+	for _, p := range []struct{ name, version string }{
+		{"kernel", env.Kernel}, {"Kubernetes", env.Kubernetes}, {"KWOK", env.Kwok}, {"scaler", env.Scaler},
+	} {
+		if p.version != "" {
+			parts = append(parts, p.name+" "+p.version)
+		}
+	}
+	return orAbsent(strings.Join(parts, ", "))
+}
+
+func (r *runReport) startedText() string {
+	if r.run.Started.IsZero() {
+		return absent
+	}
+	text := r.run.Started.Format(time.RFC3339)
+	if r.run.Finished == nil {
+		return text + ", end unknown"
+	}
+	return text + ", " + seconds(new(r.run.Finished.Sub(r.run.Started).Seconds())) + " in all"
+}
+
+func (r *runReport) phases() table {
+	t := table{Head: plain("phase", "ended by", "length"), Left: 1}
+	for _, p := range r.run.Phases {
+		t.Add(r.mark("phases."+string(p.Name), "").on(string(p.Name)), unmarked(orAbsent(string(p.EndedBy))), unmarked(seconds(p.Seconds)))
+	}
+	return t
+}
+
+// column is one figure of a table with a single row: the column's heading, the
+// figure's path below that of the table, and its text.
+type column struct{ head, path, text string }
+
+// oneRow is a table of what the record has at path, each figure with its mark.
+func (r *runReport) oneRow(title, path, name string, columns []column) table {
+	t := table{Head: plain(title)}
+	row := []marked{r.mark(path, "").on(name)}
+	for _, c := range columns {
+		t.Head = append(t.Head, unmarked(c.head))
+		row = append(row, r.mark(path+"."+c.path, path).on(c.text))
+	}
+	t.Add(row...)
+	return t
+}
+
+func (r *runReport) pods() table {
+	p := r.run.Pods
+	if p == nil {
+		p = &record.Pods{Requested: r.run.Spec.Pods}
+	}
+	return r.oneRow("pods", "pods", "at end of rollout", columnsOf(record.PodFigures, p))
+}
+
+func (r *runReport) xds() table {
+	t := table{Head: plain("xds", "responses", "bytes")}
+	x := r.run.XDS
+	if x == nil {
+		return t
+	}
+	types := map[string]bool{}
+	for name := range x.Responses {
+		types[name] = true
+	}
+	for name := range x.Bytes {
+		types[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		t.Add(unmarked(name), r.mark("xds.responses."+name, "").on(entry(x.Responses, name, func(n int64) string { return count(&n) })),
+			r.mark("xds.bytes."+name, "").on(entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })))
+	}
+	return t
+}
+
+// received has the rates at which sidecars received responses, by phase.
+func received(r *runReport) table {
+	x := r.run.XDS
+	if x == nil || x.Rates == nil {
+		return table{}
+	}
+	t := table{Head: plain("received")}
+	var all []*record.Rates
+	for _, phase := range record.FigurePhases {
+		if of := *x.Rates.At(phase); of != nil {
+			t.Head = append(t.Head, r.mark("xds.rates."+string(phase), "").on(string(phase)))
+			all = append(all, of)
+		}
+	}
+	for _, f := range record.RateFigures {
+		row := plain(f.Label)
+		for _, of := range all {
+			row = append(row, unmarked(figureText(f.Unit, f.Of(of))))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// entry prints what a map has under name, as absent when it has nothing.
+func entry[T any](m map[string]T, name string, print func(T) string) string {
+	v, ok := m[name]
+	if !ok {
+		return absent
+	}
+	return print(v)
+}
+
+func (r *runReport) streams() table {
+	x := r.run.XDS
+	if x == nil {
+		return table{}
+	}
+	return r.oneRow("streams", "xds", ofProxies("all sidecars", r.run), columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
+}
+
+// waypoints is what each waypoint holds; nothing where there are none.
+func waypoints(r *runReport) table {
+	p := r.run.Proxies
+	if p == nil || p.Waypoints == nil {
+		return table{}
+	}
+	return r.oneRow("waypoints", "proxies.waypoints", "one for each "+r.run.Spec.Waypoints, columnsOf(record.WaypointFigures, p.Waypoints))
+}
+
+func (r *runReport) certificates() table {
+	c := r.run.Certificates
+	if c == nil {
+		return table{}
+	}
+	return r.oneRow("certificates", "certificates", ofProxies("all sidecars", r.run), columnsOf(record.CertificateFigures, c))
+}

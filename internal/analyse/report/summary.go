@@ -1,0 +1,302 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// An axis is something in which runs may differ, besides the size and the knobs,
+// which every row shows. What all runs share is a fact above the tables; what
+// differs has its own table.
+type axis struct {
+	name  string
+	value func(*record.Run) string // "" is not shown when all runs share it
+}
+
+var axes = []axis{
+	{"control plane", func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }},
+	{"settings", func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }},
+	{"data plane", func(r *record.Run) string { return dataplaneText(r) }},
+	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{"topology", func(r *record.Run) string { return topologyText(r.Spec) }},
+	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
+	{"burst", func(r *record.Run) string { return burstText(r.Spec) }},
+	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
+	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
+	{"change", func(r *record.Run) string { return r.Spec.Change }},
+	{"churn", func(r *record.Run) string { return r.Spec.Churn }},
+	{"faults", func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
+	{"real sidecars", func(r *record.Run) string {
+		if n := r.RealSidecars(); n > 0 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	}},
+	{"certificate storm", func(r *record.Run) string {
+		if r.CertificateStorm() {
+			return "in the end"
+		}
+		return ""
+	}},
+	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
+	{"dilation", func(r *record.Run) string { return dilationText(r.Spec) }},
+	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+}
+
+// dataplaneText is what the pods of a run had; "" where it was sidecars. Runs that differ in
+// size alone have the same.
+func dataplaneText(r *record.Run) string {
+	if r.Dataplane() == record.SidecarDataplane {
+		return ""
+	}
+	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
+	if p := r.Proxies; mixed(r) {
+		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.Spec.Pods-*p.Sidecars, "pod"), len(p.Namespaces), r.Spec.Namespaces, plural(p.Name))
+	} else if p != nil {
+		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
+		if w := p.Waypoints; w != nil && w.Ready != nil {
+			text += ", and of " + output.Many(*w.Ready, "waypoint")
+		}
+	}
+	return text
+}
+
+// summaryColumn is one figure of each run.
+type summaryColumn struct {
+	head  string
+	path  string // in the record; a mark stands at the figure itself
+	print func(*record.Run) string
+}
+
+// headlineColumns are what is said of a run first: what the control plane needed for
+// its rollout, and at which arrival.
+var headlineColumns = []summaryColumn{
+	{"pods", "pods.requested", func(r *record.Run) string { return count(&r.Spec.Pods) }},
+	{"arrival", "arrival", func(r *record.Run) string { return burstText(r.Spec) }},
+	{"pods/s", "arrival.achievedPerSecond", func(r *record.Run) string { return number(achieved(r)) }},
+	usageColumn("CPU time", record.PhaseRollout, "cpuSeconds"),
+	usageColumn("cores", record.PhaseRollout, "cores.mean"),
+	perSidecarColumn("pushes per sidecar", "perSidecar.responses"),
+	perSidecarColumn("bytes per sidecar", "perSidecar.bytes"),
+	usageColumn("memory, peak", record.PhaseRollout, "memoryBytes.peak"),
+}
+
+// perSidecarColumn shows one of record.PerSidecarFigures.
+func perSidecarColumn(head, path string) summaryColumn {
+	return summaryColumn{head, "xds." + path, func(r *record.Run) string { return perSidecarText(r, path) }}
+}
+
+// perSidecarText prints one of record.PerSidecarFigures.
+func perSidecarText(r *record.Run, path string) string {
+	for _, f := range record.PerSidecarFigures {
+		if f.Path == path && r.XDS != nil {
+			return figureText(f.Unit, f.Of(r.XDS))
+		}
+	}
+	return absent
+}
+
+// headline is the headline figures, a row for each run.
+func headline(d *doubts, runs ...*record.Run) table {
+	t := table{Head: plain("headline"), Left: 1}
+	for _, c := range headlineColumns {
+		t.Head = append(t.Head, unmarked(ofProxies(c.head, runs...)))
+	}
+	for _, r := range runs {
+		row := plain(orAbsent(r.Name))
+		for _, c := range headlineColumns {
+			row = append(row, d.mark(r, c.path, "").on(c.print(r)))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// needColumns are what the control plane needed.
+var needColumns = []summaryColumn{
+	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
+	usageColumn("peak rollout", record.PhaseRollout, "cores.peak"),
+	usageColumn("cores steady", record.PhaseSteady, "cores.mean"),
+	usageColumn("memory peak rollout", record.PhaseRollout, "memoryBytes.peak"),
+	usageColumn("memory mean steady", record.PhaseSteady, "memoryBytes.mean"),
+	usageColumn("heap end rollout", record.PhaseRollout, "heapBytes.end"),
+	usageColumn("heap mean steady", record.PhaseSteady, "heapBytes.mean"),
+	usageColumn("heap after GC", record.PhaseSteady, "heapBytes.collected"),
+}
+
+// timeColumns are how long its sidecars waited, and how much they received.
+var timeColumns = []summaryColumn{
+	{"converged", "pods.converged", convergedText},
+	{"rollout time", "phases.rollout", rolloutText},
+	latencyColumn("certificate p50", "certificate.p50", certificate, func(l *record.Latency) *float64 { return l.P50 }),
+	latencyColumn("p99", "certificate.p99", certificate, func(l *record.Latency) *float64 { return l.P99 }),
+	latencyColumn("complete p50", "completeConfiguration.p50", complete, func(l *record.Latency) *float64 { return l.P50 }),
+	latencyColumn("p99", "completeConfiguration.p99", complete, func(l *record.Latency) *float64 { return l.P99 }),
+	{"certificate, complete lost", "latencies.completeConfiguration.lost", lostText},
+	{"configuration", "xds.configurationBytes.mean", configurationText},
+}
+
+// usageColumn shows one of usageRows of the control plane.
+func usageColumn(head string, phase record.PhaseName, path string) summaryColumn {
+	return summaryColumn{head, "controlPlane." + string(phase) + "." + path, func(r *record.Run) string {
+		for _, row := range usageRows {
+			if row.path == path {
+				return row.print(usage(r.ControlPlane, phase))
+			}
+		}
+		return absent
+	}}
+}
+
+func certificate(l *record.Latencies) *record.Latency { return l.Certificate }
+
+func complete(l *record.Latencies) *record.Latency { return l.CompleteConfiguration }
+
+func latencyColumn(head, path string, which func(*record.Latencies) *record.Latency, figure func(*record.Latency) *float64) summaryColumn {
+	return summaryColumn{head, "latencies." + path, func(r *record.Run) string {
+		l := which(&r.Latencies)
+		if l == nil {
+			return absent
+		}
+		return quantile(l, figure(l))
+	}}
+}
+
+func convergedText(r *record.Run) string {
+	if r.Pods == nil || r.Pods.Converged == nil {
+		return absent
+	}
+	return fmt.Sprintf("%d/%d", *r.Pods.Converged, r.Pods.Requested)
+}
+
+// rolloutText prints the rollout time: the rollout phase's length, if
+// convergence ended it; of one that the time limit ended, only a bound is known.
+func rolloutText(r *record.Run) string {
+	p := r.Phase(record.PhaseRollout)
+	switch {
+	case p == nil || p.Seconds == nil:
+		return absent
+	case p.EndedBy == record.EndedByConverged:
+		return seconds(p.Seconds)
+	default:
+		return ">" + seconds(p.Seconds)
+	}
+}
+
+// lostText prints all that was lost of the two latencies shown.
+func lostText(r *record.Run) string {
+	var lost *int64
+	for _, l := range []*record.Latency{r.Latencies.Certificate, r.Latencies.CompleteConfiguration} {
+		if l == nil {
+			continue
+		}
+		if lost == nil {
+			lost = new(int64)
+		}
+		*lost += l.Lost
+	}
+	return count(lost)
+}
+
+func configurationText(r *record.Run) string {
+	if r.XDS == nil || r.XDS.ConfigurationBytes == nil {
+		return absent
+	}
+	return bytes(r.XDS.ConfigurationBytes.Mean)
+}
+
+// summaryDocument compares several runs, a row for each.
+func summaryDocument(runs []record.Run) document {
+	var d doubts
+	var all []*record.Run
+	for i := range runs {
+		d.add(&runs[i])
+		all = append(all, &runs[i])
+	}
+	return summary(runs, &d, headline(&d, all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+}
+
+// summary is a document about several runs, of which tables have the figures.
+func summary(runs []record.Run, d *doubts, tables ...table) document {
+	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
+	differing := differingAxes(runs)
+	for _, a := range axes {
+		if value, same := common(runs, a); same && value != "" {
+			doc.facts = append(doc.facts, fact{a.name, unmarked(value)})
+		}
+	}
+	if len(differing) > 0 {
+		doc.tables = append(doc.tables, differenceTable(runs, differing))
+	}
+	doc.tables = append(doc.tables, tables...)
+	doc.realSidecars(runs, d)
+	doc.dataplanes(runs, d)
+	doc.cost(runs, differing, d)
+	return doc
+}
+
+// common is what all runs have on an axis; of no runs nothing.
+func common(runs []record.Run, a axis) (value string, same bool) {
+	if len(runs) == 0 {
+		return "", true
+	}
+	value = a.value(&runs[0])
+	for i := range runs {
+		if a.value(&runs[i]) != value {
+			return "", false
+		}
+	}
+	return value, true
+}
+
+func differenceTable(runs []record.Run, differing []axis) table {
+	t := table{Head: plain("run"), Left: len(differing)}
+	for _, a := range differing {
+		t.Head = append(t.Head, unmarked(a.name))
+	}
+	for i := range runs {
+		cells := []string{orAbsent(runs[i].Name)}
+		for _, a := range differing {
+			cells = append(cells, orAbsent(a.value(&runs[i])))
+		}
+		t.AddPlain(cells...)
+	}
+	return t
+}
+
+// summaryTable has the size, the knobs and some figures of each run.
+func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+	t := table{Head: plain("run", "status", "mtls", "scope", "authz", "pods", "services"), Left: 4}
+	for i := range runs {
+		run := &runs[i]
+		knobs := run.Environment.Knobs
+		t.AddPlain(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
+			count(&run.Spec.Pods), count(&run.Spec.Services))
+	}
+	addColumns(&t, runs, d, columns)
+	return t
+}
+
+// narrowTable has some figures of each run, for where there is no room for the knobs.
+func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+	t := table{Head: plain("run")}
+	for i := range runs {
+		t.AddPlain(orAbsent(runs[i].Name))
+	}
+	addColumns(&t, runs, d, columns)
+	return t
+}
+
+// addColumns adds figures to a table that has a row for each run.
+func addColumns(t *table, runs []record.Run, d *doubts, columns []summaryColumn) {
+	for _, c := range columns {
+		t.Head = append(t.Head, unmarked(c.head))
+		for i := range runs {
+			t.Rows[i] = append(t.Rows[i], d.mark(&runs[i], c.path, "").on(c.print(&runs[i])))
+		}
+	}
+}

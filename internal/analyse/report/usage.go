@@ -1,0 +1,94 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// phasesShown are the phases with figures, in order. Rollout and steady are
+// shown always, the others when there is something to show.
+var phasesShown = []struct {
+	name   record.PhaseName
+	always bool
+}{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseChange, false}, {record.PhaseCycle, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
+
+// usage is what a phase used; of one that was not measured it has nothing.
+func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {
+	return orEmpty(*orEmpty(orEmpty(figures).At(phase)))
+}
+
+// usageTable has a row for each figure and a column for each phase.
+func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) table {
+	t := table{Head: []marked{r.mark(path, "").on(title)}}
+	var phases []record.PhaseName
+	for _, p := range phasesShown {
+		if p.always || *usage(figures, p.name) != (record.Usage{}) {
+			phases = append(phases, p.name)
+			t.Head = append(t.Head, r.mark(path+"."+string(p.name), path).on(string(p.name)))
+		}
+	}
+	for _, row := range usageRows {
+		if row.rare && !slices.ContainsFunc(phases, func(p record.PhaseName) bool { return row.print(usage(figures, p)) != absent }) {
+			continue
+		}
+		cells := plain(row.name)
+		for _, phase := range phases {
+			within := path + "." + string(phase)
+			cells = append(cells, r.mark(within+"."+row.path, within).on(row.print(usage(figures, phase))))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+func (r *runReport) controlPlane() table {
+	return r.usageTable("control plane", "controlPlane", r.run.ControlPlane)
+}
+
+func (r *runReport) realSidecars() table {
+	if r.run.Sidecars == nil || r.run.Sidecars.Real == nil {
+		return table{}
+	}
+	real := r.run.Sidecars.Real
+	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
+}
+
+// usageFigureColumn shows one figure of what programs, one in each row, used in a phase.
+type usageFigureColumn struct {
+	head  string
+	phase record.PhaseName
+	path  string // below the usage
+}
+
+func heads(columns []usageFigureColumn) (all []marked) {
+	for _, c := range columns {
+		all = append(all, unmarked(c.head))
+	}
+	return all
+}
+
+// clusterColumns are the figures shown of each of the cluster's programs.
+var clusterColumns = []usageFigureColumn{
+	{"cores rollout", record.PhaseRollout, "cores.mean"},
+	{"peak rollout", record.PhaseRollout, "cores.peak"},
+	{"cores steady", record.PhaseSteady, "cores.mean"},
+	{"memory peak rollout", record.PhaseRollout, "memoryBytes.peak"},
+	{"memory mean steady", record.PhaseSteady, "memoryBytes.mean"},
+	{"saturation rollout", record.PhaseRollout, "saturation"},
+}
+
+func (r *runReport) cluster() table {
+	t := table{Head: append([]marked{r.mark("cluster", "").on("cluster")}, heads(clusterColumns)...)}
+	for _, name := range slices.Sorted(maps.Keys(r.run.Cluster)) {
+		figures, path := r.run.Cluster[name], "cluster."+name
+		cells := []marked{r.mark(path, "cluster").on(name)}
+		for _, c := range clusterColumns {
+			cells = append(cells, r.mark(path+"."+string(c.phase)+"."+c.path, path).on(usageText(usage(&figures, c.phase), c.path)))
+		}
+		t.Add(cells...)
+	}
+	return t
+}

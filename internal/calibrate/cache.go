@@ -1,0 +1,102 @@
+package calibrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Cached is what earlier calibrations left on this machine, of this scaler. Where
+// none did, it has no points.
+func Cached(programs component.Options) (record.Calibration, error) {
+	file, err := cacheFile(programs)
+	if err != nil {
+		return record.Calibration{}, err
+	}
+	return readCache(file)
+}
+
+// MissingSizes are the numbers of sidecars at which the floor of a run with so many
+// pods is not known: of those that are measured by default, the ones below the
+// size, and the first above.
+func MissingSizes(known record.Calibration, xds string, pods int) []int {
+	var missing []int
+	for i, n := range defaultSizes {
+		if i > 0 && defaultSizes[i-1] >= pods {
+			break
+		}
+		if !slices.ContainsFunc(known.Points, func(p record.CalibrationPoint) bool { return p.XDS == xds && p.Sidecars == n }) {
+			missing = append(missing, n)
+		}
+	}
+	return missing
+}
+
+// cacheFile is where this machine's calibration by this scaler is kept.
+func cacheFile(programs component.Options) (string, error) {
+	dir, err := component.KeptDir(programs, "calibration")
+	if err != nil {
+		return "", err
+	}
+	m := experiment.Machine()
+	name := fmt.Sprintf("%s-%d-%s-%s", m.CPUModel, m.CPUs, m.Kernel, experiment.Version())
+	name = regexp.MustCompile(`[^A-Za-z0-9.]+`).ReplaceAllString(name, "-")
+	return filepath.Join(dir, strings.Trim(name, "-")+".json"), nil
+}
+
+// readCache reads what is kept; without a file, and from one that this
+// scaler cannot use, it is a calibration without points.
+func readCache(file string) (record.Calibration, error) {
+	none := record.Calibration{
+		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,
+		Machine: experiment.Machine(), Scaler: experiment.Version(),
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading the calibration: %w", err)
+	}
+	var c record.Calibration
+	if err := json.Unmarshal(text, &c); err != nil || c.Kind != none.Kind || c.APIVersion != none.APIVersion || c.Schema != none.Schema || c.Machine != none.Machine {
+		return none, nil // it is made anew
+	}
+	return c, nil
+}
+
+// addToCache merges points into the file, in place of those of the same
+// variant and size.
+func addToCache(file string, points []record.CalibrationPoint) error {
+	c, err := readCache(file)
+	if err != nil {
+		return err
+	}
+	for _, p := range points {
+		c.Points = slices.DeleteFunc(c.Points, func(old record.CalibrationPoint) bool { return old.XDS == p.XDS && old.Sidecars == p.Sidecars })
+		c.Points = append(c.Points, p)
+	}
+	slices.SortFunc(c.Points, func(a, b record.CalibrationPoint) int {
+		if a.XDS != b.XDS {
+			return strings.Compare(a.XDS, b.XDS)
+		}
+		return a.Sidecars - b.Sidecars
+	})
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("keeping the calibration: %w", err)
+	}
+	if err := record.SaveResult(file, c); err != nil {
+		return fmt.Errorf("keeping the calibration: %w", err)
+	}
+	return nil
+}

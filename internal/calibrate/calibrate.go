@@ -1,0 +1,262 @@
+// Package calibrate is `scaler calibrate`: it measures what the instrument's own
+// figures read against a control plane that costs next to nothing, the reference
+// control plane with a static mesh, and keeps the result for the records of
+// rollouts.
+package calibrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/controlplane/reference"
+	"scaler.mesh/scaler/internal/controlplane/reference/server"
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// arrivalTimeout bounds the coming of a calibration's sidecars.
+const arrivalTimeout = 10 * time.Minute
+
+// Run measures what the instrument's own figures read against a control
+// plane that costs next to nothing, at each number of sidecars asked for. Unless
+// the control plane was asked to make faults, the points are kept for the records
+// of rollouts. log receives a line for each step; nil = nowhere.
+func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, error) {
+	if err := spec.Validate(); err != nil {
+		return record.Calibration{}, err
+	}
+	if log == nil {
+		log = func(string) {}
+	}
+	c := record.Calibration{
+		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,
+		Machine: experiment.Machine(), Scaler: experiment.Version(),
+	}
+	keys, err := experiment.NewKeyPool()
+	if err != nil {
+		return c, err
+	}
+	for _, n := range spec.Sidecars {
+		p, err := calibratePoint(ctx, spec, n, keys, log)
+		if err != nil {
+			return c, fmt.Errorf("calibrating with %d sidecars: %w", n, err)
+		}
+		c.Points = append(c.Points, p)
+	}
+	if spec.faulty() {
+		return c, nil
+	}
+	file, err := cacheFile(spec.Programs)
+	if err != nil {
+		return c, err
+	}
+	return c, addToCache(file, c.Points)
+}
+
+// calibration is the making of one point.
+type calibration struct {
+	spec    Spec
+	size    reference.Size
+	log     func(string)
+	fleet   *fleet
+	sampler *measure.Sampler
+	lag     *stats.Histogram
+	server  *reference.StaticMesh
+
+	life context.Context // of the sidecars
+	end  context.CancelFunc
+
+	begun, arrived, held time.Time // edges
+	idle                 float64   // resident bytes without sidecars
+	changes              []change
+	point                record.CalibrationPoint
+}
+
+// calibratePoint measures with one number of sidecars.
+func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experiment.KeyPool, log func(string)) (record.CalibrationPoint, error) {
+	c := &calibration{
+		spec:    spec,
+		size:    reference.Size{Pods: sidecars, Services: min(spec.Services, sidecars)},
+		log:     log,
+		fleet:   newFleet(keys, log),
+		sampler: measure.NewSampler(experiment.SampleInterval / 4),
+		lag:     stats.NewHistogram(),
+	}
+	c.point = record.CalibrationPoint{
+		Made: time.Now().UTC(), XDS: spec.XDS, Sidecars: sidecars, Services: c.size.Services, Changes: spec.Changes,
+		DelaySeconds: spec.Delay.Seconds(), Drop: spec.Drop,
+	}
+	if err := doctor.Error(doctor.CheckSidecars(sidecars, 2)); err != nil { // the stream's, and the certificate client's
+		return c.point, err
+	}
+	log(fmt.Sprintf("calibrating with %d sidecars", sidecars))
+	debug.FreeOSMemory() // what an earlier point left is not this one's idle program
+	sampling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, sampling := errgroup.WithContext(sampling)
+	group.Go(func() error { return c.sampler.Run(sampling) })
+	began := time.Now()
+	err := experiment.RunSteps(ctx, []experiment.Step{
+		{Name: "starting the reference control plane", Do: c.startServer},
+		{Name: "starting sidecars", Do: c.arrive},
+		{Name: "holding them", Do: c.hold},
+		{Name: "renewing certificates", Do: c.renew},
+		{Name: "following changes", Do: c.follow},
+		{Name: "reading the figures", Do: c.measure},
+	})
+	stop()
+	err = errors.Join(err, group.Wait())
+	c.point.Seconds = time.Since(began).Seconds()
+	return c.point, err
+}
+
+func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) {
+	dir := filepath.Join(c.spec.State, "calibrations", fmt.Sprintf("%d-%d", os.Getpid(), c.size.Pods))
+	group, err := process.OpenGroup(dir, process.GroupOptions{})
+	if err != nil {
+		return nil, err
+	}
+	down := group.Remove
+	c.server, err = reference.StartStatic(ctx, reference.Options{
+		Version: experiment.Version(), Group: group, LogDir: dir, Pace: -1,
+	}, c.size)
+	if err != nil {
+		return down, err
+	}
+	return down, errors.Join(
+		c.sampler.Watch(experiment.InstrumentName, measure.Self()),
+		c.sampler.Watch(reference.Name, c.server.Usage()))
+}
+
+// arrive starts the sidecars, which live until the steps are taken back.
+func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
+	before, err := c.sampler.Edge()
+	if err != nil {
+		return nil, err
+	}
+	if c.begun, err = c.sampler.Edge(); err != nil {
+		return nil, err
+	}
+	usage, err := c.sampler.Figures(experiment.InstrumentName, before, c.begun)
+	if err != nil {
+		return nil, err
+	}
+	c.idle = usage.MemoryEnd
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	stop := func(context.Context) error {
+		c.end()
+		c.fleet.running.Wait()
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, arrivalTimeout)
+	defer cancel()
+	if err := c.fleet.start(limited, c.life, c.server, xdsprobe.Variant(c.spec.XDS)); err != nil {
+		return stop, err
+	}
+	c.arrived, err = c.sampler.Edge()
+	return stop, err
+}
+
+// hold does nothing, and looks at what that takes.
+func (c *calibration) hold(ctx context.Context) (experiment.Undo, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.spec.Hold)
+	defer cancel()
+	if err := measure.NewLag(0, c.lag.Record).Run(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	c.held, err = c.sampler.Edge()
+	return nil, err
+}
+
+func (c *calibration) renew(ctx context.Context) (experiment.Undo, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return nil, c.fleet.renew(ctx)
+}
+
+// follow makes the changes, with the faults that were asked for.
+func (c *calibration) follow(ctx context.Context) (experiment.Undo, error) {
+	if c.spec.faulty() {
+		if err := c.server.SetFaults(ctx, server.Faults{Delay: c.spec.Delay, Drop: c.spec.Drop, Seed: 1}); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.change(ctx); err != nil || c.spec.Drop == 0 {
+		return nil, err
+	}
+	dropped, err := c.server.Dropped(ctx)
+	c.point.Dropped = &dropped
+	return nil, err
+}
+
+// measure computes the point's figures.
+func (c *calibration) measure(context.Context) (experiment.Undo, error) {
+	p := &c.point
+	p.ArrivalSeconds = c.arrived.Sub(c.begun).Seconds()
+	p.Latencies.Certificate = new(record.Latency(c.fleet.certificate.Summary()))
+	var held float64
+	for _, s := range c.fleet.sidecars {
+		for _, h := range s.Holdings() {
+			held += float64(h.Bytes)
+		}
+	}
+	p.ConfigurationBytes = held / float64(len(c.fleet.sidecars))
+
+	quiet, err := c.sampler.Figures(experiment.InstrumentName, c.arrived, c.held)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := c.sampler.Figures(experiment.InstrumentName, c.begun, c.changes[len(c.changes)-1].end)
+	if err != nil {
+		return nil, err
+	}
+	p.Instrument = record.Instrument{
+		Cores: &quiet.CoresMean, MemoryBytes: &whole.MemoryPeak, OpenFiles: &whole.OpenFilesPeak,
+		BytesPerSidecar: new((quiet.MemoryEnd - c.idle) / float64(c.size.Pods)),
+		Lag:             new(record.Latency(c.lag.Summary())),
+	}
+	return nil, c.measureFanOut()
+}
+
+// measureFanOut computes what the changes took of the processors.
+func (c *calibration) measureFanOut() error {
+	var own, theirs, meanwhile, length float64
+	for _, ch := range c.changes {
+		for _, of := range []struct {
+			name string
+			sum  *float64
+		}{{experiment.InstrumentName, &own}, {reference.Name, &theirs}} {
+			whole, err := c.sampler.Figures(of.name, ch.begin, ch.acknowledged)
+			if err != nil {
+				return err
+			}
+			spreading, err := c.sampler.Figures(of.name, ch.begin, ch.end)
+			if err != nil {
+				return err
+			}
+			*of.sum += whole.CPUSeconds
+			meanwhile += spreading.CPUSeconds
+		}
+		length += ch.end.Sub(ch.begin).Seconds()
+	}
+	pushes := float64(len(c.changes) * c.size.Pods)
+	c.point.FanOut = record.FanOut{
+		InstrumentSeconds: own / pushes, ControlPlaneSeconds: theirs / pushes,
+		Share: meanwhile / (float64(runtime.NumCPU()) * length),
+	}
+	return nil
+}

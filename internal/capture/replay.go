@@ -1,0 +1,238 @@
+package capture
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// Topology is the mesh as a rollout has it: a service of it is a workload of this one, with the same
+// index. Its ports are in no service of their own: Endpoints counts those.
+func (m *Mesh) Topology() topology.Mesh {
+	mesh := topology.Mesh{Endpoints: m.Endpoints()}
+	for _, n := range m.Namespaces {
+		mesh.Namespaces = append(mesh.Namespaces, n.Name)
+	}
+	taken := map[string]bool{}
+	for _, w := range m.Workloads {
+		s := topology.Service{
+			Name: w.Name, Workload: w.Name, Namespace: w.Namespace, Account: cmp.Or(w.Spec.Account, "default"),
+			Pods: w.Spec.Replicas, Outside: !w.Spec.Sidecar,
+		}
+		if taken[s.Name] || len(s.Name) > maxLabel {
+			s.Name = unique(w, taken)
+		}
+		taken[s.Name] = true
+		mesh.Services = append(mesh.Services, s)
+	}
+	return mesh
+}
+
+// maxLabel is the length of a label's value.
+const maxLabel = 63
+
+// unique is a name for a workload that no other has, and that fits into a label.
+func unique(w Workload, taken map[string]bool) string {
+	base := w.Name + "." + w.Namespace
+	for n := 0; ; n++ {
+		name := base
+		if suffix := strconv.Itoa(n); n > 0 || len(base) > maxLabel {
+			name = base[:min(len(base), maxLabel-len(suffix)-1)] + "-" + suffix
+		}
+		if !taken[name] {
+			return name
+		}
+	}
+}
+
+// Sidecars is the number of pods with a sidecar, gateways included; Outside that of the others.
+func (m *Mesh) Sidecars() (sidecars, outside int) {
+	for _, w := range m.Workloads {
+		if w.Spec.Sidecar {
+			sidecars += w.Spec.Replicas
+		} else {
+			outside += w.Spec.Replicas
+		}
+	}
+	return sidecars, outside
+}
+
+// Selects reports whether a service has the pods of a workload as its endpoints.
+func Selects(s *corev1.Service, w *Workload) bool {
+	return s.Namespace == w.Namespace && len(s.Spec.Selector) > 0 && s.Spec.Type != corev1.ServiceTypeExternalName &&
+		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.Spec.Labels))
+}
+
+// Target is the port of a workload's pods that a port of a service leads to; 0 = they do not have
+// it.
+func Target(p corev1.ServicePort, w *Workload) int32 {
+	if p.TargetPort.StrVal == "" {
+		return cmp.Or(p.TargetPort.IntVal, p.Port)
+	}
+	for _, of := range w.Spec.Ports {
+		if of.Name == p.TargetPort.StrVal && protocol(of.Protocol) == protocol(p.Protocol) {
+			return of.Port
+		}
+	}
+	return 0
+}
+
+func protocol(p corev1.Protocol) corev1.Protocol { return cmp.Or(p, corev1.ProtocolTCP) }
+
+// Endpoints is how many endpoints the API server lists once all pods are ready: of each port of
+// each service, the pods that it selects and that have the port.
+func (m *Mesh) Endpoints() (n int) {
+	m.eachSelected(func(s *corev1.Service, w *Workload) {
+		for _, p := range s.Spec.Ports {
+			if Target(p, w) > 0 {
+				n += w.Spec.Replicas
+			}
+		}
+	})
+	return n
+}
+
+// eachSelected calls do for each service with each workload that it selects.
+func (m *Mesh) eachSelected(do func(*corev1.Service, *Workload)) {
+	workloads := map[string][]*Workload{}
+	for i := range m.Workloads {
+		w := &m.Workloads[i]
+		workloads[w.Namespace] = append(workloads[w.Namespace], w)
+	}
+	for i := range m.Services {
+		s := &m.Services[i]
+		for _, w := range workloads[s.Namespace] {
+			if Selects(s, w) {
+				do(s, w)
+			}
+		}
+	}
+}
+
+// Surroundings are the objects that are there before the first pod: namespaces, of which those
+// with sidecars get these labels, the accounts of workloads, and services.
+func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	with, accounts := map[string]bool{}, map[[2]string]bool{}
+	for _, w := range m.Workloads {
+		with[w.Namespace] = with[w.Namespace] || w.Spec.Sidecar
+		if w.Spec.Account != "" {
+			accounts[[2]string{w.Namespace, w.Spec.Account}] = true
+		}
+	}
+	for _, n := range m.Namespaces {
+		object := named("v1", "Namespace", "", n.Name)
+		all := maps.Clone(n.Labels)
+		if with[n.Name] {
+			if all == nil {
+				all = map[string]string{}
+			}
+			maps.Copy(all, injected)
+		}
+		object.SetLabels(all)
+		object.SetAnnotations(n.Annotations)
+		objects = append(objects, object)
+	}
+	for _, account := range slices.SortedFunc(maps.Keys(accounts), func(a, b [2]string) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	}) {
+		objects = append(objects, named("v1", "ServiceAccount", account[0], account[1]))
+	}
+	for i := range m.Services {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m.Services[i])
+		if err != nil {
+			continue // a Service converts
+		}
+		object["apiVersion"], object["kind"] = "v1", "Service"
+		delete(object, "status")
+		objects = append(objects, &unstructured.Unstructured{Object: withoutDefaults(object)})
+	}
+	return objects
+}
+
+func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+}
+
+// Template is that of the pods of a workload: labels, account, ports and zones as they were, one
+// container that does nothing, and what makes injection give it a sidecar or none. Nodes, and the
+// labels of a run, are added by whoever creates the pods.
+func (w Workload) Template() corev1.PodTemplateSpec {
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: maps.Clone(w.Spec.Annotations)},
+		Spec:       corev1.PodSpec{ServiceAccountName: cmp.Or(w.Spec.Account, "default")},
+	}
+	maps.Copy(template.Labels, w.Spec.Labels)
+	container := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
+	for _, p := range w.Spec.Ports {
+		container.Ports = append(container.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: p.Protocol})
+	}
+	switch {
+	case w.Spec.Gateway:
+		container.Name, container.Image = proxyContainer, "auto" // which injection replaces
+		if template.Annotations == nil {
+			template.Annotations = map[string]string{}
+		}
+		template.Annotations[templatesKey] = gatewayTemplate
+		template.Labels[injectLabel] = "true"
+	case !w.Spec.Sidecar:
+		template.Labels[injectLabel] = "false"
+	}
+	template.Spec.Containers = []corev1.Container{container}
+	w.place(&template.Spec)
+	return template
+}
+
+// place has the pods of a workload spread evenly over the zones that they were in.
+func (w Workload) place(spec *corev1.PodSpec) {
+	var zones []string
+	for _, z := range w.Spec.Zones {
+		zones = append(zones, z.Zone)
+	}
+	if zones == nil {
+		return
+	}
+	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones,
+		}}}},
+	}}}
+	if len(zones) > 1 {
+		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: w.Spec.Labels},
+		}}
+	}
+}
+
+// Zones are those of all workloads, with the pods of each; empty where none is known.
+func (m *Mesh) Zones() []Zone {
+	all := map[Zone]int{}
+	for _, w := range m.Workloads {
+		for _, z := range w.Spec.Zones {
+			pods := z.Pods
+			z.Pods = 0
+			all[z] += pods
+		}
+	}
+	var zones []Zone
+	for z, pods := range all {
+		z.Pods = pods
+		zones = append(zones, z)
+	}
+	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone)) })
+	return zones
+}

@@ -1,0 +1,112 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/output"
+)
+
+// rootNamespace is the one whose configuration is that of all.
+const rootNamespace = "istio-system"
+
+// maxReported bounds the dangling references that a summary names.
+const maxReported = 10
+
+// Summary prints what a mesh has, what was left out and why, and references to nothing.
+func (m *Mesh) Summary(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what string, count int, note string) { fmt.Fprintf(table, "%s\t%d\t%s\n", what, count, note) }
+	line("namespaces", len(m.Namespaces), "")
+	var headless, external, ports int
+	for _, s := range m.Services {
+		ports += len(s.Spec.Ports)
+		switch {
+		case s.Spec.Type == corev1.ServiceTypeExternalName:
+			external++
+		case s.Spec.ClusterIP == corev1.ClusterIPNone:
+			headless++
+		}
+	}
+	line("services", len(m.Services), fmt.Sprintf("%d ports; %d headless, %d ExternalName; %d endpoints", ports, headless, external, m.Endpoints()))
+	owners, gateways := map[string]int{}, 0
+	for _, of := range m.Workloads {
+		owners[of.Spec.Owner]++
+		if of.Spec.Gateway {
+			gateways += of.Spec.Replicas
+		}
+	}
+	line("workloads", len(m.Workloads), counted(owners))
+	sidecars, outside := m.Sidecars()
+	line("pods with sidecars", sidecars, fmt.Sprintf("%d of them gateways", gateways))
+	line("pods without", outside, "")
+	zones := map[string]int{}
+	for _, z := range m.Zones() {
+		zones[z.Zone] = z.Pods
+	}
+	line("zones", len(zones), counted(zones))
+	for _, of := range m.ObjectCounts() {
+		line(of.Kind, of.Count, "")
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, l := range m.LeftOut {
+		count := ""
+		if l.Count > 0 {
+			count = strconv.Itoa(l.Count) + " "
+		}
+		fmt.Fprintf(w, "left out: %s%s: %s\n", count, l.Kind, l.Reason)
+	}
+	dangling := m.Dangling()
+	for _, r := range dangling[:min(len(dangling), maxReported)] {
+		fmt.Fprintf(w, "refers to nothing: %s\n", r)
+	}
+	if more := len(dangling) - maxReported; more > 0 {
+		fmt.Fprintf(w, "refers to nothing: %d more\n", more)
+	}
+	return nil
+}
+
+// Count is how many objects of a kind there are.
+type Count struct {
+	Kind  string // plural and group, as in `kubectl get`
+	Count int
+}
+
+// ObjectCounts are those of the mesh's configuration, sorted by kind.
+func (m *Mesh) ObjectCounts() []Count {
+	counts := map[string]int{}
+	for _, o := range m.Objects {
+		r, _ := Configuration(o.GroupVersionKind())
+		counts[r.name()]++
+	}
+	var all []Count
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, Count{kind, counts[kind]})
+	}
+	return all
+}
+
+// counted are counts as "12 Deployment, 3 StatefulSet", the most first.
+func counted(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// text is a set of labels as a selector.
+func text(labels map[string]string) string { return output.Pairs(labels, ",") }

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/internal/capture"
+)
+
+type captureOptions struct {
+	kubeconfig, context string
+	from                []string
+	out                 string
+	anonymize           bool
+}
+
+func newCaptureCommand(s streams) *cobra.Command {
+	o := captureOptions{}
+	cmd := &cobra.Command{
+		Use:   "capture [FILE]...",
+		Short: "Capture the mesh of a cluster as a file for 'scaler rollout --mesh'",
+		Long: `Capture writes the mesh of a cluster to a file: services with their ports, workloads
+with replicas, accounts and zones, pods without sidecars, gateways, and all objects of
+Istio and of the Gateway API. It reads the kinds that the guide lists and no other, no
+Secrets or ConfigMaps in particular, and leaves out status, images, commands and
+environment. A summary states what there is, what was left out and why.
+
+The cluster is that of the current context of the kubeconfig, as kubectl has it, or
+that of --context. With FILE or --from, nothing is asked for: the objects are those of
+files that 'kubectl get -A -o yaml' wrote.`,
+		Example: `  # the mesh of a context of the kubeconfig
+  scaler capture --context production -o mesh.yaml
+
+  # without names, to be shared
+  scaler capture --context production --anonymize -o mesh.yaml
+
+  # from files
+  kubectl get -A -o yaml ns,svc,deploy,sts,ds,pods,nodes >cluster.yaml
+  kubectl get -A -o yaml istio-io >istio.yaml
+  scaler capture cluster.yaml istio.yaml -o mesh.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default the current one)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+	f.StringArrayVar(&o.from, "from", nil, "`FILE` with objects as 'kubectl get -A -o yaml' prints them, repeatable, in place of a cluster")
+	f.StringVarP(&o.out, "output-file", "o", "mesh.yaml", "`FILE` to write; - is stdout")
+	f.BoolVar(&o.anonymize, "anonymize", false, "hash names, hosts and values of labels; references stay intact")
+	return cmd
+}
+
+func (o *captureOptions) run(ctx context.Context, args []string, s streams) error {
+	files := append(o.from, args...)
+	if o.out == "" {
+		return usagef(`parsing -o "": want a file, or - for stdout`)
+	}
+	if len(files) > 0 && (o.context != "" || o.kubeconfig != "") {
+		return usagef("parsing --context %q: want none with files, which stand for the cluster", o.context)
+	}
+	mesh, err := o.capture(ctx, files, s)
+	if err != nil {
+		return err
+	}
+	if o.anonymize {
+		if err := mesh.Anonymize(); err != nil {
+			return err
+		}
+	}
+	if err := o.write(&mesh, s); err != nil {
+		return err
+	}
+	return mesh.Summary(s.err)
+}
+
+func (o *captureOptions) capture(ctx context.Context, files []string, s streams) (capture.Mesh, error) {
+	if len(files) > 0 {
+		mesh, err := capture.FromFiles(files...)
+		if err != nil {
+			return mesh, usagef("%w", err)
+		}
+		return mesh, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	if err != nil {
+		return capture.Mesh{}, usagef("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100 // pages, one after the other
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return capture.Mesh{}, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return capture.Mesh{}, err
+	}
+	return capture.FromCluster(ctx, capture.Cluster{Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) }})
+}
+
+// write writes the file as a whole: one that is there is replaced once the new one is complete.
+func (o *captureOptions) write(mesh *capture.Mesh, s streams) error {
+	if o.out == "-" {
+		return mesh.Write(s.out)
+	}
+	f, err := os.OpenFile(o.out+".partial", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(mesh.Write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return os.Rename(f.Name(), o.out)
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/place/existing"
+)
+
+// clusterCleanup is the deletion of what runs left in a cluster.
+type clusterCleanup struct {
+	target existing.Target
+	name   string // value of the run label
+	all    bool
+}
+
+func (c *clusterCleanup) addFlags(f *pflag.FlagSet) {
+	addTargetFlags(f, &c.target, "delete what runs left in that cluster; needs --run or --all")
+	f.StringVar(&c.name, "run", "", "with --context: `NAME` of the run, the value of the label scaler.mesh/run")
+	f.BoolVar(&c.all, "all", false, "with --context: all runs")
+}
+
+// check reports whether a cluster is to be cleaned up.
+func (c *clusterCleanup) check(f *pflag.FlagSet) (bool, error) {
+	if !f.Changed("context") {
+		for _, name := range []string{"kubeconfig", "run", "all"} {
+			if flag := f.Lookup(name); flag.Changed {
+				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
+			}
+		}
+		return false, nil
+	}
+	switch {
+	case c.target.Context == "":
+		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
+	case c.all == (c.name != ""):
+		return false, usagef("parsing --run %q: want either --run NAME or --all with --context", c.name)
+	}
+	return true, nil
+}
+
+// leftInCluster is what cleanup found of a run in a cluster, as it is printed.
+type leftInCluster struct {
+	Run     string        `json:"run"`
+	Objects place.Deleted `json:"objects"` // by resource
+}
+
+func (c *clusterCleanup) run(ctx context.Context, s streams, dryRun bool, format string) error {
+	cluster, err := c.target.Open()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	runs := map[string]place.Deleted{c.name: {}}
+	if c.all || dryRun {
+		all, err := cluster.Runs(ctx)
+		if err != nil {
+			return err
+		}
+		if c.all {
+			runs = all
+		} else {
+			runs[c.name] = all[c.name]
+		}
+	}
+	var found []leftInCluster
+	var errs []error
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		if !dryRun {
+			fmt.Fprintf(s.err, "deleting the objects of run %s\n", run)
+			deleted, err := cluster.Delete(ctx, run)
+			errs = append(errs, err)
+			runs[run] = deleted
+		}
+		if runs[run].Total() > 0 {
+			found = append(found, leftInCluster{run, runs[run]})
+		}
+	}
+	if len(found) == 0 && format == "table" {
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.err, "nothing to clean up")
+		return nil
+	}
+	errs = append(errs, printList(s.out, format, "LeftInClusterList", found, []string{"RUN", "OBJECTS", "OF THEM"}, func(l leftInCluster) []string {
+		return []string{l.Run, fmt.Sprint(l.Objects.Total()), output.Counts(l.Objects)}
+	}))
+	return errors.Join(errs...)
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/internal/grafana"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/place/guard"
+	"scaler.mesh/scaler/internal/run"
+)
+
+// existingOptions are the flags of a rollout in a cluster that is there already.
+type existingOptions struct {
+	confirmation
+	use      run.Existing
+	abortIf  string
+	refuseIf string
+}
+
+// addTargetFlags adds those that name a cluster.
+func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
+	f.StringVar(&t.Context, "context", "", "context of the kubeconfig, or "+existing.InCluster+" in a pod: "+use)
+	f.StringVar(&t.Kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+}
+
+// addAttachFlags adds those that name a cluster and its control plane.
+func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
+	addTargetFlags(f, &t.Target, use)
+	addMeshFlags(f, t)
+	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
+	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
+	addPrometheusFlags(f)
+}
+
+// addMeshFlags adds those that name one of several control planes.
+func addMeshFlags(f *pflag.FlagSet, t *attach.Target) {
+	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
+	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
+}
+
+// checkTarget reports whether a cluster is named, and checks what goes with one.
+func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
+	if !f.Changed("context") {
+		if url := f.Lookup("prometheus-url"); url.Changed {
+			return false, usagef("parsing --prometheus-url %s: want it with --context", grafana.WithoutCredentials(url.Value.String()))
+		}
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "kwok-image", "prometheus-token-file"} {
+			if flag := f.Lookup(name); flag != nil && flag.Changed {
+				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
+			}
+		}
+		return false, nil
+	}
+	if t.Context == "" {
+		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
+	}
+	for _, flag := range []struct{ name, value string }{{"control-plane-address", t.Address}, {"control-plane-metrics", t.Metrics}} {
+		if f.Changed(flag.name) && !hostPort(flag.value) {
+			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
+		}
+	}
+	return true, readPrometheusFlags(f, t)
+}
+
+func (o *existingOptions) addFlags(f *pflag.FlagSet) {
+	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
+	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
+	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
+	f.StringVar(&o.use.WorkerImage, "worker-image", "", "with --context: container image `REF` of this scaler, with which --workers run the simulated sidecars as a Job in the cluster (default they run here)")
+	f.StringVar(&o.use.KwokImage, "kwok-image", "", "with --context: container image `REF` of KWOK's controller, with which it runs in the cluster (default it runs here)")
+	o.confirmation.addFlags(f)
+}
+
+// complete checks the flags and, if a cluster is named, makes the run one in it.
+func (o *existingOptions) complete(f *pflag.FlagSet, spec *run.Spec) error {
+	asked, err := checkTarget(f, &o.use.Target)
+	if err != nil || !asked {
+		return err
+	}
+	if f.Changed("abort-if") {
+		if o.use.AbortIf, err = guard.Parse(o.abortIf); err != nil {
+			return usagef("parsing --abort-if %w", err)
+		}
+	}
+	if o.refuseIf != "" {
+		if o.use.RefuseIf, err = guard.Parse(o.refuseIf); err != nil {
+			return usagef("parsing --refuse-if %w", err)
+		}
+	}
+	if o.use.ID, err = attach.NewID(); err != nil {
+		return err
+	}
+	spec.Existing = &o.use
+	return nil
+}
+
+// hostPort reports whether text is HOST:PORT.
+func hostPort(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	number, portErr := strconv.Atoi(port)
+	return err == nil && host != "" && portErr == nil && number > 0 && number < 1<<16
+}
+
+// prepare looks at the cluster, shows what would be done and asks. goOn is false where
+// nothing is to be done. several is of runs that have a label each, in place of the specification's.
+func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec run.Spec, several bool) (goOn bool, err error) {
+	found, err := run.Inspect(cmd.Context(), spec)
+	if err != nil {
+		return false, err
+	}
+	label, removal := labelOf(o.use.Target, found.Run, several)
+	if err := showFound(s.err, found, label, removal); err != nil {
+		return false, err
+	}
+	return o.confirm(cmd.Context(), s, found.Objects)
+}
+
+// confirmation is whether objects are created without a question, or only printed.
+type confirmation struct{ yes, dryRun bool }
+
+func (c *confirmation) addFlags(f *pflag.FlagSet) {
+	f.BoolVar(&c.yes, "yes", false, "with --context: do not ask before objects are created")
+	f.BoolVar(&c.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
+}
+
+// confirm prints the objects, or asks whether to create them. goOn is false where nothing is to be done.
+func (c *confirmation) confirm(ctx context.Context, s streams, objects []runtime.Object) (goOn bool, err error) {
+	if c.dryRun {
+		return false, printObjects(s.out, objects)
+	}
+	if c.yes {
+		return true, nil
+	}
+	if in, ok := s.in.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
+		return false, usagef("parsing --yes false: want --yes without a terminal, or --dry-run")
+	}
+	fmt.Fprint(s.err, "Create these objects? [y/N] ")
+	if yes, err := answer(ctx, s.in); err != nil || !yes {
+		fmt.Fprintln(s.err, "nothing was created")
+		return false, err
+	}
+	return true, nil
+}
+
+// labelOf states what the objects of a run have, or those of several, and the command that deletes them.
+func labelOf(target attach.Target, run string, several bool) (label, removal string) {
+	if several {
+		return "scaler.mesh/run, with a value for each run that is printed at its start", target.RemovalOfAll()
+	}
+	return "scaler.mesh/run=" + run, target.Removal(run)
+}
+
+// answer reads a line, and reports whether it says yes.
+func answer(ctx context.Context, in io.Reader) (bool, error) {
+	line := make(chan string, 1)
+	go func() { // ends with its line, or the program
+		text, _ := bufio.NewReader(in).ReadString('\n') // an end without one is no
+		line <- text
+	}()
+	select {
+	case text := <-line:
+		text = strings.ToLower(strings.TrimSpace(text))
+		return text == "y" || text == "yes", nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// showFound states what a cluster has and what a run would create there.
+func showFound(w io.Writer, f *run.Found, label, removal string) error {
+	var b strings.Builder
+	writeFound(&b, f.Found)
+	if s := f.Prometheus; s != nil {
+		fmt.Fprintf(&b, "Prometheus:     %s\n", describePrometheus(s))
+	}
+	pods, real := 0, 0
+	for _, s := range f.Mesh.Services {
+		pods, real = pods+s.Pods-s.Real, real+s.Real
+	}
+	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", countKinds(f.Objects), pods, f.Neighbours.Addresses)
+	if real > 0 {
+		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
+	}
+	fmt.Fprintf(&b, "  label:        %s\n", label)
+	if len(f.Neighbours.DaemonSets) > 0 {
+		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
+	}
+	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", removal)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeFound states a cluster and its control plane.
+func writeFound(b *strings.Builder, f attach.Found) {
+	i := f.Installation
+	fmt.Fprintf(b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
+	fmt.Fprintf(b, "control plane:  %s\n", i.Describe())
+	for _, line := range []struct {
+		name   string
+		values map[string]string
+	}{{"requests:", i.Requests}, {"limits:", i.Limits}, {"settings:", i.Settings}} {
+		if len(line.values) > 0 {
+			fmt.Fprintf(b, "  %-13s %s\n", line.name, output.Pairs(line.values, ", "))
+		}
+	}
+}
+
+// countKinds says how many objects there are of each kind.
+func countKinds(objects []runtime.Object) string {
+	counts := map[string]int{}
+	for _, o := range objects {
+		counts[o.GetObjectKind().GroupVersionKind().Kind]++
+	}
+	return output.Counts(counts)
+}
+
+// printObjects prints what a run would create, as documents of YAML.
+func printObjects(w io.Writer, objects []runtime.Object) error {
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/loadagent"
+)
+
+// newLoadAgentCommand is what runs in the pods of `scaler latency --context`, which starts it itself.
+func newLoadAgentCommand() *cobra.Command {
+	listen := ""
+	cmd := &cobra.Command{
+		Use:    loadagent.Command,
+		Short:  "Send requests from a pod, for the scaler that created it",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			address, err := net.ResolveTCPAddr("tcp", listen)
+			if err != nil {
+				return usagef("parsing --listen %q: %w", listen, err)
+			}
+			listener, err := net.ListenTCP("tcp", address)
+			if err != nil {
+				return err
+			}
+			return loadagent.Serve(cmd.Context(), listener, experiment.Version())
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:15910", "`HOST:PORT` where scaler connects")
+	return cmd
+}

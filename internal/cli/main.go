@@ -1,0 +1,161 @@
+// Package cli is the command line of scaler: a file for each command. A command reads
+// flags, makes one call into another package and prints the result.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/series/limits"
+)
+
+// Exit codes, as docs/reference/exit-codes.md states them.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // environment, program or control plane
+	exitUsage       = 2   // wrong usage or bad input; nothing was started
+	exitMissed      = 3   // finished, but convergence or a stated bound was missed
+	exitUndecided   = 4   // finished, but a stated bound is neither established as kept nor as missed
+	exitInterrupted = 130 // interrupted by a signal or a closed output
+)
+
+// kubectlPlugin is the file name by which kubectl finds the plugin mesh-scaler.
+const kubectlPlugin = "kubectl-mesh_scaler"
+
+// Main runs the command that args name until it ends or a signal interrupts it, and returns
+// the exit code of the process.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := notify()
+	defer stop()
+	return exitCode(execute(ctx, args, stdin, stdout, stderr))
+}
+
+// streams are a command's input and output: data goes to out, progress and
+// errors to err.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// execute is the program: it parses args, runs the command they name and prints
+// its error, if any, as one line on stderr.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	s := streams{in: stdin, out: stdout, err: stderr}
+	root := newRootCommand(s)
+	root.SetArgs(args)
+	if filepath.Base(os.Args[0]) == kubectlPlugin {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl mesh-scaler"}
+	}
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+	case exitCode(err) == exitInterrupted:
+		fmt.Fprintln(stderr, "scaler:", output.Text(interruption(err)))
+	default: // it may have the name of a folder in a record from elsewhere
+		fmt.Fprintln(stderr, "scaler:", output.Text(err.Error()))
+	}
+	return err
+}
+
+func newRootCommand(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "scaler",
+		Short: "Measure how a service mesh's control plane scales",
+		Long: `scaler rolls out meshes of simulated sidecars against a real control plane and
+measures what that costs: cores and memory during rollout and afterwards, and
+the time until every sidecar has its configuration and its certificate.`,
+		Example: `  # 200 pods against istiod, on a cluster of scaler's own
+  scaler rollout --pods 200
+
+  # what is missing on this machine, and the fix
+  scaler doctor`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		newRolloutCommand(s),
+		newBenchCommand(s),
+		newUpgradeCommand(s),
+		endsAtOnce(newCaptureCommand(s)),
+		newXDSCommand(s),
+		newLimitsCommand(s),
+		newTuneCommand(s),
+		newNightlyCommand(s),
+		newCalibrateCommand(s),
+		newLatencyCommand(s),
+		endsAtOnce(newReportCommand(s)),
+		endsAtOnce(newCompareCommand(s)),
+		endsAtOnce(newPlanCommand(s), "verify"),
+		newDashboardsCommand(s),
+		newClusterCommand(s),
+		newComponentsCommand(s),
+		endsAtOnce(newDoctorCommand(s)),
+		newCleanupCommand(s),
+		newReferenceCommand(),
+		newExecEnvoyCommand(),
+		newEchoCommand(),
+		newLoadAgentCommand(),
+		newCapLogsCommand(),
+		newWorkerCommand(s),
+	)
+	addHelpAndCompletion(root)
+	return root
+}
+
+// errMissed marks a run that finished but did not converge: exit code 3.
+var errMissed = errors.New("not converged")
+
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, context.Canceled), closedOutput(err):
+		return exitInterrupted
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet) || errors.Is(err, errNotVerified):
+		return exitMissed
+	case errors.Is(err, errUndecided) || errors.Is(err, errSweepUndecided) || errors.Is(err, limits.ErrUndecided):
+		return exitUndecided
+	default:
+		return exitFailed
+	}
+}
+
+// stateDir is the folder that holds the embedded clusters of this user.
+func stateDir() (string, error) {
+	if dir := os.Getenv("SCALER_STATE_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		if !filepath.IsAbs(dir) { // another folder for each command
+			return "", usagef("parsing XDG_STATE_HOME=%q: want an absolute path, or set SCALER_STATE_DIR", dir)
+		}
+		return filepath.Join(dir, "scaler"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the home folder: %w; set HOME or SCALER_STATE_DIR", err)
+	}
+	return filepath.Join(home, ".local", "state", "scaler"), nil
+}
+
+// progress prints one line on stderr; it is what long operations take.
+func progress(s streams) func(string) {
+	return func(msg string) { fmt.Fprintln(s.err, msg) }
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/internal/analyse/capacity"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series/verify"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+type planOptions struct {
+	capacity.Options
+	headroom string
+	memory   string
+	output   string
+
+	verify bool
+	spec   run.Spec // of the run that verifies: its folders and programs
+}
+
+// knownLimits are the limits of control planes as they come, by name.
+func knownLimits() map[string]*record.Limits {
+	known := map[string]*record.Limits{}
+	for _, d := range drivers.All() {
+		if d.Limits != nil {
+			known[d.Name] = d.Limits(nil)
+		}
+	}
+	return known
+}
+
+func newPlanCommand(s streams) *cobra.Command {
+	o := planOptions{Options: capacity.Options{Known: knownLimits()}}
+	cmd := &cobra.Command{
+		Use:   "plan DIR... --pods N",
+		Short: "Forecast what a larger mesh needs, from the records of smaller ones",
+		Long: `Plan forecasts what a larger mesh needs of its control plane, from the records of
+smaller ones: memory, processor time and rollout time with 95 % intervals, the
+limit that is reached first, and the requests and limits to set. Each DIR is the
+folder of a run, or a folder that contains runs at any depth.
+
+It needs three sizes, some of them repeated, or five sizes, and forecasts up to
+eight times the largest. Otherwise it prints the missing rollout command and
+refuses, unless --force is given.
+
+--verify runs the planned mesh on this machine, with a control plane that has the
+recommended processors and memory and no more. The control plane is killed while
+the mesh is at rest, and one change is made that reaches every sidecar. The plan
+passes if the control plane was not killed for its memory, the mesh converged each
+time, the rollout took no longer than the upper bound, and every other figure lies
+within its interval. Otherwise the exit code is 3.`,
+		Example: `  # what 5000 pods need, from runs of up to 800
+  scaler rollout --pods 200,300,400,500,600,700,800 --repeats 2 --probes 0 --out results
+  scaler plan results --pods 5000 --rollout-within 10m --replicas-max 3
+
+  # check the forecast: predict the largest size from the others
+  scaler plan results --validate -o json
+
+  # what ambient mode needs with a node for each 40 pods, from runs with several --pods-per-node
+  scaler plan results --pods 5000 --dataplane ambient --pods-per-node 40
+
+  # check the plan: run it with what it asks for
+  scaler plan results --pods 1600 --control-plane-cpus 2 --verify`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(s, cmd, args) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
+	f.IntVar(&o.Services, "services", 0, "services of that mesh (default as many for each pod as the runs have)")
+	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
+	f.StringVar(&o.Dataplane, "dataplane", "", "data plane of the runs that are taken, as in ambient (default sidecar if there are such)")
+	f.IntVar(&o.PodsPerNode, "pods-per-node", 0, "with runs of --dataplane ambient, the number of pods for which that mesh has a node (default as in most runs of the largest size)")
+	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
+	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
+	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
+	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
+	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
+	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas; runs with several --replicas show what each needs")
+	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
+	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify (default ./scaler-runs/DATE-TIME)")
+	addComponentFlags(f, &o.spec.Programs)
+	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
+	if err := o.parse(cmd); err != nil {
+		return err
+	}
+	if len(dirs) == 0 {
+		return usagef("want at least one DIR that holds runs, as in 'scaler plan results --pods 5000'")
+	}
+	runs, err := record.Read(dirs...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
+		return usagef("%w", err)
+	case err != nil:
+		return err
+	}
+	plan, err := capacity.Make(runs, o.Options)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	var verifyErr error
+	if o.verify && plan.Request.Met {
+		verifyErr = o.carryOut(s, cmd, plan)
+	}
+	if err := capacity.Print(s.out, o.output, plan); err != nil {
+		return errors.Join(verifyErr, err)
+	}
+	switch {
+	case verifyErr != nil:
+		return verifyErr
+	case !plan.Request.Met:
+		return fmt.Errorf("planning for %d pods: %w", plan.Target.Pods, errNotMet)
+	case plan.Verification != nil && !plan.Verification.Passed:
+		return fmt.Errorf("verifying the plan for %d pods: %w", plan.Target.Pods, errNotVerified)
+	}
+	return nil
+}
+
+// carryOut verifies a plan.
+func (o planOptions) carryOut(s streams, cmd *cobra.Command, plan *capacity.Plan) error {
+	spec := run.DefaultSpec()
+	spec.Programs = o.spec.Programs
+	var err error
+	if spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
+		return err
+	}
+	if spec.State, err = stateDir(); err != nil {
+		return err
+	}
+	shown := newProgress(s.err)
+	defer shown.close()
+	spec.Programs.Progress = shown.say
+	options := verify.Options{
+		Plan: plan, Like: plan.Like(), Spec: spec, Progress: run.Progress{Say: shown.say, Status: shown.status},
+	}
+	if err := options.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	collectOften()
+	err = verify.Run(cmd.Context(), options)
+	shown.close()
+	if v := plan.Verification; v != nil && v.Record != "" {
+		fmt.Fprintln(s.err, "record:", v.Record)
+	}
+	return err
+}
+
+// errNotVerified marks a plan that did not hold when it was carried out: exit code 3.
+var errNotVerified = errors.New("a check did not pass")
+
+// errNotMet marks a plan that no permitted size of control plane carries out: exit
+// code 3.
+var errNotMet = errors.New("no permitted control plane does it in that time and memory; the plan printed is the nearest")
+
+// parse checks the flags, and parses those that are text.
+func (o *planOptions) parse(cmd *cobra.Command) error {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	if !o.Validate && !given("pods") {
+		return usagef("parsing --pods: no value: want the pods that are planned for, as in --pods 5000")
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+		most  int
+	}{
+		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000},
+		{"control-plane-cpus", o.Processors, 1024}, {"replicas-max", o.ReplicasMax, 1000},
+		{"pods-per-node", o.PodsPerNode, 250},
+	} {
+		if given(n.flag) && (n.value < 1 || n.value > n.most) {
+			return usagef("parsing --%s %d: want 1 to %d", n.flag, n.value, n.most)
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"rollout-within", o.Within}, {"wait", o.Wait}} {
+		if given(d.flag) && (d.value < time.Millisecond || d.value > 24*time.Hour) {
+			return usagef("parsing --%s %s: want a duration from 1ms to 24h", d.flag, d.value)
+		}
+	}
+	switch {
+	case o.verify && o.Validate:
+		return usagef("parsing --verify: want it without --validate, which plans for a size that was measured")
+	case !o.verify && given("out"):
+		return usagef("parsing --out: want it with --verify, whose run it is for")
+	}
+	if given("mode") && o.Mode == "" {
+		return usagef(`parsing --mode "": want permissive or strict`)
+	}
+	if given("dataplane") && o.Dataplane == "" {
+		return usagef(`parsing --dataplane "": want that of the runs, as in --dataplane ambient`)
+	}
+	share, err := strconv.ParseFloat(strings.TrimSuffix(o.headroom, "%"), 64)
+	if err != nil || !strings.HasSuffix(o.headroom, "%") || !(share >= 0 && share <= 1000) {
+		return usagef("parsing --headroom %q: want a share from 0%% to 1000%%, as in 30%%", o.headroom)
+	}
+	o.Headroom = share / 100
+	if given("control-plane-memory") {
+		if o.MemoryBytes, err = run.ParseMemory(o.memory); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/changes"
+	"scaler.mesh/scaler/internal/series/sweep"
+)
+
+// tuneRepeats is how many runs of each value there are unless --repeats says otherwise.
+const tuneRepeats = 5
+
+type tuneOptions struct {
+	rolloutOptions
+	settings []string
+	slo      string
+	goal     string
+	all      bool
+}
+
+func newTuneCommand(s streams) *cobra.Command {
+	o := tuneOptions{rolloutOptions: shortRollouts()}
+	cmd := &cobra.Command{
+		Use:   "tune --setting NAME=VALUE,VALUE",
+		Short: "Try values of the control plane's settings in turns, and recommend one if it helps",
+		Long: `Tune runs the same rollouts with several values of settings of the control plane, in
+turns with the preset, in which no setting is varied. It compares each value with
+the preset: CPU time, memory, the latency of pushes and of the complete
+configuration, each with a 95% interval and a test, corrected for the number of
+all figures and values. How many runs there are, and how long they take, is
+printed first.
+
+A setting is a variable of the control plane's environment. One setting at a time
+is varied about the preset: it takes one run for each value, and its effect is
+that of the setting alone. --all-combinations tries every combination, which also
+shows what settings do only together, and takes many more runs.
+
+A value is recommended if some figure is established to be better and none worse.
+With --goal one figure must become better, and what becomes worse is stated. With
+--slo only values that meet the objective in every run are considered; if the
+preset misses it, the objective's figure is the goal. Otherwise there is no
+significant gain.
+
+A setting whose name is not in the control plane's program is refused; so is a
+value that the control plane says it does not take, with that line of its log.
+
+Changes of endpoints are made at 5/s unless --change says otherwise. All other
+flags are those of 'scaler rollout'. Each run has a record below --out, in a
+folder for each value, which 'scaler compare' reads again. tune.json there is the
+result, written after each run. The same command with the same --out resumes a
+tuning that was interrupted; with more --repeats it adds to it. The exit code is
+0 if a value is recommended or none gains, 3 if no value meets the objective, and
+4 if there were too few runs to tell.`,
+		Example: `  # two settings, one at a time: (1 + 3 + 3) x 5 runs
+  scaler tune --setting PILOT_PUSH_THROTTLE=20,50,100 \
+    --setting PILOT_DEBOUNCE_AFTER=50ms,100ms,500ms --pods 200 --slo 'push.p99<2s'
+
+  # whatever takes the least CPU time while pods are rolled out
+  scaler tune --setting PILOT_DEBOUNCE_MAX=1s,10s --goal rollout.cpuSeconds --pods 400`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
+	}
+	o.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.settings, "setting", nil, "variable of the control plane's environment and the values to try, `NAME=VALUE,VALUE`, repeatable")
+	f.StringVar(&o.slo, "slo", "", "the `OBJECTIVE` that a recommended value must meet in every run, as in 'push.p99<2s'")
+	f.StringVar(&o.goal, "goal", "", "the `FIGURE` that is to become better, as in rollout.cpuSeconds, even if others become worse")
+	f.BoolVar(&o.all, "all-combinations", false, "try every combination of the values, not one setting at a time")
+	o.ladder.Repeats, f.Lookup("repeats").DefValue = tuneRepeats, strconv.Itoa(tuneRepeats)
+	return cmd
+}
+
+func (o *tuneOptions) run(cmd *cobra.Command, s streams) error {
+	options, settings, err := o.options(cmd)
+	if err != nil {
+		return err
+	}
+	if err := checkKnown(cmd, options, settings); err != nil {
+		return err
+	}
+	return runSweep(cmd, s, options, o.output)
+}
+
+// options checks every flag before anything is started.
+func (o *tuneOptions) options(cmd *cobra.Command) (options sweep.Options, settings []sweep.Setting, err error) {
+	fail := func(err error) (sweep.Options, []sweep.Setting, error) {
+		return sweep.Options{}, nil, usageError{err}
+	}
+	if len(o.settings) == 0 {
+		return fail(errors.New("parsing --setting: no value: want NAME=VALUE,VALUE, as in PILOT_PUSH_THROTTLE=20,50,100"))
+	}
+	for _, text := range o.settings {
+		one, err := sweep.ParseSetting(text)
+		if err != nil {
+			return fail(err)
+		}
+		settings = append(settings, one)
+	}
+	var objective *compare.Objective
+	if cmd.Flags().Changed("slo") {
+		parsed, err := compare.ParseObjective(o.slo)
+		if err != nil {
+			return fail(err)
+		}
+		objective = &parsed
+	}
+	if driver, err := o.ladder.Spec.Driver(); err == nil && driver.External {
+		return fail(fmt.Errorf("parsing --control-plane %q: want one that scaler starts: the settings of others cannot be varied", o.ladder.Spec.ControlPlane))
+	}
+	if !cmd.Flags().Changed("change") {
+		if err := cmd.Flags().Set("change", changes.Load{PerSecond: 5, Kind: changes.Endpoint}.String()); err != nil {
+			return fail(err)
+		}
+	}
+	spec, err := o.oneSpec(cmd)
+	if err != nil {
+		return options, nil, err
+	}
+	if objective != nil {
+		if err := run.CheckObjective(*objective, spec); err != nil {
+			return fail(err)
+		}
+	}
+	if options, err = sweep.Tuning(spec, settings, o.all); err != nil {
+		return fail(err)
+	}
+	if options, err = options.WithObjective(objective, o.goal); err != nil {
+		return fail(err)
+	}
+	options.Repeats = o.ladder.Repeats
+	if err := options.Validate(); err != nil {
+		return fail(err)
+	}
+	return options, settings, nil
+}
+
+// oneSpec checks the flags of the rollout, and is the specification of its one size and
+// mode.
+func (o *rolloutOptions) oneSpec(cmd *cobra.Command) (run.Spec, error) {
+	if err := o.complete(cmd); err != nil {
+		return run.Spec{}, err
+	}
+	if len(o.sizes) != 1 || len(o.ladder.Modes) != 1 || len(o.ladder.Dataplanes) > 1 {
+		return run.Spec{}, usagef("want one size and one mode, with which all runs are done")
+	}
+	spec := o.ladder.Spec
+	spec.Topology.Pods, spec.Mode = o.sizes[0], o.ladder.Modes[0]
+	return spec, nil
+}
+
+// checkKnown refuses settings that the control plane's program does not have.
+func checkKnown(cmd *cobra.Command, options sweep.Options, settings []sweep.Setting) error {
+	driver, err := options.Spec.Driver()
+	if err != nil || len(driver.Programs) == 0 {
+		return err
+	}
+	programs := options.Spec.Programs
+	programs.Progress = func(msg string) { fmt.Fprintln(cmd.ErrOrStderr(), msg) }
+	paths, err := component.Paths(cmd.Context(), programs, driver.Programs[0])
+	if err != nil {
+		return err
+	}
+	if err := sweep.CheckKnown(settings, paths[driver.Programs[0]]); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// errSweepUndecided marks a sweep that has no answer: exit code 4.
+var errSweepUndecided = errors.New("undecided")
+
+// runSweep does the runs and prints what they say.
+func runSweep(cmd *cobra.Command, s streams, options sweep.Options, format string) error {
+	result, err := runSeries(s, options.Spec.Out, func(progress run.Progress) (*sweep.Result, error) {
+		options.Progress = progress
+		return sweep.Run(cmd.Context(), options)
+	}, func(r *sweep.Result) error { return sweep.Print(s.out, format, r) })
+	switch {
+	case err != nil:
+		return err
+	case result.Answer == sweep.NotMet:
+		return fmt.Errorf("%w: %s", errBound, result.Sentences[0])
+	case result.Answer == sweep.Unknown:
+		return fmt.Errorf("%w: %s", errSweepUndecided, result.Sentences[0])
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is an error in what the user asked for: exit code 2.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usagef makes an error that ends the program with exit code 2. It must be
+// returned before anything is started or created.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// flagError puts an error of the flags' parser into scaler's words: flag,
+// value, and what is wanted.
+func flagError(cmd *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		flag := invalid.GetFlag()
+		return usagef("parsing --%s %q: want %s", flag.Name, invalid.GetValue(), wanted(flag, invalid.Unwrap()))
+	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		flag := missing.GetFlag()
+		return usagef("parsing --%s: no value: want %s", flag.Name, wanted(flag, nil))
+	}
+	return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+}
+
+// wanted states what values a flag takes, given what was wrong with one.
+func wanted(flag *pflag.Flag, cause error) string {
+	switch kind := flag.Value.Type(); {
+	case errors.Is(cause, strconv.ErrRange):
+		return "a number of 64 bits at most"
+	case kind == "int":
+		return "a whole number"
+	case kind == "float64":
+		return "a number"
+	case kind == "intSlice":
+		return "whole numbers, as in 100,1000"
+	case kind == "stringToString":
+		return "NAME=VALUE"
+	case kind == "sizes":
+		return "a whole number, or several as in 200,400,800"
+	case kind == "uint64":
+		return "a whole number, 0 or more"
+	case kind == "duration":
+		return "a duration, as in 90s or 15m"
+	case kind == "bool":
+		return "true or false"
+	case cause == nil:
+		return "a " + kind
+	default:
+		return cause.Error()
+	}
+}
+
+// noArgs is the check of commands that take no arguments, but may have
+// subcommands.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	commands := commandNames(cmd)
+	if len(commands) == 0 {
+		return usagef("argument %q: want none; see '%s --help'", args[0], cmd.CommandPath())
+	}
+	return usagef("command %q: want %s; see '%s --help'", args[0], oneOf(commands), cmd.CommandPath())
+}
+
+// commandNames are the names of a command's subcommands.
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// parseOutput checks the value of -o.
+func parseOutput(value string, allowed ...string) error { return parseOneOf("output", value, allowed) }
+
+// parseOneOf checks a flag that takes one of a few values.
+func parseOneOf(flag, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return usagef("parsing --%s %q: want %s", flag, value, oneOf(allowed))
+}
+
+// oneOf lists alternatives as a sentence does.
+func oneOf(all []string) string {
+	last := len(all) - 1
+	if last < 1 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:last], ", ") + " or " + all[last]
+}

@@ -1,0 +1,372 @@
+//go:build e2e
+
+package cluster_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"scaler.mesh/scaler/internal/cluster"
+	"scaler.mesh/scaler/kwok"
+)
+
+const namespace = "mesh"
+
+func clientOf(c *cluster.Cluster) *kubernetes.Clientset {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return client
+}
+
+// deployment is service i: pods that are simulated sidecars' if run is not "".
+func deployment(i, replicas int, run string) *appsv1.Deployment {
+	name := fmt.Sprintf("service-%d", i)
+	labels := map[string]string{kwok.ServiceLabel: name}
+	if run != "" {
+		labels[kwok.RunLabel] = run
+	}
+	n := int32(replicas)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &n,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{kwok.ServiceLabel: name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					InitContainers: []corev1.Container{{Name: "init", Image: "none"}},
+					Containers:     []corev1.Container{{Name: "app", Image: "none"}, {Name: "proxy", Image: "none"}},
+					NodeSelector:   kwok.NodeSelector(),
+					Tolerations:    []corev1.Toleration{kwok.Toleration()},
+				},
+			},
+		},
+	}
+}
+
+func service(i int) *corev1.Service {
+	name := fmt.Sprintf("service-%d", i)
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{kwok.ServiceLabel: name},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
+	}
+}
+
+// apply creates nodes and deployments with their services, many at a time.
+func apply(ctx context.Context, client kubernetes.Interface, deployments, replicas int, run string) {
+	GinkgoHelper()
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for i := range kwok.Nodes(deployments * replicas) {
+		_, err := client.CoreV1().Nodes().Create(ctx, kwok.Node(i, "test"), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	var g errgroup.Group
+	g.SetLimit(32)
+	for i := range deployments {
+		g.Go(func() error {
+			if _, err := client.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			_, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(i, replicas, run), metav1.CreateOptions{})
+			return err
+		})
+	}
+	Expect(g.Wait()).To(Succeed())
+}
+
+// pods lists all pods of the namespace.
+func pods(ctx context.Context, client kubernetes.Interface) []corev1.Pod {
+	GinkgoHelper()
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	Expect(err).NotTo(HaveOccurred())
+	return list.Items
+}
+
+func ready(p corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// count returns how many pods there are, run with an address of their own, and
+// are ready.
+func count(all []corev1.Pod) (total, running, isReady int) {
+	addresses := map[string]bool{}
+	for _, p := range all {
+		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" && !addresses[p.Status.PodIP] {
+			addresses[p.Status.PodIP] = true
+			running++
+		}
+		if ready(p) {
+			isReady++
+		}
+	}
+	return len(all), running, isReady
+}
+
+// report sets or removes ("") the sidecar annotation of all pods.
+func report(ctx context.Context, client kubernetes.Interface, all []corev1.Pod, value string) {
+	GinkgoHelper()
+	var annotation any
+	if value != "" {
+		annotation = value
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{kwok.SidecarAnnotation: annotation}}})
+	Expect(err).NotTo(HaveOccurred())
+	var g errgroup.Group
+	g.SetLimit(32)
+	for _, p := range all {
+		g.Go(func() error {
+			_, err := client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		})
+	}
+	Expect(g.Wait()).To(Succeed())
+}
+
+var _ = Describe("the workload of a cluster", Ordered, func() {
+	const deployments, replicas = 20, 10
+	var (
+		c      *cluster.Cluster
+		client *kubernetes.Clientset
+	)
+	BeforeAll(func(ctx SpecContext) {
+		c = up(ctx, options(ctx, GinkgoT().TempDir(), "workload"))
+		client = clientOf(c)
+	})
+	// settle waits until so many pods are ready, of all, all running.
+	settle := func(ctx context.Context, isReady int) time.Duration {
+		GinkgoHelper()
+		start := time.Now()
+		Eventually(func() []int {
+			total, running, r := count(pods(ctx, client))
+			return []int{total, running, r}
+		}).Should(Equal([]int{deployments * replicas, deployments * replicas, isReady}))
+		return time.Since(start)
+	}
+
+	It("runs, each pod with an address of its own and unready", func(ctx SpecContext) {
+		start := time.Now()
+		apply(ctx, client, deployments, replicas, "test")
+		settle(ctx, 0)
+		AddReportEntry("all running after", time.Since(start).String())
+		Consistently(func() int { _, _, r := count(pods(ctx, client)); return r }).WithTimeout(time.Second).Should(BeZero())
+		nodes := map[string]int{}
+		for _, p := range pods(ctx, client) {
+			nodes[p.Spec.NodeName]++
+			Expect(p.Status.HostIP).To(HavePrefix("10.1."))
+			Expect(p.Status.ContainerStatuses).To(HaveLen(2))
+			Expect(p.Status.ContainerStatuses[1].Ready).To(BeFalse())
+			Expect(p.ManagedFields).To(BeEmpty(), "nobody reads them, and the policy of the cluster removes them")
+		}
+		Expect(nodes).To(HaveLen(kwok.Nodes(deployments * replicas)))
+		events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(events.Items).To(BeEmpty(), "controllers and scheduler may not make any")
+	})
+
+	It("makes a pod ready, promptly, when its sidecar says so", func(ctx SpecContext) {
+		one := pods(ctx, client)[:1]
+		watch, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.SingleObject(one[0].ObjectMeta))
+		Expect(err).NotTo(HaveOccurred())
+		defer watch.Stop()
+		start := time.Now()
+		report(ctx, client, one, kwok.SidecarReady)
+		for event := range watch.ResultChan() {
+			if p, ok := event.Object.(*corev1.Pod); ok && ready(*p) {
+				Expect(p.Status.PodIP).To(Equal(one[0].Status.PodIP))
+				Expect(p.Status.ContainerStatuses[1].Ready).To(BeTrue())
+				break
+			}
+		}
+		AddReportEntry("one pod ready after", time.Since(start).String())
+
+		By("all others at once")
+		start = time.Now()
+		report(ctx, client, pods(ctx, client), kwok.SidecarReady)
+		AddReportEntry("all annotated after", time.Since(start).String())
+		settle(ctx, deployments*replicas)
+		AddReportEntry("all ready after", time.Since(start).String())
+		Eventually(func() (int, error) {
+			slices, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+			n := 0
+			for _, s := range slices.Items {
+				for _, e := range s.Endpoints {
+					if *e.Conditions.Ready {
+						n++
+					}
+				}
+			}
+			return n, err
+		}).Should(Equal(deployments * replicas))
+	})
+
+	It("makes it unready again when the sidecar takes that back", func(ctx SpecContext) {
+		some := pods(ctx, client)[:50]
+		before := map[string]string{}
+		for _, p := range some {
+			before[p.Name] = p.Status.PodIP
+		}
+		report(ctx, client, some, "")
+		settle(ctx, deployments*replicas-50)
+		report(ctx, client, some, kwok.SidecarReady)
+		settle(ctx, deployments*replicas)
+		for _, p := range pods(ctx, client) {
+			if address := before[p.Name]; address != "" {
+				Expect(p.Status.PodIP).To(Equal(address))
+			}
+		}
+	})
+
+	It("gives tokens bound to a pod, for the mesh's audience", func(ctx SpecContext) {
+		pod := pods(ctx, client)[0]
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences:      []string{"istio-ca"},
+			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+		}}
+		token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "default", request, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.Status.Token, Audiences: []string{"istio-ca"}}}
+		review, err = client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(review.Status.Authenticated).To(BeTrue(), review.Status.Error)
+		Expect(review.Status.User.Username).To(Equal("system:serviceaccount:" + namespace + ":default"))
+		Expect(review.Status.User.Extra).To(HaveKeyWithValue("authentication.kubernetes.io/pod-name", authenticationv1.ExtraValue{pod.Name}))
+	})
+
+	It("is replaced and scaled by its controllers", func(ctx SpecContext) {
+		report(ctx, client, pods(ctx, client), kwok.SidecarReady)
+		before := map[string]bool{}
+		for _, p := range pods(ctx, client) {
+			before[p.Status.PodIP] = true
+		}
+		doomed := pods(ctx, client)[:5]
+		for _, p := range doomed {
+			Expect(client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})).To(Succeed())
+		}
+		Eventually(func() int { return len(pods(ctx, client)) }).Should(Equal(deployments * replicas))
+		settle(ctx, deployments*replicas-5)
+		fresh := 0
+		for _, p := range pods(ctx, client) {
+			if !before[p.Status.PodIP] {
+				fresh++
+			}
+		}
+		Expect(fresh).To(Equal(5), "no address is used again")
+	})
+
+	It("is deleted promptly, with the namespace", func(ctx SpecContext) {
+		start := time.Now()
+		Expect(client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() int { return len(pods(ctx, client)) }).Should(BeZero())
+		AddReportEntry("all pods gone after", time.Since(start).String())
+		// The namespace waits for its pods' grace period before it looks again.
+		Eventually(func() bool {
+			_, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		}).WithTimeout(time.Minute).Should(BeTrue())
+		AddReportEntry("the namespace gone after", time.Since(start).String())
+	})
+
+	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {
+		template := corev1.PodTemplateSpec{Spec: deployment(0, 1, "").Spec.Template.Spec}
+		const grace = 2 * time.Second
+		kwok.SetGracePeriod(&template, grace)
+		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: template.Annotations}, Spec: template.Spec,
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() (bool, error) {
+			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
+			return ready(*p), err
+		}).Should(BeTrue())
+		plain, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		changes, err := client.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.SingleObject(plain.ObjectMeta))
+		Expect(err).NotTo(HaveOccurred())
+		defer changes.Stop()
+		begin := time.Now()
+		Expect(client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+		var deleting []watch.EventType
+		for len(deleting) == 0 || deleting[len(deleting)-1] != watch.Deleted {
+			var event watch.Event
+			Eventually(changes.ResultChan()).Should(Receive(&event))
+			if p, ok := event.Object.(*corev1.Pod); ok && p.DeletionTimestamp != nil {
+				Expect(ready(*p)).To(BeTrue(), "%s", event.Type)
+				deleting = append(deleting, event.Type)
+			}
+		}
+		Expect(time.Since(begin)).To(BeNumerically(">=", grace))
+	})
+
+	It("is seen in the metrics of every component", func(ctx SpecContext) {
+		for name, metric := range map[string]string{
+			cluster.Etcd: "etcd_server_has_leader", cluster.APIServer: "apiserver_request_total", cluster.ControllerManager: "workqueue_adds_total",
+			cluster.Scheduler: "scheduler_schedule_attempts_total", cluster.Kwok: "process_cpu_seconds_total",
+		} {
+			Expect(scrape(ctx, c, name)).To(ContainSubstring(metric), name)
+		}
+	})
+})
+
+// scrape fetches a component's metrics as Prometheus would.
+func scrape(ctx context.Context, c *cluster.Cluster, name string) string {
+	GinkgoHelper()
+	for _, component := range c.Components() {
+		if component.Name != name {
+			continue
+		}
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		if component.CAFile != "" {
+			ca, err := os.ReadFile(component.CAFile)
+			Expect(err).NotTo(HaveOccurred())
+			cert, err := tls.LoadX509KeyPair(component.CertFile, component.KeyFile)
+			Expect(err).NotTo(HaveOccurred())
+			transport.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{cert}}
+			Expect(transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(ca)).To(BeTrue())
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, component.MetricsURL, nil)
+		Expect(err).NotTo(HaveOccurred())
+		response, err := (&http.Client{Transport: transport}).Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.StatusCode).To(Equal(http.StatusOK), string(body))
+		return string(body)
+	}
+	Fail("no component " + name)
+	return ""
+}

@@ -1,0 +1,313 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/component/image"
+)
+
+const (
+	// registrySilence is how long a registry may send nothing before programs are built instead.
+	registrySilence = 5 * time.Second
+	// pullTimeout is how long the images of a graph may take together, which are up to 350 MB: beyond it,
+	// building is no slower.
+	pullTimeout = 10 * time.Minute
+)
+
+// imageName is the file next to a cached program that has the image it is from, as
+// REPOSITORY:TAG@DIGEST, and in its second line the version that it reported. What was built has
+// none.
+const imageName = "image"
+
+// Unreachable are the registries that did not answer, so that each is waited for once. The zero
+// value is ready, a nil one remembers nothing. It is safe for concurrent use.
+type Unreachable struct {
+	mu    sync.Mutex
+	hosts map[string]bool
+}
+
+func (u *Unreachable) has(host string) bool {
+	if u == nil {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.hosts[host]
+}
+
+func (u *Unreachable) add(host string) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.hosts == nil {
+		u.hosts = map[string]bool{}
+	}
+	u.hosts[host] = true
+}
+
+// Get puts released programs into the cache, out of their container images, and reports on them;
+// all that are released if none is named. Each is named by NAME or NAME@DIGEST, of which the
+// latter demands that digest of the image. Nothing is built: its error states what could not be
+// had.
+func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
+	s, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.registries) == 0 {
+		return nil, errors.New("getting released programs: no registry is set; name one by --image-registry or SCALER_IMAGE_REGISTRY")
+	}
+	digests := map[string]string{}
+	for _, w := range wanted {
+		name, digest, _ := strings.Cut(w, "@")
+		digests[name] = digest
+	}
+	var all []pull
+	for i := range s.graphs {
+		g := &s.graphs[i]
+		for _, p := range g.programs {
+			digest, named := digests[p.name]
+			delete(digests, p.name)
+			if len(wanted) > 0 && !named {
+				continue
+			}
+			r, ok := s.imageOf(g, p)
+			if !ok && named {
+				return nil, fmt.Errorf("getting %s %s: %s", p.name, p.version, withoutImage(g, p))
+			}
+			if ok {
+				all = append(all, pull{g: g, p: p, image: r, digest: digest})
+			}
+		}
+	}
+	for name := range digests {
+		return nil, s.unknown(name)
+	}
+	// What is there already is taken again only where another digest is wanted.
+	missing := slices.DeleteFunc(slices.Clone(all), func(p pull) bool {
+		path := s.intact(p.g, p.p, toolchain{})
+		return path != "" && originIn(path).Image != "" && (p.digest == "" || strings.HasSuffix(originIn(path).Image, "@"+p.digest))
+	})
+	if failed := s.pullAll(ctx, missing); len(failed) > 0 {
+		var wrong []error
+		for _, f := range failed {
+			wrong = append(wrong, fmt.Errorf("getting %s: %w", strings.Join(f.programs, ", "), f.err))
+		}
+		return nil, errors.Join(wrong...)
+	}
+	var got []Status
+	for _, p := range all {
+		got = append(got, s.status(p.g, p.p, toolchain{}))
+	}
+	return got, ctx.Err()
+}
+
+// withoutImage states why no image is known for a program.
+func withoutImage(g *graph, p program) string {
+	r, released := g.image(p)
+	if !released {
+		return "it is not released in an image; scaler builds it: components build " + p.name
+	}
+	return fmt.Sprintf("no registry with images of %s is set; name one by --image-registry %s=HOST[:PORT][/PATH]", r.project, r.project)
+}
+
+// imageOf gives the image of a program, if it is released in one and a registry for it is set.
+func (s *store) imageOf(g *graph, p program) (released, bool) {
+	r, ok := g.image(p)
+	if _, set := s.registries[r.project]; !ok || !set {
+		return released{}, false
+	}
+	return r, true
+}
+
+// pull is a program that is to be taken from an image.
+type pull struct {
+	g      *graph
+	p      program
+	image  released
+	digest string // that the image must have; "" = whichever it has
+}
+
+func (p pull) reference(all registries) string {
+	if p.digest != "" {
+		return all[p.image.project] + p.image.repository + "@" + p.digest
+	}
+	return p.image.reference(all)
+}
+
+// failure is why programs could not be taken from the images of a registry.
+type failure struct {
+	registry string
+	programs []string
+	err      error // of the first of them
+}
+
+// pullMissing takes those of the missing programs of each graph that are released from their
+// images, and gives their paths. What could not be taken is reported in one line, and left to be
+// built.
+func (s *store) pullMissing(ctx context.Context, missing [][]program) map[string]string {
+	var wanted []pull
+	for i := range s.graphs {
+		for _, p := range missing[i] {
+			r, ok := s.imageOf(&s.graphs[i], p)
+			one := pull{g: &s.graphs[i], p: p, image: r}
+			if ok && !r.asked && !s.unreachable.has(image.Registry(one.reference(s.registries))) {
+				wanted = append(wanted, one)
+			}
+		}
+	}
+	failed := s.pullAll(ctx, wanted)
+	taken := map[string]string{}
+	for _, p := range wanted {
+		if !slices.ContainsFunc(failed, func(f failure) bool { return slices.Contains(f.programs, p.p.name) }) {
+			taken[p.p.name] = filepath.Join(p.image.place(s.dir), p.p.name)
+		}
+	}
+	if len(failed) == 0 || ctx.Err() != nil {
+		return taken
+	}
+	var reasons []string
+	for _, f := range failed {
+		reason := strings.Join(strings.Fields(f.err.Error()), " ") // in one line, whatever a registry answers
+		reasons = append(reasons, fmt.Sprintf("%s from %s (%s)", strings.Join(f.programs, ", "), f.registry, reason))
+	}
+	s.progress("building instead of taking released programs: " + strings.Join(reasons, "; "))
+	return taken
+}
+
+// pullAll takes programs from their images into the cache, and gives what failed, by registry.
+func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
+	if len(wanted) == 0 {
+		return nil
+	}
+	client := image.NewClient(s.silence)
+	defer client.Close()
+	fail := func(registry string, from []pull, err error) {
+		i := slices.IndexFunc(failed, func(f failure) bool { return f.registry == registry })
+		if i < 0 {
+			i, failed = len(failed), append(failed, failure{registry: registry, err: err})
+		}
+		for _, p := range from {
+			failed[i].programs = append(failed[i].programs, p.p.name)
+		}
+	}
+
+	// All are asked for at once: a registry that does not answer is waited for once.
+	ctx, cancel := context.WithTimeoutCause(ctx, pullTimeout, fmt.Errorf("taking programs from images took longer than %v", pullTimeout))
+	defer cancel()
+	var references []string
+	for _, p := range wanted {
+		if r := p.reference(s.registries); !slices.Contains(references, r) {
+			references = append(references, r)
+		}
+	}
+	found, wrong := make([]*image.Image, len(references)), make([]error, len(references))
+	var asking sync.WaitGroup
+	for i, reference := range references {
+		asking.Go(func() { found[i], wrong[i] = client.Find(ctx, reference) })
+	}
+	asking.Wait()
+	for i, reference := range references {
+		registry := image.Registry(reference)
+		for _, from := range s.byGraph(wanted, reference) {
+			err := wrong[i]
+			if err == nil && !s.unreachable.has(registry) {
+				err = s.take(ctx, found[i], from)
+			} else if err == nil {
+				err = errors.New("it does not answer any more")
+			}
+			if err != nil && image.Unreachable(err) {
+				s.unreachable.add(registry)
+			}
+			if err != nil {
+				fail(registry, from, err)
+			}
+		}
+		if found[i] != nil {
+			found[i].Close()
+		}
+	}
+	return failed
+}
+
+// byGraph are the wanted programs that are in an image, those of each graph together.
+func (s *store) byGraph(wanted []pull, reference string) (groups [][]pull) {
+	for _, p := range wanted {
+		if p.reference(s.registries) != reference {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(group []pull) bool { return group[0].g == p.g })
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], p)
+	}
+	return groups
+}
+
+// take takes programs of one image and graph into the cache.
+func (s *store) take(ctx context.Context, from *image.Image, programs []pull) error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return hinted(fmt.Errorf("making the cache folder: %w", err), "")
+	}
+	g := programs[0].g
+	unlock, err := s.lock(ctx, g)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	dir, err := s.buildFolder(g)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	start := time.Now()
+	files := map[string]string{}
+	var all []program
+	for _, p := range programs {
+		files[p.image.path] = filepath.Join(dir, p.p.name)
+		all = append(all, p.p)
+	}
+	s.progress(fmt.Sprintf("taking %s from the image %s, this once; kept in %s", list(all), from.Reference, s.dir))
+	if err := from.Take(files); err != nil {
+		return err
+	}
+	var size int64
+	for _, p := range programs {
+		taken := filepath.Join(dir, p.p.name)
+		version, err := p.check(ctx, taken)
+		if err != nil {
+			return err
+		}
+		n, err := place(p.p, taken, p.image.place(s.dir), map[string]string{imageName: from.Reference + "\n" + version + "\n"}, "")
+		if err != nil {
+			return hinted(err, "")
+		}
+		size += n
+	}
+	s.progress(fmt.Sprintf("took %s in %v, %d MB", list(all), time.Since(start).Round(time.Second), size/1_000_000))
+	return nil
+}
+
+// check runs a program that was taken, and gives its version: it must work here, and be of the
+// version that is wanted.
+func (p pull) check(ctx context.Context, path string) (version string, err error) {
+	reported, err := reportOf(ctx, p.p, path)
+	if err != nil {
+		return "", fmt.Errorf("trying the released %s: %w", p.p.name, err)
+	}
+	if p.image.version != "" && reported.Version != p.image.version {
+		return "", fmt.Errorf("trying the released %s: it is of version %s, want %s", p.p.name, reported.Version, p.image.version)
+	}
+	return reported.Version, nil
+}

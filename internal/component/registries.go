@@ -1,0 +1,131 @@
+package component
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/component/image"
+)
+
+// Values of Options.ImageRegistry that are no registry.
+const (
+	NoImages      = "none"    // no released programs
+	DefaultImages = "default" // those of images in the registry that a reference without a host means, as for docker and crane
+)
+
+// The projects whose images may be in a registry of their own.
+const (
+	imagesOfIstio      = "istio"
+	imagesOfKubernetes = "kubernetes" // with etcd and KWOK
+	imagesOfPrometheus = "prometheus"
+)
+
+var imageProjects = []string{imagesOfIstio, imagesOfKubernetes, imagesOfPrometheus}
+
+// registries has what references of a project's images begin with, which is "" for the default
+// registry. A project that is not there has no images.
+type registries map[string]string
+
+// parseRegistries reads Options.ImageRegistry. Its error names the flag, the value and what is
+// wanted.
+func parseRegistries(values []string) (registries, error) {
+	all := registries{}
+	for _, value := range values {
+		projects, registry := imageProjects, value
+		if project, rest, ok := strings.Cut(value, "="); ok {
+			projects, registry = []string{project}, rest
+			if !slices.Contains(imageProjects, project) {
+				return nil, fmt.Errorf("parsing --image-registry %q: want REGISTRY, or PROJECT=REGISTRY with one of %s", value, strings.Join(imageProjects, ", "))
+			}
+		}
+		for _, project := range projects {
+			switch {
+			case registry == NoImages:
+				delete(all, project)
+			case registry == DefaultImages && project == imagesOfKubernetes:
+				// Kubernetes has no images there.
+				if len(projects) == 1 {
+					return nil, fmt.Errorf("parsing --image-registry %q: want the host of a registry, the default one has no images of Kubernetes", value)
+				}
+			case registry == DefaultImages:
+				all[project] = ""
+			default:
+				prefix := strings.TrimSuffix(registry, "/") + "/"
+				host, _, _ := strings.Cut(prefix, "/")
+				// What looks like no host would be a path in the default registry.
+				if err := image.Check(prefix + "name:tag"); err != nil || !strings.ContainsAny(host, ".:") && host != "localhost" {
+					return nil, fmt.Errorf("parsing --image-registry %q: want %s, %s, or HOST[:PORT][/PATH], as in localhost:5000", value, NoImages, DefaultImages)
+				}
+				all[project] = prefix
+			}
+		}
+	}
+	return all, nil
+}
+
+// released is the container image that a project releases a program in.
+type released struct {
+	program    string
+	project    string
+	repository string // path below the registry
+	tag        string
+	path       string // of the program in the image, from its root
+	// version is what the program reports, as Report.Version; "" = whatever it reports.
+	version string
+	// asked is whether the image is used only where it was asked for, by Get.
+	asked bool
+}
+
+// reference is the image as users of docker and crane write it.
+func (r released) reference(all registries) string {
+	return all[r.project] + r.repository + ":" + r.tag
+}
+
+// place is the folder of the program in a cache. The registry is not part of it: a mirror has the
+// same image.
+func (r released) place(cache string) string {
+	h := sha256.New()
+	for _, part := range []string{r.repository, r.tag, r.path, runtime.GOOS, runtime.GOARCH} {
+		fmt.Fprintf(h, "%d:%s\n", len(part), part)
+	}
+	return filepath.Join(cache, r.program, fmt.Sprintf("%s-image-%s", r.tag, hex.EncodeToString(h.Sum(nil))[:12]))
+}
+
+// istioImages are those of a release of Istio; none of the state of a branch.
+func istioImages(version string) (control, agent, envoy []released) {
+	if !release.MatchString(version) || strings.Contains(version, "-") {
+		return nil, nil, nil
+	}
+	of := func(program, repository, file string) released {
+		return released{program: program, project: imagesOfIstio, repository: "istio/" + repository, tag: version, path: "usr/local/bin/" + file, version: version}
+	}
+	// Istio's Envoy has filters that the one of the Python package lacks: which one runs is a
+	// choice, and not a matter of which is quicker to get.
+	proxy := of(Envoy, "proxyv2", Envoy)
+	proxy.version, proxy.asked = "", true
+	return []released{of(Istiod, "pilot", "pilot-discovery"), of(Istioctl, "istioctl", Istioctl)},
+		[]released{of(PilotAgent, "proxyv2", PilotAgent)},
+		[]released{proxy}
+}
+
+func kubernetesImage(program, repository, tag, version string) released {
+	return released{program: program, project: imagesOfKubernetes, repository: repository, tag: tag, path: "usr/local/bin/" + program, version: version}
+}
+
+func prometheusImage(program, version string) released {
+	return released{program: program, project: imagesOfPrometheus, repository: "prom/prometheus", tag: "v" + version, path: "bin/" + program, version: version}
+}
+
+// image gives the image of a program of the graph, if it is released in one.
+func (g *graph) image(p program) (released, bool) {
+	i := slices.IndexFunc(g.images, func(r released) bool { return r.program == p.name })
+	if i < 0 {
+		return released{}, false
+	}
+	return g.images[i], true
+}

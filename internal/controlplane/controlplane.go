@@ -1,0 +1,396 @@
+// Package controlplane states what a service mesh's control plane is to scaler,
+// in plain types. Each control plane has a package of its own below this one,
+// which owns all that is peculiar to it: how it is installed and started, what
+// knobs become, how a proxy's identity and credentials read, what a proxy of
+// its version must come to hold, and which metrics are its own.
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// ControlPlane is a running control plane: its parts. A part that is nil is one
+// that it does not have; whoever needs it checks, and states what is not supported.
+type ControlPlane struct {
+	Server        Server        // never nil
+	Program       Program       // nil: it does not run here, or as Replicas
+	Replicas      Replicas      // nil: it was not started as several
+	Mesh          Mesh          // never nil
+	Proxies       Proxies       // never nil
+	Credentials   Credentials   // nil: its real sidecars need no token, or it has none
+	Issuers       Issuers       // nil: its real sidecars request their certificates themselves, or it has none
+	Probes        Probes        // nil: no change of it can be followed by a marker
+	RealProxies   RealProxies   // nil: it has no real sidecars
+	Gateways      Gateways      // nil: it has no gateways
+	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
+	Revision      Revision      // nil: it is the only one of its mesh
+	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
+	Waypoints     Waypoints     // nil: there are none
+	Captured      Captured      // nil: captured meshes cannot be replayed
+	Instances     []Instance    // its programs that run elsewhere; nil: it has none, or they are not known
+	// Helpers are further programs that were started with it, which do not serve proxies; nil =
+	// none. What they use is not part of its own usage.
+	Helpers []Helper
+	// PodAnnotations are what a pod with a sidecar needs to be part of the mesh; nil = none.
+	PodAnnotations map[string]string
+	PodLabels      map[string]string // likewise; with a Revision, these are its own
+}
+
+// Captured is what makes a captured mesh that of a control plane.
+type Captured interface {
+	// Prepare installs the kinds of the mesh's configuration that the control plane's own
+	// installation does not have.
+	Prepare(ctx context.Context, mesh *capture.Mesh) error
+	// Replay is what the mesh is to the control plane: a service of topology.Mesh is a workload
+	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
+	// it returns what is not checked.
+	Replay(mesh *capture.Mesh) (Mesh, []record.NotChecked)
+}
+
+// Nodes are the proxies of nodes, in place of those of pods, or of the pods of some namespaces. They are pods, too, without the
+// label of a service, which Proxies.Spec specifies the proxies of.
+type Nodes interface {
+	// Objects are what makes one proxy for each fake node. Neither they nor their pods carry
+	// a run label yet.
+	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
+	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
+	PodHealth(ready, terminating bool) convergence.Health
+	// Serves reports whether the pods of a namespace of the mesh are served by their node's proxy, and
+	// what the namespace and its pods have for that. Else each of its pods has a sidecar.
+	Serves(mesh topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool)
+	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
+	// services are those of their pods, as the service port has them; those of pods without
+	// a service, the proxies' own, are of the service port Serviceless, with port 0.
+	Wants(mesh topology.Mesh, knobs Knobs) []convergence.Want
+	// Holds are the keys of all resources that every proxy holds when converged, where the
+	// pods that are there are given as "namespace/name"; nil if the adapter does not know.
+	Holds(mesh topology.Mesh, knobs Knobs, pods []string) []convergence.Key
+	// Discovered are the keys of what a sidecar of the mesh may hold of the pods that are there, in addition
+	// to Mesh.Holds, and whether it holds all of them; nothing where Serves is true of each namespace.
+	Discovered(pods []string) (keys []convergence.Key, all bool)
+	// ServiceProbe is a change of a service that changes no traffic, as a merge patch of its
+	// Service, made or taken back; and the resource of every proxy that changes with it.
+	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
+}
+
+// PodsAreEndpoints reports whether the endpoints of the mesh's services are those of its pods, as
+// Nodes.Wants has them, in place of those that the API server lists.
+func (c *ControlPlane) PodsAreEndpoints() bool { return c.Nodes != nil }
+
+// ServedByNode reports whether the pods of a namespace have no sidecar, but the proxy of their node.
+func (c *ControlPlane) ServedByNode(mesh topology.Mesh, namespace string) bool {
+	if c.Nodes == nil {
+		return false
+	}
+	_, _, ok := c.Nodes.Serves(mesh, namespace)
+	return ok
+}
+
+// NamespaceLabels are what a namespace needs for its pods to be part of the mesh, with a sidecar
+// each or the proxy of their node.
+func (c *ControlPlane) NamespaceLabels(mesh topology.Mesh, namespace string) map[string]string {
+	if c.Nodes != nil {
+		if labels, _, ok := c.Nodes.Serves(mesh, namespace); ok {
+			return labels
+		}
+	}
+	return c.Mesh.NamespaceLabels()
+}
+
+// PodAnnotationsIn are what the pods of a namespace need for that; nil = nothing.
+func (c *ControlPlane) PodAnnotationsIn(mesh topology.Mesh, namespace string) map[string]string {
+	if c.Nodes != nil {
+		if _, annotations, ok := c.Nodes.Serves(mesh, namespace); ok {
+			return annotations
+		}
+	}
+	return c.PodAnnotations
+}
+
+// Mixed reports whether nodes have proxies, and pods of some namespaces of the mesh have sidecars. These
+// receive the endpoints that the API server lists, see Listed.
+func (c *ControlPlane) Mixed(mesh topology.Mesh) bool {
+	return c.Nodes != nil && slices.ContainsFunc(mesh.Namespaces, func(n string) bool { return !c.ServedByNode(mesh, n) })
+}
+
+// EndpointHealth is what the control plane makes of the conditions of a service's endpoint; ok is
+// false for one that it does not send.
+func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool) {
+	if c.PodsAreEndpoints() {
+		return c.Nodes.PodHealth(ready, terminating), true
+	}
+	return c.Mesh.EndpointHealth(ready, serving, terminating)
+}
+
+// Waypoints are proxies of namespaces or services, in addition to those of nodes. They are
+// pods, too, whose label kwok.ServiceLabel is their waypoint's name, which Proxies.Spec
+// specifies the proxies of.
+type Waypoints interface {
+	// List are the waypoints of a mesh, each of which has one pod.
+	List(mesh topology.Mesh) []Waypoint
+	// Objects are what makes the waypoints, with the run's label wherever it belongs. They are
+	// made when there are the mesh's namespaces, and nothing else of it.
+	Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured
+	// Labels are those by which a namespace (service "") or a service uses its waypoint.
+	Labels(namespace, service string) map[string]string
+	// Wants are the resources that a waypoint must come to hold. Endpoints of services are
+	// those that the API server lists, see Listed.
+	Wants(mesh topology.Mesh, w Waypoint) []convergence.Want
+	// Holds are the keys of all resources that a waypoint holds when converged, where the pods
+	// that are there are given as "namespace/name"; nil if the adapter does not know.
+	Holds(mesh topology.Mesh, w Waypoint, pods []string) []convergence.Key
+}
+
+// Waypoint is one of Waypoints, which has a Service of its name.
+type Waypoint struct {
+	Namespace, Name string          // the name is that of no other waypoint and of no service
+	Services        []int           // that it serves, as indices of a mesh
+	Ports           []topology.Port // of its own Service
+}
+
+// Listed is a service port, as in convergence.Want, with the endpoints that the API server lists,
+// where that by itself has those of pods: see Nodes.Wants.
+func Listed(servicePort string) string { return "listed: " + servicePort }
+
+// Serviceless is the service port, as in convergence.Want, of pods without a service.
+const Serviceless = "pods without a service:"
+
+// Revision is one of several versions of a control plane that serve a mesh at the same
+// time, each its own pods.
+type Revision interface {
+	// PodLabels make a pod its own.
+	PodLabels() map[string]string
+	// Serves reports whether a pod is its own.
+	Serves(pod *corev1.Pod) bool
+	// Promote makes it the one that pods belong to which name none.
+	Promote(ctx context.Context) error
+	// Remove deletes its objects, once its program has ended.
+	Remove(ctx context.Context) error
+}
+
+// Gateways are proxies that take requests from outside the mesh.
+type Gateways interface {
+	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar.
+	MakeGateway(template *corev1.PodTemplateSpec)
+}
+
+// Server is what serves the mesh.
+type Server interface {
+	// Describe states which program it is and how it is set.
+	Describe() Description
+	// Endpoints states where this one is asked about itself.
+	Endpoints() Endpoints
+}
+
+// Mesh is what a mesh's objects and configuration are to a control plane.
+type Mesh interface {
+	// NamespaceLabels are what a namespace needs to be part of the mesh.
+	NamespaceLabels() map[string]string
+	// Objects are what the knobs become for a mesh, in addition to its workloads. They
+	// carry no run label yet. Knobs at the control plane's defaults may need
+	// none.
+	Objects(mesh topology.Mesh, knobs Knobs) []*unstructured.Unstructured
+	// Wants are the resources that every sidecar of the service with this index
+	// must come to hold.
+	Wants(mesh topology.Mesh, knobs Knobs, service int) []convergence.Want
+	// Holds are the keys of all resources that a sidecar of the service with
+	// this index holds when converged, no more and no fewer: the wanted ones and
+	// those that the control plane adds by itself. nil if the adapter does not know.
+	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
+	// EndpointHealth is what the control plane makes of the conditions of an endpoint that the
+	// API server lists; ok is false for one that it does not send.
+	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
+}
+
+// Proxies specifies simulated proxies. Driver.NewProxy makes them.
+type Proxies interface {
+	// Spec is the simulated proxy of a pod that has its IP. It fails for a pod that is
+	// not part of the mesh. Of the pod no more is kept than the proxy needs.
+	Spec(pod *corev1.Pod) (proxy.Spec, error)
+}
+
+// ProxyServices are what a process has for the simulated proxies that run in it.
+type ProxyServices struct {
+	Observer proxy.Observer  // receives the events of proxies
+	Store    *xdsprobe.Store // resources and counters of proxies that speak xDS
+	// Keys provides private keys for certificates.
+	Keys func() (crypto.Signer, error)
+	// Tokens is the source of a proxy's tokens; nil = there is no API server to
+	// request them from.
+	Tokens func(proxy.TokenRequest) proxy.TokenSource
+	// Backends are the Services that the address of a specification may be one of; nil =
+	// it is none.
+	Backends *proxy.Backends
+}
+
+// ProxyOptions are what a run decides about its simulated proxies.
+type ProxyOptions struct {
+	XDS                 string         // "delta" or "sotw"; "" = what the mesh's proxies speak
+	CertificateLifetime time.Duration  // that is requested; 0 = the agent's own
+	Address             string         // host:port to connect to; "" = the control plane's own
+	Metadata            map[string]any // takes the place of entries of the node's metadata; nil = none
+	// Slowdown is how many times as long proxies wait for what is a matter of time.
+	Slowdown proxy.Slowdown
+}
+
+// Apply puts the options that are about a proxy itself into its specification.
+func (o ProxyOptions) Apply(spec *proxy.Spec) {
+	spec.XDS, spec.CertificateLifetime = o.XDS, o.CertificateLifetime
+	spec.Address = cmp.Or(o.Address, spec.Address)
+	spec.Slowdown = o.Slowdown
+	spec.Keepalive, spec.Drain = o.Slowdown.Of(spec.Keepalive), o.Slowdown.Of(spec.Drain)
+	if len(o.Metadata) > 0 {
+		spec.Metadata = maps.Clone(spec.Metadata)
+		maps.Copy(spec.Metadata, o.Metadata)
+	}
+}
+
+// Credentials are the tokens of real proxies, which whoever starts them requests.
+type Credentials interface {
+	// Token requests a token bound to that very pod, of which only namespace, name,
+	// UID and service account are read.
+	Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
+}
+
+// Issuers get certificates for real proxies without an agent, which cannot request them themselves.
+type Issuers interface {
+	// Issuer is the certificate client of one proxy. It does not connect yet.
+	Issuer(spec proxy.Spec) (Issuer, error)
+}
+
+// ProbeKind is a kind of configuration change that is followed by a marker.
+type ProbeKind string
+
+// The kinds of probe; names as in the record's latencies.push.
+const (
+	RouteProbe  ProbeKind = "route"  // how a service is reached: concerns those who may call it
+	PolicyProbe ProbeKind = "policy" // who may call a service: concerns its own sidecars
+	MeshProbe   ProbeKind = "mesh"   // a setting of the whole mesh: concerns every sidecar, whatever the service
+)
+
+// Probes are changes made to be followed.
+type Probes interface {
+	// Probe is an object that changes no traffic and whose marker shows in the
+	// configuration of every sidecar of the concerned services (indices into
+	// the mesh) and of no other. The same service gives the same object but for
+	// the marker, so that one probe is an update of the one before. nil where the
+	// control plane has no change of this kind.
+	Probe(kind ProbeKind, mesh topology.Mesh, knobs Knobs, service int, marker string) (object *unstructured.Unstructured, concerned []int)
+}
+
+// Issuer has certificate signing requests of one proxy signed, on a connection
+// of its own that stays open until Close.
+type Issuer interface {
+	proxy.Issuer
+	io.Closer
+}
+
+// Description states which control plane was measured and how it was set.
+type Description struct {
+	Name    string // as in --control-plane, and of its process
+	Version string // as the program reports
+	// Unchecked states what the adapter cannot check of this version, because its
+	// expectations are of others; "" = nothing.
+	Unchecked string
+	// ProxyVersion is the one that simulated sidecars report of themselves; "" = none.
+	ProxyVersion string
+	Replicas     int               // that serve the mesh
+	MaxProcs     int               // GOMAXPROCS
+	Settings     map[string]string // that differ from its stock ones, or that figures depend on
+	Limits       *record.Limits    // that this version holds itself to, so set; nil = none is known
+	Retries      int               // how often a sidecar tries again to connect to its application before it answers for it
+}
+
+// Endpoints are URLs of one control plane.
+type Endpoints struct {
+	Proxies string // host:port that simulated proxies connect to; "" = it is not known
+	Metrics string // where its own metrics are scraped; "" = it has none
+	// Collect makes the program collect its garbage before it answers; "" = it cannot
+	// be asked to.
+	Collect string
+}
+
+// Metrics are what a control plane's own metrics mean.
+type Metrics struct {
+	Phase []Metric // evaluated over each phase
+	// Push names those of Phase whose sum is the mean time from when it learns of
+	// a change until it has sent it, in seconds; none = it does not report it.
+	Push []string
+	// Counters are PromQL of lifetime counts that scaler counts too. When a mesh
+	// is quiet and the program was not restarted, the two are equal. "" = the
+	// control plane does not count it.
+	Counters Counters
+}
+
+// Counters are PromQL expressions.
+type Counters struct {
+	Responses map[convergence.Type]string // responses sent, by type
+	// AlsoCounts are further types that the responses of a type contain; nil = none.
+	AlsoCounts          map[convergence.Type][]convergence.Type
+	Connected           string // proxies connected now
+	CertificateRequests string
+	Certificates        string
+	// ReplicaConnected is Connected of one of several replicas; $instance stands for its
+	// name.
+	ReplicaConnected string
+}
+
+// Knobs are the settings of a mesh, independent of each other. A control plane with
+// Driver.OwnKnobs has other values, which its adapter defines.
+type Knobs struct {
+	MTLS string // "permissive" or "strict": whether plaintext is accepted
+	// Scope is "all": a sidecar is configured for every service; "declared": only for those it
+	// calls; "" where there are no sidecars.
+	Scope string
+	Authz string // "none", or "declared": only declared calls are allowed
+}
+
+// Modes are the presets of knobs, by name.
+var Modes = map[string]Knobs{
+	"permissive": {MTLS: "permissive", Scope: "all", Authz: "none"},
+	"strict":     {MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"},
+}
+
+// Validate states which knob has a value that it cannot have.
+func (k Knobs) Validate() error {
+	if k.Scope == "" {
+		k.Scope = "all"
+	}
+	for _, knob := range []struct {
+		name, value string
+		want        [2]string
+	}{
+		{"mtls", k.MTLS, [2]string{"permissive", "strict"}},
+		{"scope", k.Scope, [2]string{"all", record.ScopeDeclared}},
+		{"authz", k.Authz, [2]string{"none", "declared"}},
+	} {
+		if knob.value != knob.want[0] && knob.value != knob.want[1] {
+			return fmt.Errorf("parsing --%s %q: want %s or %s", knob.name, knob.value, knob.want[0], knob.want[1])
+		}
+	}
+	return nil
+}
+
+// Metric is one of a control plane's own figures, evaluated over a phase.
+type Metric struct {
+	Name string // as it appears in the record under "own"
+	Expr string // PromQL; $window stands for the phase's length
+}

@@ -1,0 +1,59 @@
+package istio
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+const (
+	mixedName = "mixed" // of the data plane
+	// hboneSetting is what the ambient profile has in meshConfig.defaultConfig.proxyMetadata: sidecars
+	// that are injected then take HBONE, and discover all workloads.
+	hboneSetting = metaPrefix + "ENABLE_HBONE"
+	// scopedSetting is there from 1.31 on, and on by default.
+	scopedSetting = "AMBIENT_SCOPED_ADDRESS_PUSHES"
+)
+
+// ofMixed is the driver as it serves a mesh of which some namespaces have sidecars and others
+// ztunnels. istiod is installed as by the ambient profile, as in a migration.
+//
+// A sidecar requests what a waypoint does: Envoy's types and, because its metadata has ENABLE_HBONE, all
+// workloads (pkg/bootstrap/config.go of Istio).
+func ofMixed(d controlplane.Driver) controlplane.Driver {
+	modes, check := d.Modes, d.CheckProxyVersion
+	d = ofWaypoints(ofAmbient(d))
+	d.Modes, d.CheckProxyVersion, d.Mixed = modes, check, true
+	return d
+}
+
+// hasSidecars reports whether the pods of a namespace of a mesh have sidecars. In a mixed mesh those of
+// every other namespace do, beginning with the first.
+func (c *ControlPlane) hasSidecars(mesh topology.Mesh, namespace string) bool {
+	if !c.opts.Ambient {
+		return true
+	}
+	return c.opts.Mixed && slices.Index(mesh.Namespaces, namespace)%2 == 0
+}
+
+// isZtunnel reports whether a pod is one of ztunnel's DaemonSet.
+func isZtunnel(pod *corev1.Pod) bool {
+	return pod.Namespace == namespace && pod.Labels["app"] == ztunnelName
+}
+
+// tunnels are what a sidecar has in a mixed mesh, in addition: listeners and clusters through which it
+// reaches pods of ztunnels (PILOT_ENABLE_SENDING_HBONE), and those by which it takes HBONE itself
+// (EnableHBONEListen and BuildListeners of istiod's pilot/pkg/networking/core).
+func (c *ControlPlane) tunnels() []convergence.Key {
+	if !c.opts.Mixed {
+		return nil
+	}
+	return []convergence.Key{
+		{Type: convergence.LDS, Name: "connect_originate"}, {Type: convergence.LDS, Name: "connect_terminate"}, {Type: convergence.LDS, Name: "main_internal"},
+		{Type: convergence.CDS, Name: "connect_originate"}, {Type: convergence.CDS, Name: "main_internal"},
+	}
+}

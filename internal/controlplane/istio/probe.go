@@ -1,0 +1,81 @@
+package istio
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// Probe is a VirtualService that routes a service to itself, its marker the
+// route's name, or that of the mesh's profile, its marker the name of the first route; an AuthorizationPolicy that denies a service to a principal that does not
+// exist, its marker; or an EnvoyFilter of the root namespace, which applies to every
+// sidecar and names the statistics of its inbound listener by the marker.
+func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+	s := mesh.Services[service]
+	if c.opts.Ambient && !c.opts.Mixed && kind != controlplane.PolicyProbe && (kind != controlplane.RouteProbe || !c.opts.withWaypoints()) {
+		return nil, nil // a ztunnel has no routes, and no listeners to be changed
+	}
+	if kind == controlplane.MeshProbe {
+		return object("networking.istio.io/v1alpha3", "EnvoyFilter", namespace, "scaler-probe-mesh", map[string]any{
+			"configPatches": []any{map[string]any{
+				"applyTo": "LISTENER",
+				"match":   map[string]any{"context": "SIDECAR_INBOUND", "listener": map[string]any{"name": "virtualInbound"}},
+				"patch":   map[string]any{"operation": "MERGE", "value": map[string]any{"stat_prefix": marker}},
+			}},
+		}), everyService(mesh)
+	}
+	if kind == controlplane.PolicyProbe {
+		return object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"app": s.Name}},
+			"action":   "DENY",
+			"rules": []any{map[string]any{"from": []any{map[string]any{
+				"source": map[string]any{"principals": []any{marker}},
+			}}}},
+		}), []int{service}
+	}
+	host := hostname(s)
+	probe := object("networking.istio.io/v1", "VirtualService", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
+		"hosts": []any{host},
+		"http": []any{map[string]any{
+			"name":  marker,
+			"route": []any{map[string]any{"destination": map[string]any{"host": host}}},
+		}},
+	})
+	if hasOwnRoute(mesh, service) { // of two for one host the older counts
+		probe = ownRoute(s, marker)
+	}
+	if c.opts.withWaypoints() {
+		return probe, []int{service} // its waypoint
+	}
+	var concerned []int
+	for i := range mesh.Services {
+		if slices.ContainsFunc(c.Wants(mesh, knobs, i), func(w convergence.Want) bool {
+			return w.Type == convergence.RDS && slices.Contains(w.Members, host)
+		}) {
+			concerned = append(concerned, i)
+		}
+	}
+	return probe, concerned
+}
+
+// everyService are the services of a mesh that have sidecars.
+func everyService(mesh topology.Mesh) []int {
+	all := make([]int, len(mesh.WithoutGateways()))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func object(apiVersion, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion,
+		"kind":       kind,
+		"metadata":   map[string]any{"name": name, "namespace": namespace},
+		"spec":       spec,
+	}}
+}

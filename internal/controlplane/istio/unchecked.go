@@ -1,0 +1,97 @@
+package istio
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// uncheckedKinds are what objects of the configuration change that Wants says nothing of.
+var uncheckedKinds = map[string]record.Unchecked{
+	"AuthorizationPolicy":   record.UncheckedInbound,
+	"PeerAuthentication":    record.UncheckedInbound,
+	"RequestAuthentication": record.UncheckedInbound,
+	"VirtualService":        record.UncheckedRoutes,
+	"HTTPRoute":             record.UncheckedRoutes,
+	"GRPCRoute":             record.UncheckedRoutes,
+	"TLSRoute":              record.UncheckedRoutes,
+	"TCPRoute":              record.UncheckedRoutes,
+	"DestinationRule":       record.UncheckedClusters,
+	"BackendTLSPolicy":      record.UncheckedClusters,
+	"WorkloadEntry":         record.UncheckedEntries,
+	"EnvoyFilter":           record.UncheckedPatches,
+	"WasmPlugin":            record.UncheckedPatches,
+	"TrafficExtension":      record.UncheckedPatches,
+	"Telemetry":             record.UncheckedPatches,
+	"ProxyConfig":           record.UncheckedPatches,
+}
+
+// maxExamples bounds the examples of one part.
+const maxExamples = 3
+
+// uncheckedParts gathers what is not checked.
+type uncheckedParts struct{ all []record.NotChecked }
+
+func (u *uncheckedParts) add(what record.Unchecked, count int, example string) {
+	i := slices.IndexFunc(u.all, func(n record.NotChecked) bool { return n.What == what })
+	if i < 0 {
+		i = len(u.all)
+		u.all = append(u.all, record.NotChecked{What: what})
+	}
+	u.all[i].Count += count
+	if example != "" && len(u.all[i].Examples) < maxExamples {
+		u.all[i].Examples = append(u.all[i].Examples, example)
+	}
+}
+
+// notChecked is what the mesh has and Wants says nothing of.
+func (r *replayed) notChecked() []record.NotChecked {
+	var u uncheckedParts
+	u.add(record.UncheckedNames, 0, "")
+	u.add(record.UncheckedMeshConfig, 0, "")
+	for _, v := range r.services {
+		id := v.Namespace + "/" + v.Name
+		switch {
+		case v.external():
+			u.add(record.UncheckedExternal, 1, id)
+		default:
+			what := record.UncheckedListeners
+			if v.headless() {
+				what = record.UncheckedHeadless
+			}
+			for _, p := range v.Spec.Ports {
+				if kindOf(p) != routed && p.Protocol != corev1.ProtocolUDP {
+					u.add(what, 1, id+":"+p.Name)
+				}
+			}
+		}
+		if v.some() {
+			u.add(record.UncheckedEndpoints, 1, id)
+		}
+	}
+	for i, w := range r.mesh.Workloads {
+		if w.Spec.Gateway {
+			u.add(record.UncheckedGateways, w.Spec.Replicas, w.ID())
+		}
+		if e := r.scopes[i]; w.Spec.Sidecar && (e.partial || e.ingress) {
+			u.add(record.UncheckedScope, 1, e.name+" for "+w.ID())
+		}
+	}
+	for _, e := range r.entries {
+		if !r.compared(e) {
+			u.add(record.UncheckedEntries, 1, e.host+" of "+e.Namespace+"/"+e.Name)
+		}
+	}
+	for _, o := range r.mesh.Objects {
+		if what, ok := uncheckedKinds[o.GetKind()]; ok {
+			u.add(what, 1, capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName()))
+		}
+	}
+	for _, d := range r.mesh.Dangling() {
+		u.add(record.UncheckedDangling, 1, d.From+" "+d.Field+" "+d.To)
+	}
+	return u.all
+}

@@ -1,0 +1,189 @@
+package istio
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/authority"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/ztunnel"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+const (
+	waypointClass = "istio-waypoint" // of Gateways that are waypoints
+	// gatewayName is the label of the pods that istiod makes for a Gateway.
+	gatewayName = "gateway.networking.k8s.io/gateway-name"
+	// useWaypoint is the label by which a namespace or a service has a waypoint.
+	useWaypoint = "istio.io/use-waypoint"
+	// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
+	// makes for each Gateway of a class.
+	classDefaults = "gateway.istio.io/defaults-for-class"
+)
+
+// workloadType is that of the workloads that a waypoint knows its peers by.
+var workloadType = convergence.TypeOf("Workload")
+
+// waypointTypes are what a waypoint subscribes to, in this order: Envoy's types and, by the
+// bootstrap extension metadata_discovery, which Istio's agent gives every waypoint, all
+// workloads.
+func waypointTypes() []xdsprobe.ResourceType {
+	return append(xdsprobe.EnvoyTypes(), xdsprobe.ResourceType{Name: workloadType, URL: "type.googleapis.com/istio.workload.Workload"})
+}
+
+// ofWaypoints is the driver of ofAmbient as it serves waypoints, too.
+func ofWaypoints(d controlplane.Driver) controlplane.Driver {
+	d.Types = func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(append(ztunnel.Types(), waypointTypes()...)) }
+	var names []convergence.Type
+	for _, t := range waypointTypes() {
+		names = append(names, t.Name)
+	}
+	d.NewProxy = func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+		if spec.Node != "" {
+			return authority.NewZtunnel(spec, s)
+		}
+		return authority.NewProxyOf(spec, s, names)
+	}
+	responses := metrics().Counters.Responses
+	maps.Copy(responses, d.Metrics.Counters.Responses)
+	d.Metrics.Counters.Responses = responses
+	d.Metrics.Counters.AlsoCounts = map[convergence.Type][]convergence.Type{ztunnel.Address: {workloadType}}
+	return d
+}
+
+// withWaypoints reports whether namespaces or services have waypoints.
+func (o Options) withWaypoints() bool {
+	return o.Waypoints != "" && o.Waypoints != controlplane.NoWaypoints
+}
+
+// waypoints are those of a mesh in ambient mode. What they hold follows
+// buildWaypointInboundClusters and buildWaypointInbound of istiod's pilot/pkg/networking/core.
+type waypoints struct{ *ControlPlane }
+
+// waypointPorts are those of a waypoint's Service (extractServicePorts of istiod's
+// pilot/pkg/config/kube/gatewaycommon).
+func waypointPorts() []topology.Port {
+	return []topology.Port{{Name: "status-port", Number: 15021, Target: 15021, TCP: true}, {Name: "mesh", Number: 15008, Target: 15008, TCP: true}}
+}
+
+// List is part of controlplane.Waypoints.
+func (c waypoints) List(mesh topology.Mesh) []controlplane.Waypoint {
+	var all []controlplane.Waypoint
+	if c.opts.Waypoints == controlplane.ServiceWaypoints {
+		for i, s := range mesh.Services {
+			all = append(all, controlplane.Waypoint{Namespace: s.Namespace, Name: waypointOf(s.Namespace, s.Name), Services: []int{i}, Ports: waypointPorts()})
+		}
+		return all
+	}
+	for _, namespace := range mesh.Namespaces {
+		w := controlplane.Waypoint{Namespace: namespace, Name: waypointOf(namespace, ""), Ports: waypointPorts()}
+		for i, s := range mesh.Services {
+			if s.Namespace == namespace {
+				w.Services = append(w.Services, i)
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// waypointOf is the name of the waypoint of a service or, where that is "", a namespace.
+func waypointOf(namespace, service string) string {
+	if service == "" {
+		return "waypoint-" + namespace
+	}
+	return "waypoint-" + service
+}
+
+// Labels is part of controlplane.Waypoints.
+func (c waypoints) Labels(namespace, service string) map[string]string {
+	if (service != "") != (c.opts.Waypoints == controlplane.ServiceWaypoints) {
+		return nil
+	}
+	return map[string]string{useWaypoint: waypointOf(namespace, service)}
+}
+
+// Objects is part of controlplane.Waypoints: a Gateway for each, as istioctl makes it, and what
+// puts its pods onto fake nodes. istiod makes the Deployment of each Gateway, its account and
+// its Service.
+func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured {
+	overlay, err := yaml.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"nodeSelector": kwok.NodeSelector(), "tolerations": []any{kwok.Toleration()},
+	}}}})
+	if err != nil {
+		return nil // it is made of strings
+	}
+	defaults := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "scaler-waypoints", "namespace": namespace, "labels": map[string]any{classDefaults: waypointClass}},
+		"data":     map[string]any{"deployment": string(overlay)},
+	}}
+	kwok.SetRun(defaults, run)
+	objects := []*unstructured.Unstructured{defaults}
+	for _, w := range c.List(mesh) {
+		gateway := object("gateway.networking.k8s.io/v1", "Gateway", w.Namespace, w.Name, map[string]any{
+			"gatewayClassName": waypointClass,
+			"listeners": []any{map[string]any{
+				"name": "mesh", "port": int64(15008), "protocol": "HBONE",
+				"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "Same"}},
+			}},
+			"infrastructure": map[string]any{"labels": map[string]any{kwok.RunLabel: run, kwok.ServiceLabel: w.Name}},
+		})
+		gateway.SetLabels(map[string]string{"istio.io/waypoint-for": "service"})
+		kwok.SetRun(gateway, run)
+		objects = append(objects, gateway)
+	}
+	return objects
+}
+
+// Wants is part of controlplane.Waypoints.
+func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []convergence.Want {
+	var wants []convergence.Want
+	for _, name := range []string{"connect_terminate", "main_internal", "connect_originate"} {
+		wants = append(wants, convergence.WantOf(convergence.LDS, name))
+	}
+	for _, name := range []string{"main_internal", "encap", "connect_originate"} {
+		wants = append(wants, convergence.WantOf(convergence.CDS, name))
+	}
+	for _, i := range w.Services {
+		s := mesh.Services[i]
+		for _, p := range s.Ports {
+			protocol := "http"
+			if p.TCP {
+				protocol = "tcp"
+			}
+			cluster := fmt.Sprintf("inbound-vip|%d|%s|%s", p.Number, protocol, hostname(s))
+			endpoints := convergence.WantOf(convergence.EDS, cluster)
+			endpoints.Service = controlplane.Listed(s.ServicePort(p))
+			wants = append(wants, convergence.WantOf(convergence.CDS, cluster), endpoints)
+		}
+	}
+	return wants
+}
+
+// withoutDoubleTunnel are the lines whose waypoints have nothing for other networks unless
+// AMBIENT_ENABLE_MULTI_NETWORK is set (ShouldCreateDoubleHBONEResources of istiod's pilot/pkg/model,
+// which does not ask for it since 1.29).
+var withoutDoubleTunnel = map[string]bool{"1.27": true, "1.28": true}
+
+// Holds is part of controlplane.Waypoints.
+func (c waypoints) Holds(mesh topology.Mesh, w controlplane.Waypoint, pods []string) []convergence.Key {
+	if !expected(c.report.Version) {
+		return nil
+	}
+	keys := ambient(c).workloads(workloadType, pods)
+	if !withoutDoubleTunnel[component.IstioLine(c.report.Version)] {
+		for _, name := range []string{"inner_connect_originate", "outer_connect_originate"} {
+			keys = append(keys, convergence.Key{Type: convergence.CDS, Name: name}, convergence.Key{Type: convergence.LDS, Name: name})
+		}
+	}
+	return append(keys, convergence.Keys(c.Wants(mesh, w))...)
+}

@@ -1,0 +1,42 @@
+package linkerd
+
+import (
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// limits are those of client-go of its release (rest/config.go: DefaultQPS, DefaultBurst), which identity
+// does not change, given what is set in its environment (NAME=VALUE; of a name that comes several times the
+// last counts). It reviews one token for each certificate. Each API group has a limit of its own there,
+// so that the Events that identity writes do not count.
+func limits(env []string) *record.Limits {
+	l := &record.Limits{TokenReviewsPerSecond: 5, TokenReviewsBurst: 10, TokenReviewsPerSidecar: 1}
+	for _, kv := range env {
+		if name, value, _ := strings.Cut(kv, "="); name == "LINKERD_API_REQUESTS_PER_SECOND" {
+			if rate, err := strconv.ParseFloat(value, 64); err == nil {
+				l.TokenReviewsPerSecond = rate
+			}
+		}
+	}
+	return l
+}
+
+// dilate slows all three programs down by k: all of component.LinkerdTimes.
+func dilate(env []string, _ int, k float64) controlplane.Dilated {
+	var d controlplane.Dilated
+	d.Env, d.Scaled = controlplane.Slow(env, component.LinkerdTimes, k)
+	d.Unscaled = []string{
+		"GOMAXPROCS of identity and the proxy injector, which is that of this machine",
+		"the time limit of the injection webhook, 10 s: nothing in it waits for a limit",
+		"the lifetime of certificates, 24 h: no run is that long",
+		"Events of identity: of one account 25 at once and then one in 5 minutes",
+		controlplane.UnscaledClient,
+		controlplane.UnscaledCollection,
+		controlplane.UnscaledThread,
+	}
+	return d
+}

@@ -1,0 +1,57 @@
+package reference
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/authority"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Driver is scaler's own reference control plane, which is part of scaler's
+// program.
+func Driver() controlplane.Driver {
+	return controlplane.Driver{
+		Name:            Name,
+		Summary:         "scaler's own control plane, which costs next to nothing",
+		SidecarPrograms: []string{component.Envoy},
+		Modes:           controlplane.StandardModes(),
+		HostWorkloads:   true,
+		Work:            "the reference control plane: configuration and certificates, without injection",
+		Meanings:        meanings(),
+		Metrics:         metrics(),
+		Dilate:          dilate,
+		NewProxy:        authority.NewProxy,
+		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
+			c, err := Start(ctx, Options{
+				Version: o.Scaler, Kubeconfig: o.Kubeconfig, REST: o.REST,
+				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return c.Parts(), nil
+		},
+	}
+}
+
+// meanings are those of figures that are not what they are with Istio.
+func meanings() map[string]string {
+	all := record.AcrossWith(map[string]string{record.AcrossObjects: "changes of a route or a policy of the mesh, by ConfigMaps"})
+	all["latencies.podAdmission"], all["sidecars"] = controlplane.NotInjected, controlplane.NoAgents
+	return all
+}
+
+// dilate changes nothing: the pace of pushes is what keeps it from costing much, and
+// all else of it is processor time.
+func dilate(env []string, _ int, _ float64) controlplane.Dilated {
+	return controlplane.Dilated{Env: env, Unscaled: []string{"the pace of its pushes, at most 20,000 a second"}}
+}
+
+// Parts are what this control plane can do.
+func (c *ControlPlane) Parts() *controlplane.ControlPlane {
+	return &controlplane.ControlPlane{
+		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: c, Issuers: c, Probes: c, RealProxies: c, HostWorkloads: c,
+	}
+}

@@ -1,0 +1,41 @@
+package fidelity
+
+import (
+	"fmt"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/proxy"
+)
+
+// failureLog observes the simulated proxy: what fails is logged. What it sends and
+// receives the wiretap records.
+type failureLog struct{ log func(string) }
+
+var _ proxy.Observer = failureLog{}
+
+// TokenFetched is part of proxy.Observer.
+func (l failureLog) TokenFetched(_ string, e proxy.TokenFetched) {
+	if e.Err != nil {
+		l.log("the simulated proxy got no token: " + experiment.FirstLine(e.Err))
+	}
+}
+
+// StreamOpened is part of proxy.Observer.
+func (failureLog) StreamOpened(string, proxy.StreamOpened) {}
+
+// Updated is part of proxy.Observer.
+func (failureLog) Updated(string, proxy.Update) {}
+
+// StreamEnded is part of proxy.Observer.
+func (l failureLog) StreamEnded(_ string, e proxy.StreamEnded) {
+	if e.Class != proxy.Stopped && e.Class != proxy.Lost {
+		l.log(fmt.Sprintf("the simulated proxy's stream ended (%s): %v", e.Class, e.Err))
+	}
+}
+
+// Certified is part of proxy.Observer.
+func (l failureLog) Certified(_ string, e proxy.Certificate) {
+	if e.Err != nil {
+		l.log("the simulated proxy got no certificate: " + experiment.FirstLine(e.Err))
+	}
+}

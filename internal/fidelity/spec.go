@@ -1,0 +1,69 @@
+package fidelity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// Spec is what a user asks of `scaler calibrate --fidelity`. The zero
+// value of a field is not its default: DefaultSpec has those.
+type Spec struct {
+	Changes int    // random changes of the mesh that both proxies go through, for each case
+	Starts  int    // times that each proxy is started, for each case
+	Seed    uint64 // of the changes
+	Cases   []string
+	// Ztunnel is the path of a ztunnel to compare a simulated one with; "" = sidecars are compared.
+	Ztunnel string
+
+	// Programs states where programs are, the Envoy among them.
+	Programs component.Options
+	State    string // folder that holds what runs
+}
+
+// DefaultSpec is `scaler calibrate --fidelity` without other flags.
+func DefaultSpec() Spec {
+	return Spec{Changes: 200, Starts: 6, Seed: 1, Cases: sidecars.caseNames()}
+}
+
+// ZtunnelCases are the cases that are the default with a Ztunnel.
+func ZtunnelCases() []string { return ztunnels.caseNames() }
+
+// knobCase is one setting of the knobs that both proxies live under.
+type knobCase struct {
+	name  string
+	knobs controlplane.Knobs
+}
+
+// meshSpec is what the two proxies are part of: small, but with several
+// namespaces, and services that call and are called.
+var meshSpec = topology.Spec{Pods: 24, Services: 8, Namespaces: 2, Shape: topology.Random, FanOut: 3, Seed: 1}
+
+// Validate names the first flag whose value cannot be used, the value, and what
+// is wanted. Nothing has been started or created before it returns nil.
+func (s Spec) Validate() error {
+	if s.Changes < 0 || s.Changes > 10_000 {
+		return fmt.Errorf("parsing --changes %d: want 0 to 10000", s.Changes)
+	}
+	if s.Starts < 1 || s.Starts > 100 {
+		return fmt.Errorf("parsing --starts %d: want 1 to 100", s.Starts)
+	}
+	names := s.subject().caseNames()
+	if len(s.Cases) == 0 {
+		return experiment.CheckOneOf("cases", "", names)
+	}
+	for i, c := range s.Cases {
+		if err := experiment.CheckOneOf("cases", c, names); err != nil {
+			return err
+		}
+		if slices.Contains(s.Cases[:i], c) {
+			return fmt.Errorf("parsing --cases %q: %s is there twice: want each case once", strings.Join(s.Cases, ","), c)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package fidelity
+
+import (
+	"context"
+	"fmt"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/istio"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// subject is what is compared, as far as comparisons of sidecars and of ztunnels differ.
+type subject struct {
+	name    string
+	cases   []knobCase
+	changes []meshChangeKind
+	nodes   int      // of the cluster
+	types   []string // of which a proxy that has its configuration was sent something
+	ownWork string   // why the real one takes longer, waiting for istiod excluded; "" = it should not
+
+	dataplane string // as in controlplane.Dataplane
+	configure func(*istio.Options)
+	// check checks the real one's program; choose takes the two pods.
+	check, choose func(*run, context.Context) error
+	startReal     func(*run, context.Context) (*tappedProxy, error)
+	// more compares what the streams do not show; nil = nothing.
+	more func(c *comparison, ctx context.Context, about string) error
+}
+
+// The subjects. They are never assigned again.
+var (
+	sidecars = subject{
+		name:  "sidecar",
+		nodes: 1,
+		cases: []knobCase{ // the two modes, and each knob alone
+			{"permissive", controlplane.Modes["permissive"]},
+			{"mtls", controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
+			{"scope", controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}},
+			{"authz", controlplane.Knobs{MTLS: "permissive", Scope: "all", Authz: "declared"}},
+			{"strict", controlplane.Modes["strict"]},
+		},
+		changes:   []meshChangeKind{scaleChange, healthChange, routeChange, policyChange, serviceChange},
+		types:     []string{convergence.CDS.String(), convergence.LDS.String()},
+		ownWork:   envoysWork,
+		dataplane: controlplane.Sidecars,
+		configure: func(o *istio.Options) { o.UpstreamEnvoy = true },
+		check:     (*run).checkEnvoy,
+		choose:    (*run).choosePods,
+		startReal: (*run).startAgent,
+	}
+	ztunnels = subject{
+		name:  "ztunnel",
+		nodes: 2,
+		cases: []knobCase{
+			{"permissive", controlplane.Knobs{MTLS: "permissive", Authz: "none"}},
+			{"mtls", controlplane.Knobs{MTLS: "strict", Authz: "none"}},
+			{"authz", controlplane.Knobs{MTLS: "permissive", Authz: "declared"}},
+			{"strict", controlplane.Knobs{MTLS: "strict", Authz: "declared"}},
+		},
+		changes:   []meshChangeKind{scaleChange, healthChange, policyChange, serviceChange},
+		types:     ztunnelTypes,
+		ownWork:   ztunnelsWork,
+		dataplane: istio.Ambient,
+		configure: func(o *istio.Options) { o.Ambient = true },
+		check:     func(*run, context.Context) error { return nil }, // its version was asked for
+		choose:    (*run).makeZtunnels,
+		startReal: (*run).startZtunnel,
+		more:      (*comparison).ztunnelMore,
+	}
+)
+
+// subject is what a comparison is of.
+func (s Spec) subject() *subject {
+	if s.Ztunnel != "" {
+		return &ztunnels
+	}
+	return &sidecars
+}
+
+func (s *subject) caseNames() []string {
+	var names []string
+	for _, c := range s.cases {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// driver is Istio as it serves the subject.
+func (s *subject) driver() (controlplane.Driver, error) {
+	return istio.Driver().Of(s.dataplane, controlplane.NoWaypoints)
+}
+
+// sideName is what one side is called in messages.
+func (r *run) sideName(side int) string { return fmt.Sprintf("%s %s", sideNames[side], r.what.name) }

@@ -1,0 +1,262 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/worker"
+)
+
+// AwaitConverged returns once every pod of the mesh is there and Ready, the API
+// server lists every one as a healthy endpoint, and every sidecar holds and has
+// acknowledged all that is expected, has its certificate, and is back if it lost
+// its stream.
+func (f *Fleet) AwaitConverged(ctx context.Context) error {
+	for {
+		if f.converged() {
+			return nil
+		}
+		select {
+		case <-f.changed:
+		case <-f.tracker.Changed(): // or that of another revision
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Fleet) converged() bool {
+	sidecars := 0
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		if counts.Converged < counts.Sidecars {
+			return false
+		}
+		sidecars += counts.Sidecars
+	}
+	pods := f.Pods.states()
+	wanted := int(f.wanted.Load())
+	proxies := wanted
+	if f.nodes != nil {
+		proxies = f.nodes.proxies() + pods.there - pods.served
+	}
+	return pods.away == 0 && sidecars == proxies && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+}
+
+// completeInterval is how often AwaitComplete counts.
+const completeInterval = 100 * time.Millisecond
+
+// AwaitComplete returns once so many sidecars are complete.
+func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
+	tick := time.NewTicker(completeInterval)
+	defer tick.Stop()
+	complete := func() (n int) {
+		if f.nodes != nil {
+			return f.Count().Complete
+		}
+		for _, t := range f.trackers() {
+			n += t.Counts().Complete
+		}
+		return n
+	}
+	for complete() < sidecars {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// AwaitQuiet returns once the control plane has sent nothing for its QuietTime.
+func (f *Fleet) AwaitQuiet(ctx context.Context) error {
+	for {
+		quiet := f.Pods.LastResponse().Add(f.QuietTime())
+		if !time.Now().Before(quiet) {
+			return nil
+		}
+		if err := experiment.WaitUntil(ctx, quiet); err != nil {
+			return err
+		}
+	}
+}
+
+// Counts are how many pods and sidecars have come how far.
+type Counts struct {
+	// Where a proxy serves the pods of its node, each of these but Simulated and Nodes is of pods: it counts for a
+	// pod what its node's proxy is.
+	Created   int // pods seen that are not gone
+	Ready     int // pods that were ever Ready
+	Connected int // sidecars that were ever connected
+	Simulated int // proxies that were ever connected and are simulated
+	Nodes     int // of those, the proxies of nodes
+	Complete  int // sidecars that hold what was expected at their first request
+	Converged int // sidecars that hold all that is expected now
+}
+
+// Count returns the present counts.
+func (f *Fleet) Count() Counts {
+	var c Counts
+	for _, t := range f.trackers() {
+		counts := t.Counts()
+		c.Complete += counts.Complete
+		c.Converged += counts.Converged
+	}
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	if f.nodes != nil {
+		f.nodes.count(&c)
+		return c
+	}
+	for p := range f.Pods.there {
+		c.Created++
+		if !p.times.Ready.IsZero() {
+			c.Ready++
+		}
+		if !p.times.Connected.IsZero() {
+			c.Connected++
+			if p.real == nil {
+				c.Simulated++
+			}
+		}
+	}
+	return c
+}
+
+// ResetStreams cuts the streams of a share of the connected sidecars, from 0 to 1,
+// one at least. Which ones, the seed decides.
+func (f *Fleet) ResetStreams(share float64, seed uint64) error {
+	s := f.Pods
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	connected := answered(s)
+	if len(connected) == 0 {
+		return errors.New("no sidecar is connected")
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(s.background.number)))
+	random.Shuffle(len(connected), func(i, j int) { connected[i], connected[j] = connected[j], connected[i] })
+	now := time.Now()
+	var chosen []*pod
+	for _, id := range connected[:int(math.Ceil(share*float64(len(connected))))] {
+		s.lost(s.byID[id], now)
+		chosen = append(chosen, s.byID[id])
+	}
+	act(worker.Reset, chosen)
+	return nil
+}
+
+// answered are the pods whose sidecars are connected and were answered, sorted. The
+// caller holds Pods.mu.
+func answered(s *Pods) []string {
+	var connected []string
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		if p := s.byID[id]; !p.gone && p.connection.answered {
+			connected = append(connected, id)
+		}
+	}
+	return connected
+}
+
+// Connected are the ids of the pods of a fleet whose simulated sidecars are connected and were
+// answered, sorted. What a real sidecar does is up to it.
+func Connected(f *Fleet) []string {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	return slices.DeleteFunc(answered(f.Pods), func(id string) bool { return f.Pods.byID[id].worker == nil })
+}
+
+// Act does something with the simulated sidecar of a pod; nothing where there is none
+// any more. After worker.Reset the sidecar is awaited as one that lost its stream.
+func Act(f *Fleet, action worker.Action, id string) {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	p := f.Pods.byID[id]
+	if p == nil || p.gone || p.worker == nil {
+		return
+	}
+	if action == worker.Reset {
+		f.Pods.lost(p, time.Now())
+	}
+	act(action, []*pod{p})
+}
+
+// explained is how many sidecars are named that lack something.
+const explained = 3
+
+// Lacking describes what the mesh still lacks to have converged, one line for each
+// kind of thing; nothing if it lacks nothing.
+func (f *Fleet) Lacking() []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+
+	sidecars := 0
+	var missing []string
+	for _, t := range f.trackers() {
+		sidecars += t.Counts().Sidecars
+		missing = append(missing, t.Missing(explained)...)
+	}
+	healthy := f.Endpoints.healthy()
+	pods := f.Pods.states()
+	if wanted := int(f.wanted.Load()); pods.there != wanted {
+		add("%d pods are there, want %d", pods.there, wanted)
+	}
+	if pods.old > 0 {
+		add("%d pods were not replaced yet", pods.old)
+	}
+	if pods.ready+pods.old < pods.there {
+		add("%d pods are not ready", pods.there-pods.ready-pods.old)
+	}
+	if f.nodes != nil {
+		if proxies := f.nodes.proxies() + pods.there - pods.served; sidecars != proxies {
+			add("%d proxies of nodes, waypoints and pods are there, want %d", sidecars, proxies)
+		}
+	} else if sidecars != pods.there {
+		add("%d pods have a sidecar, of %d", sidecars, pods.there)
+	}
+	if wanted := int(f.healthy.Load()); healthy != wanted {
+		add("the API server lists %d healthy endpoints, want %d", healthy, wanted)
+	}
+	if pods.away > 0 {
+		add("%d sidecars lost their stream and are not back", pods.away)
+	}
+	for _, line := range missing {
+		add("sidecar %s", line)
+	}
+	return lines
+}
+
+// states are how many pods of the mesh are in which state.
+type states struct {
+	there  int // that are not gone
+	ready  int // of those, and need not be replaced
+	old    int // of those, that have yet to be replaced
+	served int // of those, that have the proxy of their node
+	away   int // sidecars that lost their stream
+}
+
+func (s *Pods) states() states {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := states{away: s.away}
+	for p := range workloads(s) {
+		switch {
+		case !s.current(p):
+			n.old++
+		case p.ready:
+			n.ready++
+		}
+		if p.served {
+			n.served++
+		}
+		n.there++
+	}
+	return n
+}

@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Holdings are what the simulated sidecars of a run held at one moment.
+type Holdings struct {
+	Bytes     *record.ConfigurationBytes // nil if no sidecar was complete
+	Resources map[string]float64         // mean number of a sidecar, by type
+
+	Waypoints *Holdings // those of waypoints, of which the others are not; nil if there are none
+	Nodes     *Holdings // likewise those of the proxies of nodes, where pods have sidecars, too; else nil
+}
+
+// Holdings reads what the complete sidecars hold now; nothing if there are none. The
+// error is that of a worker that is lost.
+func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
+	all, err := f.Workers.held(ctx, false)
+	if err != nil {
+		return Holdings{}, err
+	}
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	var proxies, waypoints, nodes []worker.Holding
+	for p := range f.Pods.there {
+		switch {
+		case p.worker == nil || p.times.Complete.IsZero():
+		case p.ofWaypoint:
+			waypoints = append(waypoints, all[p.id])
+		case p.ofNode && f.nodes.mixed:
+			nodes = append(nodes, all[p.id])
+		default:
+			proxies = append(proxies, all[p.id])
+		}
+	}
+	h := holdingsOf(proxies)
+	if len(waypoints) > 0 {
+		h.Waypoints = new(holdingsOf(waypoints))
+	}
+	if len(nodes) > 0 {
+		h.Nodes = new(holdingsOf(nodes))
+	}
+	return h, nil
+}
+
+// holdingsOf sums up what some proxies hold; nothing if there are none.
+func holdingsOf(proxies []worker.Holding) Holdings {
+	var sum, most float64
+	sidecars := 0.0
+	bytes, resources := map[string]float64{}, map[string]float64{}
+	for _, p := range proxies {
+		sidecars++
+		held := 0.0
+		for t, h := range p.Types {
+			held += float64(h.Bytes)
+			bytes[t.String()] += float64(h.Bytes)
+			resources[t.String()] += float64(h.Resources)
+		}
+		sum += held
+		most = max(most, held)
+	}
+	if sidecars == 0 {
+		return Holdings{}
+	}
+	for _, byType := range []map[string]float64{bytes, resources} {
+		for t := range byType {
+			byType[t] /= sidecars
+		}
+	}
+	return Holdings{
+		Bytes: &record.ConfigurationBytes{
+			Mean: new(sum / sidecars), Max: &most, ByType: bytes,
+			Note: "bytes of the resources a sidecar holds when converged",
+		},
+		Resources: resources,
+	}
+}
+
+// CompareHoldings compares the names of what every sidecar holds with what its
+// service's sidecars are expected to hold, by service name, and warns of what
+// differs. When the mesh has converged, what is wanted is there; a name that is
+// missing is one that the control plane was thought to send of its own accord. What is optional
+// may be there or not. The error is that of a worker that is lost.
+func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) ([]record.Warning, error) {
+	all, err := f.Workers.held(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	var d differences
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(f.Pods.byID)) {
+		p := f.Pods.byID[id]
+		switch {
+		case p.gone:
+		case p.real != nil:
+			d.compare(id, expected[p.service], p.real.keys())
+		case p.worker != nil:
+			held := map[convergence.Key]bool{}
+			for _, key := range all[id].Keys {
+				if want := expected[p.service]; want[key] || !optional[key] {
+					held[key] = true
+				}
+			}
+			d.compare(id, expected[p.service], held)
+		}
+	}
+	return d.warnings(), nil
+}
+
+// differences between what sidecars should hold and what they do.
+type differences struct{ unwanted, missing difference }
+
+// difference is one way in which they differ.
+type difference struct {
+	sidecars  int
+	resources int
+	example   string
+}
+
+func (d *differences) compare(id string, expected, held map[convergence.Key]bool) {
+	d.unwanted.add(id, held, expected)
+	d.missing.add(id, expected, held)
+}
+
+// add counts the keys of these that are not among those.
+func (d *difference) add(id string, these, those map[convergence.Key]bool) {
+	var keys []string
+	for key := range these {
+		if !those[key] {
+			keys = append(keys, key.String())
+		}
+	}
+	if keys == nil {
+		return
+	}
+	if d.sidecars == 0 {
+		slices.Sort(keys)
+		d.example = id + " " + strings.Join(keys[:min(len(keys), 3)], ", ")
+	}
+	d.sidecars++
+	d.resources += len(keys)
+}
+
+// warnings are the differences as warnings.
+func (d *differences) warnings() []record.Warning {
+	var all []record.Warning
+	for _, one := range []struct {
+		difference
+		reason record.Reason
+	}{{d.unwanted, record.ReasonUnexpectedResources}, {d.missing, record.ReasonMissingResources}} {
+		if one.sidecars > 0 {
+			all = append(all, record.Warning{
+				About: "xds.configurationResources", Reason: one.reason, Detail: one.example,
+				Values: map[string]float64{"sidecars": float64(one.sidecars), "resources": float64(one.resources)},
+			})
+		}
+	}
+	return all
+}

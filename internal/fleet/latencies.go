@@ -1,0 +1,136 @@
+package fleet
+
+import (
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Latencies are the distributions of the starts of pods and sidecars that belong
+// together: those of a rollout, or of a background activity. Each is safe for
+// concurrent use. docs/reference defines the figures.
+type Latencies struct {
+	PodAdmission, PodReady                    *stats.Histogram
+	PodReadyWithoutKwok                       *stats.Histogram
+	Certificate, Key, Token, ClientWait       *stats.Histogram
+	Connect, ConnectTotal, Reconnect          *stats.Histogram
+	FirstConfiguration, CompleteConfiguration *stats.Histogram
+
+	NoCertificates bool // their sidecars ask for none, so that none can be lost
+	NoTokens       bool // likewise
+	NoStarts       bool // the pods have no sidecars, so that no start of one can be lost
+
+	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
+}
+
+// changeKinds are the record's names of convergence.Kind.
+var changeKinds = [3]record.ChangeKind{
+	convergence.EndpointAdded:   record.EndpointAdd,
+	convergence.EndpointRemoved: record.EndpointRemove,
+	convergence.EndpointHealth:  record.EndpointHealth,
+}
+
+// NewLatencies returns empty distributions.
+func NewLatencies() *Latencies {
+	var l Latencies
+	for _, h := range l.all() {
+		*h.histogram = stats.NewHistogram()
+	}
+	for i := range l.RolloutPush {
+		l.RolloutPush[i] = stats.NewHistogram()
+	}
+	return &l
+}
+
+// named is a distribution, its name in the record and where its summary goes.
+type named struct {
+	name      string
+	histogram **stats.Histogram
+	summary   func(*record.Latencies) **record.Latency
+}
+
+func (l *Latencies) all() []named {
+	return []named{
+		{"podAdmission", &l.PodAdmission, func(r *record.Latencies) **record.Latency { return &r.PodAdmission }},
+		{"podReady", &l.PodReady, func(r *record.Latencies) **record.Latency { return &r.PodReady }},
+		{"podReadyWithoutKwok", &l.PodReadyWithoutKwok, func(r *record.Latencies) **record.Latency { return &r.PodReadyWithoutKwok }},
+		{"certificate", &l.Certificate, func(r *record.Latencies) **record.Latency { return &r.Certificate }},
+		{"key", &l.Key, func(r *record.Latencies) **record.Latency { return &r.Key }},
+		{"token", &l.Token, func(r *record.Latencies) **record.Latency { return &r.Token }},
+		{"clientWait", &l.ClientWait, func(r *record.Latencies) **record.Latency { return &r.ClientWait }},
+		{"connect", &l.Connect, func(r *record.Latencies) **record.Latency { return &r.Connect }},
+		{"connectTotal", &l.ConnectTotal, func(r *record.Latencies) **record.Latency { return &r.ConnectTotal }},
+		{"reconnect", &l.Reconnect, func(r *record.Latencies) **record.Latency { return &r.Reconnect }},
+		{"firstConfiguration", &l.FirstConfiguration, func(r *record.Latencies) **record.Latency { return &r.FirstConfiguration }},
+		{"completeConfiguration", &l.CompleteConfiguration, func(r *record.Latencies) **record.Latency { return &r.CompleteConfiguration }},
+	}
+}
+
+// Lose counts as lost, in every distribution that has one observation for each pod of a
+// rollout, those that have not come. The starts of as many of their sidecars as
+// are real are elsewhere, and KWOK has no part in the pods that are on real nodes.
+func (l *Latencies) Lose(pods, real, onRealNodes int) {
+	LoseIn(pods, l.PodAdmission, l.PodReady)
+	LoseIn(pods-onRealNodes, l.PodReadyWithoutKwok)
+	l.loseStarts(pods - real)
+}
+
+// loseStarts is Lose for the starts of simulated sidecars.
+func (l *Latencies) loseStarts(pods int) {
+	if l.NoStarts {
+		return
+	}
+	if !l.NoCertificates {
+		LoseIn(pods, l.Certificate)
+	}
+	if !l.NoTokens {
+		LoseIn(pods, l.Token)
+	}
+	LoseIn(pods, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)
+}
+
+// LoseIn counts as lost, in distributions with one observation for each of so many
+// pods, those that have not come.
+func LoseIn(pods int, distributions ...*stats.Histogram) {
+	for _, h := range distributions {
+		if missing := int64(pods) - h.Summary().Count; missing > 0 {
+			h.Lose(missing)
+		}
+	}
+}
+
+// Save writes the whole distributions into the record's folder, under prefix and
+// their names, and their summaries into the record. A distribution without any observation,
+// lost ones included, was not measured.
+func (l *Latencies) Save(w *record.Writer, prefix string, into *record.Latencies) error {
+	for _, n := range l.all() {
+		latency, err := experiment.SaveHistogram(w, prefix+n.name, *n.histogram)
+		if err != nil {
+			return err
+		}
+		*n.summary(into) = latency
+	}
+	for kind, h := range l.RolloutPush {
+		latency, err := experiment.SaveHistogram(w, prefix+"rolloutPush-"+string(changeKinds[kind]), h)
+		if err != nil {
+			return err
+		}
+		if latency == nil {
+			continue
+		}
+		if into.RolloutPush == nil {
+			into.RolloutPush = map[record.ChangeKind]*record.Latency{}
+		}
+		into.RolloutPush[changeKinds[kind]] = latency
+	}
+	return nil
+}
+
+// Each calls do with the name of every distribution and its summary in a record, nil
+// where it was not measured. Changes of endpoints are not among them.
+func (l *Latencies) Each(in *record.Latencies, do func(name string, latency *record.Latency)) {
+	for _, n := range l.all() {
+		do(n.name, *n.summary(in))
+	}
+}

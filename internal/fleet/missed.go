@@ -1,0 +1,28 @@
+package fleet
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// Missed takes that a worker was lost with all its sidecars, which begin their lives again in another
+// one. What they had not reported counts as lost: what comes of a pod's start, changes that are
+// followed, and those of endpoints. What comes again is in no figure. It returns how many there are.
+func Missed(f *Fleet, w worker.Worker, at time.Time) int {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	unseen := NewLatencies()
+	n := 0
+	for p := range f.Pods.there {
+		if p.worker != w {
+			continue
+		}
+		n++
+		p.missed, p.connection.missed, p.latencies = true, true, unseen
+		f.Pods.lost(p, at)
+		convergence.Miss(p.revision.tracker, p.id)
+	}
+	return n
+}

@@ -1,0 +1,275 @@
+package fleet
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// remembered is how long a pod that is gone can still be looked up.
+const remembered = time.Minute
+
+// Pods are the pods of a run and what is known of each.
+type Pods struct {
+	// fixed after newPods
+	latencies *Latencies // of the rollout's pods
+	returned  func()     // is called when a sidecar has come back
+
+	mu         sync.Mutex
+	byID       map[string]*pod
+	owners     map[string][]batch // by service: when pods were requested
+	seen       map[string]int     // by service: pods seen
+	total      int                // pods ever seen
+	arrivals   []time.Time        // of the rollout's pods, in order
+	readies    []time.Time        // when they became ready, in order
+	gone       []*pod             // pods that ended, in order; they are dropped later
+	away       int                // sidecars that lost their stream and are not back
+	background *Background        // what goes on now besides the run's own figures
+	renewed    map[string]int     // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
+	allRenewed int                // likewise of all services
+	answered   time.Time          // the last response of the control plane
+	progressed time.Time          // a sidecar became complete, or none waited to be, last
+	csr        firstCertificates
+}
+
+// batch is a moment at which a service was given this many pods.
+type batch struct {
+	replicas int
+	sent     time.Time
+}
+
+// firstCertificates are those of the rollout's pods: when the first was requested,
+// when the last was there, and how many came.
+type firstCertificates struct {
+	first, last time.Time
+	issued      int
+}
+
+func newPods(rollout *Latencies) *Pods {
+	return &Pods{
+		latencies:  rollout,
+		returned:   func() {},
+		byID:       map[string]*pod{},
+		owners:     map[string][]batch{},
+		seen:       map[string]int{},
+		renewed:    map[string]int{},
+		background: &Background{Latencies: NewLatencies()},
+	}
+}
+
+// Scaled takes that a service is being given pods, at the moment sent.
+func (s *Pods) Scaled(service topology.Service, replicas int, sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owners[service.Name] = append(s.owners[service.Name], batch{replicas, sent})
+}
+
+// owner is when the pod that is a service's n-th was requested. The caller holds mu.
+func (s *Pods) owner(service string, n int) time.Time {
+	for _, b := range s.owners[service] {
+		if n <= b.replicas {
+			return b.sent
+		}
+	}
+	return time.Time{}
+}
+
+// add enters a pod that was not seen before: the rollout's if that goes on and
+// requested it, else the background activity's; or none of the mesh. The caller holds mu.
+func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
+	p := newPod(ev)
+	p.ofNode, p.ofWaypoint = of.serves(p), of.isWaypoint(p.namespace+"/"+p.service)
+	if p.extra() {
+		p.latencies, p.order = of.latencies, s.total
+		s.total++
+		s.byID[p.id] = p
+		return p
+	}
+	p.latencies, p.order, p.background = s.background.Latencies, s.total, s.background.number
+	p.served = of.servesAll(p.namespace)
+	s.total++
+	s.byID[p.id] = p
+	s.forget(ev.Seen)
+	s.seen[p.service]++
+	p.times.Owner = s.owner(p.service, s.seen[p.service])
+	if p.times.Owner.IsZero() || !rollout {
+		s.background.pods++
+		if p.served {
+			s.background.withoutStart++
+		}
+		return p
+	}
+	p.latencies, p.rollout = s.latencies, true
+	s.arrivals = append(s.arrivals, ev.Seen)
+	return p
+}
+
+// end takes that a pod is gone, and reports whether that is new. The caller holds mu.
+func (s *Pods) end(p *pod, at time.Time) bool {
+	if !p.ended.IsZero() {
+		return false
+	}
+	p.ended = at
+	s.gone = append(s.gone, p)
+	return true
+}
+
+// forget drops the pods that have been gone for long: under churn they would
+// outnumber the others. The caller holds mu.
+func (s *Pods) forget(now time.Time) {
+	for len(s.gone) > 0 && now.Sub(s.gone[0].ended) > remembered {
+		p := s.gone[0]
+		s.gone = s.gone[1:]
+		if s.byID[p.id] == p {
+			delete(s.byID, p.id)
+		}
+	}
+}
+
+// update changes a pod under the lock, and returns it with its times. One that was
+// dropped is made up: what comes so late is of no use.
+func (s *Pods) update(id string, change func(*pod)) (*pod, startup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.byID[id]
+	if p == nil {
+		p = &pod{id: id, gone: true, latencies: NewLatencies()}
+	}
+	change(p)
+	return p, p.times
+}
+
+// there are the pods that are not gone, in no order. The caller holds mu while it
+// ranges over them.
+func (s *Pods) there(yield func(*pod) bool) {
+	for _, p := range s.byID {
+		if !p.gone && !yield(p) {
+			return
+		}
+	}
+}
+
+// Arrivals are when the rollout's pods were seen, and when they were first seen
+// Ready, each in order.
+func (s *Pods) Arrivals() (seen, ready []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.arrivals), slices.Clone(s.readies)
+}
+
+// LastResponse is when the control plane last sent anything to a simulated sidecar;
+// zero if it never did.
+func (s *Pods) LastResponse() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered
+}
+
+// Pod names a pod.
+type Pod struct {
+	ID, Namespace, Name string // the ID is NAMESPACE/NAME
+	Address             netip.Addr
+}
+
+// export is a pod as it is shown outside. The caller holds mu.
+func (p *pod) export() Pod { return Pod{p.id, p.namespace, p.name, p.addr} }
+
+// TakeOldest returns the ready pod that was seen first of those that it has not
+// returned before; false if there is none.
+func (s *Pods) TakeOldest() (Pod, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest *pod
+	for p := range workloads(s) {
+		if p.ready && !p.chosen && (oldest == nil || p.order < oldest.order) {
+			oldest = p
+		}
+	}
+	if oldest == nil {
+		return Pod{}, false
+	}
+	oldest.chosen = true
+	return oldest.export(), true
+}
+
+// of are the pods of these services that have a proxy, by name. The caller holds mu.
+func (s *Pods) of(services []string) []*pod {
+	var all []*pod
+	for p := range s.there {
+		if p.stop != nil && slices.Contains(services, p.service) {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *pod) int { return strings.Compare(a.id, b.id) })
+	return all
+}
+
+// Simulated are the ids of the pods of these services whose sidecars are simulated:
+// changes are followed to these. The proxy of a node is one of every service.
+func (s *Pods) Simulated(services []string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for p := range s.there {
+		if p.worker != nil && (p.ofNode || slices.Contains(services, p.service)) {
+			ids = append(ids, p.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Nth is the n-th pod of a service that has a proxy, by name and modulo their
+// number, without those on real nodes; false if there is none.
+func (s *Pods) Nth(service string, n int) (Pod, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.DeleteFunc(s.of([]string{service}), func(p *pod) bool { return p.real != nil && p.real.inPod })
+	if len(all) == 0 {
+		return Pod{}, false
+	}
+	return all[n%len(all)].export(), true
+}
+
+// At is the id of the pod that had an address last, "" if there was none.
+func (s *Pods) At(addr netip.Addr) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var at *pod
+	for _, p := range s.byID {
+		if p.addr == addr && (at == nil || p.times.Seen.After(at.times.Seen)) {
+			at = p
+		}
+	}
+	if at == nil {
+		return ""
+	}
+	return at.id
+}
+
+// Certificates are what became of the certificates of a run's pods.
+type Certificates struct {
+	There       int       // pods that are there
+	Without     int       // of those, pods without a certificate
+	Issued      int       // first certificates of the rollout's pods
+	First, Last time.Time // when the first of all was requested and the last of those was verified; zero if none was
+}
+
+// Certificates returns the present counts.
+func (s *Pods) Certificates() Certificates {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := Certificates{Issued: s.csr.issued, First: s.csr.first, Last: s.csr.last}
+	for p := range workloads(s) {
+		c.There++
+		if p.times.Certified.IsZero() {
+			c.Without++
+		}
+	}
+	return c
+}

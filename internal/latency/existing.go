@@ -1,0 +1,230 @@
+package latency
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Existing is a cluster, with its control plane, in which clients and servers are pods. What is made there carries the run's
+// label, and is deleted at the end.
+type Existing struct {
+	Target attach.Target
+	ID     string   // distinguishes the runs of a cluster; attach.NewID makes one
+	Image  string   // of this scaler, in all pods
+	Nodes  []string // names of those that pods may be on, the client's first; nil = any that take pods
+
+	found *Found // what Inspect found
+}
+
+// Found is what a cluster has, and what a run would make there.
+type Found struct {
+	attach.Found
+	Run     string           // value of the label of all that the run makes
+	Nodes   []corev1.Node    // that pods are on, the client's first
+	Objects []runtime.Object // that the run creates, in their order
+
+	client   kubernetes.Interface
+	adapter  *controlplane.ControlPlane
+	variants []*clusterVariant // the first is without sidecars
+}
+
+// validateExisting is about what goes with an existing cluster, and what does not.
+func (s Spec) validateExisting(d controlplane.Driver) error {
+	e := s.Existing
+	if e == nil {
+		if len(s.Placements) > 0 {
+			return fmt.Errorf("parsing --placement %s: want it with --context", list(s.Placements))
+		}
+		return nil
+	}
+	switch {
+	case d.Installed == nil || d.Installed.Sidecar == nil:
+		return fmt.Errorf("parsing --control-plane %q: want one whose sidecars a cluster can have, with --context", s.ControlPlane)
+	case e.Image == "":
+		return errors.New(`parsing --image "": want the image of this version of scaler that the pods run, with --context`)
+	case s.KillEvery != 0:
+		return fmt.Errorf("parsing --kill-server-every %s: want none with --context, where nothing is broken", s.KillEvery)
+	case s.Proxy != "":
+		return fmt.Errorf("parsing --proxy %q: want none with --context, whose cluster injects its own", s.Proxy)
+	}
+	for i, p := range s.Placements {
+		if err := experiment.CheckOneOf("placement", p, []string{OneNode, TwoNodes}); err != nil {
+			return err
+		}
+		if slices.Contains(s.Placements[:i], p) {
+			return fmt.Errorf("parsing --placement %q: want each once", p)
+		}
+	}
+	if len(e.Nodes) > 2 || len(e.Nodes) == 2 && e.Nodes[0] == e.Nodes[1] {
+		return fmt.Errorf("parsing --nodes %s: want one or two nodes", list(e.Nodes))
+	}
+	return nil
+}
+
+// Inspect looks at the existing cluster of a specification and fails when a run must not start there. It creates
+// nothing. The specification that it returns is what a run needs: it states the placements.
+func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
+	driver, err := s.Driver()
+	if err != nil {
+		return s, nil, err
+	}
+	e := *s.Existing
+	f := &Found{Run: folderName + "-" + e.ID}
+	for _, variant := range append([]string{VariantNone}, s.Variants...) {
+		if variant != VariantNone || f.variants == nil {
+			mode, _ := driver.Mode(variant)
+			f.variants = append(f.variants, &clusterVariant{variant: variant, knobs: mode.Knobs})
+		}
+	}
+	e.Target.Injected = true
+	there, err := attach.Inspect(ctx, driver, e.Target, f.variants[len(f.variants)-1].knobs, f.Run)
+	if err != nil {
+		return s, nil, err
+	}
+	f.Found = *there
+	for _, v := range f.variants[1:] {
+		if why := driver.Installed.Check(f.Installation, v.knobs); why != "" {
+			return s, nil, fmt.Errorf("variant %s: %s", v.variant, why)
+		}
+	}
+	if f.client, err = kubernetes.NewForConfig(f.Cluster.Config); err != nil {
+		return s, nil, err
+	}
+	if s.Placements, err = f.chooseNodes(ctx, e.Nodes, s.Placements); err != nil {
+		return s, nil, err
+	}
+	i := f.Installation
+	i.Version = cmp.Or(i.Version, "unknown") // it is not asked
+	if f.adapter, err = driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i}); err != nil {
+		return s, nil, err
+	}
+	objects, err := dynamic.NewForConfig(f.Cluster.Config)
+	if err != nil {
+		return s, nil, err
+	}
+	for _, v := range f.variants {
+		v.plan(s, f, e, objects, driver.Installed.Sidecar)
+		f.Objects = append(f.Objects, workload.SurroundingManifests(v.applier)...)
+		for _, p := range v.pods() {
+			f.Objects = append(f.Objects, p.manifest)
+		}
+	}
+	e.found = f
+	s.Existing = &e
+	return s, f, nil
+}
+
+// chooseNodes chooses the nodes of the placements that are asked for, or those that the cluster has room for.
+func (f *Found) chooseNodes(ctx context.Context, named, placements []string) ([]string, error) {
+	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var able []corev1.Node
+	for _, n := range nodes.Items {
+		if takesPods(n) {
+			able = append(able, n)
+		}
+	}
+	slices.SortFunc(able, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if named != nil {
+		var chosen []corev1.Node
+		for _, name := range named {
+			at := slices.IndexFunc(able, func(n corev1.Node) bool { return n.Name == name })
+			if at < 0 {
+				return nil, fmt.Errorf("parsing --nodes %q: want nodes that are ready, run Linux and have no taints: %s", name, nodeNames(able))
+			}
+			chosen = append(chosen, able[at])
+		}
+		able = chosen
+	}
+	if len(able) == 0 {
+		return nil, errors.New("the cluster has no node that is ready, runs Linux and has no taints")
+	}
+	if placements == nil {
+		placements = []string{OneNode, TwoNodes}[:min(2, len(able))]
+	}
+	needed := 1
+	if slices.Contains(placements, TwoNodes) {
+		needed = 2
+	}
+	if len(able) < needed {
+		return nil, fmt.Errorf("parsing --placement %s: want %s: of the nodes, only %s is ready, runs Linux and has no taints", TwoNodes, OneNode, nodeNames(able))
+	}
+	f.Nodes = able[:needed]
+	return placements, nil
+}
+
+// takesPods reports whether pods without tolerations can be on a node, and it is no fake one.
+func takesPods(n corev1.Node) bool {
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+	return ready && !tainted && !n.Spec.Unschedulable && n.Labels[corev1.LabelOSStable] == "linux" && n.Annotations[kwok.NodeAnnotation] == ""
+}
+
+func nodeNames(nodes []corev1.Node) string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// record states the cluster as a record has it.
+func (e *Existing) record() *record.LatencyCluster {
+	c := &record.LatencyCluster{Context: e.found.Cluster.Context, Server: e.found.Cluster.Server, Run: e.found.Run, Image: e.Image}
+	for _, n := range e.found.Nodes {
+		c.Nodes = append(c.Nodes, record.LatencyNode{
+			Name: n.Name, CPUs: n.Status.Capacity.Cpu().AsApproximateFloat64(), MemoryBytes: n.Status.Capacity.Memory().AsApproximateFloat64(),
+			Kernel: n.Status.NodeInfo.KernelVersion, Kubelet: n.Status.NodeInfo.KubeletVersion, Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,
+		})
+	}
+	return c
+}
+
+// controlPlane states the control plane of the cluster as a record has it.
+func (f *Found) controlPlane(name string) record.ControlPlaneSource {
+	i := f.Installation
+	return record.ControlPlaneSource{Name: name, Version: i.Version, Replicas: i.Replicas, Settings: i.Settings}
+}
+
+// errSidecar reports a pod that has no sidecar and should, or the other way round.
+func errSidecar(pod *corev1.Pod, container string, wanted bool) error {
+	all := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
+	has := slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == container })
+	switch {
+	case wanted && !has:
+		return fmt.Errorf("pod %s/%s has no container %s: the cluster's webhook has not injected it", pod.Namespace, pod.Name, container)
+	case !wanted && has:
+		return fmt.Errorf("pod %s/%s has a container %s, although it must not be injected", pod.Namespace, pod.Name, container)
+	}
+	return nil
+}
+
+// usable reports whether a pod can be connected to; if not, stood says how it stands.
+func usable(pod *corev1.Pod) (stood string, ok bool) {
+	if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && observe.Ready(pod) {
+		return "", true
+	}
+	return observe.Standing(pod), false
+}

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+const (
+	// lateSteps is the share of the interval between two bursts above which a burst
+	// that came late makes the arrival doubtful.
+	lateSteps = 0.1
+	// slowArrival is the share of the offered rate below which the achieved one is a
+	// doubt, where pods come one by one: there the next one does not wait for one that
+	// is late.
+	slowArrival = 0.95
+	// overlapping is how many pods that come one by one are being created at most.
+	overlapping = 64
+)
+
+// burst is how pods arrive.
+func (s Spec) burst() (workload.Burst, error) {
+	if s.Arrival > 0 {
+		return s.Arrival.Burst(), nil
+	}
+	return workload.ParseBurst(s.Burst)
+}
+
+// checkArrival checks how pods arrive, and that the last is due in time.
+func (s Spec) checkArrival() error {
+	burst, err := s.burst()
+	if err != nil {
+		return err
+	}
+	flag, value := "burst", s.Burst
+	if s.Arrival > 0 {
+		if flag, value = "arrival", s.Arrival.String(); s.Burst != "all" {
+			return fmt.Errorf("parsing --burst %q: want it without --arrival, which is bursts of one pod", s.Burst)
+		}
+	}
+	bursts := (s.Topology.Pods - 1) / max(1, burst.Size)
+	if last := time.Duration(bursts) * burst.Interval; burst.Size > 0 && last >= s.ConvergeTimeout {
+		return fmt.Errorf("parsing --%s %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
+			flag, value, s.ConvergeTimeout, s.Topology.Pods, last)
+	}
+	return nil
+}
+
+// burstText is how pods arrive, as the record has it.
+func (s Spec) burstText() string {
+	if s.Arrival > 0 {
+		return s.Arrival.Burst().String()
+	}
+	return s.Burst
+}
+
+// deployment creates the mesh of a rollout as planned.
+type deployment struct {
+	plan     []workload.Step
+	overlap  bool          // a step does not wait for the one before
+	second   time.Duration // in which the most pods that became ready are counted
+	applier  *workload.Applier
+	injector *faults.Injector
+	fleet    *fleet.Fleet
+	journal  *experiment.Journal
+
+	mu       sync.Mutex
+	stepLate time.Duration // the greatest lateness of a burst
+}
+
+// create follows the plan, with the faults of that phase, and returns when the mesh
+// has converged.
+func (d *deployment) create(ctx context.Context) error {
+	if err := d.applier.Surroundings(ctx); err != nil {
+		return err
+	}
+	if err := d.injector.DuringRollout(ctx, d.follow); err != nil {
+		return err
+	}
+	return d.fleet.AwaitConverged(ctx)
+}
+
+// follow follows the plan: each step when it is due and, unless steps overlap, the one
+// before is done.
+func (d *deployment) follow(ctx context.Context) error {
+	requests, during := errgroup.WithContext(ctx)
+	requests.SetLimit(1)
+	if d.overlap {
+		requests.SetLimit(overlapping)
+	}
+	begin := time.Now()
+	for i, step := range d.plan {
+		due := begin.Add(step.At)
+		if experiment.WaitUntil(during, due) != nil {
+			break // the reason is that of a request, or of ctx
+		}
+		requests.Go(func() error { return d.step(during, i, due) })
+	}
+	if err := requests.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// step does a step of the plan, which was due at a moment.
+func (d *deployment) step(ctx context.Context, i int, due time.Time) error {
+	began := time.Now()
+	if err := d.applier.Step(ctx, d.plan[i]); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.stepLate = max(d.stepLate, time.Since(due))
+	d.mu.Unlock()
+	if len(d.plan) > 1 {
+		d.journal.Event(record.Step{
+			Step: i + 1, Of: len(d.plan), Services: len(d.plan[i].Replicas),
+			LateSeconds: began.Sub(due).Seconds(), Seconds: time.Since(began).Seconds(),
+		})
+	}
+	return nil
+}
+
+// arrival is how the rollout's pods came.
+func (d *deployment) arrival() *record.Arrival {
+	plan := d.plan
+	a := &record.Arrival{}
+	seen, ready := d.fleet.Pods.Arrivals()
+	a.OfferedPerSecond, a.AchievedPerSecond = workload.ArrivalRates(plan, seen)
+	a.ReadyPerSecond, a.ReadyPeakPerSecond = workload.ReadyRates(ready, d.second)
+	if len(plan) > 1 {
+		a.Steps, a.StepsLateSeconds = new(len(plan)), new(d.stepLate.Seconds())
+	}
+	if doubt := d.doubt(a); doubt != nil {
+		d.journal.Warn(*doubt)
+	}
+	if *a == (record.Arrival{}) {
+		return nil
+	}
+	return a
+}
+
+// doubt reports that pods came more slowly than planned; nil if they did not.
+func (d *deployment) doubt(a *record.Arrival) *record.Warning {
+	if len(d.plan) < 2 {
+		return nil
+	}
+	if d.overlap {
+		if a.OfferedPerSecond == nil || a.AchievedPerSecond == nil || *a.AchievedPerSecond >= slowArrival**a.OfferedPerSecond {
+			return nil
+		}
+		return &record.Warning{About: "arrival", Reason: record.ReasonSlowArrival, Values: map[string]float64{
+			"achievedPerSecond": *a.AchievedPerSecond, "offeredPerSecond": *a.OfferedPerSecond,
+		}}
+	}
+	interval := d.plan[1].At
+	if d.stepLate.Seconds() <= lateSteps*interval.Seconds() {
+		return nil
+	}
+	return &record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
+		"lateSeconds": d.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
+	}}
+}

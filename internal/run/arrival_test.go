@@ -1,0 +1,62 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+func TestCheckArrival(t *testing.T) {
+	spec := func(change func(*Spec)) Spec {
+		s := DefaultSpec()
+		change(&s)
+		return s
+	}
+	for want, s := range map[string]Spec{
+		"": spec(func(s *Spec) { s.Arrival = 15 }),
+		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *Spec) { s.Arrival, s.Burst = 15, "10/1s" }),
+		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *Spec) { s.Arrival = 0.1 }),
+		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Burst = "1/1m0s" }),
+	} {
+		got := ""
+		if err := s.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	s := spec(func(s *Spec) { s.Arrival = 10 })
+	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
+		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
+	}
+}
+
+func TestArrivalDoubt(t *testing.T) {
+	plan := workload.Plan(topology.Build(topology.Spec{Pods: 20}), workload.Arrival(10).Burst())
+	arrival := func(offered, achieved float64) *record.Arrival {
+		return &record.Arrival{OfferedPerSecond: &offered, AchievedPerSecond: &achieved}
+	}
+	for name, test := range map[string]struct {
+		d    *deployment
+		a    *record.Arrival
+		want record.Reason
+	}{
+		"one by one, as offered":   {&deployment{plan: plan, overlap: true, stepLate: time.Second}, arrival(10, 9.6), ""},
+		"one by one, more slowly":  {&deployment{plan: plan, overlap: true}, arrival(10, 9.4), record.ReasonSlowArrival},
+		"bursts that were late":    {&deployment{plan: plan, stepLate: time.Second}, arrival(10, 10), record.ReasonLateBurst},
+		"bursts that were on time": {&deployment{plan: plan, stepLate: 9 * time.Millisecond}, arrival(10, 10), ""},
+		"all at once":              {&deployment{plan: plan[:1], stepLate: time.Second}, &record.Arrival{}, ""},
+	} {
+		doubt := test.d.doubt(test.a)
+		if doubt == nil {
+			doubt = &record.Warning{}
+		}
+		if doubt.Reason != test.want {
+			t.Errorf("%s: %q, want %q", name, doubt.Reason, test.want)
+		}
+	}
+}

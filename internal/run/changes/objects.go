@@ -1,0 +1,274 @@
+package changes
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// changedServices bounds over how many services the changes are spread.
+const changedServices = 10
+
+// annotation is what a change of metadata sets.
+const annotation = "scaler.mesh/change"
+
+// object is one object that is changed again and again.
+type object struct {
+	at        func(version int) *unstructured.Unstructured // as it is at a version
+	concerned func() []string                              // ids of sidecars
+	creation  func() []string                              // ids of sidecars that its creation concerns; nil = as concerned
+	kept      bool                                         // it is part of the mesh, and neither created nor deleted
+	own       bool                                         // so it is, and its first version is written
+}
+
+// objects are what is changed. It is nil, with the reason, where the control plane has
+// nothing of the kind.
+func (p *phase) objects() ([]object, string) {
+	services := p.suitable()
+	var all []object
+	switch p.Load.Kind {
+	case Endpoint:
+		for i, service := range services {
+			all = append(all, p.endpointObject(i, p.Mesh.Services[service]))
+		}
+	case Metadata:
+		for _, service := range services {
+			all = append(all, metadataObject(p.Mesh.Services[service]))
+		}
+	case Route, RouteMetadata, Policy, MeshWide:
+		if p.Adapter.Probes == nil {
+			return nil, "no change of it carries a marker that can be followed"
+		}
+		if p.Load.Kind == MeshWide {
+			services = []int{0}
+		}
+		for i, service := range services {
+			if made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(i, 0)); made == nil {
+				return nil, fmt.Sprintf("it has no change of the kind %s", p.Load.Kind)
+			}
+			if p.Load.Kind == RouteMetadata {
+				all = append(all, p.annotatedObject(i, service))
+				continue
+			}
+			all = append(all, p.probeObject(i, service))
+		}
+	}
+	if len(all) == 0 {
+		return nil, "no service has two pods"
+	}
+	return all, ""
+}
+
+// suitable are services with several pods, those that some sidecar is configured to call
+// before the others: a change of the others may concern nobody.
+func (p *phase) suitable() []int {
+	var called, others []int
+	for i, s := range p.Mesh.Services {
+		switch {
+		case s.Pods < 2:
+		case len(p.Fleet.Tracker().Subscribers(s.ServicePort(s.Ports[0]))) > p.Mesh.Profile.Gateways: // which know every service
+			called = append(called, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	if len(called) == 0 {
+		called = others
+	}
+	return called[:min(len(called), changedServices)]
+}
+
+// probeKinds are the kinds that the control plane's adapter makes.
+var probeKinds = map[Kind]controlplane.ProbeKind{
+	Route: controlplane.RouteProbe, RouteMetadata: controlplane.RouteProbe, Policy: controlplane.PolicyProbe, MeshWide: controlplane.MeshProbe,
+}
+
+// probeObject is an object of the adapter, whose versions are markers.
+func (p *phase) probeObject(index, service int) object {
+	first, concerned := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, 0))
+	var names []string
+	for _, i := range concerned {
+		names = append(names, p.Mesh.Services[i].Name)
+	}
+	return object{
+		at: func(version int) *unstructured.Unstructured {
+			made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, version))
+			kwok.SetRun(made, p.Label)
+			return made
+		},
+		concerned: func() []string { return p.Fleet.Pods.Simulated(names) },
+		own:       first.GetLabels()[kwok.ProfileLabel] != "",
+	}
+}
+
+// annotatedObject is an object of the adapter of which an annotation has the version, and nothing
+// else changes.
+func (p *phase) annotatedObject(index, service int) object {
+	of := p.probeObject(index, service)
+	return object{
+		at: func(version int) *unstructured.Unstructured {
+			made := of.at(0)
+			made.SetAnnotations(map[string]string{annotation: strconv.Itoa(version)})
+			return made
+		},
+		concerned: func() []string { return nil },
+		creation:  of.concerned,
+		own:       of.own,
+	}
+}
+
+// endpointObject is an EndpointSlice of a service in addition to its own, with one
+// endpoint whose address holds the version. No pod is behind it, no controller changes it
+// and, as the address is of a range for benchmarks, no traffic reaches anybody.
+func (p *phase) endpointObject(index int, s topology.Service) object {
+	name := s.ServicePort(s.Ports[0])
+	return object{
+		at: func(version int) *unstructured.Unstructured {
+			addr := address(index, version)
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "discovery.k8s.io/v1",
+				"kind":       "EndpointSlice",
+				"metadata": map[string]any{
+					"namespace": s.Namespace, "name": "scaler-change-" + s.Name,
+					"labels": map[string]any{kwok.RunLabel: p.Label, "kubernetes.io/service-name": s.Name, "endpointslice.kubernetes.io/managed-by": "scaler.mesh"},
+				},
+				"addressType": "IPv4",
+				"endpoints": []any{map[string]any{
+					"addresses": []any{addr.Addr().String()}, "conditions": map[string]any{"ready": true, "serving": true, "terminating": false},
+				}},
+				"ports": []any{map[string]any{"name": s.Ports[0].Name, "port": int64(addr.Port()), "protocol": "TCP"}},
+			}}
+		},
+		concerned: func() []string { return p.Fleet.Tracker().Subscribers(name) },
+	}
+}
+
+// metadataObject is a Service of the mesh, of which an annotation changes.
+func metadataObject(s topology.Service) object {
+	return object{
+		at: func(version int) *unstructured.Unstructured {
+			var value any // the annotation is not there
+			if version > 0 {
+				value = strconv.Itoa(version)
+			}
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Service",
+				"metadata": map[string]any{"namespace": s.Namespace, "name": s.Name, "annotations": map[string]any{annotation: value}},
+			}}
+		},
+		concerned: func() []string { return nil },
+		kept:      true,
+	}
+}
+
+// create makes an object as it is at first. What a try before made is fine.
+func (p *phase) create(ctx context.Context, o object) error {
+	if o.kept {
+		return nil
+	}
+	if o.own {
+		return p.write(ctx, o, 0)
+	}
+	made := o.at(0)
+	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := p.API.Resource(made).Create(ctx, made, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s %s: %w", made.GetKind(), made.GetName(), err)
+	}
+	return nil
+}
+
+// write makes an object as it is at a version.
+func (p *phase) write(ctx context.Context, o object, version int) error {
+	changed := o.at(version)
+	patch, err := json.Marshal(changed.Object)
+	if err != nil {
+		return fmt.Errorf("changing %s %s: %w", changed.GetKind(), changed.GetName(), err)
+	}
+	err = workload.Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := p.API.Resource(changed).Patch(ctx, changed.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("changing %s %s: %w", changed.GetKind(), changed.GetName(), err)
+	}
+	return nil
+}
+
+// remove takes an object away, or a mesh's own back to what it was.
+func (p *phase) remove(ctx context.Context, o object) error {
+	if o.kept || o.own {
+		return p.write(ctx, o, 0)
+	}
+	made := o.at(0)
+	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
+		return p.API.Resource(made).Delete(ctx, made.GetName(), metav1.DeleteOptions{})
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s %s: %w", made.GetKind(), made.GetName(), err)
+	}
+	return nil
+}
+
+// benchmarks is the address range for benchmarks (RFC 2544). It has more addresses than
+// a phase has changes.
+var benchmarks = netip.MustParsePrefix("198.18.0.0/15")
+
+// firstPort is the port of the first object's endpoint.
+const firstPort = 1024
+
+// address is that of an object's endpoint at a version.
+func address(index, version int) netip.AddrPort {
+	base := benchmarks.Addr().As4()
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(base[:])+uint32(version))
+	return netip.AddrPortFrom(netip.AddrFrom4(b), uint16(firstPort+index))
+}
+
+// marker is that of an object at a version.
+func marker(index, version int) string { return xdsprobe.Marker(fmt.Sprintf("c%dv%d", index, version)) }
+
+var markers = regexp.MustCompile(`^scaler-marker-c([0-9]+)v([0-9]+)-$`)
+
+// versions are those that a content holds.
+func versions(c *convergence.Content) []convergence.Version {
+	var all []convergence.Version
+	for addr := range c.Endpoints {
+		if benchmarks.Contains(addr.Addr()) && addr.Port() >= firstPort {
+			base, b := benchmarks.Addr().As4(), addr.Addr().As4()
+			all = append(all, convergence.Version{
+				Object: int(addr.Port()) - firstPort, Number: int(binary.BigEndian.Uint32(b[:]) - binary.BigEndian.Uint32(base[:])),
+			})
+		}
+	}
+	for _, m := range c.Markers {
+		parts := markers.FindStringSubmatch(m)
+		if parts == nil {
+			continue
+		}
+		index, err1 := strconv.Atoi(parts[1])
+		version, err2 := strconv.Atoi(parts[2])
+		if err1 == nil && err2 == nil {
+			all = append(all, convergence.Version{Object: index, Number: version})
+		}
+	}
+	return all
+}

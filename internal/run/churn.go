@@ -1,0 +1,153 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+const (
+	// deleting is how many pods are being deleted at once, at most: a cluster
+	// that cannot do more receives no more requests.
+	deleting = 64
+	// lateChurn is the share of the offered rate below which the achieved one is
+	// a doubt.
+	lateChurn = 0.95
+)
+
+// churn is the phase in which pods are replaced. Where changes are made at a rate, pods
+// are replaced in that phase instead.
+func (r course) churn(ctx context.Context) (experiment.Undo, error) {
+	if r.spec.Churn == 0 || r.spec.Change.PerSecond > 0 {
+		return nil, nil
+	}
+	return nil, r.newChurn(likeSteady(r.spec)).run(ctx)
+}
+
+// churn replaces pods.
+type churn struct {
+	rate     workload.Churn
+	length   time.Duration // for which pods are replaced
+	timeout  time.Duration // for the mesh to converge again
+	client   kubernetes.Interface
+	journal  *experiment.Journal
+	fleet    *fleet.Fleet
+	timeline *phases.Timeline
+
+	// set by replace
+	section       *record.Churn
+	background    *fleet.Background
+	begin, over   time.Time
+	before, after xdsprobe.Counts
+	deleted       int
+}
+
+// newChurn replaces pods for so long.
+func (r course) newChurn(length time.Duration) *churn {
+	return &churn{
+		rate: r.spec.Churn, length: length, timeout: r.spec.ConvergeTimeout,
+		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,
+	}
+}
+
+// run replaces pods at the configured rate, for as long as steady was, then waits
+// until the mesh has converged again. Only the first is the phase: what comes after
+// has no rate.
+func (r *churn) run(ctx context.Context) error {
+	err := r.timeline.Measure(ctx, record.PhaseChurn, r.length, func(ctx context.Context) (record.EndedBy, error) {
+		if err := r.replace(ctx); err != nil {
+			return "", err
+		}
+		return record.EndedByDuration, nil
+	})
+	if err == nil {
+		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, experiment.ErrUnconverged)
+		err = r.fleet.AwaitConverged(limited)
+		cancel()
+	}
+	return errors.Join(err, r.finish(err))
+}
+
+// replace replaces pods until its time is over.
+func (r *churn) replace(ctx context.Context) (err error) {
+	r.background = r.fleet.Pods.Begin()
+	r.section = &record.Churn{OfferedPerSecond: new(float64(r.rate))}
+	r.journal.Update(func(run *record.Run) { run.Churn = r.section })
+	r.begin, r.before = time.Now(), r.fleet.Workers.Counts()
+	r.deleted, err = r.replacePods(ctx, r.begin)
+	r.over, r.after = time.Now(), r.fleet.Workers.Counts()
+	return err
+}
+
+// finish puts into the record what came of it, once the mesh has converged again or, with
+// an error, has not. Where nothing was begun it does nothing.
+func (r *churn) finish(err error) error {
+	if r.background == nil {
+		return nil
+	}
+	achieved := float64(r.deleted) / r.over.Sub(r.begin).Seconds()
+	replaced, _ := r.fleet.Pods.End(r.background)
+	var latencies record.Latencies
+	saveErr := r.background.Latencies.Save(r.journal.Writer(), "churn.", &latencies)
+	r.journal.Update(func(*record.Run) {
+		s := r.section
+		s.AchievedPerSecond, s.Replaced, s.Latencies = &achieved, &replaced, latencies
+		s.Attempts, s.Refusals = new(r.after.Attempts-r.before.Attempts), new(r.after.Refusals-r.before.Refusals)
+		if err == nil {
+			s.Seconds = new(time.Since(r.over).Seconds())
+		}
+	})
+	if err == nil && achieved < lateChurn*float64(r.rate) {
+		r.journal.Warn(record.Warning{About: "churn.achievedPerSecond", Reason: record.ReasonSlowChurn, Values: map[string]float64{
+			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.rate),
+		}})
+	}
+	if errors.Is(err, experiment.ErrUnconverged) {
+		r.timeline.NotConvergedAgain("churn", "", r.timeout)
+		r.timeline.Explain("churn")
+	}
+	return errors.Join(saveErr, r.journal.Save())
+}
+
+// replacePods deletes pods, each when it is due, for as long as its length is, and
+// returns how many it deleted. Their Deployments make others.
+func (r *churn) replacePods(ctx context.Context, begin time.Time) (deleted int, err error) {
+	requests, during := errgroup.WithContext(ctx)
+	requests.SetLimit(deleting)
+	for n := 0; r.rate.Due(n) < r.length && during.Err() == nil; n++ {
+		if experiment.WaitUntil(during, begin.Add(r.rate.Due(n))) != nil {
+			break
+		}
+		p, ok := r.fleet.Pods.TakeOldest()
+		if !ok {
+			continue // its turn is missed
+		}
+		deleted++
+		requests.Go(func() error {
+			err := workload.Persist(during, func(ctx context.Context, _ int) error {
+				return r.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+			})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("deleting pod %s: %w", p.ID, err)
+			}
+			return nil
+		})
+	}
+	if err := requests.Wait(); err != nil {
+		return deleted, err
+	}
+	return deleted, experiment.WaitUntil(ctx, begin.Add(r.length))
+}

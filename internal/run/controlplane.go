@@ -1,0 +1,43 @@
+package run
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
+	var doubt *record.Warning
+	if r.resources, doubt = controlPlaneResources(r.spec, r.affinity.given); doubt != nil {
+		r.journal.Warn(*doubt)
+	}
+	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
+	var undo experiment.Undo
+	if r.adapter, undo, err = placeOf(r.spec).startControlPlane(ctx, r); err != nil {
+		return undo, err
+	}
+	r.describeControlPlane()
+	return undo, useMesh(ctx, r)
+}
+
+// startOptions are what every control plane of a run is started with.
+func startOptions(r *run) controlplane.StartOptions {
+	return controlplane.StartOptions{
+		Programs:     r.programs.paths,
+		Versions:     r.programs.versions,
+		Scaler:       experiment.Version(),
+		Kubeconfig:   r.env.API().Kubeconfig,
+		REST:         r.api.Config,
+		Group:        r.group,
+		LogDir:       r.journal.Writer().LogDir(),
+		Progress:     r.progress.Say,
+		Resources:    r.resources,
+		Knobs:        r.spec.Knobs(),
+		Mesh:         r.mesh,
+		ProxyVersion: r.spec.ProxyVersion,
+		Dataplane:    r.spec.Dataplane,
+		Waypoints:    r.spec.Waypoints,
+	}
+}

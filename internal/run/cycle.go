@@ -1,0 +1,117 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/authority"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// minCycle is the shortest length of a cycle: reconnects take about a second, which
+// must be short against it.
+const minCycle = 10 * time.Second
+
+func (s Spec) checkCycle(d controlplane.Driver) error {
+	switch {
+	case s.Cycle == 0:
+		return nil
+	case d.ConnectionAge == 0:
+		return fmt.Errorf("parsing --cycle %s: want none with --control-plane %s, of which no age is known at which it closes connections", s.Cycle, s.ControlPlane)
+	case s.Cycle < minCycle || s.Cycle > d.ConnectionAge:
+		return fmt.Errorf("parsing --cycle %s: want from %s to %s, which is the age at which %s closes connections", s.Cycle, minCycle, d.ConnectionAge, s.ControlPlane)
+	}
+	return nil
+}
+
+// turn is what one sidecar does in a cycle, and when.
+type turn struct {
+	at     time.Duration // since its beginning
+	pod    string
+	action worker.Action // Reset or Renew
+}
+
+// planCycle spreads over a length what the sidecars of pods do over an age of
+// connections: each reconnects once, at a random moment, and as many as fall into that
+// age renew their certificate, which each does after a time renewal; 0 = never. Sidecars
+// that renew more often than they reconnect do so in steady already: none is added. The
+// turns are in the order of time; the seed decides.
+func planCycle(pods []string, length, age, renewal time.Duration, seed uint64) (turns []turn, renewals int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	moment := func() time.Duration { return time.Duration(random.Float64() * float64(length)) }
+	for _, pod := range pods {
+		turns = append(turns, turn{moment(), pod, worker.Reset})
+	}
+	if renewal > age {
+		renewals = int(math.Round(float64(len(pods)) * age.Seconds() / renewal.Seconds()))
+	}
+	for _, i := range random.Perm(len(pods))[:renewals] {
+		turns = append(turns, turn{moment(), pods[i], worker.Renew})
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.pod, b.pod)) })
+	return turns, renewals
+}
+
+// renewal is the time after which a sidecar renews its certificate, half of the lifetime
+// that it requests; 0 = it requests none.
+func (s Spec) renewal(d controlplane.Driver) time.Duration {
+	if d.NoCertificates || d.DeliversCertificates {
+		return 0
+	}
+	return cmp.Or(s.CertificateLifetime, s.slowed(authority.DefaultLifetime)) / 2
+}
+
+// cycle lets every sidecar reconnect once, and the certificates be renewed that are due
+// in that time, within Spec.Cycle. It ends when all are back.
+func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
+	if r.spec.Cycle == 0 {
+		return nil, nil
+	}
+	pods := fleet.Connected(r.fleet)
+	age, renewal := r.spec.slowed(r.driver.ConnectionAge), r.spec.renewal(r.driver)
+	turns, renewals := planCycle(pods, r.spec.Cycle, age, renewal, r.spec.Topology.Seed)
+	section := &record.Cycle{
+		Sidecars: len(pods), AgeSeconds: r.driver.ConnectionAge.Seconds(),
+		RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
+	}
+	r.journal.Update(func(run *record.Run) { run.Cycle = section })
+	background := r.fleet.Pods.Begin()
+	limited, cancel := context.WithTimeoutCause(ctx, r.spec.Cycle+r.spec.ConvergeTimeout, experiment.ErrUnconverged)
+	defer cancel()
+	err := r.timeline.Measure(ctx, record.PhaseCycle, r.spec.Cycle, func(ctx context.Context) (record.EndedBy, error) {
+		begin := time.Now()
+		for _, t := range turns {
+			if err := experiment.WaitUntil(ctx, begin.Add(t.at)); err != nil {
+				return "", err
+			}
+			fleet.Act(r.fleet, t.action, t.pod)
+		}
+		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(r.spec.Cycle)), r.fleet.AwaitConverged(limited))
+		return r.timeline.EndedBy(ctx, limited, "cycle", err)
+	})
+	_, returned := r.fleet.Pods.End(background)
+	reconnect, saveErr := experiment.SaveHistogram(r.journal.Writer(), "cycle.reconnect", background.Latencies.Reconnect)
+	r.journal.Update(func(*record.Run) { section.Returned, section.Reconnect = &returned, reconnect })
+	if errors.Is(err, experiment.ErrUnconverged) {
+		r.timeline.NotConvergedAgain("cycle", "", r.spec.ConvergeTimeout)
+	}
+	return nil, errors.Join(err, saveErr)
+}
+
+// measureCycle computes what a cycle costs, once the usage of its phase is known.
+func (m measurement) measureCycle(context.Context) error {
+	if c, p := m.document.Cycle, m.document.Phase(record.PhaseCycle); c != nil && p != nil && m.document.ControlPlane != nil {
+		c.SetCores(m.document.ControlPlane.Steady, m.document.ControlPlane.Cycle, p.Seconds, m.document.Environment.Dilation)
+	}
+	return nil
+}

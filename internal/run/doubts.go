@@ -1,0 +1,61 @@
+package run
+
+import (
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// symptoms are what the doubts about the figures of a whole run are derived from.
+type symptoms struct {
+	lag, probeLag *stats.Histogram // how late scaler itself ran, during rollout and while changes were followed one at a time
+	changeLag     *stats.Histogram // and while changes were made at a rate; nil = there were none
+	counts        xdsprobe.Counts
+	xds           *record.XDS
+	incomplete    int           // sidecars that were reported although they lacked something
+	quiet         time.Duration // for which those had been sent nothing, at least
+	slowdown      float64       // factor by which time is slowed down, and latencies are divided; 0 = 1
+	starts        *fleet.Latencies
+	latencies     *record.Latencies // of those
+}
+
+// doubts are the warnings about the figures of a whole run, in a fixed order.
+func (s symptoms) doubts() []record.Warning {
+	var all []record.Warning
+	for _, each := range []struct {
+		about string
+		lag   *stats.Histogram
+	}{{"latencies", s.lag}, {"latencies.push", s.probeLag}, {"change", s.changeLag}} {
+		if each.lag == nil {
+			continue
+		}
+		if late := each.lag.Summary().P99; late != nil && *late > max(1, s.slowdown)*experiment.LateInstrument.Seconds() {
+			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
+		}
+	}
+	if late := experiment.LateReceipt(s.counts); late != nil {
+		all = append(all, *late)
+	}
+	if n := *s.xds.Refusals; n > 0 && !s.starts.NoStarts { // proxies of nodes start before anything is measured
+		all = append(all, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
+			"refused": float64(n), "attempts": float64(*s.xds.Attempts),
+		}})
+	}
+	if s.incomplete > 0 {
+		all = append(all, record.Warning{About: "latencies.podReady", Reason: record.ReasonIncompleteReady, Values: map[string]float64{
+			"pods": float64(s.incomplete), "quietSeconds": s.quiet.Seconds(),
+		}})
+	}
+	s.starts.Each(s.latencies, func(name string, latency *record.Latency) {
+		if latency != nil && latency.Lost > 0 {
+			all = append(all, record.Warning{About: "latencies." + name, Reason: record.ReasonLost, Values: map[string]float64{
+				"lost": float64(latency.Lost), "all": float64(latency.Count + latency.Lost),
+			}})
+		}
+	})
+	return all
+}

@@ -1,0 +1,321 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure/containers"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/place/guard"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/workerjob"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Existing is a cluster, with its control plane, that a run uses and leaves as it was.
+type Existing struct {
+	Target attach.Target
+	// ID distinguishes the runs of a cluster; attach.NewID makes one.
+	ID      string
+	AbortIf guard.Conditions // end a run
+	// RefuseIf are conditions with which a run does not start.
+	RefuseIf guard.Conditions
+	// WorkerImage is a container image of this scaler, with which the simulated sidecars run in the
+	// cluster; "" = they run here.
+	WorkerImage string
+	// KwokImage is a container image of KWOK's controller, with which it runs in the cluster; "" = it runs here.
+	KwokImage string
+
+	found    *Found // what Inspect found
+	env      *existing.Environment
+	requests *guard.Requests
+}
+
+// Found is what a cluster has, and what a run would make there.
+type Found struct {
+	attach.Found
+	Run     string // value of the label of all that the run makes
+	Mesh    topology.Mesh
+	Objects []runtime.Object // that the run creates, in their order
+}
+
+// Inspect looks at the existing cluster of a specification and fails when a run must not
+// start there. It creates nothing. The run of the specification uses what it found.
+func Inspect(ctx context.Context, s Spec) (*Found, error) {
+	driver, err := s.Driver()
+	if err != nil {
+		return nil, err
+	}
+	e := s.Existing
+	run := e.label(s.Name())
+	e.Target.Inside, e.Target.InsideKwok = e.WorkerImage != "", e.KwokImage != ""
+	there, err := attach.Inspect(ctx, driver, e.Target, s.Knobs(), run)
+	if err != nil {
+		return nil, err
+	}
+	f := &Found{Found: *there, Run: run, Mesh: e.mesh(meshOf(s))}
+	if err := f.describeObjects(ctx, s, driver); err != nil {
+		return nil, err
+	}
+	e.found = f
+	return f, nil
+}
+
+// describeObjects makes a list of what the run creates.
+func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane.Driver) error {
+	i := f.Installation
+	i.Version = cmp.Or(i.Version, "unknown") // it is not asked
+	adapter, err := driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i, ProxyVersion: s.ProxyVersion})
+	if err != nil {
+		return err
+	}
+	if s.Existing.KwokImage != "" {
+		f.Objects = append(f.Objects, s.Existing.kwokPod(f.Run, f.Neighbours.Addresses).Objects()...)
+	}
+	pool := placeOf(s).pool(f.Run)
+	for n := range nodeLabels(s) {
+		f.Objects = append(f.Objects, pool.Node(n, f.Run))
+	}
+	workers, err := s.Existing.workerObjects(s, f.Run, f.Mesh)
+	if err != nil {
+		return err
+	}
+	if s.Existing.WorkerImage != "" {
+		f.Objects = append(f.Objects, s.Existing.workers(s, f.Run).Objects()...)
+	}
+	f.Objects = append(f.Objects, workload.Manifests(&workload.Applier{
+		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
+		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
+		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.EchoImage,
+	})...)
+	return nil
+}
+
+// kwokPod is KWOK in the cluster.
+func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod {
+	return existing.KwokPod{Run: run, Namespace: "scaler-kwok-" + e.ID, Image: e.KwokImage, Addresses: addresses}
+}
+
+// workers are those of a run in the cluster.
+func (e *Existing) workers(s Spec, run string) workerjob.Spec {
+	return workerjob.Spec{Run: run, Namespace: "scaler-" + e.ID, Image: e.WorkerImage, Workers: s.Workers, Sidecars: s.Topology.Pods}
+}
+
+// workerObjects are those in the mesh's namespaces that workers in the cluster need; nil where there
+// are none.
+func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*unstructured.Unstructured, error) {
+	if e == nil || e.WorkerImage == "" {
+		return nil, nil
+	}
+	return e.workers(s, run).Rights(mesh.Namespaces)
+}
+
+// checkExisting checks what goes with an existing cluster.
+func checkExisting(s Spec, d controlplane.Driver) error {
+	if s.Existing == nil && s.EchoImage != "" {
+		return fmt.Errorf("parsing --echo-image %q: want it with --context", s.EchoImage)
+	}
+	if s.Existing == nil {
+		return nil
+	}
+	if d.Installed == nil {
+		return fmt.Errorf("parsing --control-plane %q: want one that can be found in a cluster, with --context", s.ControlPlane)
+	}
+	fault, mesh, dilate, workers, replicas := "", "", "", "", ""
+	if len(s.Faults) > 0 {
+		fault = s.Faults[0].String()
+	}
+	if s.Mesh != nil {
+		mesh = s.Mesh.File
+	}
+	if s.Dilation != 0 && s.Dilation != 1 {
+		dilate = fmt.Sprint(s.Dilation)
+	}
+	if s.Workers > 1 && s.Existing.WorkerImage == "" {
+		workers = text(s.Workers)
+	}
+	if s.Replicas > 1 {
+		replicas = text(s.Replicas)
+	}
+	env := ""
+	if len(s.ControlPlaneEnv) > 0 {
+		env = s.ControlPlaneEnv[0]
+	}
+	for _, f := range []struct{ flag, value, why string }{
+		{"replicas", replicas, "whose control plane has its own"},
+		{"control-plane-cpus", text(s.ControlPlaneCPUs), "whose control plane is not changed"},
+		{"control-plane-memory", text(s.ControlPlaneMemory), "whose control plane is not changed"},
+		{"control-plane-env", env, "whose control plane is not changed"},
+		{"keep", text(s.Keep), "where a run deletes what it made"},
+		{"fault", fault, "where nothing is broken"},
+		{"dilate", dilate, "whose time cannot be slowed down"},
+		{"profile", s.Topology.Resolved().Text(), "where it is not supported yet"},
+		{"mesh", mesh, "where it is not supported yet"},
+		{"workers", workers, "without --worker-image, from which they run in the cluster"},
+		{"churn", s.Churn.String(), "where it is not supported yet"},
+		{"change", s.Change.String(), "where it is not supported yet"},
+		{"cycle", text(s.Cycle), "where it is not supported yet"},
+		{"certificate-storm", text(s.CertificateStorm), "where it is not supported yet"},
+	} {
+		if f.value != "" {
+			return fmt.Errorf("parsing --%s %s: want none with --context, %s", f.flag, f.value, f.why)
+		}
+	}
+	if err := checkReal(s, d); err != nil {
+		return err
+	}
+	switch {
+	case !withSidecars(s):
+		return fmt.Errorf("parsing --dataplane %q: want %s with --context, where others are not supported yet", s.Dataplane, controlplane.Sidecars)
+	case s.Upgrade != nil:
+		return errors.New("parsing --context: want none in an upgrade")
+	case s.Existing.Target.Metrics != "" && s.Existing.Target.Address == "":
+		return fmt.Errorf("parsing --control-plane-metrics %q: want it with --control-plane-address; without, the metrics of each pod are read", s.Existing.Target.Metrics)
+	}
+	return nil
+}
+
+func (e *Existing) programs(controlplane.Driver) []string {
+	if e.KwokImage != "" {
+		return []string{component.Prometheus}
+	}
+	return []string{component.Kwok, component.Prometheus}
+}
+
+func (e *Existing) kubernetes(context.Context, programs) (string, error) {
+	if e.found == nil {
+		return "", errNotInspected
+	}
+	return e.found.Kubernetes, nil
+}
+
+// errNotInspected marks a run in an existing cluster that nobody has looked at.
+var errNotInspected = errors.New("the existing cluster was not inspected")
+
+func (e *Existing) label(name string) string { return name + "-" + e.ID }
+
+func (*Existing) pool(label string) kwok.Pool { return kwok.PoolOf(label) }
+
+// mesh gives the namespaces names that no other run's have.
+func (e *Existing) mesh(mesh topology.Mesh) topology.Mesh {
+	rename := func(namespace string) string {
+		return "mesh-" + e.ID + strings.TrimPrefix(namespace, "mesh")
+	}
+	mesh.Namespaces, mesh.Services = slices.Clone(mesh.Namespaces), slices.Clone(mesh.Services)
+	for i := range mesh.Namespaces {
+		mesh.Namespaces[i] = rename(mesh.Namespaces[i])
+	}
+	for i := range mesh.Services {
+		mesh.Services[i].Namespace = rename(mesh.Services[i].Namespace)
+	}
+	return mesh
+}
+
+func (e *Existing) stays(label string) string {
+	return "'" + e.Target.Removal(label) + "' deletes what is left"
+}
+
+func (e *Existing) startCluster(ctx context.Context, r *run) (place.Environment, error) {
+	if e.found == nil {
+		return nil, errNotInspected
+	}
+	if e.KwokImage == "" {
+		r.progress.say("starting KWOK for the nodes of run " + r.runLabel())
+	}
+	e.requests = guard.NewRequests()
+	var err error
+	e.env, err = existing.Start(ctx, existing.Options{
+		Wrap:    e.requests.Wrap,
+		Cluster: e.found.Cluster, Run: r.runLabel(), Addresses: e.found.Neighbours.Addresses,
+		Kwok: r.programs.paths[component.Kwok], Group: r.group, LogDir: r.journal.Writer().LogDir(),
+	})
+	return e.env, err
+}
+
+// startKwokPod has KWOK run in the cluster, if it is to. Taking it back ends the connection to it; the objects are the run's.
+func startKwokPod(ctx context.Context, r *run) (experiment.Undo, error) {
+	e := r.spec.Existing
+	if e == nil || e.KwokImage == "" {
+		return nil, nil
+	}
+	r.progress.say("starting KWOK in the cluster for the nodes of run " + r.runLabel())
+	disconnect, err := e.env.StartKwok(ctx, e.kwokPod(r.runLabel(), e.found.Neighbours.Addresses))
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { disconnect(); return nil }, nil
+}
+
+func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
+	found := e.found
+	how := record.ExistingCluster{
+		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
+		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
+		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage, KwokImage: e.KwokImage,
+		Prometheus: containers.Prometheus(&found.Found),
+	}
+	switch {
+	case e.Target.Address != "":
+	case e.WorkerImage != "":
+		how.Access, how.Address = record.AccessService, found.Installation.ServiceAddress
+	default:
+		how.Access = record.AccessPortForward
+		r.progress.say("forwarding ports of the control plane's pods through the API server")
+	}
+	c, err := attach.Connect(ctx, e.Target, &found.Found, func(err error) { r.fail(err) })
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.RefuseIf.Refuse(ctx, attach.Load(r.api.Client, c.Instances)); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	undo := func(context.Context) error { c.Close(); return nil }
+	if c.Instances != nil {
+		how.Usage = record.UsageOfOwnMetrics
+	} else {
+		r.journal.Warn(record.Warning{
+			About: "controlPlane", Reason: record.ReasonNotSupported, Component: r.driver.Name,
+			Detail: "the cluster has no pods of it, and --control-plane-metrics does not say where its own metrics are",
+		})
+	}
+	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })
+	if err = r.journal.Save(); err == nil { // by its label, what a killed run left is found
+		r.containers, err = containers.Find(ctx, &found.Found, r.api.Client, r.driver, r.journal.Warn)
+	}
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	adapter, err := r.driver.Installed.Attach(ctx, controlplane.AttachOptions{
+		REST: r.api.Config, Installation: found.Installation, Address: c.Address, Instances: c.Instances, ProxyVersion: r.spec.ProxyVersion,
+	})
+	return adapter, undo, err
+}
+
+// guard ends the run when one of its conditions holds.
+func (e *Existing) guard(r *run) *guard.Guard {
+	return &guard.Guard{
+		Conditions: e.AbortIf, Requests: e.requests,
+		Pending: func(ctx context.Context) (int, error) { return existing.PendingPods(ctx, r.api.Client) },
+		Cores: func() (float64, bool) {
+			cores, _, ok := r.sampler.Live(r.controlPlaneName())
+			return cores, ok
+		},
+	}
+}

@@ -1,0 +1,75 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// What an external control plane cannot be asked for, and what only one can, is
+// refused before anything is started.
+func TestExternalControlPlane(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"as it is":    {func(*Spec) {}, ""},
+		"storm":       {func(s *Spec) { s.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":    {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":        {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars"},
+		"processors":  {func(s *Spec) { s.ControlPlaneCPUs = 1 }, "--control-plane-cpus"},
+		"memory":      {func(s *Spec) { s.ControlPlaneMemory = 1 << 30 }, "--control-plane-memory"},
+		"environment": {func(s *Spec) { s.ControlPlaneEnv = []string{"A=B"} }, "--control-plane-env"},
+		"knob":        {func(s *Spec) { s.Own = controlplane.Knobs{Scope: "all"} }, "--scope"},
+		"mode":        {func(s *Spec) { s.Mode = "strict" }, "--mode"},
+		"kill": {func(s *Spec) {
+			s.Faults = []faults.Fault{{Kind: faults.KillControlPlane, Phase: record.PhaseSteady}}
+		}, "--fault"},
+		"streams": {func(s *Spec) {
+			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
+		}, ""},
+		"in probe": {func(s *Spec) {
+			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
+		}, "--fault"},
+		"no port":         {func(s *Spec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
+		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
+		"not with istiod": {func(s *Spec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
+	} {
+		s := DefaultSpec()
+		s.ControlPlane, s.Mode, s.Remote.Plaintext = "xds://localhost:18000", "served", true
+		tc.change(&s)
+		err := s.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+		if name == "as it is" && s.Name() != "xds-served-200" {
+			t.Errorf("it is called %s", s.Name())
+		}
+	}
+}
+
+// With proxies that do not speak xDS there is no variant of it, and certificates have the lifetime that the control plane
+// gives them.
+func TestWithoutXDS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Spec)
+		want   string
+	}{
+		"as it is": {func(*Spec) {}, ""},
+		"variant":  {func(s *Spec) { s.XDS = "delta" }, `parsing --xds "delta": want none`},
+		"lifetime": {func(s *Spec) { s.CertificateLifetime = time.Hour }, "parsing --certificate-lifetime 1h0m0s: want none"},
+		"storm":    {func(s *Spec) { s.CertificateStorm = true }, ""},
+	} {
+		s := DefaultSpec()
+		s.ControlPlane, s.Mode, s.XDS = "linkerd", "automatic", ""
+		tc.change(&s)
+		err := s.Validate()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"scaler.mesh/scaler/internal/calibrate"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// calibrate measures the instrument's floor as far as it is not known for a run
+// of this size, unless that was disabled. It belongs to no run: what it finds is
+// kept for all. A failure does not end the run; it is a warning.
+func (r *run) calibrate(ctx context.Context) error {
+	if r.spec.NoCalibrate {
+		return nil
+	}
+	if r.driver.NoXDS {
+		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotSupported, Component: r.driver.Name, Detail: "the floor is that of sidecars that speak xDS"})
+		return nil
+	}
+	known, err := calibrate.Cached(r.spec.Programs)
+	if missing := calibrate.MissingSizes(known, r.spec.XDS, r.spec.Topology.Pods); err == nil && len(missing) > 0 {
+		r.progress.say(fmt.Sprintf("measuring scaler's own floor once, with %v sidecars; --no-calibrate does without", missing))
+		spec := calibrate.DefaultSpec()
+		spec.Sidecars, spec.XDS, spec.Programs, spec.State = missing, r.spec.XDS, r.spec.Programs, r.spec.State
+		_, err = calibrate.Run(ctx, spec, r.progress.Say)
+		debug.FreeOSMemory() // what it left is not the run's idle program
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
+		r.progress.say("scaler's own floor could not be measured: " + experiment.FirstLine(err))
+	}
+	return nil
+}
+
+// floor is the instrument's floor for a run of this size; nil where it is not
+// known.
+func floor(spec Spec) map[string]float64 {
+	known, err := calibrate.Cached(spec.Programs)
+	if err != nil {
+		return nil
+	}
+	return known.Floor(spec.XDS, spec.Topology.Pods)
+}

@@ -1,0 +1,105 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// Knobs are the mesh's settings: those of the mode, each replaced by what was
+// asked for it alone.
+func (s Spec) Knobs() controlplane.Knobs {
+	driver, _ := s.Driver() // Validate reports one that there is not
+	mode, _ := driver.Mode(s.Mode)
+	if s.Mesh != nil {
+		return capturedKnobs
+	}
+	knobs := mode.Knobs
+	for _, one := range []struct {
+		knob *string
+		own  string
+	}{{&knobs.MTLS, s.Own.MTLS}, {&knobs.Scope, s.Own.Scope}, {&knobs.Authz, s.Own.Authz}} {
+		if one.own != "" {
+			*one.knob = one.own
+		}
+	}
+	return knobs
+}
+
+// checkKnobs checks the knobs that were set by themselves, which not every control
+// plane allows.
+func (s Spec) checkKnobs(d controlplane.Driver) error {
+	if s.Mesh != nil {
+		return nil
+	}
+	if !d.OwnKnobs {
+		return s.Knobs().Validate()
+	}
+	for _, knob := range []given{{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz}} {
+		if knob.value != "" {
+			return fmt.Errorf("parsing --%s %q: want none with --control-plane %s, whose --mode sets all knobs", knob.name, knob.value, s.ControlPlane)
+		}
+	}
+	return nil
+}
+
+// modesOf are the modes that a run may have; a captured mesh has none but its own.
+func modesOf(s Spec, d controlplane.Driver) []string {
+	if s.Mesh != nil {
+		return []string{s.Mode}
+	}
+	return d.ModeNames()
+}
+
+// preset is the mode that the run is recorded with: "" when any knob was set by
+// itself.
+func (s Spec) preset() string {
+	switch {
+	case s.Mesh != nil:
+		return topology.Captured
+	case s.Own != (controlplane.Knobs{}):
+		return ""
+	}
+	return s.Mode
+}
+
+// Name is the run's name, also its folder's in the record: control plane, mode
+// and size, as in istiod-strict-200. When knobs were set by themselves all three
+// take the mode's place, in the order of controlplane.Knobs:
+// istiod-permissive-declared-none-200. The repeats of a run carry their number,
+// from -r2 on. A data plane other than sidecars follows the control plane:
+// istiod-ambient-strict-200, and then what has waypoints:
+// istiod-ambient-namespace-waypoints-strict-200.
+func (s Spec) Name() string {
+	driver, _ := s.Driver() // Validate reports one that there is not
+	name := driver.Name + "-"
+	if !withSidecars(s) {
+		name += s.Dataplane + "-"
+	}
+	if w := waypointsName(s); w != "" {
+		name += w + "-waypoints-"
+	}
+	if s.Upgrade != nil {
+		name += "upgrade-"
+	}
+	name += s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
+	if s.Repeat > 1 {
+		name += "-r" + strconv.Itoa(s.Repeat)
+	}
+	return name
+}
+
+// modeOrKnobs is the mode whose knobs these are, else the knobs, as in
+// permissive-declared-none.
+func (s Spec) modeOrKnobs() string {
+	if mode := s.preset(); mode != "" {
+		return mode
+	}
+	k := s.Knobs()
+	if k.Scope == "" {
+		return k.MTLS + "-" + k.Authz
+	}
+	return k.MTLS + "-" + k.Scope + "-" + k.Authz
+}

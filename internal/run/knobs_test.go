@@ -1,0 +1,54 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+)
+
+func TestKnobs(t *testing.T) {
+	strict, permissive := controlplane.Modes["strict"], controlplane.Modes["permissive"]
+	for _, c := range []struct {
+		mode       string
+		own        controlplane.Knobs
+		want       controlplane.Knobs
+		preset     string
+		name       string
+		complaints string // of Validate; "" means none
+	}{
+		{"permissive", controlplane.Knobs{}, permissive, "permissive", "istiod-permissive-200", ""},
+		{"strict", controlplane.Knobs{}, strict, "strict", "istiod-strict-200", ""},
+		{"permissive", controlplane.Knobs{Scope: "declared"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "none"}, "", "istiod-permissive-declared-none-200", ""},
+		{"strict", controlplane.Knobs{MTLS: "permissive"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
+		{"permissive", strict, strict, "", "istiod-strict-declared-declared-200", ""},
+		{"lenient", controlplane.Knobs{}, controlplane.Knobs{}, "lenient", "istiod-lenient-200", "--mode"},
+		{"strict", controlplane.Knobs{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "--authz"},
+	} {
+		s := DefaultSpec()
+		s.Mode, s.Own = c.mode, c.own
+		if got := s.Knobs(); got != c.want {
+			t.Errorf("%s, %+v: knobs are %+v, want %+v", c.mode, c.own, got, c.want)
+		}
+		if s.preset() != c.preset || s.Name() != c.name {
+			t.Errorf("%s, %+v: preset %q, name %q, want %q, %q", c.mode, c.own, s.preset(), s.Name(), c.preset, c.name)
+		}
+		if err := s.Validate(); (err == nil) != (c.complaints == "") || err != nil && !strings.Contains(err.Error(), c.complaints) {
+			t.Errorf("%s, %+v: Validate is %v, want an error with %q", c.mode, c.own, err, c.complaints)
+		}
+	}
+}
+
+func TestNamesOfRunsAreLabels(t *testing.T) {
+	for mtls := range map[string]bool{"permissive": true, "strict": true} {
+		s := DefaultSpec()
+		s.Topology.Pods, s.Repeat = topology.MaxPods, maxRepeats
+		s.Own = controlplane.Knobs{MTLS: mtls, Scope: "declared", Authz: "declared"}
+		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
+			t.Errorf("%s: %v", s.Name(), problems)
+		}
+	}
+}

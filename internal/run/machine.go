@@ -1,0 +1,126 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/internal/experiment"
+)
+
+// Room on disk, as measured with all programs built.
+const (
+	programsBytes  = 1e9  // the built programs together
+	goCachesBytes  = 14e9 // Go's module and build caches, once all was built from nothing
+	runBytes       = 100e6
+	stateBytes     = 300e6 // the cluster's data while it runs
+	runBytesPerPod = 50e3  // metrics and logs of a run of some minutes
+)
+
+// Requirements are what a rollout of so many pods against a control plane,
+// recorded in the folder out, needs of this machine. state is the folder for what runs.
+func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out, state string) (doctor.Requirements, error) {
+	req := doctor.Requirements{
+		Pods: pods,
+		Dirs: []doctor.Dir{{Name: "--out", Path: out, Bytes: recordBytes(pods)}},
+	}
+	return req, requirePrograms(ctx, &req, programs, embeddedPlace{}.programs(d), state)
+}
+
+// requirePrograms adds what starting programs needs: where they are, what building
+// those needs that are not there, and room for their data.
+func requirePrograms(ctx context.Context, req *doctor.Requirements, programs component.Options, names []string, state string) error {
+	all, err := component.List(ctx, programs)
+	if err != nil {
+		return err
+	}
+	req.Dirs = append(req.Dirs, doctor.Dir{Name: "state (SCALER_STATE_DIR)", Path: state, Bytes: stateBytes})
+	toBuild := 0
+	for _, p := range all {
+		if !slices.Contains(names, p.Name) {
+			continue
+		}
+		req.Programs = append(req.Programs, doctor.Program{Name: p.Name, Path: p.Path, Problem: p.Problem})
+		if p.Source == component.SourceBuild {
+			toBuild++
+		}
+	}
+	if toBuild > 0 {
+		cache, err := component.CacheDir(programs)
+		if err != nil {
+			return err
+		}
+		share, of := uint64(toBuild), uint64(len(req.Programs))
+		req.Dirs = append(req.Dirs,
+			doctor.Dir{Name: "program cache", Path: cache, Bytes: programsBytes * share / of},
+			doctor.Dir{Name: "Go's caches", Path: goCache(), Bytes: goCachesBytes * share / of})
+	}
+	return nil
+}
+
+// CheckForCluster fails when this machine lacks what an embedded cluster without pods
+// needs, naming the fix, and raises the limit of open files where that is allowed. say
+// takes what is only doubtful. state is the folder for what runs.
+func CheckForCluster(ctx context.Context, programs component.Options, state string, say func(string)) error {
+	var req doctor.Requirements
+	if err := requirePrograms(ctx, &req, programs, experiment.ClusterComponents(), state); err != nil {
+		return err
+	}
+	return check(ctx, req, say)
+}
+
+// goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
+func goCache() string {
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	if base, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(base, "go-build")
+	}
+	return os.TempDir()
+}
+
+// checkMachine fails when this machine lacks what the runs need, naming the
+// fix, and raises the limit of open files where that is allowed. What is only
+// doubtful is said.
+func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
+	largest, records := runs[0], uint64(0)
+	for _, run := range runs {
+		if run.Topology.Pods > largest.Topology.Pods {
+			largest = run
+		}
+		records += recordBytes(run.Topology.Pods)
+	}
+	driver, err := largest.Driver()
+	if err != nil {
+		return err
+	}
+	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
+	if err := requirePrograms(ctx, &req, largest.Programs, placeOf(largest).programs(driver), largest.State); err != nil {
+		return err
+	}
+	if req.RealSidecars = onThisMachine(largest); req.RealSidecars > 0 {
+		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
+			return err
+		}
+	}
+	return check(ctx, req, progress.say)
+}
+
+// check fails when this machine lacks what is required. What is only doubtful is said.
+func check(ctx context.Context, req doctor.Requirements, say func(string)) error {
+	results := doctor.Check(ctx, req)
+	for _, result := range results {
+		if result.Status == doctor.Warning {
+			say("warning: " + result.Name + ": " + result.Detail + "; " + result.Fix)
+		}
+	}
+	return doctor.Error(results)
+}
+
+// recordBytes is the room that the record of a run of so many pods may take.
+func recordBytes(pods int) uint64 { return runBytes + runBytesPerPod*uint64(pods) }

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/measure/containers"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// realOptions are the real sidecars of a run; nil where there are none.
+func (r *run) realOptions() *fleet.RealOptions {
+	if r.spec.RealSidecars == 0 {
+		return nil
+	}
+	if e := r.spec.Existing; e != nil {
+		return &fleet.RealOptions{
+			Count: r.spec.RealSidecars, InPods: containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers), Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
+			Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
+		}
+	}
+	return &fleet.RealOptions{
+		Count: r.spec.RealSidecars,
+		Place: experiment.RealSidecars{
+			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
+			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
+			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
+		},
+		Certified: !hasAgents(r) && !r.driver.DeliversCertificates,
+		Sampler:   r.sampler,
+		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
+		Say:       r.progress.say,
+		Warn:      r.journal.Warn,
+	}
+}
+
+// onThisMachine is how many real sidecars of a run are processes of this machine.
+func onThisMachine(s Spec) int {
+	if s.Existing != nil {
+		return 0
+	}
+	return s.RealSidecars
+}
+
+// hasAgents reports whether real sidecars of the run's control plane have an agent each.
+func hasAgents(r *run) bool { return r.programs.paths[component.PilotAgent] != "" }
+
+// measureReal puts into the record what the real sidecars needed and how they
+// started. The sidecars have been stopped.
+func (m measurement) measureReal(context.Context) error {
+	if m.spec.RealSidecars == 0 {
+		return nil
+	}
+	options := m.fleet.Real
+	sidecars, starts := m.fleet.RealSidecars()
+	real := &record.RealSidecars{
+		Count: m.spec.RealSidecars, Envoy: m.programs.envoy.Version, Source: m.programs.envoy.Source, Starts: &record.Latencies{},
+	}
+	if m.document.Phase(record.PhaseRollout) != nil {
+		fleet.LoseIn(m.spec.RealSidecars, starts.FirstConfiguration, starts.CompleteConfiguration)
+		if !options.Certified { // else it was there before the proxy was started, as a token
+			fleet.LoseIn(m.spec.RealSidecars, starts.Certificate)
+		}
+		if hasAgents(m.run) {
+			fleet.LoseIn(m.spec.RealSidecars, starts.Token)
+		}
+	}
+	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
+		return err
+	}
+	if m.spec.Existing != nil {
+		m.containers.MeasureSidecars(sidecars, m.timeline.Windows(), real, m.journal.Warn)
+		sidecars = nil
+	}
+	for _, s := range sidecars {
+		real.Each = append(real.Each, m.measureRealSidecar(s, real))
+	}
+	if expired := options.Place.Expiry.Doubt("sidecars.real", time.Now()); expired != nil {
+		m.journal.Warn(*expired)
+	}
+	m.document.Sidecars = &record.Sidecars{Real: real}
+	return nil
+}
+
+// measureRealSidecar is what one real sidecar needed in each phase. It is added to
+// what all needed.
+func (m measurement) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
+	each := record.RealSidecar{Pod: s.Pod, Service: s.Service, Crashes: s.Crashes}
+	for _, w := range m.timeline.Windows() {
+		if each.Proxy.At(w.Name) == nil {
+			continue
+		}
+		proxy, ok := m.usedBy(s.Envoy, w)
+		if !ok {
+			continue
+		}
+		*each.Proxy.At(w.Name) = experiment.UsageOf(proxy)
+		addUsage(all.At(w.Name), proxy, w)
+		if agent, ok := m.usedBy(s.Agent, w); ok {
+			if each.Agent == nil {
+				each.Agent = &record.ByPhase[*record.Usage]{}
+			}
+			*each.Agent.At(w.Name) = experiment.UsageOf(agent)
+			addUsage(all.At(w.Name), agent, w)
+		}
+	}
+	return each
+}
+
+// usedBy is what a component used in a window; false for one that did not run in
+// it.
+func (m measurement) usedBy(name string, w phases.Window) (measure.Usage, bool) {
+	u, err := m.sampler.Figures(name, w.Begin, w.End)
+	if err != nil && !errors.Is(err, measure.ErrNotWatched) {
+		m.journal.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: name, Detail: err.Error()})
+	}
+	return u, err == nil && u.MemoryPeak > 0
+}
+
+// addUsage adds what one program needed in a window to what all did. A sum of means
+// over all of the window is the mean of the sum; of peaks, which need not come
+// together, it is a bound.
+func addUsage(to **record.Usage, u measure.Usage, w phases.Window) {
+	if *to == nil {
+		*to = &record.Usage{
+			Cores: &record.Level{Mean: new(float64), Peak: new(float64)}, CPUSeconds: new(float64),
+			MemoryBytes: &record.Level{Mean: new(float64), Peak: new(float64), End: new(float64)}, Restarts: new(int),
+		}
+	}
+	t := *to
+	*t.Cores.Mean += u.CoresMean
+	*t.Cores.Peak += u.CoresPeak
+	*t.CPUSeconds += u.CPUSeconds
+	*t.MemoryBytes.Mean += u.MemoryMean * u.Ran / w.End.Sub(w.Begin).Seconds() // it held none before and after
+	*t.MemoryBytes.Peak += u.MemoryPeak
+	*t.MemoryBytes.End += u.MemoryEnd
+	*t.Restarts += u.Restarts
+}

@@ -1,0 +1,108 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// What scaler received late is a doubt about latencies, if it matters.
+func TestLateReceiptIsADoubt(t *testing.T) {
+	const late = "scaler itself received late: 3 of 120 responses waited until it had room for them, up to 250.0 ms and 0.26 s in all, and may have come that much earlier"
+	for name, c := range map[string]struct {
+		longest time.Duration
+		want    []record.Warning
+	}{
+		"none waited":      {0, nil},
+		"for next to none": {10 * time.Millisecond, nil},
+		"for long": {250 * time.Millisecond, []record.Warning{{
+			About: "latencies", Reason: record.ReasonLateReceipt, Text: late,
+			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.26},
+		}}},
+	} {
+		counts := xdsprobe.Counts{ByType: []xdsprobe.TypeCounts{{Type: convergence.CDS, Responses: 100}, {Responses: 20}}}
+		if c.longest > 0 {
+			counts.Waits, counts.LongestWait, counts.Waited = 3, c.longest, c.longest+10*time.Millisecond
+		}
+		got := symptoms{
+			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), counts: counts, xds: experiment.XDSCounts(counts),
+			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
+		}.doubts()
+		for i := range got {
+			got[i] = record.NewWarning(got[i])
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Warnings come in the same order in every run.
+func TestOrderOfWarnings(t *testing.T) {
+	late := func() *stats.Histogram {
+		h := stats.NewHistogram()
+		h.Record(time.Second)
+		return h
+	}
+	for range 20 {
+		s := symptoms{
+			lag: late(), probeLag: late(), xds: experiment.XDSCounts(xdsprobe.Counts{}),
+			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
+		}
+		var about []string
+		for _, w := range s.doubts() {
+			about = append(about, w.About)
+		}
+		if diff := cmp.Diff([]string{"latencies", "latencies.push"}, about); diff != "" {
+			t.Fatalf("warnings about (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Refusals delay the starts of sidecars. Proxies of nodes start before anything is measured.
+func TestRefusedConnections(t *testing.T) {
+	for _, noStarts := range []bool{false, true} {
+		starts := fleet.NewLatencies()
+		starts.NoStarts = noStarts
+		got := symptoms{
+			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
+			starts: starts, latencies: &record.Latencies{},
+		}.doubts()
+		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused == noStarts {
+			t.Errorf("without starts %v: %+v", noStarts, got)
+		}
+	}
+}
+
+func TestWaitingCluster(t *testing.T) {
+	waited := func(share float64) record.ByPhase[*record.Usage] {
+		return record.ByPhase[*record.Usage]{Rollout: &record.Usage{Saturation: &share}}
+	}
+	for name, test := range map[string]struct {
+		control, etcd, apiserver float64
+		want                     string
+		share                    float64
+	}{
+		"none":                  {0.01, 0.02, 0.1, "", record.Saturated},
+		"the control plane too": {0.2, 0.3, 0.99, "", 0},
+		"the cluster alone":     {0.1, 0.3, 0.99, "kube-apiserver", 0.99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control := waited(test.control)
+			run := &record.Run{ControlPlane: &control, Cluster: map[string]record.ByPhase[*record.Usage]{
+				"etcd": waited(test.etcd), "kube-apiserver": waited(test.apiserver), "kwok": {},
+			}}
+			if got, share := waitingCluster(run, record.PhaseRollout); got != test.want || share != test.share {
+				t.Errorf("%q for %v, want %q for %v", got, share, test.want, test.share)
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// NeedsP99 reports whether an objective is of a quantile that takes many changes at a rate.
+func NeedsP99(o compare.Objective) bool {
+	return within(o.Path, "change.push", "change.fromDue", "change.first", "change.last") && isP99(o.Path)
+}
+
+func isP99(path string) bool {
+	return strings.HasSuffix(path, ".p99") || strings.HasSuffix(path, ".p999")
+}
+
+func within(path string, above ...string) bool {
+	return slices.ContainsFunc(above, func(a string) bool { return record.Within(path, a) })
+}
+
+// CheckObjective says what a run of the specification lacks to have an objective's figure.
+func CheckObjective(o compare.Objective, spec Spec) error {
+	path := o.Path
+	wrong := func(want string) error { return fmt.Errorf("parsing --slo %q: want %s", o.Text, want) }
+	switch {
+	case within(path, "change", "controlPlane.change") || strings.HasPrefix(path, "cluster.") && strings.Contains(path, ".change."):
+		if spec.Change.PerSecond == 0 {
+			return wrong("--change RATE[:KIND] with it: it is a figure of changes at a rate")
+		}
+		if spec.Change.Kind.ConcernsNobody() && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
+			return wrong("changes of another kind than metadata, which no sidecar needs to receive")
+		}
+		if n := spec.Change.Count(spec.ChangeDuration); NeedsP99(o) && n < record.ChangesForP99 {
+			return wrong(fmt.Sprintf("--change-duration %s or more with it: %d changes are made in %s, and it takes %d for that quantile",
+				time.Duration(math.Ceil(record.ChangesForP99/spec.Change.PerSecond))*time.Second, n, spec.ChangeDuration, record.ChangesForP99))
+		}
+	case within(path, "latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.pushIntervals", "controlPlane.probe"):
+		if spec.Probes == 0 {
+			return wrong("--probes above 0 with it: it is a figure of the probe phase")
+		}
+		if isP99(path) && spec.Probes < record.ChangesForP99 {
+			return wrong(fmt.Sprintf("--probes %d or more with it, which that quantile takes", record.ChangesForP99))
+		}
+	case within(path, "churn", "controlPlane.churn") && spec.Churn == 0:
+		return wrong("--churn RATE with it: it is a figure of churn")
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+const (
+	outsideNamespace = "outside" // of pods without sidecars
+	outsideLabel     = "scaler.mesh/outside"
+	// outsideEach is how many pods without sidecars a Deployment has at most.
+	outsideEach = 100
+	// jobLength is how long a pod of the churn outside the mesh is there, as that of a short
+	// CronJob.
+	jobLength = 10 * time.Second
+)
+
+// checkProfile refuses parts of a mesh that a control plane has no objects and no
+// expectations for.
+func checkProfile(s Spec, d controlplane.Driver) error {
+	p := s.Topology.Resolved()
+	text := p.Text()
+	switch {
+	case p.Gateways > 0 && s.RealSidecars > 0:
+		return fmt.Errorf("parsing --gateways %d: want none with --real-sidecars, which are no gateways", p.Gateways)
+	case text == "" || d.Profiles:
+		return nil
+	default:
+		return fmt.Errorf("parsing --profile %q (%s): want a plain mesh with --control-plane %s, which has no objects and expectations for more", s.Topology.Profile, text, s.ControlPlane)
+	}
+}
+
+// outsideMesh is what is in the cluster and not in the mesh.
+type outsideMesh struct{ *run }
+
+// makePods creates the pods without sidecars, and returns when all are Ready. They are
+// there before the mesh: what the control plane holds of them is in its baseline, too.
+func (r outsideMesh) makePods(ctx context.Context) (experiment.Undo, error) {
+	pods := r.mesh.Profile.OutsidePods
+	if pods == 0 && r.mesh.Profile.OutsideChurn == 0 {
+		return nil, nil
+	}
+	labels := map[string]string{kwok.RunLabel: r.runLabel()}
+	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := r.api.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outsideNamespace, Labels: labels}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating namespace %s: %w", outsideNamespace, err)
+	}
+	for i := 0; i*outsideEach < pods; i++ {
+		if err := r.makeDeployment(ctx, i, min(outsideEach, pods-i*outsideEach)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, r.await(ctx, pods)
+}
+
+func (r outsideMesh) makeDeployment(ctx context.Context, number, pods int) error {
+	name := fmt.Sprintf("outside-%d", number)
+	count, own := int32(pods), map[string]string{"app": name, outsideLabel: "true"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: outsideNamespace, Labels: map[string]string{kwok.RunLabel: r.runLabel(), outsideLabel: "true"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &count,
+			Selector: &metav1.LabelSelector{MatchLabels: own},
+			Template: outsidePod(own, gracePeriod(r.run)),
+		},
+	}
+	return workload.Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := r.api.Client.AppsV1().Deployments(outsideNamespace).Create(ctx, deployment, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating deployment %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// outsidePod is a pod on a fake node. It does not carry the run's label, so that it is Ready
+// at once and no sidecar is made for it.
+func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplateSpec {
+	pod := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Name: "app", Image: "scaler.mesh/simulated"}},
+			NodeSelector: kwok.NodeSelector(),
+			Tolerations:  []corev1.Toleration{kwok.Toleration()},
+		},
+	}
+	kwok.SetGracePeriod(&pod, grace)
+	return pod
+}
+
+// gracePeriod is for how long pods run on after they were deleted.
+func gracePeriod(r *run) time.Duration {
+	return r.spec.slowed(time.Duration(r.mesh.Profile.GracePeriod * float64(time.Second)))
+}
+
+// await returns once so many pods outside the mesh are Ready.
+func (r outsideMesh) await(ctx context.Context, pods int) error {
+	if pods == 0 {
+		return nil
+	}
+	r.progress.say(fmt.Sprintf("waiting for %d pods outside the mesh", pods))
+	ready := 0
+	err := wait.PollUntilContextTimeout(ctx, time.Second, r.spec.ConvergeTimeout, false, func(ctx context.Context) (bool, error) {
+		all, err := r.api.Client.AppsV1().Deployments(outsideNamespace).List(ctx, metav1.ListOptions{LabelSelector: outsideLabel})
+		if err != nil {
+			return false, nil //nolint:nilerr // the API server may be away for a moment
+		}
+		ready = 0
+		for _, d := range all.Items {
+			ready += int(d.Status.ReadyReplicas)
+		}
+		return ready >= pods, nil
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("waiting for %d pods outside the mesh: %d are ready after %s", pods, ready, r.spec.ConvergeTimeout)
+	}
+	return nil
+}
+
+// outsideChurn is the coming and going of pods without sidecars, as those of CronJobs.
+type outsideChurn struct {
+	client kubernetes.Interface
+	rate   workload.Churn
+	length time.Duration // for which each pod is there
+	grace  time.Duration // for which it runs on after it was deleted
+	made   int
+	begin  time.Time
+}
+
+// run creates a pod each time one is due, and deletes it after its length, until ctx ends.
+// The schedule does not wait for what became of the pods before.
+func (c *outsideChurn) run(ctx context.Context) error {
+	requests, during := errgroup.WithContext(ctx)
+	requests.SetLimit(deleting)
+	pods := c.client.CoreV1().Pods(outsideNamespace)
+	there := int(math.Ceil(c.length.Seconds() * float64(c.rate)))
+	c.begin = time.Now()
+	for n := 0; ; n++ {
+		if err := experiment.WaitUntil(during, c.begin.Add(c.rate.Due(n))); err != nil {
+			break
+		}
+		requests.Go(func() error {
+			of := outsidePod(map[string]string{outsideLabel: "true"}, c.grace)
+			pod := &corev1.Pod{ObjectMeta: of.ObjectMeta, Spec: of.Spec}
+			pod.Name = jobName(n)
+			return workload.Persist(during, func(ctx context.Context, _ int) error {
+				_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+				if apierrors.IsAlreadyExists(err) {
+					return nil
+				}
+				return err
+			})
+		})
+		if old := n - there; old >= 0 {
+			requests.Go(func() error {
+				return workload.Persist(during, func(ctx context.Context, _ int) error {
+					err := pods.Delete(ctx, jobName(old), metav1.DeleteOptions{})
+					if apierrors.IsNotFound(err) {
+						return nil
+					}
+					return err
+				})
+			})
+		}
+		c.made = n + 1
+	}
+	if err := requests.Wait(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("creating and deleting pods outside the mesh: %w", err)
+	}
+	return nil
+}
+
+func jobName(n int) string { return fmt.Sprintf("job-%d", n) }
+
+// startChurn is the step that begins the churn outside the mesh. Taken back, it says
+// whether the churn kept its rate.
+func (r outsideMesh) startChurn(ctx context.Context) (experiment.Undo, error) {
+	rate := workload.Churn(r.mesh.Profile.OutsideChurn / r.spec.dilation())
+	if rate == 0 {
+		return nil, nil
+	}
+	c := &outsideChurn{client: r.api.Client, rate: rate, length: r.spec.slowed(jobLength), grace: gracePeriod(r.run)}
+	b := newBackground(ctx, r.fail)
+	b.run("churn outside the mesh", c.run)
+	return func(context.Context) error {
+		b.stop()
+		if achieved := float64(c.made) / time.Since(c.begin).Seconds(); achieved < lateChurn*float64(rate) && c.made > 20 {
+			r.journal.Warn(record.Warning{About: "controlPlane", Reason: record.ReasonSlowChurn, Values: map[string]float64{
+				"achievedPerSecond": achieved, "offeredPerSecond": float64(rate),
+			}})
+		}
+		return nil
+	}, nil
+}

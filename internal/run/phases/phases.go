@@ -1,0 +1,186 @@
+// Package phases measures the phases of a run: windows in time, at whose edges the
+// counters of all processes are read. What happens in a phase, and which figures
+// belong to it, is left to others.
+package phases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Body is what happens in a phase. It returns when the phase is over, and what
+// ended it.
+type Body func(context.Context) (record.EndedBy, error)
+
+// Window is a phase on the monotonic clock.
+type Window struct {
+	Name       record.PhaseName
+	Begin, End time.Time
+	Streams    int // of simulated sidecars that were open and answered at its end
+	// Responses and Bytes are what simulated sidecars received in it.
+	Responses, Bytes int64
+}
+
+// Options are what a timeline needs. All fields are needed.
+type Options struct {
+	Journal *experiment.Journal       // takes the phases
+	Edge    func() (time.Time, error) // reads the counters of all processes now
+	Fleet   *fleet.Fleet              // whose streams are counted at the end of each phase
+	Show    func(phase string)        // exports the phase that goes on, "" = none
+	Say     func(msg string)          // shows progress
+}
+
+// Timeline is the sequence of the phases of a run. Its methods are safe for
+// concurrent use; phases are measured one at a time.
+type Timeline struct {
+	Options // fixed after NewTimeline
+
+	mu      sync.Mutex
+	windows []Window // the phases that ended
+	current State
+}
+
+// State is the phase that goes on.
+type State struct {
+	Phase  record.PhaseName // "" = none
+	Since  time.Time
+	Length time.Duration // of a phase of fixed length, else 0
+}
+
+// NewTimeline returns the timeline of a run, without a phase yet.
+func NewTimeline(o Options) *Timeline { return &Timeline{Options: o} }
+
+// Measure does one phase. The counters are read right before body begins and right
+// after it has returned; the end of the phase is that moment, whatever ended it.
+// length is that of a phase of fixed length, else 0; it is only shown.
+func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length time.Duration, body Body) error {
+	index := t.open(name, length)
+	t.Show(string(name))
+	if err := t.Journal.Save(); err != nil {
+		return err
+	}
+	// What was written to the disk before is no part of the phase.
+	begin, err := t.Edge()
+	if err != nil {
+		return fmt.Errorf("reading the counters at the start of %s: %w", name, err)
+	}
+	t.begun(index, begin)
+	responses, bytes := t.Fleet.Workers.Counts().AllResponses()
+	endedBy, bodyErr := body(ctx)
+	switch {
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		endedBy = record.EndedByInterrupt
+	case endedBy == "":
+		endedBy = record.EndedByFailure
+	}
+	streams := t.Fleet.Pods.Streams()
+	end, err := t.Edge()
+	if err != nil && bodyErr == nil {
+		bodyErr = fmt.Errorf("reading the counters at the end of %s: %w", name, err)
+	}
+	w := Window{Name: name, Begin: begin, End: end, Streams: streams}
+	w.Responses, w.Bytes = t.Fleet.Workers.Counts().AllResponses()
+	w.Responses, w.Bytes = w.Responses-responses, w.Bytes-bytes
+	t.close(index, w, endedBy)
+	t.Show("")
+	t.Say(fmt.Sprintf("%s: %.1f s", name, end.Sub(begin).Seconds()))
+	if err := t.Journal.Save(); err != nil && bodyErr == nil {
+		bodyErr = err
+	}
+	return bodyErr
+}
+
+// open enters a phase into the record and returns its index there.
+func (t *Timeline) open(name record.PhaseName, length time.Duration) (index int) {
+	now := time.Now()
+	t.mu.Lock()
+	t.current = State{name, now, length}
+	t.mu.Unlock()
+	t.Journal.Update(func(r *record.Run) {
+		index = len(r.Phases)
+		r.Phases = append(r.Phases, record.Phase{Name: name, Start: now.UTC()})
+	})
+	return index
+}
+
+// begun sets the moment at which the counters were read at the start.
+func (t *Timeline) begun(index int, at time.Time) {
+	t.mu.Lock()
+	t.current.Since = at
+	t.mu.Unlock()
+	t.Journal.Update(func(r *record.Run) { r.Phases[index].Start = at.UTC() })
+}
+
+func (t *Timeline) close(index int, w Window, endedBy record.EndedBy) {
+	t.Journal.Update(func(r *record.Run) {
+		p := &r.Phases[index]
+		p.End, p.Seconds, p.EndedBy = new(w.End.UTC()), new(w.End.Sub(w.Begin).Seconds()), endedBy
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.windows = append(t.windows, w)
+	t.current = State{}
+}
+
+// Windows returns the phases that have ended, in order.
+func (t *Timeline) Windows() []Window {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Window(nil), t.windows...)
+}
+
+// Current returns the phase that goes on.
+func (t *Timeline) Current() State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current
+}
+
+// Wait is the body of a phase of fixed length.
+func Wait(length time.Duration) Body {
+	return func(ctx context.Context) (record.EndedBy, error) {
+		if err := experiment.WaitUntil(ctx, time.Now().Add(length)); err != nil {
+			return "", err
+		}
+		return record.EndedByDuration, nil
+	}
+}
+
+// EndedBy is what ended a phase that waits for convergence: err, if anything but
+// that, the passing of the time limit of limited, or the end of the run's own context. After
+// the time limit the record states what the mesh lacked, as a doubt about a figure.
+func (t *Timeline) EndedBy(ctx, limited context.Context, about string, err error) (record.EndedBy, error) {
+	switch {
+	case err == nil:
+		return record.EndedByConverged, nil
+	case ctx.Err() == nil && context.Cause(limited) == experiment.ErrUnconverged:
+		t.Explain(about)
+		return record.EndedByTimeout, experiment.ErrUnconverged
+	default:
+		return "", err
+	}
+}
+
+// NotConvergedAgain warns that the mesh has not converged again within a limit, after what
+// a part of the record is about; component names that part where there are several, else "".
+func (t *Timeline) NotConvergedAgain(about, component string, limit time.Duration) {
+	t.Journal.Warn(record.Warning{
+		About: about, Reason: record.ReasonNotConvergedAgain, Component: component, Values: map[string]float64{"limitSeconds": limit.Seconds()},
+	})
+}
+
+// Explain records what the mesh lacked when a time limit passed, as a doubt about a
+// figure, and shows it at once.
+func (t *Timeline) Explain(about string) {
+	for _, line := range t.Fleet.Lacking() {
+		t.Journal.Warn(record.Warning{About: about, Reason: record.ReasonUnconverged, Detail: line})
+		t.Say("when the time limit passed: " + line)
+	}
+}

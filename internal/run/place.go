@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"scaler.mesh/scaler/internal/cluster"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/place/embedded"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
+)
+
+// location is where a run happens, and what of it the run starts.
+type location interface {
+	// programs are the components that the run starts.
+	programs(controlplane.Driver) []string
+	// kubernetes is the version of the cluster.
+	kubernetes(ctx context.Context, p programs) (string, error)
+	// label is the value of the run label on everything that a run makes.
+	label(name string) string
+	// pool are the nodes of the run's pods.
+	pool(label string) kwok.Pool
+	// mesh is a mesh under the names that it has there.
+	mesh(topology.Mesh) topology.Mesh
+	// startCluster starts what is missing of the cluster, in the run's group.
+	startCluster(ctx context.Context, r *run) (place.Environment, error)
+	// startControlPlane starts the control plane, or connects to it.
+	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error)
+	// stays says how what a run left there is deleted; "" where the cluster ends with the run.
+	stays(label string) string
+}
+
+// placeOf is where a run of the specification happens.
+func placeOf(s Spec) location {
+	if s.Existing != nil {
+		return s.Existing
+	}
+	return embeddedPlace{}
+}
+
+// embeddedPlace is a cluster, and a control plane, that the run starts for itself.
+type embeddedPlace struct{}
+
+func (embeddedPlace) programs(d controlplane.Driver) []string { return experiment.RunPrograms(d) }
+
+func (embeddedPlace) kubernetes(ctx context.Context, p programs) (string, error) {
+	server, err := p.versions.Of(ctx, component.KubeAPIServer, p.paths[component.KubeAPIServer])
+	return server.Version, err
+}
+
+func (embeddedPlace) label(name string) string { return name }
+
+func (embeddedPlace) pool(string) kwok.Pool { return kwok.Shared }
+
+func (embeddedPlace) mesh(mesh topology.Mesh) topology.Mesh { return mesh }
+
+func (embeddedPlace) stays(string) string { return "" }
+
+func (embeddedPlace) startCluster(ctx context.Context, r *run) (place.Environment, error) {
+	return embedded.Start(ctx, cluster.Options{
+		Group:      r.group,
+		Programs:   experiment.ClusterPrograms(r.programs.paths),
+		KwokConfig: kwok.SlowedStages(r.spec.dilation()), Controllers: r.driver.Controllers,
+		LogDir:   r.journal.Writer().LogDir(),
+		Progress: r.progress.Say,
+	})
+}
+
+func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
+	o := startOptions(r)
+	o.Revision, _ = revisionsOf(r.spec)
+	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
+		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)
+	}
+	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
+	if replicated(r.spec) {
+		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), spareReplicas(r.spec)
+	}
+	adapter, err := r.driver.Start(ctx, o)
+	if err != nil || adapter.Replicas == nil {
+		return adapter, nil, err // what it started is in the run's group
+	}
+	return adapter, func(context.Context) error { return adapter.Replicas.Close() }, nil
+}
+
+// deletionTime is how long the deletion of a run's objects may take.
+func deletionTime(p location) time.Duration {
+	if p.stays("") != "" {
+		return experiment.StayingDeletionTime
+	}
+	return experiment.DeletionTime
+}

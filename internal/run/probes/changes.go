@@ -1,0 +1,267 @@
+package probes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// probeHealth takes pods' readiness away and gives it back: one change each. It
+// calls half once, when half of the changes have been followed.
+func (p *prober) probeHealth(ctx context.Context, half func()) error {
+	for n := range p.Changes {
+		if n == p.Changes/2 {
+			half()
+		}
+		service := p.of(n / 2)
+		target, ok := p.Fleet.Pods.Nth(p.Mesh.Services[service].Name, n/2/len(p.services))
+		if !ok {
+			return fmt.Errorf("service %s has no pod", p.Mesh.Services[service].Name)
+		}
+		value, ready := "unready", n%2 == 1
+		if ready {
+			value = kwok.SidecarReady
+		}
+		change := p.readiness(ready)
+		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
+			func(ctx context.Context) error { return p.API.ReportSidecar(ctx, target.Namespace, target.Name, value) },
+			func(c fleet.EndpointChange) bool {
+				return c.Addr.Addr() == target.Address && c.Kind == change.Kind && c.Health == change.Health
+			})
+		if err != nil {
+			return err
+		}
+	}
+	if p.Changes%2 == 1 { // the last one was taken away
+		service := p.of((p.Changes - 1) / 2)
+		if target, ok := p.Fleet.Pods.Nth(p.Mesh.Services[service].Name, (p.Changes-1)/2/len(p.services)); ok {
+			if err := p.API.ReportSidecar(ctx, target.Namespace, target.Name, kwok.SidecarReady); err != nil {
+				return err
+			}
+		}
+	}
+	return p.Fleet.AwaitConverged(ctx)
+}
+
+// readiness is what becomes of an endpoint, of which address and service are left out,
+// when its pod turns ready or not: its health changes or, where the control plane sends
+// only endpoints that are ready, it comes or goes.
+func (p *prober) readiness(ready bool) fleet.EndpointChange {
+	unready, sent := p.Adapter.EndpointHealth(false, false, false)
+	healthy, _ := p.Adapter.EndpointHealth(true, true, false)
+	switch {
+	case sent && ready:
+		return fleet.EndpointChange{Kind: record.EndpointHealth, Health: healthy}
+	case sent:
+		return fleet.EndpointChange{Kind: record.EndpointHealth, Health: unready}
+	case ready:
+		return fleet.EndpointChange{Kind: record.EndpointAdd, Health: healthy}
+	default:
+		return fleet.EndpointChange{Kind: record.EndpointRemove}
+	}
+}
+
+// probeMembers gives services one pod more and takes one away again. The new
+// pod's sidecar is not reported before the new endpoint has reached everybody:
+// its turning healthy would overtake its coming. Where the control plane sends only
+// endpoints that are ready, the new one comes when its pod is.
+func (p *prober) probeMembers(ctx context.Context) error {
+	for n := range p.Changes {
+		service := p.of(n)
+		for _, change := range []struct {
+			kind record.ChangeKind
+			more int
+		}{{record.EndpointAdd, 1}, {record.EndpointRemove, 0}} {
+			replicas := p.Mesh.Services[service].Pods + change.more
+			if p.readiness(true).Kind == record.EndpointHealth {
+				p.Fleet.Readiness.Hold()
+			}
+			_, err := p.followEndpoint(ctx, change.kind, service,
+				func(ctx context.Context) error { return p.API.SetReplicas(ctx, p.Mesh.Services[service], replicas) },
+				func(c fleet.EndpointChange) bool { return c.Kind == change.kind })
+			p.Fleet.Readiness.Release()
+			if err != nil {
+				return err
+			}
+			p.Fleet.Expect(change.more*2-1, len(p.Mesh.Services[service].Ports))
+			if err := p.Fleet.AwaitConverged(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// probeObjects changes the control plane's objects. Of each object the creation
+// and the deletion are not counted: they may be heavier than a change.
+func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) (err error) {
+	if p.Adapter.Probes == nil {
+		p.Journal.Warn(record.Warning{
+			About: "latencies.push." + string(kind), Reason: record.ReasonNotSupported, Component: p.Adapter.Server.Describe().Name,
+			Detail: "no change of it carries a marker that can be followed",
+		})
+		return nil
+	}
+	if object, _ := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, p.of(0), p.marker()); object == nil {
+		return nil // its data plane has none of this kind
+	}
+	made := map[int]*unstructured.Unstructured{}
+	defer func() {
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Slowdown.Of(probeTimeout))
+		defer cancel()
+		for _, object := range made {
+			if object.GetLabels()[kwok.ProfileLabel] != "" {
+				continue // it is the mesh's own
+			}
+			if deleteErr := p.API.Resource(object).Delete(down, object.GetName(), metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) && err == nil {
+				err = deleteErr
+			}
+		}
+		if err == nil {
+			err = p.quiet(ctx)
+		}
+	}()
+	for n := range p.Changes {
+		service := p.of(n)
+		if made[service] == nil {
+			created, err := p.probeCreate(ctx, kind, service)
+			if created != nil {
+				made[service] = created // to be deleted, whatever came of it
+			}
+			if err != nil {
+				return err
+			}
+		}
+		object, concerned := p.probeObject(kind, service)
+		object.SetResourceVersion(made[service].GetResourceVersion())
+		marker := p.lastMarker
+		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.followers(kind, concerned))
+		updated, begin, err := p.update(ctx, object)
+		if err != nil {
+			f.Stop()
+			return fmt.Errorf("changing %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		written := time.Now()
+		p.written.Record(written.Sub(begin))
+		made[service] = updated
+		if err := p.await(ctx, record.ChangeKind(kind), f, begun{since: written}, func() string { return "" }); err != nil {
+			return err
+		}
+		if kind == controlplane.PolicyProbe {
+			// A policy may be pushed to more sidecars than it concerns; the next one
+			// must not be merged with what is still sent of this one.
+			if err := p.quiet(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// update writes an object that is there, and returns when the request was sent that wrote it.
+// The control plane may have written the object's status since.
+func (p *prober) update(ctx context.Context, object *unstructured.Unstructured) (updated *unstructured.Unstructured, begin time.Time, err error) {
+	api := p.API.Resource(object)
+	for {
+		begin = time.Now()
+		updated, err = api.Update(ctx, object, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
+			return updated, begin, err
+		}
+		there, err := api.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, begin, err
+		}
+		object.SetResourceVersion(there.GetResourceVersion())
+	}
+}
+
+// probeCreate creates the object of a service, unless it is the mesh's own, and returns when it has reached
+// all it concerns, or the limit has passed, and the control plane is at rest.
+func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
+	object, concerned := p.probeObject(kind, service)
+	if object.GetLabels()[kwok.ProfileLabel] != "" {
+		there, err := p.API.Resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		return there, nil
+	}
+	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.followers(kind, concerned))
+	defer f.Stop()
+	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err != nil {
+		// It may have been made although the answer did not come in time, as when an
+		// interrupt came before it.
+		return object, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err := p.awaitReach(ctx, f); err != nil {
+		return created, err
+	}
+	return created, p.quiet(ctx)
+}
+
+// probeObject is a probe's object with a new marker, and whom it concerns.
+func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
+	p.lastMarker = p.marker()
+	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
+	kwok.SetRun(object, p.Label)
+	return object, concerned
+}
+
+// followers are the proxies that a change of an object is followed to, given the services that
+// it concerns: a route concerns their waypoints, where there are any, and no proxy of a node.
+func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []string {
+	if p.Adapter.Waypoints != nil && kind == controlplane.RouteProbe {
+		return fleet.WaypointsOf(p.Fleet, concerned)
+	}
+	if p.Adapter.Mixed(p.Mesh) && kind == controlplane.RouteProbe {
+		return fleet.Sidecars(p.Fleet, p.names(concerned))
+	}
+	return p.Fleet.Pods.Simulated(p.names(concerned))
+}
+
+func (p *prober) names(services []int) []string {
+	var names []string
+	for _, i := range services {
+		names = append(names, p.Mesh.Services[i].Name)
+	}
+	return names
+}
+
+// quiet waits until the control plane has sent nothing for a moment.
+func (p *prober) quiet(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
+	defer cancel()
+	begin := time.Now()
+	for {
+		idle := time.Since(begin)
+		if last := p.Fleet.Pods.LastResponse(); last.After(begin) {
+			idle = time.Since(last)
+		}
+		if idle >= p.Slowdown.Of(probeQuiet) {
+			return nil
+		}
+		if err := experiment.WaitUntil(limited, time.Now().Add(p.Slowdown.Of(probeQuiet)-idle)); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			p.Journal.Warn(record.Warning{About: "latencies.push", Reason: record.ReasonNotQuietBetween, Values: map[string]float64{"limitSeconds": probeTimeout.Seconds()}})
+			return nil
+		}
+	}
+}

@@ -1,0 +1,407 @@
+// Package probes makes changes to a mesh that has converged, one at a time, and
+// follows each to every sidecar that it concerns: the probe phase of a run.
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+const (
+	// probeTimeout is how long a change may take to reach all it concerns; a
+	// sidecar that does not have it by then has lost it.
+	probeTimeout = 30 * time.Second
+	// probeQuiet is how long nothing must have been sent before a change that
+	// must not be merged with another one.
+	probeQuiet = 500 * time.Millisecond
+	// probedServices bounds over how many services the changes are spread.
+	probedServices = 10
+)
+
+// Options are what the probes of a run need. All fields but Disturb are needed.
+type Options struct {
+	Changes  int                        // of each kind
+	Mesh     topology.Mesh              // that is changed
+	Knobs    controlplane.Knobs         // that the mesh has
+	Adapter  *controlplane.ControlPlane // of the control plane
+	API      experiment.APIServer       // that changes are written to
+	Label    string                     // value of the run label of objects that are created
+	Fleet    *fleet.Fleet               // that changes are followed to
+	Timeline *phases.Timeline           // measures the phase
+	Journal  *experiment.Journal        // takes the latencies
+	Metrics  *measure.Metrics           // scaler's own
+	Say      func(msg string)           // shows progress
+
+	// Slowdown is how many times as long changes may take, and how long nothing must
+	// have been sent between two.
+	Slowdown proxy.Slowdown
+
+	// Disturb calls change, and does something else once change calls half. It
+	// returns when both are done and the mesh has converged; nil = change alone.
+	Disturb func(ctx context.Context, change func(ctx context.Context, half func()) error) error
+}
+
+// prober makes the changes of the probe phase, one at a time, and follows each
+// to every sidecar that it concerns.
+type prober struct {
+	Options
+	services []int // indices of those that are probed
+	marked   int   // markers handed out
+
+	lastMarker string
+	kinds      map[record.ChangeKind]*followed
+	skipped    map[record.ChangeKind]int // changes that concerned nobody
+	cluster    *stats.Histogram          // write to EndpointSlice change
+	written    *stats.Histogram          // write of an object
+}
+
+// followed are the latencies of one kind of change.
+type followed struct {
+	push, first, last *stats.Histogram
+	fromWrite         *stats.Histogram // pushes of endpoints, from the return of the write
+	changes           []stats.Cluster  // pushes of each change
+	strays            int
+}
+
+// Run is the probe phase. Without any change asked for there is none.
+func Run(ctx context.Context, o Options) error {
+	if o.Changes == 0 {
+		return nil
+	}
+	if o.Disturb == nil {
+		o.Disturb = func(ctx context.Context, change func(context.Context, func()) error) error {
+			return change(ctx, func() {})
+		}
+	}
+	p := &prober{
+		Options: o,
+		kinds:   map[record.ChangeKind]*followed{},
+		skipped: map[record.ChangeKind]int{},
+		cluster: stats.NewHistogram(),
+		written: stats.NewHistogram(),
+	}
+	if p.services = p.suitable(); len(p.services) == 0 {
+		o.Journal.Warn(record.Warning{About: "latencies.push", Reason: record.ReasonNothingToProbe})
+		return nil
+	}
+	err := o.Timeline.Measure(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
+		err := p.run(ctx)
+		return record.EndedByConverged, err
+	})
+	return errors.Join(err, p.save())
+}
+
+// suitable are services with several pods, whose accounts stay the same when a pod
+// comes or goes: a change of the set of accounts would be a push of everything to
+// everyone. Those that some sidecar is configured to call come before those that a
+// change of would concern nobody.
+func (p *prober) suitable() []int {
+	var called, others []int
+	for i, s := range p.Mesh.Services {
+		switch {
+		case s.Pods < 2:
+		case len(p.Fleet.Tracker().Subscribers(p.servicePort(i))) > p.Mesh.Profile.Gateways: // which know every service
+			called = append(called, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	if len(called) == 0 {
+		called = others
+	}
+	return called[:min(len(called), probedServices)]
+}
+
+// run makes all changes, kind by kind.
+func (p *prober) run(ctx context.Context) error {
+	for _, kind := range []struct {
+		name record.ChangeKind
+		do   func(context.Context) error
+	}{
+		{record.EndpointHealth, func(ctx context.Context) error { return p.Disturb(ctx, p.probeHealth) }},
+		{record.EndpointAdd, p.probeMembers}, // and record.EndpointRemove
+		{record.RouteChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.RouteProbe) }},
+		{record.ServiceChange, p.probeServices},
+		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
+	} {
+		p.Say(fmt.Sprintf("probing: %d changes of %s", p.Changes, kind.name))
+		if err := kind.do(ctx); err != nil {
+			return fmt.Errorf("probing %s: %w", kind.name, err)
+		}
+	}
+	return nil
+}
+
+// of is the service that the n-th change is made to.
+func (p *prober) of(n int) int { return p.services[n%len(p.services)] }
+
+// marker is a new marker.
+func (p *prober) marker() string {
+	p.marked++
+	return xdsprobe.Marker(strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.Itoa(p.marked))
+}
+
+// followEndpoint makes a change by write, waits until the API server lists it,
+// and follows it to the sidecars that compare the service's endpoints.
+func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(fleet.EndpointChange) bool) (fleet.EndpointChange, error) {
+	concerned, also := p.Fleet.Tracker().Subscribers(p.servicePort(service)), p.listed(service)
+	if also != "" {
+		concerned = append(concerned, p.Fleet.Tracker().Subscribers(also)...)
+	}
+	changes := p.Fleet.Endpoints.Subscribe()
+	defer p.Fleet.Endpoints.Unsubscribe()
+	if err := write(ctx); err != nil {
+		return fleet.EndpointChange{}, err
+	}
+	written := time.Now()
+	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
+	defer cancel()
+	for {
+		select {
+		case change := <-changes:
+			if change.Service != p.servicePort(service) || !is(change) {
+				continue
+			}
+			p.cluster.Record(change.Seen.Sub(written))
+			// The pod that comes or goes has a sidecar of its own, which is no
+			// witness of that.
+			own := func() string { return "" }
+			if kind != record.EndpointHealth {
+				own = func() string { return p.Fleet.Pods.At(change.Addr.Addr()) }
+			}
+			f := p.Fleet.Tracker().Follow(convergence.Change{
+				Service: change.Service, Also: also, Addr: change.Addr, Health: change.Health, Absent: change.Kind == record.EndpointRemove,
+			}, without(concerned, own()))
+			begin := begun{change.Seen, written}
+			if also != "" { // of nodes' proxies the pod changed, of sidecars the EndpointSlice: the write is before both
+				begin.since = written
+			}
+			return change, p.await(ctx, kind, f, begin, own)
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return fleet.EndpointChange{}, context.Cause(ctx)
+			}
+			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.Slowdown.Of(probeTimeout))
+		}
+	}
+}
+
+// awaitReach waits until a change has reached all it concerns, or the limit.
+func (p *prober) awaitReach(ctx context.Context, f *convergence.Following) error {
+	timer := time.NewTimer(p.Slowdown.Of(probeTimeout))
+	defer timer.Stop()
+	select {
+	case <-f.Done():
+		return nil
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// begun is when a change began.
+type begun struct {
+	since   time.Time // the latency's begin
+	written time.Time // the return of the write that causes the change; zero where that is since
+}
+
+// await waits until a change has reached all it concerns, or the limit, and
+// counts. own states which sidecar does not count, "" = all do; it is asked in the
+// end, as a new endpoint may be seen before the pod that it is of has its address.
+func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergence.Following, begin begun, own func() string) error {
+	if err := p.awaitReach(ctx, f); err != nil {
+		f.Stop()
+		return err
+	}
+	reached, lost, strays := f.Stop()
+	k := p.kinds[kind]
+	if k == nil {
+		k = &followed{push: stats.NewHistogram(), first: stats.NewHistogram(), last: stats.NewHistogram(), fromWrite: stats.NewHistogram()}
+		p.kinds[kind] = k
+	}
+	strays = without(strays, own())
+	k.strays += len(strays)
+	if len(reached)+len(lost) == 0 {
+		p.skipped[kind]++
+		return nil
+	}
+	var first, last time.Duration
+	after := sortedSince(begin.since, reached)
+	change := pushesOf(after, len(lost))
+	k.changes = append(k.changes, change)
+	for i, d := range after {
+		k.push.Record(d)
+		p.Metrics.Push(string(kind), max(0, d))
+		if i == 0 {
+			first = d
+		}
+		last = d
+	}
+	k.push.Lose(int64(len(lost)))
+	if !begin.written.IsZero() {
+		for _, d := range sortedSince(begin.written, reached) {
+			k.fromWrite.Record(d)
+		}
+		k.fromWrite.Lose(int64(len(lost)))
+	}
+	if len(lost) == 0 {
+		k.last.Record(last)
+		p.Metrics.PropagatedLast(string(kind), max(0, last))
+	} else {
+		k.last.Lose(1)
+	}
+	if len(reached) > 0 {
+		k.first.Record(first)
+		p.Metrics.PropagatedFirst(string(kind), max(0, first))
+	} else {
+		k.first.Lose(1)
+	}
+	p.Journal.Event(record.ProbedChange{
+		Kind: kind, Since: begin.since.UTC(), Reached: len(reached), Lost: lost, Strays: strays,
+		FirstSeconds: max(0, first).Seconds(), LastSeconds: max(0, last).Seconds(), Pushes: pairs(change), Clamped: negative(after),
+	})
+	return nil
+}
+
+// sortedSince is how long after a moment each was reached, the shortest first.
+// What was reached before is negative: a histogram takes it as 0, and counts it.
+func sortedSince(since time.Time, reached map[string]time.Time) []time.Duration {
+	var all []time.Duration
+	for _, at := range reached {
+		all = append(all, at.Sub(since))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// negative counts those of sorted durations that are below 0.
+func negative(sorted []time.Duration) int {
+	n, _ := slices.BinarySearch(sorted, 0)
+	return n
+}
+
+// pushesOf are the pushes of one change, to the three digits that histograms keep.
+func pushesOf(after []time.Duration, lost int) stats.Cluster {
+	var values []float64
+	for _, d := range after {
+		values = append(values, stats.ThreeDigits(max(0, d).Seconds()))
+	}
+	return stats.NewCluster(values, int64(lost))
+}
+
+// pairs are the values of a change with how many sidecars had each.
+func pairs(change stats.Cluster) [][2]float64 {
+	var all [][2]float64
+	for i, v := range change.Values {
+		all = append(all, [2]float64{v, float64(change.Counts[i])})
+	}
+	return all
+}
+
+// intervals are how exactly changes determine the quantiles of their pushes.
+func intervals(changes []stats.Cluster) *record.PushIntervals {
+	of := func(q float64) *record.QuantileInterval {
+		i, ok := stats.ClusterQuantile(changes, q, 0.95)
+		if !ok {
+			return nil
+		}
+		return &record.QuantileInterval{Low: i.Low, High: i.High}
+	}
+	return &record.PushIntervals{Changes: len(changes), P50: of(0.5), P90: of(0.9), P99: of(0.99)}
+}
+
+// save puts what was followed into the record.
+func (p *prober) save() error {
+	latencies := record.Latencies{
+		Push:        map[record.ChangeKind]*record.Latency{},
+		Propagation: map[record.ChangeKind]record.Propagation{},
+
+		PushFromWrite: map[record.ChangeKind]*record.Latency{},
+		PushIntervals: map[record.ChangeKind]*record.PushIntervals{},
+	}
+	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
+		latency := record.Latency(h.Summary())
+		return &latency, p.Journal.Writer().Histogram(name, h)
+	}
+	var errs []error
+	for _, kind := range slices.Sorted(maps.Keys(p.kinds)) {
+		k := p.kinds[kind]
+		about := "latencies.push." + string(kind)
+		if k.strays > 0 {
+			p.Journal.Warn(record.Warning{About: about, Reason: record.ReasonStrays, Values: map[string]float64{"times": float64(k.strays)}})
+		}
+		if n := p.skipped[kind]; n > 0 {
+			p.Journal.Warn(record.Warning{About: about, Reason: record.ReasonUnconcerned, Values: map[string]float64{"changes": float64(n)}})
+		}
+		if s := k.push.Summary(); s.Count+s.Lost == 0 {
+			continue
+		}
+		push, err1 := summarize("push-"+string(kind), k.push)
+		first, err2 := summarize("propagation-"+string(kind)+"-first", k.first)
+		last, err3 := summarize("propagation-"+string(kind)+"-last", k.last)
+		errs = append(errs, err1, err2, err3)
+		latencies.Push[kind] = push
+		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
+		latencies.PushIntervals[kind] = intervals(k.changes)
+		if s := k.fromWrite.Summary(); s.Count+s.Lost > 0 {
+			fromWrite, err := summarize("pushFromWrite-"+string(kind), k.fromWrite)
+			errs = append(errs, err)
+			latencies.PushFromWrite[kind] = fromWrite
+		}
+	}
+	latencies.Withhold()
+	if s := p.cluster.Summary(); s.Count > 0 {
+		part, err := summarize("clusterPart", p.cluster)
+		errs = append(errs, err)
+		latencies.ClusterPart = part
+	}
+	if s := p.written.Summary(); s.Count > 0 {
+		write, err := summarize("changeWrite", p.written)
+		errs = append(errs, err)
+		latencies.ChangeWrite = write
+	}
+	p.Journal.Update(func(r *record.Run) {
+		r.Latencies.Push, r.Latencies.Propagation = latencies.Push, latencies.Propagation
+		r.Latencies.PushIntervals, r.Latencies.PushFromWrite = latencies.PushIntervals, latencies.PushFromWrite
+		r.Latencies.ClusterPart, r.Latencies.ChangeWrite = latencies.ClusterPart, latencies.ChangeWrite
+	})
+	return errors.Join(errs...)
+}
+
+// listed names the endpoints of a service as sidecars know them, where others are those of the proxies of nodes;
+// "" where there are no such sidecars, or they are not sent the states of endpoints that are followed.
+func (p *prober) listed(service int) string {
+	if _, sent := p.Adapter.Mesh.EndpointHealth(false, true, false); !sent || !p.Adapter.Mixed(p.Mesh) {
+		return ""
+	}
+	return controlplane.Listed(p.servicePort(service))
+}
+
+// servicePort names the first port of a service.
+func (p *prober) servicePort(service int) string {
+	s := p.Mesh.Services[service]
+	return s.ServicePort(s.Ports[0])
+}
+
+// without is ids, less one.
+func without(ids []string, id string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+}

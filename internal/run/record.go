@@ -1,0 +1,203 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// newRecord is the record as far as it is known before anything runs.
+func newRecord(spec Spec) record.Run {
+	t := spec.Topology.Defaults()
+	knobs := spec.Knobs()
+	return record.Run{
+		Mesh:       spec.Mesh.record(),
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
+		Name:    spec.Name(),
+		Started: time.Now().UTC(),
+		Spec: record.Spec{
+			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
+			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
+			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
+			Dataplane: dataplaneName(spec), PodsPerNode: recordedPodsPerNode(spec), Waypoints: waypointsName(spec),
+			BaselineSeconds:        spec.Baseline.Seconds(),
+			SettleSeconds:          spec.Settle.Seconds(),
+			SteadySeconds:          spec.Steady.Seconds(),
+			ConvergeTimeoutSeconds: spec.ConvergeTimeout.Seconds(),
+			Repeat:                 spec.Repeat,
+			StartDelay:             spec.StartDelay.String(),
+			CertificateLifetime:    lifetimeText(spec.CertificateLifetime),
+			Churn:                  spec.Churn.String(),
+			Change:                 spec.Change.String(),
+			ChangeSeconds:          changeSeconds(spec),
+			CycleSeconds:           spec.Cycle.Seconds(),
+			Faults:                 texts(spec.Faults),
+			RealSidecars:           spec.RealSidecars,
+			CertificateStorm:       spec.CertificateStorm,
+			Upgrade:                spec.Upgrade.String(),
+			Probes:                 spec.Probes,
+			Dilation:               recordedDilation(spec),
+		},
+		Environment: record.Environment{
+			CPUs:        runtime.NumCPU(),
+			MemoryBytes: experiment.MemoryBytes(),
+			Kernel:      experiment.Kernel(),
+			Scaler:      experiment.Version(),
+			Knobs:       record.Knobs(knobs),
+		},
+		Pods: &record.Pods{Requested: t.Pods},
+	}
+}
+
+// askVersions asks the programs that the run has for their versions. It returns KWOK's, which is "" where that runs in
+// the cluster, and keeps Envoy's where there are real sidecars.
+func (p *programs) askVersions(ctx context.Context, realSidecars int) (kwok string, err error) {
+	var nodes component.Report
+	if path := p.paths[component.Kwok]; path != "" {
+		nodes, err = p.versions.Of(ctx, component.Kwok, path)
+	}
+	if err != nil || realSidecars == 0 {
+		return nodes.Version, err
+	}
+	envoy, err := p.versions.Of(ctx, component.Envoy, p.paths[component.Envoy])
+	p.envoy.Version = envoy.Version
+	return nodes.Version, err
+}
+
+// describeCluster puts into the record how the cluster's programs are set.
+func describeCluster(env place.Environment, journal *experiment.Journal) {
+	programs := map[string]record.ClusterProgram{}
+	for _, c := range env.Components() {
+		if len(c.Settings) > 0 || c.Note != "" {
+			programs[c.Name] = record.ClusterProgram{Settings: c.Settings, Note: c.Note}
+		}
+	}
+	journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
+}
+
+// priorityRecord is which programs run first, as the record has it; nil where all
+// are alike.
+func priorityRecord(p process.Priorities) *record.Priority {
+	if p.Mechanism == "" {
+		return nil
+	}
+	return &record.Priority{Mechanism: p.Mechanism, ControlPlane: p.First, Instrument: p.Own, Cluster: p.Last, Note: p.Detail}
+}
+
+// describeControlPlane puts into the record which one runs and how.
+func (r *run) describeControlPlane() {
+	d := r.adapter.Server.Describe()
+	if doubt := experiment.VersionDoubt(d); doubt != nil {
+		r.journal.Warn(*doubt)
+	}
+	for _, doubt := range r.spec.externalDoubts(r.driver) {
+		r.journal.Warn(doubt)
+	}
+	source := record.ControlPlaneSource{
+		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
+		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
+		Program: programDigest(r.programs.paths, r.driver),
+	}
+	r.describeDilation(&source)
+	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane, run.Environment.Dilation = source, r.dilation })
+}
+
+// programDigest is that of a control plane's own program; "" of one that has no
+// program but scaler.
+func programDigest(programs map[string]string, d controlplane.Driver) string {
+	if len(d.Programs) == 0 {
+		return ""
+	}
+	return experiment.ProgramDigest(programs[d.Programs[0]])
+}
+
+// texts are things as they print.
+func texts[T fmt.Stringer](things []T) []string {
+	var all []string
+	for _, thing := range things {
+		all = append(all, thing.String())
+	}
+	return all
+}
+
+// finish writes the record for the last time: how the run ended is known now,
+// and everything is stopped. It returns what the command is to report.
+func (r *run) finish(err error) (record.Run, error) {
+	writer := r.journal.Writer()
+	r.journal.Update(func(run *record.Run) {
+		run.Finished = new(time.Now().UTC())
+		switch {
+		case err == nil:
+			run.Status = record.StatusCompleted
+		case errors.Is(err, experiment.ErrUnconverged):
+			run.Status = record.StatusUnconverged
+		case errors.Is(err, context.Canceled):
+			run.Status, run.Reason = record.StatusInterrupted, "interrupted by a signal"
+			if cause, ok := errors.AsType[*interrupt.Error](err); ok {
+				run.Reason = cause.Error()
+			}
+		default:
+			run.Status, run.Reason = record.StatusFailed, err.Error()
+		}
+		run.Dir = writer.Dir()
+	})
+	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
+}
+
+// dataplaneName is what the pods have, as the record has it.
+func dataplaneName(spec Spec) string {
+	if withSidecars(spec) {
+		return controlplane.Sidecars
+	}
+	return spec.Dataplane
+}
+
+// recordedPodsPerNode is for how many pods there is a node; 0 where that matters to nothing.
+func recordedPodsPerNode(spec Spec) int {
+	if withSidecars(spec) {
+		return 0
+	}
+	return spec.PodsPerNode
+}
+
+// waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
+func waypointsName(spec Spec) string {
+	if spec.Waypoints == controlplane.NoWaypoints {
+		return ""
+	}
+	return spec.Waypoints
+}
+
+// recordedDilation is the factor by which time is slowed down; 0 where it is not.
+func recordedDilation(spec Spec) float64 {
+	if spec.dilation() == 1 {
+		return 0
+	}
+	return spec.Dilation
+}
+
+// lifetimeText is a lifetime as the record has it.
+func lifetimeText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// changeSeconds is the length of the change phase; 0 where there is none.
+func changeSeconds(spec Spec) float64 {
+	if spec.Change.PerSecond == 0 {
+		return 0
+	}
+	return spec.ChangeDuration.Seconds()
+}

@@ -1,0 +1,138 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/measure/containers"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// recording is what reads processes and metrics during a run.
+type recording struct {
+	sampler  *measure.Sampler
+	metrics  *measure.Metrics
+	recorder *measure.Recorder
+	jobs     []string // that the recorder scrapes
+	// containers are those that the kubelets count, too; nil where there are none.
+	containers *containers.Containers
+}
+
+// startRecorder starts what reads processes and metrics. Whatever way the run
+// ends, its figures are read before the recorder is taken down; see measure.
+func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
+	r.sampler = measure.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
+	r.sampler.SlowDown(r.spec.dilation())
+	r.sampler.WatchBriefly(programsOf{r}.names()...)
+	r.metrics = measure.NewMetrics(measure.Build{Version: experiment.Version()}, r.sampler)
+	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
+	if err := r.assemble(ctx); err != nil {
+		return nil, err
+	}
+	server, err := r.metrics.Listen()
+	if err != nil {
+		return nil, err
+	}
+	targets := append(programsOf{r}.targets(), measure.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	sources := programsOf{r}.sources()
+	for _, source := range sources {
+		if err := measure.Uncounted(source); err != nil {
+			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })
+		}
+	}
+	sources[experiment.InstrumentName] = r.workers.instrument()
+	for _, c := range components(r) {
+		if c.Usage != nil {
+			sources[c.Name] = c.Usage
+		}
+		if c.Target != nil {
+			targets = append(targets, *c.Target)
+		}
+	}
+	for i := range targets {
+		if !slices.Contains(r.jobs, targets[i].Job) {
+			r.jobs = append(r.jobs, targets[i].Job)
+		}
+		targets[i].Labels = map[string]string{"run": r.spec.Name(), "mode": r.spec.modeOrKnobs()}
+	}
+	for name, source := range sources {
+		if err := r.sampler.Watch(name, source); err != nil {
+			return nil, errors.Join(err, server.Close())
+		}
+	}
+	b := newBackground(context.WithoutCancel(ctx), r.fail) // the end of an interrupted phase is read too
+	b.run("serving scaler's metrics", server.Run)
+	b.run("reading processes", r.sampler.Run)
+	if r.containers != nil {
+		b.run("reading the kubelets", r.containers.Run)
+	}
+	if r.workers.sampler != nil {
+		b.run("reading workers", r.workers.sampler.Run)
+	}
+	b.run("measuring scaler's own lag", measure.NewLag(0, r.late).Run)
+	r.recorder, err = measure.Start(ctx, measure.Options{
+		Prometheus: r.programs.paths[component.Prometheus],
+		Dir:        r.journal.Writer().PrometheusDir(),
+		Group:      r.group,
+		Log:        filepath.Join(r.journal.Writer().LogDir(), "prometheus.log"),
+		Targets:    targets,
+		Interval:   r.spec.slowed(experiment.SampleInterval),
+		Progress:   r.progress.Say,
+	})
+	if err != nil {
+		b.stop()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer b.stop()
+		return r.recorder.Stop(ctx)
+	}, nil
+}
+
+// late takes one delay of scaler's own scheduling. It is recorded during the phases
+// that latencies are measured in; the rest would only dilute it.
+func (r *run) late(d time.Duration) {
+	switch r.currentPhase() {
+	case record.PhaseRollout:
+		r.observed.lag.Record(d)
+		if r.workers.sampler != nil {
+			r.workers.lagOf(workerName(0)).Record(d)
+		}
+	case record.PhaseProbe:
+		r.observed.probeLag.Record(d)
+	case record.PhaseChange:
+		r.observed.changeLag.Record(d)
+	}
+	r.metrics.Observe(measure.SchedulingLag, d)
+}
+
+// currentPhase is the phase that goes on; "" before the first and between two.
+func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phase }
+
+// runInfo is what the run's time series contain about it.
+func runInfo(controlPlane string, document record.Run) measure.RunInfo {
+	spec, environment := document.Spec, document.Environment
+	var limits measure.Limits
+	if known := environment.ControlPlane.Limits; known != nil {
+		limits = measure.Limits{TokenReviewsPerSecond: known.TokenReviewsPerSecond, DebounceSeconds: known.DebounceMaxSeconds}
+		if processors := environment.ControlPlane.GOMAXPROCS; processors > 0 {
+			limits.StreamsPerSecond = known.StreamsPerSecond.At(processors)
+		}
+		// Each replica holds itself to its own.
+		replicas := float64(max(1, environment.ControlPlane.Replicas))
+		limits.TokenReviewsPerSecond *= replicas
+		limits.StreamsPerSecond *= replicas
+	}
+	return measure.RunInfo{
+		ControlPlane: controlPlane,
+		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
+		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
+		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
+	}
+}

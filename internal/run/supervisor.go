@@ -1,0 +1,29 @@
+package run
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/supervision"
+)
+
+// awaitEnd returns when a program of the cluster, or the recorder, has ended.
+func awaitEnd(ctx context.Context, env place.Environment, rec *measure.Recorder) error {
+	select {
+	case err := <-env.Died():
+		return err
+	case <-rec.Done():
+		return rec.Err()
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// supervisionOptions are those of what supervises the control plane of a run.
+func supervisionOptions(r *run) supervision.Options {
+	return supervision.Options{
+		MemoryBytes: r.resources.MemoryBytes,
+		Sampler:     r.sampler, Journal: r.journal, Timeline: r.timeline, Say: r.progress.say, Standing: func() string { return r.monitor.status().String() },
+	}
+}

@@ -1,0 +1,159 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/run/supervision"
+	"scaler.mesh/scaler/internal/run/upgrade"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// checkUpgrade checks an upgrade with the rest of the spec.
+func checkUpgrade(s Spec, d controlplane.Driver) error {
+	if s.Upgrade == nil {
+		return nil
+	}
+	if !d.Revisions {
+		return fmt.Errorf("parsing --control-plane %q: want one that has revisions for an upgrade", s.ControlPlane)
+	}
+	if err := s.Upgrade.Validate(meshOf(s)); err != nil {
+		return err
+	}
+	for _, version := range []struct{ flag, value string }{{"from", s.Upgrade.From}, {"to", s.Upgrade.To}} {
+		if err := component.CheckIstio(version.flag, version.value); err != nil {
+			return err
+		}
+	}
+	return checkEnvOf("to-env", s.Upgrade.ToEnv)
+}
+
+// revisionsOf are the names of the two control planes of an upgrade; "" where there is none.
+func revisionsOf(s Spec) (from, to string) {
+	if s.Upgrade == nil {
+		return "", ""
+	}
+	return s.Upgrade.Revisions()
+}
+
+// ownPrograms are the options by which the programs of the first control plane are found.
+func ownPrograms(s Spec) component.Options {
+	o := s.Programs
+	if s.Upgrade != nil {
+		o.Istio = s.Upgrade.From
+		o.IstioRevision, _ = revisionsOf(s)
+	}
+	return o
+}
+
+// nextPrograms are those of the control plane that an upgrade leads to.
+func nextPrograms(s Spec) component.Options {
+	o := s.Programs
+	o.Istio = s.Upgrade.To
+	_, o.IstioRevision = revisionsOf(s)
+	return o
+}
+
+// findNext finds the programs of the control plane that an upgrade leads to, and enters
+// where they are from under their names and its revision.
+func findNext(ctx context.Context, s Spec, names []string, say func(string), origins map[string]record.Program) (paths map[string]string, err error) {
+	options := nextPrograms(s)
+	options.Progress = say
+	if paths, err = component.Paths(ctx, options, names...); err != nil {
+		return nil, err
+	}
+	next, err := experiment.ProgramOrigins(options, paths)
+	if err != nil {
+		return nil, err
+	}
+	for name, origin := range next {
+		origins[name+"-"+s.Upgrade.Next()] = origin
+	}
+	return paths, nil
+}
+
+// upgrade moves the mesh to the new version of the control plane, if that was asked for.
+func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
+	if r.spec.Upgrade == nil {
+		return nil, nil
+	}
+	plan := *r.spec.Upgrade
+	plan.Pause = r.spec.slowed(plan.Pause)
+	plan.Rate /= r.spec.dilation()
+	next := &successor{run: r.run}
+	r.upgrading = upgrade.New(upgrade.Options{
+		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: r.spec.ConvergeTimeout,
+		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Route: next.route, Stop: next.stop},
+		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
+	})
+	err := r.upgrading.Run(ctx)
+	return nil, errors.Join(err, r.journal.Save())
+}
+
+// successor is the control plane that an upgrade leads to, while it runs next to the first.
+type successor struct {
+	*run
+	supervisor *supervision.Supervisor
+}
+
+// start starts it, and supervises it from then on.
+func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
+	o := startOptions(s.run)
+	o.Programs = s.programs.next
+	o.Resources.Env = slices.Concat(o.Resources.Env, s.spec.Upgrade.ToEnv)
+	o.Name = s.driver.Name + "-" + s.spec.Upgrade.Next()
+	_, o.Revision = revisionsOf(s.spec)
+	o.Next = true
+	adapter, err := s.driver.Start(ctx, o)
+	if err != nil {
+		return nil, err // what it started is in the run's group
+	}
+	name := adapter.Server.Describe().Name
+	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
+		return nil, err
+	}
+	s.supervisor = supervision.New(name, adapter.Program, supervisionOptions(s.run))
+	s.watching.run("supervising the new control plane", s.supervisor.Run)
+	s.monitor.others.Store(&[]string{name})
+	return adapter, nil
+}
+
+// route has sidecars that connect to the old control plane reach the new one.
+func (s *successor) route(next *controlplane.ControlPlane) error {
+	from, to := s.adapter.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
+	if from == "" || to == "" {
+		return errors.New("the address of a control plane for sidecars is not known")
+	}
+	s.fleet.Workers.Route(from, []string{to})
+	return nil
+}
+
+// stop ends the program of the new control plane, or of the old one, for good.
+func (s *successor) stop(ctx context.Context, next bool) error {
+	of := s.run.supervisor
+	if next {
+		of = s.supervisor
+	}
+	return of.Retire(ctx)
+}
+
+// measureUpgrade computes the figures of an upgrade.
+func (m measurement) measureUpgrade(context.Context) error {
+	if m.upgrading == nil {
+		return nil
+	}
+	return m.upgrading.Measure(m.document, m.sampler, func(about, program string, phase record.PhaseName, used measure.Usage) {
+		if used.Saturation != nil && *used.Saturation > record.Saturated {
+			m.journal.Warn(record.Warning{
+				About: about, Reason: record.ReasonSaturated, Component: program,
+				Phase: phase, Values: map[string]float64{"share": *used.Saturation},
+			})
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package upgrade
+
+import (
+	"fmt"
+	"time"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Usage is what programs used in a window of time.
+type Usage interface {
+	// Figures are those of one program; ErrNotWatched where it did not run.
+	Figures(name string, from, to time.Time) (measure.Usage, error)
+	// Together are the greatest needs of several at one moment.
+	Together(names []string, from, to time.Time) (cores, memory float64, err error)
+}
+
+// Measure puts the figures of the stages that have ended into the record. doubt is called
+// with the usage of each program in each stage.
+func (u *Upgrade) Measure(document *record.Run, usage Usage, doubt func(about, program string, phase record.PhaseName, used measure.Usage)) error {
+	if document.Upgrade == nil {
+		return nil
+	}
+	from, to := document.Upgrade.From.Program, document.Upgrade.To.Program
+	document.Upgrade.Stages = map[string]*record.UpgradeStage{}
+	for _, s := range u.stages {
+		stage := &record.UpgradeStage{PeakPods: &s.peakPods}
+		about := "upgrade.stages." + s.Name
+		if s.pods > 0 {
+			stage.Pods, stage.Replaced = &s.pods, &s.replaced
+		}
+		var running []string
+		for _, side := range []struct {
+			name, program string
+			received      *fleet.Received
+			into          **record.UpgradeSide
+		}{{"from", from, s.Old, &stage.From}, {"to", to, s.Next, &stage.To}} {
+			if side.program == "" {
+				continue
+			}
+			used, err := usage.Figures(side.program, s.Begin, s.End)
+			if err != nil {
+				return fmt.Errorf("reading the figures of %s in %s: %w", side.program, s.Name, err)
+			}
+			if used.Ran == 0 {
+				continue // it had ended before
+			}
+			running = append(running, side.program)
+			doubt(about+"."+side.name+".controlPlane", side.program, record.UpgradePhase(s.Name), used)
+			if *side.into, err = u.side(s, about+"."+side.name, side.received); err != nil {
+				return err
+			}
+			(*side.into).ControlPlane = experiment.UsageOf(used)
+		}
+		cores, memory, err := usage.Together(running, s.Begin, s.End)
+		if err != nil {
+			return fmt.Errorf("reading the figures of %s: %w", s.Name, err)
+		}
+		stage.PeakCores, stage.PeakMemoryBytes = &cores, &memory
+		if err := s.Background.Latencies.Save(u.Journal.Writer(), about+".", &stage.Latencies); err != nil {
+			return err
+		}
+		document.Upgrade.Stages[s.Name] = stage
+	}
+	document.FindRoom()
+	return nil
+}
+
+// side is what the sidecars of one control plane received in a stage.
+func (u *Upgrade) side(s *Stage, about string, received *fleet.Received) (*record.UpgradeSide, error) {
+	side := &record.UpgradeSide{}
+	if received == nil {
+		return side, nil
+	}
+	side.Responses = new(received.Responses.Load())
+	for kind, h := range received.Endpoints() {
+		latency, err := experiment.SaveHistogram(u.Journal.Writer(), about+".push."+string(kind), h)
+		if err != nil {
+			return nil, err
+		}
+		if latency == nil {
+			continue
+		}
+		if side.Push == nil {
+			side.Push = map[record.ChangeKind]*record.Latency{}
+		}
+		side.Push[kind] = latency
+	}
+	side.Stale = stale(side.Push[record.EndpointRemove], s.End.Sub(s.Begin))
+	return side, nil
+}
+
+// stale is the mean number of stale endpoints at a moment of a stage: the times for which
+// endpoints were held that were gone, added up, over its length.
+func stale(removed *record.Latency, length time.Duration) *float64 {
+	if length <= 0 {
+		return nil
+	}
+	if removed == nil || removed.Mean == nil {
+		return new(float64)
+	}
+	return new(*removed.Mean * float64(removed.Count) / length.Seconds())
+}

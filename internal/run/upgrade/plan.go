@@ -1,0 +1,194 @@
+// Package upgrade moves a rolled-out mesh from one version of its control plane to
+// another, as a user does: the new one is started next to the old one, workloads are moved
+// in waves by label and restart, and the old one is removed. Each stage is a phase of its own.
+// The cluster, the programs and the pods are left to others.
+package upgrade
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// Plan is the upgrade that a user asks for. The zero value is none.
+type Plan struct {
+	From, To string    // versions, as component.Options.Istio takes them
+	Waves    []float64 // shares of the pods that are moved once each wave is done, ascending to 1; nil with InPlace
+	// InPlace has the new version take the place of the old one, and restarts all workloads then.
+	InPlace bool
+	// RollbackAt is the wave after which all that was moved is moved back, and the new control
+	// plane removed, from 1; 0 = none.
+	RollbackAt int
+	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
+	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
+	ToEnv      []string      // further NAME=VALUE for the new control plane
+}
+
+// ParseCanary parses the value of --canary: shares in per cent, as in 10%,50%,100%.
+// Its error names the flag, the value and what is wanted.
+func ParseCanary(text string) ([]float64, error) {
+	wrong := func(want string) ([]float64, error) {
+		return nil, fmt.Errorf("parsing --canary %q: want %s", text, want)
+	}
+	var shares []float64
+	for field := range strings.SplitSeq(text, ",") {
+		number, percent := strings.CutSuffix(strings.TrimSpace(field), "%")
+		share, err := strconv.ParseFloat(number, 64)
+		switch {
+		case !percent || err != nil:
+			return wrong("shares of the pods, as in 10%,50%,100%")
+		case !(share > 0) || share > 100:
+			return wrong("shares above 0% and up to 100%")
+		case len(shares) > 0 && share/100 <= shares[len(shares)-1]:
+			return wrong("ascending shares, each with the ones before it, as in 10%,50%,100%")
+		}
+		shares = append(shares, share/100)
+	}
+	if shares[len(shares)-1] != 1 {
+		return wrong("100% as the last share: an upgrade moves all pods")
+	}
+	return shares, nil
+}
+
+// ParseRate parses the value of --restart-rate, as in 5/s.
+func ParseRate(text string) (float64, error) {
+	number, perSecond := strings.CutSuffix(text, "/s")
+	rate, err := strconv.ParseFloat(number, 64)
+	if !perSecond || err != nil || !(rate > 0) || rate > 10_000 {
+		return 0, fmt.Errorf("parsing --restart-rate %q: want pods a second, as in 5/s", text)
+	}
+	return rate, nil
+}
+
+// String is the upgrade as a record has it.
+func (p *Plan) String() string {
+	if p == nil {
+		return ""
+	}
+	text := "canary " + percents(p.Waves)
+	if p.InPlace {
+		text = "in place"
+	}
+	text += " from " + p.From + " to " + p.To
+	if p.Rate > 0 {
+		text += fmt.Sprintf(", %g/s", p.Rate)
+	}
+	if p.RollbackAt > 0 {
+		text += fmt.Sprintf(", rollback at wave %d", p.RollbackAt)
+	}
+	for _, kv := range p.ToEnv {
+		name, _, _ := strings.Cut(kv, "=") // the value may be a secret
+		text += ", " + name
+	}
+	return text
+}
+
+// percents are shares as --canary takes them.
+func percents(shares []float64) string {
+	var texts []string
+	for _, share := range shares {
+		texts = append(texts, strconv.FormatFloat(share*100, 'g', 6, 64)+"%")
+	}
+	return strings.Join(texts, ",")
+}
+
+// Revisions are the names by which pods know the two control planes: their versions
+// without dots, as in 1-31-0, the new one of the same version with -next; "" for an upgrade
+// in place, which has no revisions.
+func (p Plan) Revisions() (from, to string) {
+	if p.InPlace {
+		return "", ""
+	}
+	from, to = nameOf(p.From), nameOf(p.To)
+	if from == to {
+		to += "-next"
+	}
+	return from, to
+}
+
+// Next distinguishes the new control plane's name from that of the old one.
+func (p Plan) Next() string {
+	if _, to := p.Revisions(); to != "" {
+		return to
+	}
+	return nameOf(p.To)
+}
+
+// nameOf is a version as part of a name.
+func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
+
+// Validate names the first flag whose value cannot be used with a mesh, the value, and
+// what is wanted.
+func (p Plan) Validate(mesh topology.Mesh) error {
+	if p.From == "" || p.To == "" {
+		return errors.New("parsing --from and --to: want two versions of Istio, as in --from 1.29.1 --to 1.31.0")
+	}
+	if p.From == p.To && len(p.ToEnv) == 0 {
+		return fmt.Errorf("parsing --to %q: want another version than --from, or a setting of the new control plane by --to-env", p.To)
+	}
+	if p.InPlace && p.RollbackAt != 0 {
+		return fmt.Errorf("parsing --rollback-at %d: want none with --in-place, which has no waves", p.RollbackAt)
+	}
+	if p.RollbackAt < 0 || p.RollbackAt > len(p.Waves) {
+		return fmt.Errorf("parsing --rollback-at %d: want a wave, 1 to %d", p.RollbackAt, len(p.Waves))
+	}
+	for i, wave := range Waves(mesh, p.Waves) {
+		if len(wave) == 0 {
+			return fmt.Errorf("parsing --canary %q: want fewer waves, or more --pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
+				percents(p.Waves), i+1, len(mesh.Services))
+		}
+	}
+	return nil
+}
+
+// Waves are the workloads of each wave, by their index: as many as it takes that the moved
+// ones have at least the wave's share of the pods, in the order of the mesh.
+func Waves(mesh topology.Mesh, shares []float64) [][]int {
+	total := 0
+	for _, s := range mesh.Services {
+		total += s.Pods
+	}
+	var waves [][]int
+	moved, next := 0, 0
+	for _, share := range shares {
+		var wave []int
+		for next < len(mesh.Services) && moved < int(math.Ceil(share*float64(total)-1e-9)) {
+			wave = append(wave, next)
+			moved += mesh.Services[next].Pods
+			next++
+		}
+		waves = append(waves, wave)
+	}
+	return waves
+}
+
+// pods are those of workloads.
+func pods(mesh topology.Mesh, workloads []int) (n int) {
+	for _, i := range workloads {
+		n += mesh.Services[i].Pods
+	}
+	return n
+}
+
+// due is when each workload of a stage is restarted, since its begin: at a rate of pods a
+// second, each once the pods of those before it were due.
+func due(mesh topology.Mesh, workloads []int, rate float64) []time.Duration {
+	all := make([]time.Duration, len(workloads))
+	before := 0
+	for i, w := range workloads {
+		if rate > 0 {
+			all[i] = time.Duration(float64(before) / rate * float64(time.Second))
+		}
+		before += mesh.Services[w].Pods
+	}
+	return all
+}
+
+// concat are the workloads of several waves.
+func concat(waves [][]int) []int { return slices.Concat(waves...) }

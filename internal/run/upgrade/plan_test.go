@@ -1,0 +1,121 @@
+package upgrade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// sized is a mesh of services with so many pods.
+func sized(pods ...int) topology.Mesh {
+	var mesh topology.Mesh
+	for i, n := range pods {
+		mesh.Services = append(mesh.Services, topology.Service{Name: fmt.Sprintf("s%d", i), Pods: n})
+	}
+	return mesh
+}
+
+func TestWaves(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		mesh   topology.Mesh
+		canary string
+		want   string
+	}{
+		{"exact", sized(10, 10, 10, 10, 10, 10, 10, 10, 10, 10), "10%,50%,100%", "[[0] [1 2 3 4] [5 6 7 8 9]]"},
+		{"a share within a workload takes all of it", sized(10, 10, 10), "10%,40%,100%", "[[0] [1] [2]]"},
+		{"uneven", sized(1, 30, 2, 3), "10%,100%", "[[0 1] [2 3]]"},
+		{"a wave without a workload", sized(10, 10), "10%,50%,100%", "[[0] [] [1]]"},
+		{"one wave", sized(10, 10), "100%", "[[0 1]]"},
+		{"no rounding beyond the share", sized(3, 3, 3, 3, 3, 3, 3, 3, 3, 3), "30%,60%,100%", "[[0 1 2] [3 4 5] [6 7 8 9]]"},
+	} {
+		shares, err := ParseCanary(test.canary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waves := Waves(test.mesh, shares)
+		if got := fmt.Sprint(waves); got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+		if all := concat(waves); len(all) != len(test.mesh.Services) || !slices.IsSorted(all) {
+			t.Errorf("%s: %v are not all workloads once", test.name, all)
+		}
+	}
+}
+
+func TestParseCanaryRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":              "want shares of the pods",
+		"10":            "want shares of the pods",
+		"NaN%":          "want shares above 0%",
+		"0%,100%":       "want shares above 0%",
+		"101%":          "want shares above 0%",
+		"50%,50%,100%":  "want ascending shares",
+		"100%,50%":      "want ascending shares",
+		"10%,50%,99.9%": "want 100% as the last share",
+	} {
+		if got, err := ParseCanary(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseCanary(%q) = %v, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// Workloads are due at the rate of their pods, without a rate all at once.
+func TestDue(t *testing.T) {
+	mesh := sized(10, 5, 20)
+	if got := fmt.Sprint(due(mesh, []int{0, 1, 2}, 5)); got != "[0s 2s 3s]" {
+		t.Errorf("at 5 pods/s: %s", got)
+	}
+	if got := fmt.Sprint(due(mesh, []int{0, 2}, 0)); got != "[0s 0s]" {
+		t.Errorf("without a rate: %s", got)
+	}
+}
+
+func TestRevisionsAreNames(t *testing.T) {
+	for _, test := range []struct{ from, to, wantFrom, wantTo string }{
+		{"1.29.1", "1.31.0", "1-29-1", "1-31-0"},
+		{"1.31.0", "1.31.0", "1-31-0", "1-31-0-next"},
+		{"1.29", "1.31-20260423", "1-29", "1-31-20260423"},
+	} {
+		if from, to := (Plan{From: test.from, To: test.to}).Revisions(); from != test.wantFrom || to != test.wantTo {
+			t.Errorf("%s to %s: %s, %s", test.from, test.to, from, to)
+		}
+	}
+}
+
+func TestPlanAsTheRecordHasIt(t *testing.T) {
+	plan := &Plan{From: "1.29.1", To: "1.31.0", Waves: []float64{0.1, 1}, Rate: 5, RollbackAt: 1, ToEnv: []string{"SECRET=x"}}
+	if got, want := plan.String(), "canary 10%,100% from 1.29.1 to 1.31.0, 5/s, rollback at wave 1, SECRET"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	inPlace := &Plan{From: "1.29.1", To: "1.31.0", InPlace: true}
+	if got, want := inPlace.String(), "in place from 1.29.1 to 1.31.0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if from, to := inPlace.Revisions(); from != "" || to != "" || inPlace.Next() != "1-31-0" {
+		t.Errorf("in place: revisions %q and %q, named %q", from, to, inPlace.Next())
+	}
+	if err := inPlace.Validate(sized(10, 10)); err != nil {
+		t.Errorf("in place: %v", err)
+	}
+	if got := (*Plan)(nil).String(); got != "" {
+		t.Errorf("no upgrade is %q", got)
+	}
+}
+
+func TestStale(t *testing.T) {
+	if got := stale(&record.Latency{Count: 40, Mean: new(0.5)}, 10*time.Second); got == nil || *got != 2 {
+		t.Errorf("40 endpoints for 0.5 s each in 10 s: %v, want 2 at a moment", got)
+	}
+	if got := stale(nil, time.Second); got == nil || *got != 0 {
+		t.Errorf("without removed endpoints: %v, want 0", got)
+	}
+	if got := stale(nil, 0); got != nil {
+		t.Errorf("of no time: %v", *got)
+	}
+}

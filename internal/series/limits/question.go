@@ -1,0 +1,166 @@
+package limits
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/changes"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Find is what is searched for.
+type Find string
+
+// What can be searched for.
+const (
+	ChangeRate Find = "change-rate" // the most changes a second
+	Pods       Find = "pods"        // the most pods
+	Memory     Find = "memory"      // the least memory limit of the control plane
+	CPUs       Find = "cpus"        // the fewest processors of the control plane
+)
+
+// Finds are all values of Find.
+var Finds = []Find{ChangeRate, Pods, Memory, CPUs}
+
+// kinds are how the values of each are searched and printed.
+var kinds = map[Find]struct {
+	best   string // what is found
+	harder bool
+	step   float64
+	print  func(float64) string
+}{
+	ChangeRate: {"highest change rate", true, 0, func(v float64) string { return short(v) + "/s" }},
+	Pods:       {"largest mesh", true, 1, func(v float64) string { return short(v) + " pods" }},
+	Memory:     {"smallest memory limit", false, 1 << 20, func(v float64) string { return strconv.Itoa(int(v)>>20) + "Mi" }},
+	CPUs: {"fewest processors", false, 1, func(v float64) string {
+		if v == 1 {
+			return "1 processor"
+		}
+		return short(v) + " processors"
+	}},
+}
+
+// short is a number without needless digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// Print is a value as people read it, such as 12/s or 512Mi.
+func (f Find) Print(v float64) string { return kinds[f].print(v) }
+
+// Parse reads a value: a rate as in 5/s, a number of pods or of processors, or an amount
+// of memory as in 512Mi. Its error names the flag.
+func (f Find) Parse(flag, text string) (float64, error) {
+	switch f {
+	case ChangeRate:
+		load, err := changes.Parse(text)
+		if err != nil || strings.Contains(text, ":") {
+			return 0, fmt.Errorf("parsing --%s %q: want changes a second from 0.01/s to 1000/s, as in 5/s", flag, text)
+		}
+		return load.PerSecond, nil
+	case Memory:
+		bytes, err := run.ParseMemory(text)
+		if err != nil {
+			return 0, fmt.Errorf("parsing --%s %q: want memory from 64Mi to 16Ti, as in 512Mi", flag, text)
+		}
+		return float64(bytes), nil
+	default:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return 0, fmt.Errorf("parsing --%s %q: want a whole number from 1 on", flag, text)
+		}
+		return float64(n), nil
+	}
+}
+
+// Options are a search. All fields are needed but those that say otherwise.
+type Options struct {
+	Find      Find              // what is searched for
+	Objective compare.Objective // that is to be met
+	Scale     Scale             // Harder and Step are those of Find
+	MaxRuns   int               // beyond which nothing is tried, those of a search that is resumed among them
+
+	// Spec is what the runs have in common. Of ChangeRate its Change says the kind.
+	// Out is the folder of the result and of all records.
+	Spec run.Spec
+
+	Progress run.Progress // zero = silent
+
+	// Run does the run of a specification; nil = a rollout. Its error is that of
+	// run.Ladder.Run.
+	Run run.Runner
+}
+
+// complete fills in what follows from Find.
+func (o *Options) complete() {
+	o.Scale.Harder, o.Scale.Step = kinds[o.Find].harder, kinds[o.Find].step
+	o.Spec.NoCalibrate = true
+}
+
+// at is the specification of the run with a value.
+func (o Options) at(value float64) run.Spec {
+	s := o.Spec
+	switch o.Find {
+	case ChangeRate:
+		s.Change.PerSecond = value
+		if run.NeedsP99(o.Objective) {
+			// long enough for a 99th percentile
+			need := time.Duration(math.Ceil(record.ChangesForP99/value*10)) * time.Second / 10
+			s.ChangeDuration = max(s.ChangeDuration, need)
+		}
+	case Pods:
+		s.Topology.Pods = int(value)
+	case Memory:
+		s.ControlPlaneMemory = int64(value)
+	case CPUs:
+		s.ControlPlaneCPUs = int(value)
+	}
+	return s
+}
+
+// Validate names the first flag whose value cannot be used, the value, and what is
+// wanted. Nothing has been started or created before it returns nil.
+func (o Options) Validate() error {
+	o.complete()
+	s := o.Scale
+	switch {
+	case !(s.Min <= s.Start):
+		return fmt.Errorf("parsing --min %s: want at most %s, where the search starts", o.Find.Print(s.Min), o.Find.Print(s.Start))
+	case !(s.Start <= s.Max):
+		return fmt.Errorf("parsing --max %s: want at least %s, where the search starts", o.Find.Print(s.Max), o.Find.Print(s.Start))
+	case !(s.Resolution >= 0.01 && s.Resolution <= 1):
+		return fmt.Errorf("parsing --resolution %g%%: want from 1%% to 100%%", s.Resolution*100)
+	case o.MaxRuns < 1 || o.MaxRuns > maxRuns:
+		return fmt.Errorf("parsing --max-runs %d: want 1 to %d", o.MaxRuns, maxRuns)
+	case o.Find == Memory:
+		if err := controlplane.CanLimitMemory(); err != nil {
+			return fmt.Errorf("parsing --find memory: %w: a limit that is not enforced cannot be searched", err)
+		}
+	}
+	if err := run.CheckObjective(o.Objective, o.at(o.Scale.Start)); err != nil {
+		return err
+	}
+	for _, value := range []float64{s.Start, s.Min, s.Max} {
+		if err := o.at(value).Validate(); err != nil {
+			return fmt.Errorf("with %s: %w", o.Find.Print(value), err)
+		}
+	}
+	return nil
+}
+
+// maxRuns bounds a search: it ends even if --max-runs is mistyped.
+const maxRuns = 100
+
+// digest identifies the question: a search with another digest is not resumed.
+func (o Options) digest() string {
+	s := o.Spec
+	s.Out, s.State, s.Programs, s.Drivers, s.Keep = "", "", component.Options{}, nil, false
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %+v %+v", o.Find, o.Objective.Text, o.Scale, s))
+	return fmt.Sprintf("%x", sum[:6])
+}

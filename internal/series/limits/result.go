@@ -1,0 +1,216 @@
+package limits
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// FileName is the name of a result in its folder.
+const FileName = "limits.json"
+
+// Kind is the kind of a result, as in its JSON.
+const Kind = "Limit"
+
+// Status is how a search ended.
+type Status string
+
+// A search is interrupted from its first byte until its end is known.
+const (
+	Found         Status = "found"         // the limit is in the bracket, which is as narrow as was asked for
+	NotMet        Status = "notMet"        // the objective is not met even at the easiest value
+	MetThroughout Status = "metThroughout" // it is met even at the hardest
+	MaxRunsDone   Status = "maxRuns"       // as many runs were done as were allowed; the bracket is wider
+	Undecided     Status = "undecided"     // a run did not decide the objective; see its Why
+	Interrupted   Status = "interrupted"   // by a signal, or killed without a word
+	Failed        Status = "failed"        // a run failed for another reason than its control plane; see its Why
+)
+
+// Outcome is what a run says of the objective.
+type Outcome string
+
+// The outcomes.
+const (
+	Met     Outcome = "met"
+	Missed  Outcome = "missed"
+	Unknown Outcome = "unknown"
+)
+
+// Tried is a value that was tried, by one run.
+type Tried struct {
+	Value   float64       `json:"value"`
+	Outcome Outcome       `json:"outcome"`
+	Figure  *float64      `json:"figure,omitempty"` // of the objective; absent where it is lost or not known
+	Why     string        `json:"why,omitempty"`    // it is missed without a figure, or unknown
+	Status  record.Status `json:"status,omitempty"` // of the run
+	Seconds float64       `json:"seconds"`          // that the run took, cluster included
+	Record  string        `json:"record,omitempty"` // its folder, below that of the result
+	Doubts  []string      `json:"doubts,omitempty"` // warnings of the run about the figure
+}
+
+// Result is a search, as far as it came. It is the content of FileName.
+type Result struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Find       Find       `json:"find"`
+	Objective  string     `json:"objective"`
+	Figure     string     `json:"figure"` // of the objective, its path in the records
+	Digest     string     `json:"digest"` // of all that was asked for
+	Status     Status     `json:"status"`
+	Sentence   string     `json:"sentence"`
+	Bracket    Bracket    `json:"bracket"`
+	Unit       string     `json:"unit"` // of the values: /s, pods, B or cpus
+	Min        float64    `json:"min"`
+	Max        float64    `json:"max"`
+	Resolution float64    `json:"resolution"`
+	Runs       []Tried    `json:"runs"` // in the order in which they were done
+	Started    time.Time  `json:"started"`
+	Finished   *time.Time `json:"finished,omitempty"` // absent while it runs and when it was killed
+
+	print func(float64) string // a value of the figure
+}
+
+// units are those of the values.
+var units = map[Find]string{ChangeRate: "/s", Pods: "pods", Memory: "B", CPUs: "cpus"}
+
+// newResult is a search of which nothing is known yet.
+func newResult(o Options) *Result {
+	return &Result{
+		APIVersion: record.APIVersion, Kind: Kind, Find: o.Find, Objective: o.Objective.Text, Figure: o.Objective.Path,
+		Digest: o.digest(), Status: Interrupted, Unit: units[o.Find], Min: o.Scale.Min, Max: o.Scale.Max,
+		Resolution: o.Scale.Resolution, Started: time.Now().UTC(), print: o.Objective.Print,
+	}
+}
+
+// tries are the runs that decided the objective.
+func (r *Result) tries() []Try {
+	var all []Try
+	for _, t := range r.Runs {
+		if t.Outcome != Unknown {
+			all = append(all, Try{t.Value, t.Outcome == Met})
+		}
+	}
+	return all
+}
+
+// conclude sets how the search stands.
+func (r *Result) conclude(status Status, bracket Bracket) {
+	r.Status, r.Bracket = status, bracket
+	r.Sentence = r.sentence()
+}
+
+// sentence is the result in words.
+func (r *Result) sentence() string {
+	best := kinds[r.Find].best
+	var known string
+	switch passes, fails := r.Bracket.Passes, r.Bracket.Fails; {
+	case passes != nil && fails != nil:
+		known = fmt.Sprintf("%s is met with %s and missed with %s", r.Objective, r.Find.Print(*passes), r.Find.Print(*fails))
+	case passes != nil:
+		known = fmt.Sprintf("%s is met with %s", r.Objective, r.Find.Print(*passes))
+	case fails != nil:
+		known = fmt.Sprintf("%s is missed with %s", r.Objective, r.Find.Print(*fails))
+	default:
+		known = fmt.Sprintf("nothing is known of %s", r.Objective)
+	}
+	switch r.Status {
+	case Found:
+		return fmt.Sprintf("%s: the %s is between them.", known, best)
+	case NotMet:
+		return fmt.Sprintf("%s is not met even with %s, the easiest value of the search.", r.Objective, r.Find.Print(*r.Bracket.Fails))
+	case MetThroughout:
+		return fmt.Sprintf("%s is met even with %s, the hardest value of the search: the %s is beyond it.", r.Objective, r.Find.Print(*r.Bracket.Passes), best)
+	case MaxRunsDone:
+		return known + ": no more runs were allowed, and the search is not done."
+	case Undecided:
+		return known + ": the last run did not decide it, and the search ended."
+	case Failed:
+		return known + ": the last run failed, and the search ended."
+	default:
+		return known + ": the search was interrupted."
+	}
+}
+
+// save writes the result into its folder: all of it or nothing.
+func (r *Result) save(dir string) error {
+	return record.SaveResult(filepath.Join(dir, FileName), r)
+}
+
+// errOther says that a folder holds another search.
+var errOther = errors.New("it holds another search: want an empty folder, or the flags of the search that is to be resumed")
+
+// resume is the result in a folder, of the same question; a new one where there is none.
+func resume(o Options) (*Result, error) {
+	fresh := newResult(o)
+	text, err := credentialfile.Read(filepath.Join(o.Spec.Out, FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fresh, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the search in %s: %w", o.Spec.Out, err)
+	}
+	var earlier Result
+	if err := json.Unmarshal(text, &earlier); err != nil {
+		return nil, fmt.Errorf("reading the search in %s: %w", o.Spec.Out, err)
+	}
+	if earlier.Digest != fresh.Digest {
+		return nil, fmt.Errorf("parsing --out %q: %w", o.Spec.Out, errOther)
+	}
+	fresh.Started = earlier.Started
+	for _, t := range earlier.Runs {
+		if t.Outcome != Unknown {
+			fresh.Runs = append(fresh.Runs, t) // what did not decide is tried again
+		}
+	}
+	return fresh, nil
+}
+
+// Print writes the result in one of output.Formats.
+func Print(w io.Writer, format string, r *Result) error {
+	return output.Print(w, format, "the result", r, func(markdown bool) string {
+		t := output.Table{Head: []string{string(r.Find), "outcome", r.Objective, "took", "record", ""}}
+		for _, one := range r.Runs {
+			figure := "-"
+			if one.Figure != nil {
+				figure = r.print(*one.Figure)
+			}
+			t.Add(r.Find.Print(one.Value), string(one.Outcome), figure, (time.Duration(one.Seconds) * time.Second).String(), one.Record, one.Why)
+		}
+		text := t.Text()
+		if markdown {
+			text = t.Markdown()
+		}
+		return strings.Join([]string{r.Sentence, "", text}, "\n") + r.notes()
+	})
+}
+
+// notes are the doubts about the ends of the bracket, and what one run of each value means.
+func (r *Result) notes() string {
+	var b strings.Builder
+	for _, end := range []*float64{r.Bracket.Passes, r.Bracket.Fails} {
+		for _, one := range r.Runs {
+			if end == nil || one.Value != *end {
+				continue
+			}
+			for _, doubt := range one.Doubts {
+				fmt.Fprintf(&b, "%s: %s\n", r.Find.Print(one.Value), doubt)
+			}
+		}
+	}
+	if r.Bracket.Passes != nil && r.Bracket.Fails != nil {
+		b.WriteString("Each value was tried once: values near the limit may be met or missed by chance.\n")
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + b.String()
+}

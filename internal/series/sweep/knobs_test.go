@@ -1,0 +1,64 @@
+package sweep
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Each part of the profile is a variant with that part alone, and has a sentence.
+func TestKnobs(t *testing.T) {
+	spec := run.DefaultSpec()
+	spec.Topology.Pods, spec.Out = 400, filepath.Join(t.TempDir(), "out")
+	if _, err := Knobs(spec); err == nil {
+		t.Error("a plain mesh is swept")
+	}
+	spec.Topology.Profile, spec.Topology.Own = topology.Typical, topology.Profile{VirtualServices: 1000, OutsideChurn: topology.None}
+	o, err := Knobs(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Variants) != len(topology.Parts)-1 || o.Variants[0].Name != "virtual-services 1000" {
+		t.Fatal(names(o.Variants))
+	}
+	o.Repeats = 4
+	noise := map[string]float64{} // of the next run of each variant: half a percent up and down, without a difference of means
+	o.Run = func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
+		p := spec.Topology.Resolved()
+		if n := len(p.Map()); n > 1 {
+			t.Errorf("%d parts at once: %s", n, p.Text())
+		}
+		if noise[p.Text()] == 0 {
+			noise[p.Text()] = 0.005
+		}
+		memory := 3e8 * (1 + noise[p.Text()])
+		noise[p.Text()] *= -1
+		if p.VirtualServices > 0 {
+			memory += 5e7
+		}
+		return record.Run{
+			Name: spec.Name(), Status: record.StatusCompleted, Spec: record.Spec{Pods: 400, Profile: p.Map()},
+			ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{MemoryBytes: &record.Level{Peak: &memory}}},
+		}, nil
+	}
+	r, err := Run(context.Background(), o)
+	if err != nil || len(r.Sentences) != len(o.Variants) || r.Answer != "" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if !strings.Contains(r.Sentences[0], "virtual-services 1000: rollout.memoryBytes.peak 300MB to 35") {
+		t.Error(r.Sentences[0])
+	}
+	for _, text := range r.Sentences[1:] {
+		if !strings.Contains(text, "no significant difference in rollout.memoryBytes.peak") {
+			t.Error(text)
+		}
+	}
+	if r.Effects.Variants[0].Differs[0].What != "profile" || len(r.Effects.Variants[0].Remarks) > 1 {
+		t.Errorf("%+v", r.Effects.Variants[0])
+	}
+}

@@ -1,0 +1,301 @@
+package sweep
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+)
+
+// Preset is the name of the runs in which no setting is varied.
+const Preset = "preset"
+
+// tuned are the figures that settings are judged by: few, chosen in advance, so that small
+// effects can be established.
+var tuned = []string{
+	"controlPlane.rollout.cpuSeconds", "controlPlane.change.cpuSeconds", "controlPlane.probe.cpuSeconds",
+	"controlPlane.rollout.memoryBytes.peak", "controlPlane.steady.heapBytes.collected",
+	"latencies.completeConfiguration", "phases.rollout.seconds",
+	"change.push", "latencies.push",
+}
+
+// Setting is a variable of the control plane's environment, and the values that are tried.
+type Setting struct {
+	Name   string
+	Values []string
+}
+
+// settingName is what a setting's name may be.
+var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ParseSetting parses the value of --setting: NAME=VALUE,VALUE with two values at least.
+// Its error names the flag, the value and what is wanted.
+func ParseSetting(text string) (Setting, error) {
+	fail := func(want string) (Setting, error) {
+		return Setting{}, fmt.Errorf("parsing --setting %q: want %s", text, want)
+	}
+	name, values, ok := strings.Cut(text, "=")
+	if !ok || !settingName.MatchString(name) {
+		return fail("NAME=VALUE,VALUE, as in PILOT_PUSH_THROTTLE=20,50,100")
+	}
+	s := Setting{Name: name, Values: strings.Split(values, ",")}
+	for i, v := range s.Values {
+		if v == "" || strings.TrimSpace(v) != v || strings.ContainsRune(v, 0) {
+			return fail("values with commas and no spaces between them")
+		}
+		if slices.Contains(s.Values[:i], v) {
+			return fail("each value once")
+		}
+	}
+	if len(s.Values) < 2 {
+		return fail("two values at least: one is compared by two rollouts with --control-plane-env, and 'scaler compare'")
+	}
+	if name == "GOMAXPROCS" {
+		return fail("another setting: --control-plane-cpus is how many processors the control plane has, and is recorded")
+	}
+	return s, nil
+}
+
+// Tuning is a sweep of settings. With all, every combination of their values is tried;
+// else one setting at a time is varied, and the others keep what the base has.
+//
+// One at a time is the default since it takes a run for each value, and combinations as
+// many as the product of the numbers of values; what it cannot show is an effect that two
+// settings have only together.
+func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
+	o := Options{
+		Kind: "Tuning", File: "tune.json", What: "value", Base: Preset, Spec: spec, Figures: tuned,
+		Conclude: recommend,
+	}
+	for i, s := range settings {
+		for _, other := range settings[:i] {
+			if other.Name == s.Name {
+				return o, fmt.Errorf("parsing --setting %q: want each setting once", s.Name)
+			}
+		}
+		for _, kv := range spec.ControlPlaneEnv {
+			if name, _, _ := strings.Cut(kv, "="); name == s.Name {
+				return o, fmt.Errorf("parsing --setting %q: want a setting that --control-plane-env does not fix", s.Name)
+			}
+		}
+	}
+	if all && combined(settings) > maxVariants {
+		return o, fmt.Errorf("parsing --all-combinations: want at most %d of them, not %d", maxVariants, combined(settings))
+	}
+	for _, env := range environments(settings, all) {
+		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlaneEnv = append(s.ControlPlaneEnv, env...) }})
+	}
+	return o, nil
+}
+
+// combined is how many combinations of values there are.
+func combined(settings []Setting) int {
+	n := 1
+	for _, s := range settings {
+		if n *= len(s.Values); n > maxVariants {
+			return n
+		}
+	}
+	return n
+}
+
+// environments are what each variant adds to the control plane's environment.
+func environments(settings []Setting, all bool) [][]string {
+	var envs [][]string
+	if !all {
+		for _, s := range settings {
+			for _, v := range s.Values {
+				envs = append(envs, []string{s.Name + "=" + v})
+			}
+		}
+		return envs
+	}
+	envs = [][]string{nil}
+	for _, s := range settings {
+		var longer [][]string
+		for _, env := range envs {
+			for _, v := range s.Values {
+				longer = append(longer, append(slices.Clone(env), s.Name+"="+v))
+			}
+		}
+		envs = longer
+	}
+	return envs
+}
+
+// CheckKnown says which setting a control plane does not read: its name is nowhere in its
+// program. A setting that is misspelled would be without effect, and look like one that
+// brings no gain.
+func CheckKnown(settings []Setting, program string) error {
+	text, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("looking for settings in the control plane's program: %w", err)
+	}
+	for _, s := range settings {
+		if !bytes.Contains(text, []byte(s.Name)) {
+			return fmt.Errorf("parsing --setting %q: want a variable that the control plane reads: %s does not contain this name", s.Name, program)
+		}
+	}
+	return nil
+}
+
+// errGoal says what is wrong with a goal.
+var errGoal = errors.New("want a figure of docs/reference/figures.md that has a better direction")
+
+// recommend states which value is recommended, if any.
+func recommend(r *Result, o Options) {
+	judged := judge(r, o)
+	say := func(format string, args ...any) { r.Sentences = append(r.Sentences, fmt.Sprintf(format, args...)) }
+	r.Sentences, r.Recommended = []string{}, ""
+	if o.Objective != nil && !slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.always() }) {
+		r.Answer = NotMet
+		if slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.Met+m.Unknown > 0 && m.Unknown > 0 }) {
+			r.Answer = Unknown
+			say("No recommendation: no value is known to meet %s in every run, and some runs do not decide it.", o.Objective.Text)
+			return
+		}
+		say("%s is met in every run with no value, nor with the %s.", o.Objective.Text, o.Base)
+		return
+	}
+	if tooFew(r) {
+		r.Answer = Unknown
+		say("No recommendation: too few runs for any test; 4 of each are the least.")
+		return
+	}
+	if best := best(judged, o, r); best != nil {
+		r.Answer, r.Recommended = Recommends, best.name
+		text := fmt.Sprintf("%s is recommended: %s", best.name, list(changesOf(best.gains)))
+		if len(best.losses) > 0 {
+			text += "; it costs " + list(changesOf(best.losses))
+		}
+		say("%s.", text)
+	} else {
+		r.Answer = NoGain
+		say("No significant gain: none of %s is better than the %s without being worse, in %s.", output.Many(len(o.Variants), "value"), o.Base, output.Many(r.Effects.Tests, "test"))
+	}
+	for _, v := range judged {
+		if v.name != r.Recommended && len(v.gains) > 0 && len(v.losses) > 0 {
+			say("%s trades: better %s; worse %s.", v.name, list(changesOf(v.gains)), list(changesOf(v.losses)))
+		}
+	}
+	for _, v := range judged {
+		if v.excluded != "" {
+			say("%s is not considered: %s.", v.name, v.excluded)
+		}
+	}
+}
+
+// tooFew reports that no variant has enough runs for any test.
+func tooFew(r *Result) bool {
+	return !slices.ContainsFunc(r.Effects.Variants, func(e compare.Effect) bool {
+		return stats.SmallestP(len(e.Base.Used), len(e.Runs.Used)) <= r.Effects.Alpha
+	})
+}
+
+// judgement is what is established of a variant.
+type judgement struct {
+	name          string
+	gains, losses []*compare.Figure
+	excluded      string // why it cannot be recommended
+	meets         bool   // the objective, in every run
+}
+
+// judge sorts the established effects of each variant.
+func judge(r *Result, o Options) []judgement {
+	var all []judgement
+	for i := range r.Effects.Variants {
+		e := &r.Effects.Variants[i]
+		j := judgement{name: e.Name, meets: true}
+		for k := range e.Figures {
+			switch better, worse := e.Figures[k].Better(); {
+			case better:
+				j.gains = append(j.gains, &e.Figures[k])
+			case worse:
+				j.losses = append(j.losses, &e.Figures[k])
+			}
+		}
+		if len(e.Runs.Unused) > 0 {
+			j.excluded = fmt.Sprintf("%d of its runs did not complete", len(e.Runs.Unused))
+		}
+		for _, m := range r.Meets {
+			if m.Variant == e.Name && !m.always() {
+				j.meets, j.excluded = false, cmp.Or(j.excluded, fmt.Sprintf("it met %s in %d of %s", o.Objective.Text, m.Met, output.Many(m.Runs, "run")))
+			}
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+// best is the variant that is recommended; nil = none. With a goal, or where the base
+// misses the objective, one figure must be better, whatever else becomes worse: then the
+// one that is best in it. Else it is one that is worse in nothing, and of several the one
+// whose improvements multiply to the greatest.
+func best(judged []judgement, o Options, r *Result) *judgement {
+	goal := o.Goal
+	if o.Objective != nil && !r.Meets[0].always() {
+		goal = o.Objective.Path
+	}
+	var found *judgement
+	most := 0.0
+	for i := range judged {
+		j := &judged[i]
+		if j.excluded != "" || goal == "" && len(j.losses) > 0 {
+			continue
+		}
+		sum := 0.0
+		for _, f := range j.gains {
+			if goal == "" || f.Path == goal {
+				sum += gain(f)
+			}
+		}
+		if sum > most {
+			found, most = j, sum
+		}
+	}
+	return found
+}
+
+// gain is how much better a figure is: the logarithm of the ratio, or what comes near
+// to it where there is none.
+func gain(f *compare.Figure) float64 {
+	if f.Ratio && *f.Difference > -1 {
+		return math.Abs(math.Log1p(*f.Difference))
+	}
+	return 1e-6
+}
+
+func changesOf(figures []*compare.Figure) []string {
+	var all []string
+	for _, f := range figures {
+		all = append(all, f.Change())
+	}
+	return all
+}
+
+// WithObjective adds an objective and a goal, a figure that is to become better; "" and
+// nil = none. Both are compared, too.
+func (o Options) WithObjective(objective *compare.Objective, goal string) (Options, error) {
+	o.Figures = slices.Clone(o.Figures)
+	if o.Objective = objective; objective != nil {
+		o.Figures = append(o.Figures, objective.Path)
+	}
+	if goal != "" {
+		path, ok := compare.PathOf(goal)
+		if !ok {
+			return o, fmt.Errorf("parsing --goal %q: %w", goal, errGoal)
+		}
+		o.Goal, o.Figures = path, append(o.Figures, path)
+	}
+	return o, nil
+}

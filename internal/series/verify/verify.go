@@ -1,0 +1,220 @@
+// Package verify carries out a plan: it runs the control plane with the processors and
+// the memory that the plan gives it, kills it while the mesh is at rest, makes a change
+// that reaches every sidecar, and compares what happened with the forecast.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/capacity"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/changes"
+	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Options are what a verification needs.
+type Options struct {
+	Plan *capacity.Plan // that is carried out; takes what came of it
+	// Like is one of the runs that the plan was made from. The verification differs from
+	// it in size and limits alone, and in what it does after the steady phase.
+	Like *record.Run
+	// Spec has what the record does not state: folders and programs. Other fields are
+	// replaced.
+	Spec run.Spec
+	// Processors is how many there are on this machine; 0 = as many as scaler may use.
+	Processors int
+	Run        run.Runner   // nil = a rollout
+	Progress   run.Progress // takes messages and status; the zero value shows nothing
+}
+
+// kill is the fault of a verification: the only program of a control plane is killed and
+// started again; of several, one is killed, and the others serve its sidecars.
+func kill(replicas int) string {
+	if replicas > 1 {
+		return "kill-replica@steady"
+	}
+	return "kill-control-plane@steady"
+}
+
+// spec is the run of a verification. The error states what the plan, or this machine,
+// does not allow.
+func (o Options) spec() (spec run.Spec, err error) {
+	p, like := o.Plan, o.Like
+	if p.Request.Resources.Limits.Memory == "" {
+		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or --control-plane-memory")
+	}
+	spec = o.Spec
+	s := like.Spec
+	spec.Topology.Pods, spec.Topology.Services, spec.Topology.Namespaces = p.Target.Pods, p.Target.Services, 0
+	spec.Topology.Shape, spec.Topology.FanOut, spec.Topology.Seed = s.Topology, s.FanOut, s.Seed
+	spec.Topology.Profile, spec.Topology.Own = s.ProfileName, topology.OfParts(s.ProfileSet)
+	spec.ControlPlane, spec.XDS = p.Target.ControlPlane, s.XDS
+	spec.Mode = s.Mode
+	if s.Mode == "" {
+		spec.Mode, spec.Own = run.DefaultSpec().Mode, controlplane.Knobs(like.Environment.Knobs)
+	}
+	spec.Burst = s.Burst
+	if s.Arrival != "" {
+		if spec.Arrival, err = workload.ParseArrival(s.Arrival); err != nil {
+			return spec, err
+		}
+		spec.Burst = run.DefaultSpec().Burst
+	}
+	if s.StartDelay != "" {
+		if spec.StartDelay, err = workload.ParseDelay(s.StartDelay); err != nil {
+			return spec, err
+		}
+	}
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	spec.Baseline, spec.Settle, spec.Steady = seconds(s.BaselineSeconds), seconds(s.SettleSeconds), seconds(s.SteadySeconds)
+	spec.Dilation, spec.NoPriority, spec.NoCalibrate = s.Dilation, like.Environment.Priority == nil, true
+	spec.Replicas = p.Request.Replicas
+	if spec.ControlPlaneCPUs, err = o.processors(); err != nil {
+		return spec, err
+	}
+	if spec.ControlPlaneMemory, err = run.ParseMemory(p.Request.Resources.Limits.Memory); err != nil {
+		return spec, err
+	}
+	fault, err := faults.Parse(kill(spec.Replicas))
+	if err != nil {
+		return spec, err
+	}
+	spec.Faults = []faults.Fault{fault}
+	spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{PerSecond: 1, Kind: changes.MeshWide}, time.Second, 0
+	if p.Target.Nodes > 0 { // changes at a rate are of sidecars only
+		spec.Dataplane, spec.PodsPerNode = p.Target.Dataplane, p.Target.PodsPerNode
+		spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{}, 0, 1
+	}
+	return spec, spec.Validate()
+}
+
+// Validate states what the plan, or this machine, does not allow. Nothing is started.
+func (o Options) Validate() error {
+	_, err := o.spec()
+	return err
+}
+
+// processors is the plan's limit, of all replicas, as the flag of a rollout: 0 where the
+// control plane shares all that there are.
+func (o Options) processors() (int, error) {
+	limit, err := strconv.Atoi(o.Plan.Request.Resources.Limits.CPU)
+	if err != nil {
+		return 0, fmt.Errorf("reading the plan's processors: %w", err)
+	}
+	replicas, there := o.Plan.Request.Replicas, o.available()
+	switch each := there / replicas; {
+	case each == 0:
+		return 0, fmt.Errorf("verifying a plan of %d replicas on a machine that has %s: want --replicas-max %d or less", replicas, output.Many(there, "processor"), there)
+	case limit > each:
+		return 0, fmt.Errorf("verifying a plan of %d x %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", replicas, limit, there, each)
+	case limit*replicas == there:
+		return 0, nil
+	}
+	return limit * replicas, nil
+}
+
+// available is how many processors a control plane can have here: as many as the machine
+// that is stood for, if the runs were dilated.
+func (o Options) available() int {
+	here := cmp.Or(o.Processors, len(experiment.Processors()))
+	return int(float64(here) * max(1, o.Like.Spec.Dilation))
+}
+
+// Run carries out a plan and puts what came of it into the plan. The error is of
+// a plan that cannot be carried out here, of ctx, or of a run that failed for another
+// reason than its control plane; a plan that does not hold is no error.
+func Run(ctx context.Context, o Options) error {
+	spec, err := o.spec()
+	if err != nil {
+		return err
+	}
+	if o.Run == nil {
+		o.Run = run.RunOne
+	}
+	if o.Progress.Say != nil {
+		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
+			spec.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Faults[0], proxyOf(o.Plan), spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
+	}
+	run, err := o.Run(ctx, spec, o.Progress)
+	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
+	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
+		return err
+	}
+	v := &capacity.Verification{Record: run.Dir, Replicas: spec.Replicas, Processors: cmp.Or(spec.ControlPlaneCPUs, o.available()) / spec.Replicas, MemoryBytes: spec.ControlPlaneMemory}
+	v.Add(checks(o.Plan, &run, killed)...)
+	o.Plan.Verification = v
+	return nil
+}
+
+// rolloutTime is a figure that a plan forecasts as an upper bound: a rollout that takes
+// less time keeps what the plan promises.
+const rolloutTime = "phases.rollout.seconds"
+
+// checks are what a run shows of a plan.
+func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
+	all := []capacity.Check{
+		shown("not killed for its memory", !killed, "the kernel killed the control plane: it exceeded "+p.Request.Resources.Limits.Memory),
+		shown("converged", run.Pods != nil && run.Pods.Converged != nil && *run.Pods.Converged == run.Pods.Requested, "the mesh did not converge within the time limit"),
+	}
+	for _, f := range p.Figures {
+		low := f.Low
+		if f.Name == rolloutTime {
+			low = nil
+		}
+		all = append(all, capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), low, f.High))
+	}
+	return append(all, recovered(p, run), changed(p, run))
+}
+
+// proxyOf is what the proxies of a planned mesh are called.
+func proxyOf(p *capacity.Plan) string { return cmp.Or(p.Target.Proxy, "sidecar") }
+
+// shown is a check of what happened.
+func shown(name string, passed bool, why string) capacity.Check {
+	if passed {
+		return capacity.Check{Name: name, Verdict: capacity.Passed}
+	}
+	return capacity.Check{Name: name, Verdict: capacity.Failed, Why: why}
+}
+
+// recovered is whether the mesh converged again after the kill.
+func recovered(p *capacity.Plan, run *record.Run) capacity.Check {
+	const name = "converged again after a kill"
+	for _, f := range run.Faults {
+		if f.Name+"@"+string(f.Phase) == kill(p.Request.Replicas) {
+			return shown(name, f.Seconds != nil, "not within the time limit")
+		}
+	}
+	return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
+}
+
+// changed is whether a change reached every proxy.
+func changed(p *capacity.Plan, run *record.Run) capacity.Check {
+	name := "a change reached every " + proxyOf(p)
+	var reached *record.Latency
+	var due int64
+	switch c := run.Change; {
+	case p.Target.Nodes > 0:
+		reached, due = run.Latencies.Push[record.ServiceChange], int64(p.Target.Nodes)*int64(run.Spec.Probes)
+	case c != nil && c.Changes != nil && *c.Changes > 0:
+		reached, due = c.Push, int64(*c.Changes)*int64(run.Spec.Pods)
+	}
+	if reached == nil {
+		return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
+	}
+	if reached.Lost > 0 {
+		return shown(name, false, fmt.Sprintf("%d of %d %ss did not receive it within the time limit", reached.Lost, due, proxyOf(p)))
+	}
+	return shown(name, reached.Count == due, fmt.Sprintf("%d %ss received it, of %d", reached.Count, proxyOf(p), due))
+}

@@ -1,0 +1,393 @@
+// Package sidecar runs real sidecars: an Envoy, with an agent or alone, as
+// processes of this host, without root and without containers. Each has a folder
+// of its own, ports of its own, a token that is kept fresh, and is started again
+// when it ends. Its configuration, down to its last environment variable, comes
+// from an adapter under internal/controlplane by way of the caller: this package knows
+// no control plane. What an Envoy holds is read from its admin interface.
+//
+//	s, err := sidecar.New(sidecar.Options{…})
+//	go s.Run(ctx)                        // until ctx is done; ends all it started
+//	err = s.AwaitReady(ctx)              // Envoy has taken its first configuration
+//	held, err := s.Configuration(ctx)    // clusters, endpoints, listeners, routes; refusals
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/proxy"
+)
+
+const (
+	// maxFailures is how many lives in a row may end before the sidecar was ready
+	// before it is given up.
+	maxFailures = 5
+	// backoff lies before the second life, doubled for each that follows one that
+	// never was ready, up to maxBackoff.
+	backoff    = 500 * time.Millisecond
+	maxBackoff = 8 * time.Second
+	// stopTime is how long a sidecar may take to end.
+	stopTime = 8 * time.Second
+)
+
+// Options state how one sidecar runs.
+type Options struct {
+	// Name is what its process is called in its group: no two have the same.
+	Name string
+	// Dir is its own folder, which is made where missing and is the working folder
+	// of what is started. It is not removed.
+	Dir string
+	// Group is what the processes join: whatever becomes of this program, its
+	// group's cleanup finds them.
+	Group *process.Group
+	// Log takes what agent and Envoy print.
+	Log string
+	// Envoy is the path of the real Envoy. What is to be started as Envoy is
+	// EnvoyIn(Dir), which sees to it that no Envoy outlives its parent.
+	Envoy string
+	// Scaler is a program that calls Exec when its first argument is ExecCommand;
+	// "" means this very program.
+	Scaler string
+	// Agent is the path of the agent that starts Envoy; "" means that Envoy is
+	// started itself.
+	Agent string
+	Args  []string // of the agent, or of Envoy where there is none
+	Env   []string // the complete environment
+	// Files are written before the first start, by path below Dir.
+	Files map[string][]byte
+	// AdminPort is that of Envoy's admin interface on 127.0.0.1.
+	AdminPort int
+	// Network is the network namespace that the processes live in; nil = this program's.
+	Network *process.Network
+	// Dial connects to the admin interface; nil = from this program's own network namespace.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// User is the id of the user that Envoy runs as, who gets the folder and the files; 0 = this
+	// program's. Not with an Agent.
+	User    uint32
+	Cluster string // that ADS comes over
+	// Certificate is the secret that the certificate for others comes in, over SDS; "" = there is none.
+	Certificate string
+	// HoldsSecret reports of a secret whether it came over ADS; nil = none does.
+	HoldsSecret func(name string) bool
+	// TokenFile, below Dir, holds what Token gives; "" means that there is none.
+	TokenFile string
+	// Token is asked again when two thirds of a token's life are over. It may be
+	// nil without a TokenFile.
+	Token func(context.Context) (proxy.Token, error)
+	// CPUs are the processors to keep to; nil means all.
+	CPUs []int
+
+	// Started, if not nil, is called with each life's processes once they run. It
+	// must not block.
+	Started func(Life)
+	// Crashed, if not nil, is called for each end that was not requested. It must
+	// not block.
+	Crashed func(Crash)
+}
+
+// Life is a sidecar between one start and the next.
+type Life struct {
+	Number  int // from 1
+	At      time.Time
+	Process process.Handle // what was started: the agent, or Envoy
+	Envoy   process.Handle // the same where there is no agent
+}
+
+// Crash is an end that was not requested.
+type Crash struct {
+	At      time.Time
+	Process process.Handle // the life's
+	Ready   bool           // the sidecar was ready in that life
+	Err     error          // with the command and the end of its log
+}
+
+// Sidecar is a real one. Make it with New.
+type Sidecar struct {
+	// fixed after New
+	opts    Options
+	admin   *admin
+	backoff time.Duration
+
+	mu      sync.Mutex
+	crashes []Crash
+	life    Life
+	ready   chan struct{} // closed when the sidecar was ready for the first time
+	isReady bool          // in this life
+	ended   chan struct{} // closed when Run has returned
+	err     error         // that it returned
+}
+
+// New makes a sidecar that does not run yet: Run does that.
+func New(opts Options) (*Sidecar, error) {
+	var err error
+	if opts.Scaler == "" {
+		if opts.Scaler, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("finding scaler's own program: %w", err)
+		}
+	}
+	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
+		return nil, fmt.Errorf("finding the folder of sidecar %s: %w", opts.Name, err)
+	}
+	if opts.TokenFile != "" && opts.Token == nil {
+		return nil, fmt.Errorf("making sidecar %s: a token file without a token", opts.Name)
+	}
+	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort, opts.Dial), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
+}
+
+// Name is the one of its Options.
+func (s *Sidecar) Name() string { return s.opts.Name }
+
+// Run starts the sidecar, starts it again when it ends, and ends it when ctx is
+// done, when it returns nil. It returns an error when the sidecar cannot be
+// started, or ends again and again without ever being ready. It is called once.
+func (s *Sidecar) Run(ctx context.Context) error {
+	err := s.run(ctx)
+	s.admin.client.CloseIdleConnections()
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+	close(s.ended)
+	return err
+}
+
+func (s *Sidecar) run(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	defer cancel()
+	if s.opts.TokenFile != "" {
+		token, err := s.opts.Token(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			err = s.writeToken(token)
+		}
+		if err != nil {
+			return fmt.Errorf("starting sidecar %s: %w", s.opts.Name, err)
+		}
+		renewing.Go(func() { s.renew(ctx, token) })
+	}
+	failures := 0
+	for number := 1; ctx.Err() == nil; number++ {
+		crash, err := s.live(ctx, number)
+		if err != nil || crash == nil {
+			return err
+		}
+		if failures++; crash.Ready {
+			failures = 1
+		}
+		if failures >= maxFailures {
+			return fmt.Errorf("sidecar %s ended %d times without having been ready: %w", s.opts.Name, failures, crash.Err)
+		}
+		pause := time.NewTimer(min(maxBackoff, s.backoff<<(failures-1)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+	return nil
+}
+
+// live is one life: nil, nil when ctx ended it.
+func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
+	spec := process.Spec{
+		Name: s.opts.Name, Path: s.opts.Agent, Args: s.opts.Args, Env: s.opts.Env,
+		Dir: s.opts.Dir, Log: s.opts.Log, CPUs: s.opts.CPUs, Network: s.opts.Network, User: s.opts.User,
+	}
+	if spec.Path == "" {
+		spec.Path = s.opts.Envoy
+	}
+	if err := removePID(s.opts.Dir); err != nil {
+		return nil, fmt.Errorf("starting sidecar %s: %w", s.opts.Name, err)
+	}
+	p, err := s.opts.Group.Start(spec)
+	if err != nil {
+		return nil, fmt.Errorf("starting sidecar %s: %w", s.opts.Name, err)
+	}
+	started := s.handle(p)
+	life, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watch(life, p, Life{Number: number, At: time.Now(), Process: started, Envoy: started}) })
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+	}
+	end()
+	watching.Wait()
+	if ctx.Err() != nil {
+		stopping, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), stopTime)
+		defer cancel()
+		return nil, p.Stop(stopping)
+	}
+	s.mu.Lock()
+	crash := Crash{At: time.Now(), Process: started, Ready: s.isReady, Err: p.Err()}
+	s.isReady = false
+	s.crashes = append(s.crashes, crash)
+	s.mu.Unlock()
+	if s.opts.Crashed != nil {
+		s.opts.Crashed(crash)
+	}
+	return &crash, nil
+}
+
+// handle refers to what was started, with the processor time that is accounted to
+// it at its end only where that is its own: an agent's includes that of the Envoy
+// it has waited for (getrusage(2)), which is measured separately.
+func (s *Sidecar) handle(p *process.Process) process.Handle {
+	if s.opts.Agent == "" {
+		return p.Handle()
+	}
+	return p.Handle().WithoutExitCPU()
+}
+
+// watch notices when a life's Envoy runs and when it is ready.
+func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
+	err := process.WaitReady(ctx, p, func(context.Context) (err error) {
+		if s.opts.Agent != "" {
+			life.Envoy, err = findEnvoy(s.opts.Dir)
+		}
+		return err
+	})
+	if err != nil {
+		return // ended: live reports it
+	}
+	s.mu.Lock()
+	s.life = life
+	s.mu.Unlock()
+	if s.opts.Started != nil {
+		s.opts.Started(life)
+	}
+	if process.WaitReady(ctx, p, s.admin.ready) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isReady = true
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
+}
+
+// AwaitReady returns once Envoy answered that it is live: it has all its initial
+// configuration. The error states why it will not.
+func (s *Sidecar) AwaitReady(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.ended:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err != nil {
+			return s.err
+		}
+		return fmt.Errorf("waiting for sidecar %s: it was ended", s.opts.Name)
+	case <-ctx.Done():
+		err := fmt.Errorf("waiting for sidecar %s: %w", s.opts.Name, context.Cause(ctx))
+		if held, _ := s.Configuration(context.WithoutCancel(ctx)); len(held.Refused) > 0 {
+			err = fmt.Errorf("%w; Envoy refused %s", err, held.Refused[0])
+		}
+		return err
+	}
+}
+
+// Crashes are the ends so far that were not requested, in order.
+func (s *Sidecar) Crashes() []Crash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Crash(nil), s.crashes...)
+}
+
+// Life is the one that lasts, or was last; zero before the first.
+func (s *Sidecar) Life() Life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life
+}
+
+// prepare makes the folder and its files.
+func (s *Sidecar) prepare() error {
+	for name, text := range s.opts.Files {
+		if err := writeFile(filepath.Join(s.opts.Dir, name), text, 0o600); err != nil {
+			return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+		}
+	}
+	if err := wrapEnvoy(s.opts.Dir, s.opts.Scaler, s.opts.Envoy); err != nil {
+		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+	}
+	if s.opts.User == 0 {
+		return nil
+	}
+	err := filepath.WalkDir(s.opts.Dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, int(s.opts.User), int(s.opts.User)))
+	})
+	if err != nil {
+		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+	}
+	return nil
+}
+
+// renew replaces the token in time. An API server that is away for a while is
+// asked again.
+func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
+	const retry = 10 * time.Second
+	wait := time.Until(token.Expires) * 2 / 3
+	for {
+		timer := time.NewTimer(max(retry, wait))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = retry
+		token, err := s.opts.Token(ctx)
+		if err == nil {
+			err = s.writeToken(token)
+		}
+		if err == nil {
+			wait = time.Until(token.Expires) * 2 / 3
+		}
+	}
+}
+
+// writeToken replaces the file at once: an agent may read it at any time.
+func (s *Sidecar) writeToken(token proxy.Token) error {
+	path := filepath.Join(s.opts.Dir, s.opts.TokenFile)
+	if err := writeFile(path+".new", []byte(token.Value), 0o600); err != nil {
+		return fmt.Errorf("writing the token: %w", err)
+	}
+	if s.opts.User > 0 {
+		if err := os.Chown(path+".new", int(s.opts.User), int(s.opts.User)); err != nil {
+			return fmt.Errorf("writing the token: %w", err)
+		}
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("writing the token: %w", err)
+	}
+	return nil
+}
+
+func writeFile(path string, text []byte, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, mode)
+}
+
+var errNotThere = errors.New("not there yet")

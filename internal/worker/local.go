@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/task"
+	"scaler.mesh/scaler/pkg/proxy"
+)
+
+// Local runs proxies in this process.
+type Local struct {
+	// fixed after NewLocal
+	name     string
+	driver   controlplane.Driver
+	services controlplane.ProxyServices
+	failed   func(error)
+	life     context.Context
+	end      context.CancelFunc
+
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	started int
+	proxies map[string]*running
+}
+
+var _ Worker = (*Local)(nil)
+
+// running is one proxy that runs.
+type running struct {
+	proxy proxy.Proxy
+	stop  context.CancelFunc
+}
+
+// NewLocal makes a worker for the proxies of a control plane. Of the services, it fills
+// in the observer, the store and the backends. The proxies live until Close, whatever becomes of ctx.
+func NewLocal(ctx context.Context, o Options, driver controlplane.Driver, services controlplane.ProxyServices) (*Local, error) {
+	store, err := driver.NewStore()
+	if err != nil {
+		return nil, err
+	}
+	services.Store, services.Observer, services.Backends = store, o.Observer, proxy.NewBackends(nil)
+	w := &Local{name: o.Name, driver: driver, services: services, failed: o.Failed, proxies: map[string]*running{}}
+	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
+	return w, nil
+}
+
+// Start is part of Worker.
+func (w *Local) Start(p Proxy) error {
+	made, err := w.driver.NewProxy(p.Spec, w.services)
+	if err != nil {
+		return fmt.Errorf("simulating the proxy of pod %s: %w", p.ID, err)
+	}
+	ctx, stop := context.WithCancel(w.life)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before := w.proxies[p.ID]; before != nil {
+		before.stop()
+	}
+	w.proxies[p.ID] = &running{made, stop}
+	w.started++
+	w.running.Go(func() {
+		defer stop()
+		if p.Delay > 0 && !task.Sleep(ctx, p.Delay) {
+			return
+		}
+		if err := made.Run(ctx); err != nil && ctx.Err() == nil {
+			w.failed(fmt.Errorf("running the proxy of pod %s: %w", p.ID, err))
+		}
+	})
+	return nil
+}
+
+// Do is part of Worker.
+func (w *Local) Do(action Action, ids ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		p := w.proxies[id]
+		if p == nil {
+			continue
+		}
+		switch action {
+		case Stop:
+			p.stop()
+			delete(w.proxies, id)
+		case Reset:
+			p.proxy.Reset()
+		case Renew:
+			p.proxy.Renew()
+		}
+	}
+}
+
+// Route is part of Worker.
+func (w *Local) Route(service string, endpoints []string) {
+	w.services.Backends.Set(service, endpoints)
+}
+
+// Holdings is part of Worker.
+func (w *Local) Holdings(_ context.Context, names bool) ([]Holding, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]Holding, 0, len(w.proxies))
+	for id, p := range w.proxies {
+		h := Holding{ID: id, Types: p.proxy.Holdings()}
+		if names {
+			held, draining := p.proxy.Held(), p.proxy.Draining()
+			h.Keys = slices.Grow(h.Keys, len(held))
+			for _, r := range held {
+				if !slices.Contains(draining, r.Key) {
+					h.Keys = append(h.Keys, r.Key)
+				}
+			}
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// State is part of Worker.
+func (w *Local) State() State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return State{Name: w.name, Started: w.started, Counts: w.services.Store.Counters().Now(), Clock: Clock{Name: w.name}}
+}
+
+// Close is part of Worker.
+func (w *Local) Close(context.Context) error {
+	w.end()
+	w.running.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.proxies)
+	return nil
+}

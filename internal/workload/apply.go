@@ -1,0 +1,357 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"golang.org/x/sync/errgroup"
+
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
+)
+
+// Applier makes a mesh's objects in a cluster: namespaces, service accounts,
+// services, what its knobs become, and one Deployment for each service, scaled
+// as a plan says.
+type Applier struct {
+	Client    kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
+	Run       string               // value of the run label on everything made
+	Mesh      topology.Mesh
+	PodLabels map[string]string // what the control plane needs to see a pod as its own; nil = none
+	// NamespaceLabels are what it needs to see a namespace as the mesh's; nil = nothing.
+	NamespaceLabels func(namespace string) map[string]string
+	// PodAnnotations are those of the pods of a namespace; nil = none.
+	PodAnnotations func(namespace string) map[string]string
+	// Labels are further ones of a namespace (service "") or of a service; nil = none.
+	Labels func(namespace, service string) map[string]string
+
+	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
+
+	// Nodes are those that the pods are for; the zero value = kwok.Shared.
+	Nodes kwok.Pool
+
+	// Templates are those of the pods, by service; nil = as the services say. With them, the
+	// namespaces, service accounts and services are not made of Mesh but are Around.
+	Templates []corev1.PodTemplateSpec
+	Around    []*unstructured.Unstructured
+
+	// Objects are what the mesh's knobs become, made once the namespaces and
+	// services are there. Applied through Dynamic, which may be nil if there are none.
+	Objects []*unstructured.Unstructured
+	Dynamic dynamic.Interface
+
+	RealImage string // of the application of pods on real nodes; needed where services have some
+
+	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they are gone at once
+
+	Parallel int // requests in flight at most; 0 = 32
+
+	// Scaling is called, just before the request is sent, when the Deployment of
+	// a service is created, or scaled to more replicas. It is called from
+	// several goroutines; nil = it is not called.
+	Scaling func(service topology.Service, replicas int, at time.Time)
+
+	mu     sync.Mutex
+	scaled map[int]*scaled // by index of the service
+	spaces bool            // the namespaces were made
+}
+
+// scaled is how far the Deployment of a service was scaled.
+type scaled struct {
+	mu       sync.Mutex // held while a request is under way
+	exists   bool
+	replicas int
+}
+
+// Surroundings creates everything but the Deployments: what exists before the
+// first pod arrives.
+func (a *Applier) Surroundings(ctx context.Context) error {
+	if a.Templates != nil {
+		return a.objects(ctx, append(slices.Clone(a.Around), a.Objects...))
+	}
+	if err := a.namespaces(ctx); err != nil {
+		return err
+	}
+	err := a.each(ctx, len(a.Mesh.Services), func(ctx context.Context, i int) error {
+		s := a.Mesh.Services[i]
+		account := a.account(s)
+		err := create(ctx, "service account", s.Account, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, account, metav1.CreateOptions{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return create(ctx, "service", s.Name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Services(s.Namespace).Create(ctx, a.service(s), metav1.CreateOptions{})
+			return err
+		})
+	})
+	if err != nil || len(a.Objects) == 0 {
+		return err
+	}
+	return a.objects(ctx, a.Objects)
+}
+
+// Prepare creates the namespaces of the mesh before Surroundings does, and these objects.
+func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if err := a.namespaces(ctx); err != nil {
+		return err
+	}
+	return a.objects(ctx, objects)
+}
+
+// namespaces creates the namespaces of the mesh, once.
+func (a *Applier) namespaces(ctx context.Context) error {
+	if a.spaces {
+		return nil
+	}
+	a.spaces = true
+	return a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
+		namespace := a.namespace(a.Mesh.Namespaces[i])
+		return create(ctx, "namespace", namespace.Name, func(ctx context.Context) error {
+			_, err := a.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+			return err
+		})
+	})
+}
+
+// further are the labels of a.Labels.
+func (a *Applier) further(namespace, service string) map[string]string {
+	if a.Labels == nil {
+		return nil
+	}
+	return a.Labels(namespace, service)
+}
+
+func (a *Applier) podAnnotations(namespace string) map[string]string {
+	if a.PodAnnotations == nil {
+		return nil
+	}
+	return maps.Clone(a.PodAnnotations(namespace))
+}
+
+// Step brings the Deployments of one step to their replicas. It may be called while
+// an earlier step of a plan is still under way: a Deployment that a later step has
+// scaled already stays as it is.
+func (a *Applier) Step(ctx context.Context, step Step) error {
+	services := make([]int, 0, len(step.Replicas))
+	for service := range step.Replicas {
+		services = append(services, service)
+	}
+	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
+		return a.scale(ctx, services[i], step.Replicas[services[i]])
+	})
+}
+
+// scale creates the Deployment of a service, or changes its replicas.
+func (a *Applier) scale(ctx context.Context, service, replicas int) error {
+	s := a.Mesh.Services[service]
+	state := a.state(service)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	exists := state.exists
+	if exists && replicas <= state.replicas {
+		return nil
+	}
+	state.exists, state.replicas = true, replicas
+	if a.Scaling != nil {
+		a.Scaling(s, replicas, time.Now())
+	}
+	if real := min(s.Real, replicas); real > 0 {
+		if err := a.bring(ctx, exists, a.realDeployment(s, real)); err != nil {
+			return err
+		}
+		replicas -= real
+	}
+	return a.bring(ctx, exists, a.deployment(service, replicas))
+}
+
+// bring creates a Deployment or, where it exists, changes its replicas.
+func (a *Applier) bring(ctx context.Context, exists bool, d *appsv1.Deployment) error {
+	deployments := a.Client.AppsV1().Deployments(d.Namespace)
+	if !exists {
+		return create(ctx, "deployment", d.Name, func(ctx context.Context) error {
+			_, err := deployments.Create(ctx, d, metav1.CreateOptions{})
+			return err
+		})
+	}
+	return Persist(ctx, func(ctx context.Context, _ int) error {
+		_, err := deployments.UpdateScale(ctx, d.Name, &autoscalingv1.Scale{
+			ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace},
+			Spec:       autoscalingv1.ScaleSpec{Replicas: *d.Spec.Replicas},
+		}, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("scaling deployment %s to %d: %w", d.Name, *d.Spec.Replicas, err)
+		}
+		return nil
+	})
+}
+
+// state is how far a service was scaled.
+func (a *Applier) state(service int) *scaled {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.scaled == nil {
+		a.scaled = map[int]*scaled{}
+	}
+	if a.scaled[service] == nil {
+		a.scaled[service] = &scaled{}
+	}
+	return a.scaled[service]
+}
+
+func (a *Applier) nodes() kwok.Pool { return cmp.Or(a.Nodes, kwok.Shared) }
+
+func (a *Applier) meta(s topology.Service, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: a.labels(s)}
+}
+
+func (a *Applier) labels(s topology.Service) map[string]string {
+	return map[string]string{"app": s.Name, kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}
+}
+
+func (a *Applier) podLabels(s topology.Service) map[string]string {
+	labels := a.labels(s)
+	maps.Copy(labels, a.PodLabels)
+	return labels
+}
+
+func (a *Applier) namespace(name string) *corev1.Namespace {
+	labels := map[string]string{kwok.RunLabel: a.Run}
+	if a.NamespaceLabels != nil {
+		maps.Copy(labels, a.NamespaceLabels(name))
+	}
+	maps.Copy(labels, a.further(name, ""))
+	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func (a *Applier) account(s topology.Service) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: a.meta(s, s.Account)}
+}
+
+func (a *Applier) service(s topology.Service) *corev1.Service {
+	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: a.meta(s, s.Name)}
+	maps.Copy(service.Labels, a.further(s.Namespace, s.Name))
+	service.Spec.Selector = map[string]string{"app": s.Name}
+	switch {
+	case s.Headless:
+		service.Spec.ClusterIP = corev1.ClusterIPNone
+	case s.Address > 0:
+		service.Spec.ClusterIP = kwok.ServiceAddress(s.Address)
+	}
+	for _, p := range s.Ports {
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: p.Name, Port: int32(p.Number), TargetPort: intstr.FromInt32(int32(p.Target)),
+		})
+	}
+	return service
+}
+
+func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
+	s := a.Mesh.Services[service]
+	if a.Templates != nil {
+		return a.templated(s, a.Templates[service], int32(replicas))
+	}
+	made := a.deploymentOf(s, replicas)
+	kwok.SetGracePeriod(&made.Spec.Template, a.GracePeriod)
+	if s.Gateway {
+		a.Gateway(&made.Spec.Template)
+	}
+	return made
+}
+
+// deploymentOf is the Deployment of a service's pods on fake nodes.
+func (a *Applier) deploymentOf(s topology.Service, replicas int) *appsv1.Deployment {
+	count := int32(replicas)
+	app := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
+	for _, p := range s.Ports {
+		app.Ports = append(app.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: int32(p.Target)})
+	}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: a.meta(s, s.Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &count,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": s.Name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: a.podLabels(s), Annotations: a.podAnnotations(s.Namespace)},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: s.Account,
+					Containers:         []corev1.Container{app},
+					NodeSelector:       a.nodes().NodeSelector(),
+					Tolerations:        []corev1.Toleration{a.nodes().Toleration()},
+				},
+			},
+		},
+	}
+}
+
+// templated is the Deployment of a service whose pods have a template. Pods without sidecars do not
+// carry the run's label: nothing is to be done for them, and nothing waited for.
+func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec, replicas int32) *appsv1.Deployment {
+	own := map[string]string{kwok.ServiceLabel: s.Name}
+	template = *template.DeepCopy()
+	if template.Labels == nil {
+		template.Labels = map[string]string{}
+	}
+	maps.Copy(template.Labels, own)
+	if !s.Outside {
+		maps.Copy(template.Labels, a.PodLabels)
+		template.Labels[kwok.RunLabel] = a.Run
+	}
+	template.Spec.NodeSelector, template.Spec.Tolerations = a.nodes().NodeSelector(), []corev1.Toleration{a.nodes().Toleration()}
+	for i := range template.Spec.TopologySpreadConstraints {
+		template.Spec.TopologySpreadConstraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: own}
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace, Labels: map[string]string{kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: own}, Template: template},
+	}
+}
+
+// create makes an object, however often its API server must be asked.
+func create(ctx context.Context, kind, name string, do func(context.Context) error) error {
+	return Persist(ctx, func(ctx context.Context, try int) error {
+		err := do(ctx)
+		if try > 0 && apierrors.IsAlreadyExists(err) {
+			return nil // the answer of an earlier try was lost
+		}
+		return wrap(kind, name, err)
+	})
+}
+
+// each calls do for 0 to n-1, several at once, until one fails.
+func (a *Applier) each(ctx context.Context, n int, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(a.Parallel, 0))
+	if a.Parallel <= 0 {
+		group.SetLimit(32)
+	}
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func wrap(kind, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("creating %s %s: %w", kind, name, err)
+}

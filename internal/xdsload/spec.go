@@ -1,0 +1,184 @@
+package xdsload
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"strings"
+	"text/template"
+	"time"
+
+	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/nodetemplate"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// Spec is what a user asks of `scaler xds`. The zero value of a field is not
+// its default: DefaultSpec has those.
+type Spec struct {
+	Address  string        // host:port of the ADS server
+	Clients  int           // simulated sidecars
+	XDS      string        // "delta" or "sotw"
+	Duration time.Duration // from the first sidecar's start; 0 = until stopped
+	Rate     float64       // sidecars started a second; 0 = all at once
+
+	Plaintext  bool              // no TLS, no token
+	TLSCA      string            // file with the roots, in PEM; needed without Plaintext
+	TokenFile  string            // file with the bearer token of all streams, read again for new ones; "" = none
+	ServerName string            // that the server's certificate must carry; "" = the host of Address
+	Headers    map[string]string // gRPC metadata of every stream
+
+	// Templates of what each sidecar says of itself; see Node. Metadata
+	// becomes a JSON object, "" = none.
+	NodeID, NodeCluster, Metadata string
+	Namespace                     string // for the templates
+
+	MetricsAddress string // host:port that serves scaler's own metrics; "" = none
+}
+
+// Node is what the templates of an Spec can use of a sidecar.
+type Node struct {
+	Index     int        // from 0
+	IP        netip.Addr // one for each index, in 100.64.0.0/10
+	Namespace string
+}
+
+// DefaultSpec is `scaler xds` without flags. Its sidecars are ones that
+// istiod accepts.
+func DefaultSpec() Spec {
+	return Spec{
+		Clients:     100,
+		XDS:         string(xdsprobe.Delta),
+		NodeID:      "sidecar~{{.IP}}~client-{{.Index}}.{{.Namespace}}~{{.Namespace}}.svc.cluster.local",
+		NodeCluster: "client-{{.Index}}.{{.Namespace}}",
+		Metadata:    `{"NAMESPACE": "{{.Namespace}}", "CLUSTER_ID": "Kubernetes", "INSTANCE_IPS": "{{.IP}}"}`,
+		Namespace:   "default",
+	}
+}
+
+// maxClients is more than one process has ports for toward one address.
+const maxClients = 100_000
+
+// Validate names the first flag whose value cannot be used, the value, and what
+// is wanted. Nothing has been started or created before it returns nil.
+func (s Spec) Validate() error {
+	if err := experiment.CheckAddress("address", s.Address, 1); err != nil {
+		return err
+	}
+	if s.Clients < 1 || s.Clients > maxClients {
+		return fmt.Errorf("parsing --clients %d: want 1 to %d", s.Clients, maxClients)
+	}
+	if err := experiment.CheckOneOf("xds", s.XDS, []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}); err != nil {
+		return err
+	}
+	const longest = 30 * 24 * time.Hour
+	if s.Duration < 0 || s.Duration > longest {
+		return fmt.Errorf("parsing --duration %s: want a duration to %s, or 0 to run until stopped", s.Duration, longest)
+	}
+	if math.IsNaN(s.Rate) || s.Rate < 0 || s.Rate > 1e6 || s.Rate > 0 && s.Rate < 1e-3 {
+		return fmt.Errorf("parsing --rate %g: want 0.001 to 1000000 sidecars a second, or 0 for all at once", s.Rate)
+	}
+	if s.MetricsAddress != "" {
+		if err := experiment.CheckAddress("metrics-address", s.MetricsAddress, 0); err != nil {
+			return err
+		}
+	}
+	if err := s.validTransport(); err != nil {
+		return err
+	}
+	for name := range s.Headers {
+		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+			return fmt.Errorf("parsing --header %q: want NAME=VALUE, a name of letters, digits and -_.", name)
+		}
+	}
+	nodes, err := s.nodes()
+	if err != nil {
+		return err
+	}
+	for _, i := range []int{0, s.Clients - 1} {
+		if _, err := nodes.config(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validTransport checks how the server is spoken to, and the files for it.
+func (s Spec) validTransport() error {
+	if s.Plaintext {
+		for _, f := range []struct{ name, value string }{{"tls-ca", s.TLSCA}, {"token-file", s.TokenFile}, {"server-name", s.ServerName}} {
+			if f.value != "" {
+				return fmt.Errorf("parsing --%s %q: want none with --plaintext", f.name, f.value)
+			}
+		}
+		return nil
+	}
+	if s.TLSCA == "" {
+		return errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
+	}
+	if _, err := credentialfile.Roots(s.TLSCA); err != nil {
+		return err
+	}
+	if s.TokenFile != "" {
+		if _, err := credentialfile.Token("--token-file", s.TokenFile); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodes makes what each sidecar says of itself.
+type nodes struct {
+	namespace             string
+	id, cluster, metadata *template.Template
+}
+
+func (s Spec) nodes() (*nodes, error) {
+	n := &nodes{namespace: s.Namespace}
+	for _, t := range []struct {
+		flag, text string
+		parsed     **template.Template
+	}{{"node-id", s.NodeID, &n.id}, {"node-cluster", s.NodeCluster, &n.cluster}, {"metadata", s.Metadata, &n.metadata}} {
+		var err error
+		if *t.parsed, err = nodetemplate.Parse("--"+t.flag, t.text); err != nil {
+			return nil, fmt.Errorf("parsing --%s %q: %w", t.flag, t.text, err)
+		}
+	}
+	return n, nil
+}
+
+// config is a sidecar's Config as far as it is about the node.
+func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
+	node := Node{Index: index, IP: address(index), Namespace: n.namespace}
+	var metadata string
+	for _, t := range []struct {
+		template *template.Template
+		text     *string
+	}{{n.id, &c.NodeID}, {n.cluster, &c.NodeCluster}, {n.metadata, &metadata}} {
+		if *t.text, err = nodetemplate.Execute(t.template, node); err != nil {
+			return c, fmt.Errorf("making the %s of sidecar %d: %w", t.template.Name(), index, err)
+		}
+	}
+	if c.NodeID == "" {
+		return c, errors.New(`parsing --node-id "": want a template, as in client-{{.Index}}`)
+	}
+	if strings.TrimSpace(metadata) != "" {
+		if err := json.Unmarshal([]byte(metadata), &c.Metadata); err != nil || c.Metadata == nil {
+			return c, fmt.Errorf("parsing --metadata: for sidecar %d it reads %q: want a JSON object", index, metadata)
+		}
+	}
+	return c, nil
+}
+
+// address is one for each sidecar: of the block for carriers' networks
+// (RFC 6598), which no pods or machines are likely to have.
+func address(index int) netip.Addr {
+	base := netip.AddrFrom4([4]byte{100, 64, 0, 1}).As4()
+	var ip [4]byte
+	binary.BigEndian.PutUint32(ip[:], binary.BigEndian.Uint32(base[:])+uint32(index))
+	return netip.AddrFrom4(ip)
+}
