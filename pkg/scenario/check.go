@@ -1,0 +1,141 @@
+package scenario
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Default is the scenario of a command without flags: 200 pods, permissive, all at once,
+// against istiod on a cluster that the run starts.
+func Default() Scenario {
+	seconds := func(n int) Duration { return Duration(time.Duration(n) * time.Second) }
+	return Scenario{
+		APIVersion: APIVersion, Kind: Kind, Repeats: 1,
+		Mesh: Mesh{
+			Pods: List[int]{200}, Topology: "layers", FanOut: 3, Seed: new(uint64(1)), Dataplane: List[string]{"sidecar"},
+			PodsPerNode: 20, Waypoints: "none", Profile: "plain", Scale: 1,
+		},
+		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},
+		Load:         Load{Probes: new(20)},
+		Phases:       Phases{Baseline: seconds(10), ConvergeTimeout: seconds(600), Settle: new(seconds(10)), Steady: seconds(60), Changes: seconds(30)},
+		Place:        Place{RefuseIf: new("apiserver-p99>1s")},
+		Instrument:   Instrument{Workers: 1, Calibrate: new(true), Priority: new(true)},
+	}
+}
+
+// Check returns an *Error for the first field that was given and that a command, the place, the
+// mesh or the control plane of the scenario does not have, or whose value is out of its bounds.
+// What depends on the control plane's abilities, on files or on this machine is checked by who
+// runs the scenario.
+func (d *Document) Check(command string) error {
+	for _, p := range Parameters {
+		if !d.Given(p.Path) {
+			continue
+		}
+		v, _ := at(reflect.ValueOf(&d.Scenario).Elem(), p.Path)
+		fail := func(want string) error {
+			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
+		}
+		if slices.Contains(p.Not, command) {
+			return fail("none with 'scaler " + command + "'")
+		}
+		if want := d.misplaced(p.Where); want != "" {
+			return fail(want)
+		}
+		if want := p.check(v); want != "" {
+			return fail(want)
+		}
+	}
+	return nil
+}
+
+// misplaced states what a parameter that is bound to a place, mesh or control plane wants; "" if
+// the scenario has it.
+func (d *Document) misplaced(where Where) string {
+	s := &d.Scenario
+	external := strings.Contains(s.ControlPlane.Name, "://")
+	switch {
+	case where == InCluster && s.Place.Context == "":
+		return "it with place.context"
+	case where == ExternalServer && !external:
+		return "none with controlPlane.name " + s.ControlPlane.Name + ", which scaler starts and connects to itself"
+	case where == SyntheticMesh && s.Mesh.File != "":
+		return "none with mesh.file, which states it"
+	case where == CapturedMesh && s.Mesh.File == "":
+		return "it with mesh.file"
+	case where == NodeProxies && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
+		return "it with mesh.dataplane ambient or mixed"
+	case where == InUpgrade && s.ControlPlane.Upgrade.To == "":
+		return "it with controlPlane.upgrade.to"
+	case where == WithChanges && s.Load.Changes.PerSecond == 0:
+		return "it with load.changes"
+	}
+	return ""
+}
+
+// check states what the parameter wants in place of a value; "" if the value is good.
+func (p Parameter) check(v reflect.Value) string {
+	if len(p.Choices) > 0 {
+		for _, text := range leafTexts(v) {
+			if !slices.Contains(p.Choices, text) {
+				return oneOf(p.Choices)
+			}
+		}
+	}
+	if p.Max > 0 {
+		for _, n := range numbers(v) {
+			if !(n >= p.Min && n <= p.Max) { // not a number is neither
+				return p.bounds()
+			}
+		}
+	}
+	return ""
+}
+
+// bounds states the bounds of the parameter in its unit.
+func (p Parameter) bounds() string {
+	switch t := typeOf(p.Path); {
+	case t == reflect.TypeFor[Duration](), t == reflect.TypeFor[*Duration]():
+		return "a duration from " + inSeconds(p.Min).String() + " to " + inSeconds(p.Max).String()
+	case t == reflect.TypeFor[Bytes]():
+		return "from " + Bytes(p.Min).String() + " to " + Bytes(p.Max).String()
+	}
+	return strconv.FormatFloat(p.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(p.Max, 'f', -1, 64)
+}
+
+func inSeconds(n float64) Duration { return Duration(n * float64(time.Second)) }
+
+// numbers are the values of a leaf as numbers; durations in seconds.
+func numbers(v reflect.Value) []float64 {
+	switch value := v.Interface().(type) {
+	case Duration:
+		return []float64{time.Duration(value).Seconds()}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return numbers(v.Elem())
+	case reflect.Int, reflect.Int64:
+		return []float64{float64(v.Int())}
+	case reflect.Float64:
+		return []float64{v.Float()}
+	case reflect.Slice:
+		var all []float64
+		for i := range v.Len() {
+			all = append(all, numbers(v.Index(i))...)
+		}
+		return all
+	}
+	return nil
+}
+
+// shown is the value of a leaf as an error prints it.
+func shown(v reflect.Value) string {
+	text := strings.Join(leafTexts(v), ",")
+	if stringly(v.Type()) && v.Type() != reflect.TypeFor[Duration]() && v.Type() != reflect.TypeFor[*Duration]() {
+		return strconv.Quote(text)
+	}
+	return text
+}

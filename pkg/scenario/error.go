@@ -1,0 +1,68 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Error is a field of a scenario whose value cannot be used.
+type Error struct {
+	Path  string // of the field, as in mesh.pods; "" where the caller knows it
+	Line  int    // of the document, from 1; 0 = it was not read from one
+	Value string // as it is printed
+	Want  string // what can be used, as in "1 or more"
+}
+
+// Error returns the error as in `mesh.pods: got 0, want 1 or more`.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "line %d: ", e.Line)
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	if e.Value != "" {
+		fmt.Fprintf(&b, "got %s, ", e.Value)
+	}
+	b.WriteString("want " + e.Want)
+	return b.String()
+}
+
+// Refuse makes an error of a field. value is printed with quotes if it is a string; want is
+// a format, and what is wanted in words.
+func Refuse(path string, value any, want string, args ...any) error {
+	return &Error{Path: path, Value: printed(value), Want: fmt.Sprintf(want, args...)}
+}
+
+// printed is a value as an error shows it.
+func printed(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return fmt.Sprintf("%q", v)
+	case time.Duration, Duration:
+		return fmt.Sprint(v)
+	case fmt.Stringer:
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprint(value)
+}
+
+// wrong makes an error of a leaf, which does not know its path.
+func wrong(text, want string) error { return &Error{Value: fmt.Sprintf("%q", text), Want: want} }
+
+// oneOf lists alternatives as a sentence does.
+func oneOf[T ~string](all []T) string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, string(one))
+	}
+	last := len(texts) - 1
+	if last < 1 {
+		return strings.Join(texts, "")
+	}
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}

@@ -1,0 +1,245 @@
+package scenario
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Group is the headline under which help lists a parameter.
+type Group string
+
+// The groups, in the order of help.
+const (
+	MeshGroup         Group = "Mesh"
+	ControlPlaneGroup Group = "Control plane"
+	LoadGroup         Group = "Load"
+	ClusterGroup      Group = "Cluster"
+	OutputGroup       Group = "Output" // of commands' own flags; no parameter has it
+	InstrumentGroup   Group = "Instrument"
+)
+
+// Groups are all groups, in the order of help.
+var Groups = []Group{MeshGroup, ControlPlaneGroup, LoadGroup, ClusterGroup, OutputGroup, InstrumentGroup}
+
+// Comparability is what it means for two runs that they differ in a parameter.
+type Comparability string
+
+// The kinds of parameter, for who compares runs.
+const (
+	// Irrelevant parameters change no figure.
+	Irrelevant Comparability = "irrelevant"
+	// Size is what a forecast is made over; equal where runs are compared.
+	Size Comparability = "size"
+	// Repeat tells runs apart that are alike.
+	Repeat Comparability = "repeat"
+	// Condition must be equal where runs are compared, planned from or summarized.
+	Condition Comparability = "condition"
+	// Subject is what a comparison is about: it may differ between its sides only.
+	Subject Comparability = "subject"
+)
+
+// Where a parameter has a meaning.
+type Where string
+
+// The places, meshes and control planes that parameters are bound to.
+const (
+	Everywhere     Where = ""
+	InCluster      Where = "place.context"        // in an existing cluster alone
+	OwnCluster     Where = "no place.context"     // in a cluster that the run starts alone
+	ExternalServer Where = "xds://HOST:PORT"      // with a control plane that the run does not start, alone
+	OwnServer      Where = "a started server"     // with a control plane that scaler starts or configures
+	SyntheticMesh  Where = "no mesh.file"         // with a mesh that is built
+	CapturedMesh   Where = "mesh.file"            // with a captured mesh
+	NodeProxies    Where = "mesh.dataplane"       // with data plane ambient or mixed
+	InUpgrade      Where = "controlPlane.upgrade" // in an upgrade
+	WithChanges    Where = "load.changes"         // with changes at a rate
+)
+
+// Parameter describes one field of a scenario. Everything else that is known of a field is made
+// from it.
+type Parameter struct {
+	Path  string // as in mesh.pods
+	Flag  string // without dashes; "" = the document and --set alone
+	Alias string // a second flag for the same field; "" = none
+	Group Group
+	Basic bool   // its flag is in the short help
+	Value string // placeholder of its value in help; "" = by its type
+	Help  string // one line, without the default
+	// Default states in words what the field is where it is not stated and has no default value.
+	Default string
+	Choices []string // all values, for completion and the schema; nil = free
+	// Min and Max bound a number, or a duration in seconds, or bytes; without Max there are no bounds.
+	Min, Max float64
+	Where    Where
+	// Not are the commands that have no such parameter.
+	Not      []string
+	Compared Comparability
+}
+
+// Commands that make runs from a scenario.
+const (
+	Rollout  = "rollout"
+	Bench    = "bench"
+	Upgrades = "upgrade"
+	Limits   = "limits"
+	Tune     = "tune"
+)
+
+// Values of Parameter.Not: commands that do not have what others have.
+var (
+	notUpgrade  = []string{Upgrades}
+	notSeries   = []string{Limits}
+	onlyUpgrade = []string{Rollout, Bench, Limits, Tune}
+	onlyRollout = []string{Bench, Upgrades, Limits, Tune}
+)
+
+// day is the number of seconds of one.
+const day = 24 * 3600
+
+// Parameters is the table of all fields, in the order of the document.
+var Parameters = []Parameter{
+	{Path: "repeats", Flag: "repeats", Group: LoadGroup, Basic: true, Help: "runs of each size, mode and data plane", Not: []string{Upgrades, Limits}, Min: 1, Max: 100, Compared: Repeat},
+
+	{Path: "mesh.pods", Flag: "pods", Group: MeshGroup, Basic: true, Help: "pods, each with a sidecar; several sizes, as in 200,400,800, are one run each", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
+	{Path: "mesh.services", Flag: "services", Group: MeshGroup, Basic: true, Help: "services", Default: "one for every 10 pods", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
+	{Path: "mesh.namespaces", Flag: "namespaces", Group: MeshGroup, Help: "namespaces", Default: "one for every 50 services", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.topology", Flag: "topology", Group: MeshGroup, Help: "call graph", Choices: []string{"star", "layers", "random"}, Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.fanOut", Flag: "fanout", Group: MeshGroup, Help: "services that each service calls", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.seed", Flag: "seed", Group: MeshGroup, Help: "seed of the call graph", Compared: Condition},
+	{Path: "mesh.mode", Flag: "mode", Group: MeshGroup, Basic: true, Help: "permissive (everyone may reach everyone), strict (only declared calls), or both, one run each", Default: "the control plane's first", Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.settings.mtls", Flag: "mtls", Group: MeshGroup, Help: "whether plaintext is refused, in place of the mode's", Choices: []string{"permissive", "strict"}, Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.settings.scope", Flag: "scope", Group: MeshGroup, Help: "what a sidecar is configured for, in place of the mode's: all services, or the declared ones that it calls", Choices: []string{"all", "declared"}, Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.settings.authz", Flag: "authz", Group: MeshGroup, Help: "authorization policies, in place of the mode's: none, or only declared calls are allowed", Choices: []string{"none", "declared"}, Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.dataplane", Flag: "dataplane", Group: MeshGroup, Basic: true, Help: "sidecar, a proxy for each pod; ambient, a proxy for each node; mixed, both; several are one run each", Compared: Condition},
+	{Path: "mesh.podsPerNode", Flag: "pods-per-node", Group: MeshGroup, Help: "pods for which there is a fake node, with data plane ambient or mixed", Where: NodeProxies, Min: 1, Max: 250, Compared: Condition},
+	{Path: "mesh.waypoints", Flag: "waypoints", Group: MeshGroup, Help: "what has a waypoint proxy each, with data plane ambient", Choices: []string{"none", "namespace", "service"}, Where: NodeProxies, Compared: Condition},
+	{Path: "mesh.profile", Flag: "profile", Group: MeshGroup, Basic: true, Help: "what the mesh contains in addition to uniform HTTP services: plain (nothing) or typical", Choices: []string{"plain", "typical"}, Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.parts.virtualServices", Group: MeshGroup, Help: "VirtualServices: one for each service, the others for hosts outside the cluster's names that route to the mesh's services", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.destinationRules", Group: MeshGroup, Help: "services with a DestinationRule of two subsets", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.serviceEntries", Group: MeshGroup, Help: "ServiceEntries, each a host outside the cluster", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.envoyFilters", Group: MeshGroup, Help: "EnvoyFilters, each a patch of the sidecars of one service", Where: SyntheticMesh, Max: 10000, Compared: Condition},
+	{Path: "mesh.parts.telemetries", Group: MeshGroup, Help: "services with a Telemetry that switches access logs on", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.tcpServices", Group: MeshGroup, Help: "services with a TCP port in addition", Where: SyntheticMesh, Max: 200, Compared: Condition},
+	{Path: "mesh.parts.headlessServices", Group: MeshGroup, Help: "headless services", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.externalNames", Group: MeshGroup, Help: "Services of type ExternalName, each a further name of a service of the mesh", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.gateways", Group: MeshGroup, Help: "ingress gateways of one pod, each with ten hosts; they are among the pods", Where: SyntheticMesh, Max: 100, Compared: Condition},
+	{Path: "mesh.parts.zones", Group: MeshGroup, Help: "zones that nodes are spread over", Where: SyntheticMesh, Max: 100, Compared: Condition},
+	{Path: "mesh.parts.outsidePods", Group: MeshGroup, Help: "pods without sidecars that exist before the mesh", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.parts.outsideChurn", Group: MeshGroup, Help: "pods without sidecars that are created and deleted each second, as those of CronJobs", Where: SyntheticMesh, Max: 100, Compared: Condition},
+	{Path: "mesh.parts.replicaSkew", Group: MeshGroup, Help: "exponent of Zipf's law by which pods are dealt to services; 0 deals evenly", Where: SyntheticMesh, Max: 3, Compared: Condition},
+	{Path: "mesh.parts.gracePeriod", Group: MeshGroup, Help: "time for which a pod that is deleted runs on, terminating, with its sidecar; 0s = it is gone at once", Where: SyntheticMesh, Max: 300, Compared: Condition},
+	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
+	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Not: notUpgrade, Compared: Subject},
+	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Compared: Condition},
+	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Compared: Condition},
+	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Not: notUpgrade, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Not: notUpgrade, Compared: Condition},
+	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Not: notUpgrade, Min: 1, Max: 100, Compared: Size},
+
+	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", Not: notUpgrade, Compared: Subject},
+	{Path: "controlPlane.version", Flag: "istio-version", Alias: "from", Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Not: []string{Bench}, Compared: Subject},
+	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; they share the processors", Min: 1, Max: 16, Compared: Subject},
+	{Path: "controlPlane.cpus", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors reserved for the control plane, also its GOMAXPROCS", Default: "all, shared", Min: 1, Max: 1024, Compared: Subject},
+	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
+	{Path: "controlPlane.env", Flag: "control-plane-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the control plane, repeatable; NAME alone has the value that it has here; values that look like secrets are masked in the record", Compared: Subject},
+	{Path: "controlPlane.connection.plaintext", Group: ControlPlaneGroup, Help: "connect without TLS and without a token", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.tlsCA", Group: ControlPlaneGroup, Value: "FILE", Help: "roots of the server's certificate, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tlsCert", Group: ControlPlaneGroup, Value: "FILE", Help: "certificate that sidecars show the server, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tlsKey", Group: ControlPlaneGroup, Value: "FILE", Help: "private key of tlsCert, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tokenFile", Group: ControlPlaneGroup, Value: "FILE", Help: "bearer token that all sidecars send; read again for new streams", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.serverName", Group: ControlPlaneGroup, Value: "NAME", Help: "name that the server's certificate must carry", Default: "the host of the address", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.nodeID", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "a sidecar's node.id, of {{.Pod}}, {{.Namespace}}, {{.Service}}, {{.Account}} and {{.IP}}", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.nodeCluster", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.cluster", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.metadata", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.metadata, a JSON object", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.expect", Group: ControlPlaneGroup, Value: "FILE", Help: "what each sidecar must receive", Default: "that all that it asks for is answered; then pushes are not measured", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.inPlace", Flag: "in-place", Group: ControlPlaneGroup, Basic: true, Help: "no waves: the new version takes the place of the old one, and all workloads are restarted then", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InUpgrade, Not: onlyUpgrade, Max: 1000, Compared: Condition},
+	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Not: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
+	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+
+	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: all at once, in bursts of SIZE/INTERVAL as in 100/10s, or one by one at a rate as in 20/s; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
+	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Max: 100000, Compared: Condition},
+	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Not: notUpgrade, Compared: Condition},
+	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Not: notUpgrade, Compared: Condition},
+	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), Not: notUpgrade, Compared: Condition},
+	{Path: "load.certificateStorm", Flag: "certificate-storm", Group: LoadGroup, Help: "make all sidecars request a new certificate at once, after the probes", Not: notUpgrade, Compared: Condition},
+
+	{Path: "phases.baseline", Flag: "baseline", Group: LoadGroup, Help: "length of the baseline phase: the control plane without a mesh", Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.convergeTimeout", Flag: "converge-timeout", Group: LoadGroup, Help: "time limit for convergence; exit code 3 if it passes", Min: 1, Max: day, Compared: Irrelevant},
+	{Path: "phases.settle", Flag: "settle", Group: LoadGroup, Help: "time between rollout and steady, of which no figure is taken", Max: day, Compared: Condition},
+	{Path: "phases.steady", Flag: "steady", Group: LoadGroup, Basic: true, Help: "length of the steady phase, without changes", Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.changes", Flag: "change-duration", Group: LoadGroup, Help: "length of the phase of changes", Where: WithChanges, Not: notUpgrade, Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Not: notUpgrade, Min: 10, Max: day, Compared: Condition},
+
+	{Path: "place.context", Flag: "context", Group: ClusterGroup, Basic: true, Value: "CONTEXT", Help: "roll out in the existing cluster of this context of the kubeconfig, or in-cluster in a pod, against its control plane; it must be named, also if it is the current one", Not: onlyRollout, Compared: Condition},
+	{Path: "place.kubeconfig", Flag: "kubeconfig", Group: ClusterGroup, Value: "FILE", Help: "file with contexts", Default: "KUBECONFIG, else ~/.kube/config", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
+	{Path: "place.namespace", Flag: "istio-namespace", Group: ClusterGroup, Help: "namespace of istiod, which must be the root namespace of its mesh, too", Default: "istio-system", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
+	{Path: "place.revision", Flag: "revision", Group: ClusterGroup, Help: "revision of the control plane, where the cluster has several", Where: InCluster, Not: onlyRollout, Compared: Subject},
+	{Path: "place.address", Flag: "control-plane-address", Group: ClusterGroup, Value: "HOST:PORT", Help: "address where sidecars reach the control plane from here", Default: "its pods, through the API server", Where: InCluster, Not: onlyRollout, Compared: Condition},
+	{Path: "place.metrics", Flag: "control-plane-metrics", Group: ClusterGroup, Value: "HOST:PORT", Help: "metrics of a control plane of one program that has an address, from which its cores and memory are", Default: "those of each of its pods, through the API server", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
+	{Path: "place.abortIf", Flag: "abort-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
+	{Path: "place.refuseIf", Flag: "refuse-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions of the cluster before the run, of which one refuses it, as those of abortIf; empty = none", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
+	{Path: "place.workerImage", Flag: "worker-image", Group: ClusterGroup, Value: "REF", Help: "container image of this scaler, with which workers run the simulated sidecars as a Job in the cluster", Default: "they run here", Where: InCluster, Not: onlyRollout, Compared: Condition},
+	{Path: "place.kwokImage", Flag: "kwok-image", Group: ClusterGroup, Value: "REF", Help: "container image of KWOK's controller, with which it runs in the cluster", Default: "it runs here", Where: InCluster, Not: onlyRollout, Compared: Condition},
+
+	{Path: "instrument.workers", Flag: "workers", Group: InstrumentGroup, Help: "processes that run the simulated sidecars: scaler itself, and children of it; with a worker image pods", Min: 1, Max: 64, Compared: Condition},
+	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine models one with K times its processors; auto chooses it by a trial", Compared: Condition},
+	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Not: notSeries, Compared: Irrelevant},
+	{Path: "instrument.priority", Flag: "priority", Group: InstrumentGroup, Help: "run the control plane before scaler, and scaler before the cluster, where they compete for processors", Compared: Condition},
+}
+
+// Of returns the parameter of a path.
+func Of(path string) (Parameter, bool) {
+	i := slices.IndexFunc(Parameters, func(p Parameter) bool { return p.Path == path })
+	if i < 0 {
+		return Parameter{}, false
+	}
+	return Parameters[i], true
+}
+
+// For are the parameters that a command has.
+func For(command string) []Parameter {
+	return slices.DeleteFunc(slices.Clone(Parameters), func(p Parameter) bool { return slices.Contains(p.Not, command) })
+}
+
+// Type names the type of a parameter's value in help, as in int.
+func (p Parameter) Type() string {
+	if p.Value != "" {
+		return p.Value
+	}
+	switch t := typeOf(p.Path); {
+	case t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[*Duration]():
+		return "duration"
+	case t == reflect.TypeFor[Rate]():
+		return "rate"
+	case t == reflect.TypeFor[Bytes]():
+		return "bytes"
+	case t.Kind() == reflect.Slice && !isText(t) && t.Elem().Kind() == reflect.Int:
+		return "ints"
+	case t.Kind() == reflect.Bool, t == reflect.TypeFor[*bool]():
+		return "bool"
+	case t.Kind() == reflect.Int, t == reflect.TypeFor[*int](), t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Uint64:
+		return "int"
+	}
+	return "string"
+}
+
+// Usage is the help of the parameter with its choices; its default is not part of it.
+func (p Parameter) Usage() string {
+	text := p.Help
+	if len(p.Choices) > 0 && !strings.Contains(text, p.Choices[len(p.Choices)-1]) {
+		text += ": " + oneOf(p.Choices)
+	}
+	return text
+}
+
+// typeOf is the type of the field at a path.
+func typeOf(path string) reflect.Type {
+	v, _ := at(reflect.New(reflect.TypeFor[Scenario]()).Elem(), path)
+	return v.Type()
+}

@@ -1,0 +1,170 @@
+// Package scenario defines the document that states all that is asked of a run: the
+// mesh, its control plane, the load on it, where the run happens and how it is measured.
+//
+// [Scenario] is the typed document. [Document] reads one from YAML, sets single fields by
+// their paths, and keeps which fields were given. [Parameters] is the table of all fields:
+// flags, help, completion, the JSON Schema, the reference page and the conditions in which
+// runs must be alike to be compared are made from it.
+//
+// The package has no opinion on control planes: whether one supports what is asked, and
+// whether a file or a cluster that is named exists, is checked by who runs the scenario.
+package scenario
+
+// APIVersion and Kind identify a scenario document.
+const (
+	APIVersion = "scaler.mesh/v1"
+	Kind       = "Scenario"
+)
+
+// Scenario states all that is asked of one run or, where lists have several values, of
+// several. The zero value of a field means "not stated"; [Default] has the defaults.
+type Scenario struct {
+	APIVersion   string       `json:"apiVersion"`
+	Kind         string       `json:"kind"`
+	Repeats      int          `json:"repeats,omitempty"` // runs of each size, mode and data plane
+	Mesh         Mesh         `json:"mesh"`
+	ControlPlane ControlPlane `json:"controlPlane"`
+	Load         Load         `json:"load"`
+	Phases       Phases       `json:"phases"`
+	Place        Place        `json:"place,omitzero"`
+	Instrument   Instrument   `json:"instrument"`
+}
+
+// Mesh is what is rolled out: a synthetic mesh, or a captured one where File is set.
+type Mesh struct {
+	Pods       List[int]    `json:"pods,omitempty"`       // each with a sidecar; one run for each size
+	Services   int          `json:"services,omitempty"`   // 0 = one for every 10 pods
+	Namespaces int          `json:"namespaces,omitempty"` // 0 = one for every 50 services
+	Topology   string       `json:"topology,omitempty"`   // call graph: star, layers or random
+	FanOut     int          `json:"fanOut,omitempty"`     // services that each service calls
+	Seed       *uint64      `json:"seed,omitempty"`       // of the call graph
+	Mode       List[string] `json:"mode,omitempty"`       // named settings; one run for each; "both" = all modes
+	Settings   Settings     `json:"settings,omitzero"`
+	Dataplane  List[string] `json:"dataplane,omitempty"` // sidecar, ambient or mixed; one run for each
+	// PodsPerNode is the number of pods for which there is a fake node where nodes have proxies.
+	PodsPerNode int      `json:"podsPerNode,omitempty"`
+	Waypoints   string   `json:"waypoints,omitempty"` // none, namespace or service
+	Profile     string   `json:"profile,omitempty"`   // plain or typical
+	Parts       Parts    `json:"parts,omitzero"`
+	Sidecars    Sidecars `json:"sidecars,omitzero"`
+	File        string   `json:"file,omitempty"`  // of a captured mesh, which then decides all above but Sidecars
+	Scale       int      `json:"scale,omitempty"` // copies of each namespace of a captured mesh
+}
+
+// Settings replace single settings of the mode; "" leaves the mode's.
+type Settings struct {
+	MTLS  string `json:"mtls,omitempty"`  // permissive or strict
+	Scope string `json:"scope,omitempty"` // all or declared
+	Authz string `json:"authz,omitempty"` // none or declared
+}
+
+// Parts are what a mesh contains in addition to uniform HTTP services. A part that is not
+// stated is as the profile has it; 0 leaves it out.
+type Parts struct {
+	VirtualServices  *int      `json:"virtualServices,omitempty"`
+	DestinationRules *int      `json:"destinationRules,omitempty"`
+	ServiceEntries   *int      `json:"serviceEntries,omitempty"`
+	EnvoyFilters     *int      `json:"envoyFilters,omitempty"`
+	Telemetries      *int      `json:"telemetries,omitempty"`
+	TCPServices      *int      `json:"tcpServices,omitempty"`
+	HeadlessServices *int      `json:"headlessServices,omitempty"`
+	ExternalNames    *int      `json:"externalNames,omitempty"`
+	Gateways         *int      `json:"gateways,omitempty"`
+	Zones            *int      `json:"zones,omitempty"`
+	OutsidePods      *int      `json:"outsidePods,omitempty"`
+	OutsideChurn     *float64  `json:"outsideChurn,omitempty"` // pods a second
+	ReplicaSkew      *float64  `json:"replicaSkew,omitempty"`  // exponent of Zipf's law
+	GracePeriod      *Duration `json:"gracePeriod,omitempty"`
+}
+
+// Sidecars are the proxies of the pods.
+type Sidecars struct {
+	XDS                 string   `json:"xds,omitempty"`     // delta or sotw; "" = the control plane's own
+	Version             string   `json:"version,omitempty"` // that simulated ones report; "" = the control plane's
+	StartDelay          Delay    `json:"startDelay,omitzero"`
+	CertificateLifetime Duration `json:"certificateLifetime,omitempty"` // that they request; 0 = 24 h, as agents do
+	Real                int      `json:"real,omitempty"`                // of the pods have a real proxy
+	Image               string   `json:"image,omitempty"`               // of the application of pods on real nodes
+}
+
+// ControlPlane is the program under test, and what it is given.
+type ControlPlane struct {
+	Name       string     `json:"name,omitempty"`     // istiod, osm, linkerd, reference or xds://HOST:PORT
+	Version    string     `json:"version,omitempty"`  // release; "" = the newest known one
+	Replicas   int        `json:"replicas,omitempty"` // among which sidecars choose for each connection
+	CPUs       int        `json:"cpus,omitempty"`     // processors, and its GOMAXPROCS; 0 = all, shared
+	Memory     Bytes      `json:"memory,omitempty"`   // limit of each replica; 0 = none
+	Env        []string   `json:"env,omitempty"`      // further NAME=VALUE of its environment
+	Connection Connection `json:"connection,omitzero"`
+	Upgrade    Upgrade    `json:"upgrade,omitzero"`
+}
+
+// Connection is how sidecars reach a control plane that is not started by the run,
+// xds://HOST:PORT. File names are relative to the current folder.
+type Connection struct {
+	Plaintext   bool   `json:"plaintext,omitempty"` // no TLS and no token
+	TLSCA       string `json:"tlsCA,omitempty"`     // file with the roots of its certificate, in PEM
+	TLSCert     string `json:"tlsCert,omitempty"`   // file with the sidecars' certificate, in PEM
+	TLSKey      string `json:"tlsKey,omitempty"`    // file with its private key, in PEM
+	TokenFile   string `json:"tokenFile,omitempty"` // file with the bearer token of all sidecars
+	ServerName  string `json:"serverName,omitempty"`
+	NodeID      string `json:"nodeID,omitempty"`      // template of a sidecar's node.id
+	NodeCluster string `json:"nodeCluster,omitempty"` // template of its node.cluster
+	Metadata    string `json:"metadata,omitempty"`    // template of its node.metadata, a JSON object
+	Expect      string `json:"expect,omitempty"`      // file that states what each sidecar must receive
+}
+
+// Upgrade moves the mesh to another version of its control plane after the steady phase.
+// Without To there is none.
+type Upgrade struct {
+	To         string   `json:"to,omitempty"`
+	Canary     Shares   `json:"canary,omitempty"`     // of the pods that are moved once each wave is done
+	InPlace    bool     `json:"inPlace,omitempty"`    // no waves: the new version takes the place of the old one
+	RollbackAt int      `json:"rollbackAt,omitempty"` // wave after which everything is moved back; 0 = never
+	Rate       Rate     `json:"rate,omitempty"`       // pods restarted a second; 0 = all of a wave at once
+	Pause      Duration `json:"pause,omitempty"`      // between the new version's start and the first wave
+	Env        []string `json:"env,omitempty"`        // further NAME=VALUE of the new version alone
+}
+
+// Load is how pods arrive, come and go, and what is changed and broken meanwhile.
+type Load struct {
+	Arrival          Arrival `json:"arrival"`
+	Probes           *int    `json:"probes,omitempty"` // changes of each kind, one at a time, followed to the sidecars
+	Changes          Changes `json:"changes,omitzero"` // made at a rate
+	Churn            Rate    `json:"churn,omitempty"`  // pods replaced a second
+	Faults           []Fault `json:"faults,omitempty"`
+	CertificateStorm bool    `json:"certificateStorm,omitempty"` // all sidecars request a certificate at once, at the end
+}
+
+// Phases are the lengths of phases, and the time limit of the rollout.
+type Phases struct {
+	Baseline        Duration  `json:"baseline,omitempty"` // the control plane without a mesh
+	ConvergeTimeout Duration  `json:"convergeTimeout,omitempty"`
+	Settle          *Duration `json:"settle,omitempty"` // between rollout and steady
+	Steady          Duration  `json:"steady,omitempty"`
+	Changes         Duration  `json:"changes,omitempty"` // in which load.changes are made
+	Cycle           Duration  `json:"cycle,omitempty"`   // in which every sidecar reconnects once; 0 = none
+}
+
+// Place is the existing cluster that a run uses, and what goes with one. Without Context the
+// run starts a cluster of its own.
+type Place struct {
+	Context     string  `json:"context,omitempty"`    // of the kubeconfig, or in-cluster
+	Kubeconfig  string  `json:"kubeconfig,omitempty"` // file; "" = KUBECONFIG, else ~/.kube/config
+	Namespace   string  `json:"namespace,omitempty"`  // of the control plane
+	Revision    string  `json:"revision,omitempty"`   // of the control plane
+	Address     string  `json:"address,omitempty"`    // HOST:PORT of the control plane's xDS
+	Metrics     string  `json:"metrics,omitempty"`    // HOST:PORT of its metrics
+	AbortIf     string  `json:"abortIf,omitempty"`    // conditions, one of which ends the run
+	RefuseIf    *string `json:"refuseIf,omitempty"`   // conditions, one of which refuses the run; "" = none
+	WorkerImage string  `json:"workerImage,omitempty"`
+	KwokImage   string  `json:"kwokImage,omitempty"`
+}
+
+// Instrument is how scaler itself runs.
+type Instrument struct {
+	Workers   int      `json:"workers,omitempty"` // processes that run the simulated sidecars
+	Dilation  Dilation `json:"dilation,omitzero"`
+	Calibrate *bool    `json:"calibrate,omitempty"` // measure the instrument's floor first where it is unknown
+	Priority  *bool    `json:"priority,omitempty"`  // the control plane runs before scaler, and scaler before the cluster
+}
