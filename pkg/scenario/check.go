@@ -15,14 +15,14 @@ func Default() Scenario {
 	return Scenario{
 		APIVersion: APIVersion, Kind: Kind, Repeats: 1,
 		Mesh: Mesh{
-			Pods: List[int]{200}, Topology: "layers", FanOut: 3, Seed: new(uint64(1)), Dataplane: List[string]{"sidecar"},
+			Pods: List[int]{200}, Topology: "layers", FanOut: 3, Seed: 1, Dataplane: List[string]{"sidecar"},
 			PodsPerNode: 20, Waypoints: "none", Profile: "plain", Scale: 1,
 		},
 		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},
-		Load:         Load{Probes: new(20)},
-		Phases:       Phases{Baseline: seconds(10), ConvergeTimeout: seconds(600), Settle: new(seconds(10)), Steady: seconds(60), Changes: seconds(30)},
+		Load:         Load{Probes: 20},
+		Phases:       Phases{Baseline: seconds(10), ConvergeTimeout: seconds(600), Settle: seconds(10), Steady: seconds(60), Changes: seconds(30)},
 		Place:        Place{RefuseIf: new("apiserver-p99>1s")},
-		Instrument:   Instrument{Workers: 1, Calibrate: new(true), Priority: new(true)},
+		Instrument:   Instrument{Workers: 1, Calibrate: true, Priority: true},
 	}
 }
 
@@ -35,7 +35,7 @@ func (d *Document) Check(command string) error {
 		if !d.Given(p.Path) {
 			continue
 		}
-		v, _ := at(reflect.ValueOf(&d.Scenario).Elem(), p.Path)
+		v, _, _ := at(reflect.ValueOf(&d.Scenario).Elem(), p.Path)
 		fail := func(want string) error {
 			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
 		}
@@ -110,9 +110,8 @@ func inSeconds(n float64) Duration { return Duration(n * float64(time.Second)) }
 
 // numbers are the values of a leaf as numbers; durations in seconds.
 func numbers(v reflect.Value) []float64 {
-	switch value := v.Interface().(type) {
-	case Duration:
-		return []float64{time.Duration(value).Seconds()}
+	if d, ok := v.Interface().(Duration); ok {
+		return []float64{time.Duration(d).Seconds()}
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

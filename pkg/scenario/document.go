@@ -115,7 +115,7 @@ func (d *Document) take(name string, n *yaml.Node, v reflect.Value, path string)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		at := join(path, key.Value)
-		child, ok := child(v, key.Value)
+		child, _, ok := child(v, key.Value)
 		switch line, again := seen[key.Value]; {
 		case key.Kind != yaml.ScalarNode || !ok:
 			return &Error{Path: path, Line: key.Line, Value: nodeText(key), Want: "a key of " + strings.Join(keys(v.Type()), ", ")}
@@ -197,7 +197,7 @@ func nodeText(n *yaml.Node) string {
 // --pods, or "". A list takes its values with commas between them; a list of free texts takes
 // each value from a call of its own, and further calls add to it.
 func (d *Document) Set(path, text, flag string) error {
-	v, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
+	v, _, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
 	if !ok || section(v.Type()) {
 		return &Error{Path: path, Want: "a field of a scenario, as in mesh.pods; 'scaler schema' has all"}
 	}
@@ -242,11 +242,11 @@ func placed(err error, path string, line int) error {
 // Text is the value of the field at a path as Set reads it, "" where it is not stated. ok is
 // false for a path that does not exist.
 func (s *Scenario) Text(path string) (text string, ok bool) {
-	v, ok := at(reflect.ValueOf(s).Elem(), path)
+	v, f, ok := at(reflect.ValueOf(s).Elem(), path)
 	switch {
 	case !ok || section(v.Type()):
 		return "", false
-	case empty(v):
+	case empty(v, f):
 		return "", true
 	}
 	return strings.Join(leafTexts(v), ","), true
@@ -256,10 +256,10 @@ func (s *Scenario) Text(path string) (text string, ok bool) {
 func (d *Document) YAML(all bool) ([]byte, error) {
 	s := d.Scenario
 	s.APIVersion, s.Kind = APIVersion, Kind
-	root := d.encode(reflect.ValueOf(&s).Elem(), "", func(path string, v reflect.Value) bool {
+	root := d.encode(reflect.ValueOf(&s).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
 		_, given := d.given[path]
 		p, _ := Of(path)
-		return given || path == "apiVersion" || path == "kind" || all && !empty(v) && d.misplaced(p.Where) == ""
+		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == ""
 	})
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -271,7 +271,7 @@ func (d *Document) YAML(all bool) ([]byte, error) {
 }
 
 // encode makes a mapping of the leaves that include selects.
-func (d *Document) encode(v reflect.Value, path string, include func(string, reflect.Value) bool) *yaml.Node {
+func (d *Document) encode(v reflect.Value, path string, include func(string, reflect.Value, reflect.StructField) bool) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for i := range v.NumField() {
 		name := key(v.Type().Field(i))
@@ -282,7 +282,7 @@ func (d *Document) encode(v reflect.Value, path string, include func(string, ref
 			if value = d.encode(f, below, include); len(value.Content) == 0 {
 				continue
 			}
-		case !include(below, f):
+		case !include(below, f, v.Type().Field(i)):
 			continue
 		default:
 			value = leafNode(f)
@@ -360,40 +360,27 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// child is the field of a section.
-func child(v reflect.Value, name string) (reflect.Value, bool) {
+// child is the field of a section with a key.
+func child(v reflect.Value, name string) (value reflect.Value, field reflect.StructField, ok bool) {
 	for i := range v.NumField() {
-		if key(v.Type().Field(i)) == name {
-			return v.Field(i), true
+		if f := v.Type().Field(i); key(f) == name {
+			return v.Field(i), f, true
 		}
 	}
-	return reflect.Value{}, false
+	return value, field, false
 }
 
-// at is the value at a path.
-func at(v reflect.Value, path string) (reflect.Value, bool) {
+// at is the value at a path, and its field.
+func at(v reflect.Value, path string) (value reflect.Value, field reflect.StructField, ok bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		if !section(v.Type()) {
-			return v, false
+			return v, field, false
 		}
-		var ok bool
-		if v, ok = child(v, name); !ok {
-			return v, false
-		}
-	}
-	return v, true
-}
-
-// leaves calls visit for each leaf below a type, in the order of the document.
-func leaves(t reflect.Type, path string, visit func(path string, t reflect.Type)) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if at := join(path, key(f)); section(f.Type) {
-			leaves(f.Type, at, visit)
-		} else {
-			visit(at, f.Type)
+		if v, field, ok = child(v, name); !ok {
+			return v, field, false
 		}
 	}
+	return v, field, true
 }
 
 // wanted states what a leaf of the type takes.
@@ -477,11 +464,10 @@ func setLeaf(v reflect.Value, texts []string) error {
 	return nil
 }
 
-// empty reports whether a leaf is not stated.
-func empty(v reflect.Value) bool { return v.IsZero() && !slices.Contains(alwaysStated, v.Type()) }
-
-// alwaysStated are types whose zero value states something.
-var alwaysStated = []reflect.Type{reflect.TypeFor[Arrival]()}
+// empty reports whether a leaf is not stated: it has the zero value, which its JSON omits.
+func empty(v reflect.Value, f reflect.StructField) bool {
+	return v.IsZero() && strings.Contains(f.Tag.Get("json"), ",omit")
+}
 
 // leafTexts are the values of a leaf as setLeaf reads them; nil of a pointer that is nil.
 func leafTexts(v reflect.Value) []string {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -62,10 +63,12 @@ type Parameter struct {
 	Path  string // as in mesh.pods
 	Flag  string // without dashes; "" = the document and --set alone
 	Alias string // a second flag for the same field; "" = none
-	Group Group
-	Basic bool   // its flag is in the short help
-	Value string // placeholder of its value in help; "" = by its type
-	Help  string // one line, without the default
+	// FlagOf is the flag of a command that calls it otherwise.
+	FlagOf map[string]string
+	Group  Group
+	Basic  bool   // its flag is in the short help
+	Value  string // placeholder of its value in help; "" = by its type
+	Help   string // one line, without the default
 	// Default states in words what the field is where it is not stated and has no default value.
 	Default string
 	Choices []string // all values, for completion and the schema; nil = free
@@ -139,7 +142,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Not: notUpgrade, Min: 1, Max: 100, Compared: Size},
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", Not: notUpgrade, Compared: Subject},
-	{Path: "controlPlane.version", Flag: "istio-version", Alias: "from", Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Not: []string{Bench}, Compared: Subject},
+	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Not: []string{Bench}, Compared: Subject},
 	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; they share the processors", Min: 1, Max: 16, Compared: Subject},
 	{Path: "controlPlane.cpus", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors reserved for the control plane, also its GOMAXPROCS", Default: "all, shared", Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
@@ -207,6 +210,17 @@ func For(command string) []Parameter {
 	return slices.DeleteFunc(slices.Clone(Parameters), func(p Parameter) bool { return slices.Contains(p.Not, command) })
 }
 
+// Flags are the flags of the parameter with a command, the first by its usual name.
+func (p Parameter) Flags(command string) []string {
+	var all []string
+	for _, name := range []string{cmp.Or(p.FlagOf[command], p.Flag), p.Alias} {
+		if name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // Type names the type of a parameter's value in help, as in int.
 func (p Parameter) Type() string {
 	if p.Value != "" {
@@ -221,9 +235,9 @@ func (p Parameter) Type() string {
 		return "bytes"
 	case t.Kind() == reflect.Slice && !isText(t) && t.Elem().Kind() == reflect.Int:
 		return "ints"
-	case t.Kind() == reflect.Bool, t == reflect.TypeFor[*bool]():
+	case t.Kind() == reflect.Bool:
 		return "bool"
-	case t.Kind() == reflect.Int, t == reflect.TypeFor[*int](), t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Uint64:
+	case t.Kind() == reflect.Int, t == reflect.TypeFor[*int](), t.Kind() == reflect.Uint64:
 		return "int"
 	}
 	return "string"
@@ -240,6 +254,6 @@ func (p Parameter) Usage() string {
 
 // typeOf is the type of the field at a path.
 func typeOf(path string) reflect.Type {
-	v, _ := at(reflect.New(reflect.TypeFor[Scenario]()).Elem(), path)
+	v, _, _ := at(reflect.New(reflect.TypeFor[Scenario]()).Elem(), path)
 	return v.Type()
 }

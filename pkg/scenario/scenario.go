@@ -17,7 +17,8 @@ const (
 )
 
 // Scenario states all that is asked of one run or, where lists have several values, of
-// several. The zero value of a field means "not stated"; [Default] has the defaults.
+// several. [Default] has the defaults. The zero value of a field means "not stated" where its
+// JSON may omit it.
 type Scenario struct {
 	APIVersion   string       `json:"apiVersion"`
 	Kind         string       `json:"kind"`
@@ -37,7 +38,7 @@ type Mesh struct {
 	Namespaces int          `json:"namespaces,omitempty"` // 0 = one for every 50 services
 	Topology   string       `json:"topology,omitempty"`   // call graph: star, layers or random
 	FanOut     int          `json:"fanOut,omitempty"`     // services that each service calls
-	Seed       *uint64      `json:"seed,omitempty"`       // of the call graph
+	Seed       uint64       `json:"seed"`                 // of the call graph
 	Mode       List[string] `json:"mode,omitempty"`       // named settings; one run for each; "both" = all modes
 	Settings   Settings     `json:"settings,omitzero"`
 	Dataplane  List[string] `json:"dataplane,omitempty"` // sidecar, ambient or mixed; one run for each
@@ -129,7 +130,7 @@ type Upgrade struct {
 // Load is how pods arrive, come and go, and what is changed and broken meanwhile.
 type Load struct {
 	Arrival          Arrival `json:"arrival"`
-	Probes           *int    `json:"probes,omitempty"` // changes of each kind, one at a time, followed to the sidecars
+	Probes           int     `json:"probes"`           // changes of each kind, one at a time, followed to the sidecars
 	Changes          Changes `json:"changes,omitzero"` // made at a rate
 	Churn            Rate    `json:"churn,omitempty"`  // pods replaced a second
 	Faults           []Fault `json:"faults,omitempty"`
@@ -138,12 +139,12 @@ type Load struct {
 
 // Phases are the lengths of phases, and the time limit of the rollout.
 type Phases struct {
-	Baseline        Duration  `json:"baseline,omitempty"` // the control plane without a mesh
-	ConvergeTimeout Duration  `json:"convergeTimeout,omitempty"`
-	Settle          *Duration `json:"settle,omitempty"` // between rollout and steady
-	Steady          Duration  `json:"steady,omitempty"`
-	Changes         Duration  `json:"changes,omitempty"` // in which load.changes are made
-	Cycle           Duration  `json:"cycle,omitempty"`   // in which every sidecar reconnects once; 0 = none
+	Baseline        Duration `json:"baseline,omitempty"` // the control plane without a mesh
+	ConvergeTimeout Duration `json:"convergeTimeout,omitempty"`
+	Settle          Duration `json:"settle"` // between rollout and steady
+	Steady          Duration `json:"steady,omitempty"`
+	Changes         Duration `json:"changes,omitempty"` // in which load.changes are made
+	Cycle           Duration `json:"cycle,omitempty"`   // in which every sidecar reconnects once; 0 = none
 }
 
 // Place is the existing cluster that a run uses, and what goes with one. Without Context the
@@ -165,6 +166,6 @@ type Place struct {
 type Instrument struct {
 	Workers   int      `json:"workers,omitempty"` // processes that run the simulated sidecars
 	Dilation  Dilation `json:"dilation,omitzero"`
-	Calibrate *bool    `json:"calibrate,omitempty"` // measure the instrument's floor first where it is unknown
-	Priority  *bool    `json:"priority,omitempty"`  // the control plane runs before scaler, and scaler before the cluster
+	Calibrate bool     `json:"calibrate"` // measure the instrument's floor first where it is unknown
+	Priority  bool     `json:"priority"`  // the control plane runs before scaler, and scaler before the cluster
 }
