@@ -9,7 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// ContentOf is a content of endpoints alone. Its digest is the same wherever they are the same.
+// ContentOf returns a content that consists of endpoints only. Equal endpoints have equal
+// digests, in every process.
 func ContentOf(endpoints Endpoints) *Content {
 	var hash xxhash.Digest
 	hash.Reset()

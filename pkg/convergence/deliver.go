@@ -11,8 +11,8 @@ const (
 	kinds = iota
 )
 
-// changes are how many endpoints changed from one version of a service to the
-// next, by kind.
+// changes counts, by kind, the endpoints that changed from one version of a service to
+// the next.
 type changes [kinds]int32
 
 func (c *changes) count(was, is state) {

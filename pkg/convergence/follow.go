@@ -73,8 +73,8 @@ func (t *Tracker) Follow(c Change, concerned []string) *Following {
 	return f
 }
 
-// Subscribers are the sidecars whose scope compares the endpoints of a service
-// port, in the order of their ids.
+// Subscribers returns the ids of the sidecars whose scope compares the endpoints of a
+// service port, sorted.
 func (t *Tracker) Subscribers(service string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,8 @@ import "strconv"
 // adapters under internal/controlplane) use these names; the port is that which
 // a filter chain matches, 0 for chains that match any.
 
-// PolicyMember stands for a policy, by its name in the listener's RBAC filters.
+// PolicyMember returns the member that represents a policy, by its name in the listener's
+// RBAC filters.
 func PolicyMember(name string) string { return "policy " + name }
 
 // MutualTLSMember means that a port takes none but clients with a certificate.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Scope is what every sidecar of one workload must come to hold. It is made by
-// Tracker.Scope, belongs to that Tracker and does not change.
+// Scope lists the resources that every sidecar of one workload must come to hold. It is
+// made by Tracker.Scope, belongs to that Tracker and does not change.
 type Scope struct {
 	wants []condition
 	index map[string][]int // into wants, by the key's name; several may have one name, or one key
@@ -27,16 +27,17 @@ type condition struct {
 	since  *service // nil if the resource is needed always: see Want.Since
 }
 
-// target is what a resource's content must meet. It is shared by all wants, of
-// all scopes, that ask for the same, so that each content is judged once for all
-// of their sidecars.
+// target holds the requirements that a resource's content must meet. Wants of all scopes
+// with the same requirements share one target, so that each content is judged once for
+// all of their sidecars.
 type target struct {
 	members []string // sorted
 	service *service // nil if endpoints are not compared
 	matches verdicts // of the contents that some sidecar holds
 }
 
-// verdict is how one content stands to one target, and which slots hold it.
+// verdict compares one content with one target, and lists the slots that hold that
+// content.
 type verdict struct {
 	target  *target
 	content *Content
@@ -46,8 +47,8 @@ type verdict struct {
 	holders []*slot
 }
 
-// verdicts are verdicts by their contents: by digest those that have one, which
-// makes them the same whichever process read them, and by pointer the others.
+// verdicts holds verdicts by their contents: by digest where the content has one, so that
+// it does not matter which process read it, and by pointer otherwise.
 type verdicts struct {
 	byDigest  map[Digest]*verdict
 	byPointer map[*Content]*verdict
@@ -94,7 +95,7 @@ func (vs *verdicts) all(do func(*verdict)) {
 	}
 }
 
-// noContent stands for a resource of which only the presence matters.
+// noContent is the content of a resource of which only the presence matters.
 var noContent = new(Content)
 
 func newTarget(members []string, s *service) *target {
@@ -141,15 +142,15 @@ func (v *verdict) judge() {
 	}
 }
 
-// standing is how a slot stands.
+// standing says how far a slot meets its want.
 type standing struct {
 	current bool // it holds exactly what is expected now
 	enough  bool // it holds all it needs to be complete, as far as is known: a control plane may be ahead of our watch
 	usable  bool // it holds all it needs for its sidecar to be usable
 }
 
-// standing is that of a slot that holds the content, nil if it holds nothing, and needs at
-// least that version.
+// standing returns the standing of a slot whose sidecar needs at least the version want.
+// A nil verdict means that the slot holds nothing.
 func (v *verdict) standing(want version) standing {
 	if v == nil {
 		return standing{enough: want == nothing, usable: want == nothing}

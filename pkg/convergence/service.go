@@ -10,7 +10,7 @@ import (
 // which there are several for every sidecar and resource.
 type stamp = time.Duration // since Tracker.base
 
-// state is what an endpoint is in one version of a service, or in one content:
+// state is the state of an endpoint in one version of a service, or in one content:
 // absent, or a Health.
 type state int16
 
@@ -30,7 +30,7 @@ type version int32
 // never is older than every version.
 const never version = -1
 
-// nothing is what a slot has that holds nothing: it is older than never.
+// nothing is the version of a slot that holds nothing. It is older than never.
 const nothing version = -2
 
 // spell is a run of versions in which an endpoint had one state. It ends where

@@ -1,6 +1,6 @@
 package convergence
 
-// sidecar is what one registered sidecar holds, and how much it lacks.
+// sidecar records what one registered sidecar holds, and how much it lacks.
 type sidecar struct {
 	id    string
 	scope *Scope
@@ -23,8 +23,8 @@ type sidecar struct {
 	before  map[*slot]version // delivered by the slots that it had then, until they hold something again
 }
 
-// slot is what a sidecar holds for one of its wants. There is one for every
-// sidecar and want: it is kept small.
+// slot records what a sidecar holds for one of its wants. There is one for every sidecar
+// and want, so it is kept small.
 type slot struct {
 	sidecar *sidecar
 	held    *verdict // nil if the resource is not held
@@ -45,10 +45,10 @@ type held struct {
 	acked   stamp // the first of the row
 }
 
-// Stand is how one sidecar stands.
+// Stand says whether one sidecar is complete and converged.
 type Stand struct{ Complete, Converged bool }
 
-// StandOf is how a sidecar stands; nothing of one that is not registered.
+// StandOf returns the Stand of a sidecar; the zero Stand if it is not registered.
 func StandOf(t *Tracker, id string) Stand {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,8 @@ func (s *sidecar) count(was, is standing) {
 	s.unusable += lost(was.usable, is.usable)
 }
 
-// lost is 1 for what was and is no more, and -1 for what is and was not.
+// lost returns 1 for something that was and is no longer, -1 for something that is and
+// was not, else 0.
 func lost(was, is bool) int {
 	switch {
 	case was == is:

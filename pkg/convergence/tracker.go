@@ -55,7 +55,7 @@ type Tracker struct {
 	versions  []*VersionFollowing
 }
 
-// Counts is how many sidecars stand where at this moment.
+// Counts are the numbers of sidecars in each state at one moment.
 type Counts struct {
 	Sidecars  int // registered
 	Complete  int

@@ -24,9 +24,9 @@ type Key struct {
 // String returns the key as "EDS outbound|80||a.b".
 func (k Key) String() string { return k.Type.String() + " " + k.Name }
 
-// AskedFor is no resource: a sidecar holds it once everything that it asked for was
-// answered and acknowledged. It is wanted where nothing else is known of what a
-// sidecar must hold.
+// AskedFor returns a key that names no resource: a sidecar holds it once everything that
+// it requested was answered and acknowledged. It is used where nothing else is known of
+// what a sidecar must hold.
 func AskedFor() Key { return Key{Name: "everything that it asked for"} }
 
 // Health is an endpoint's state as the control plane passes it on. Its zero
@@ -74,8 +74,8 @@ type Content struct {
 	Members   []string  // sorted; the virtual hosts' domains of a route configuration
 	Markers   []string  // of changes that are followed, as found in the resource's bytes
 
-	// Detail is what else the reader of a resource knows of it, for the proxy that holds it.
-	// It is no part of what a Tracker compares, and does not leave its process.
+	// Detail is anything else that the reader of a resource knows about it, for the proxy
+	// that holds it. A Tracker does not compare it, and it does not leave its process.
 	Detail any
 }
 
@@ -98,12 +98,12 @@ type Want struct {
 	Since string
 }
 
-// WantOf is a resource of which the presence matters, and the members that it must have.
+// WantOf returns a Want for a resource that must be present and have these members.
 func WantOf(t Type, name string, members ...string) Want {
 	return Want{Key: Key{Type: t, Name: name}, Members: members}
 }
 
-// Keys are those of the wanted resources, in their order.
+// Keys returns the keys of the wanted resources, in their order.
 func Keys(wants []Want) []Key {
 	var keys []Key
 	for _, w := range wants {

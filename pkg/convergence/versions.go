@@ -9,12 +9,12 @@ type Version struct {
 	Number int
 }
 
-// VersionArrivals is what became of one version.
+// VersionArrivals reports when the concerned sidecars received one version.
 type VersionArrivals struct {
 	Version
 	Reached []time.Time // when each concerned sidecar received it or a later one, in the order of arrival
-	// Superseded is how many of those received a later version and never this one: the
-	// control plane merged the two.
+	// Superseded counts the concerned sidecars that received a later version and never
+	// this one, because the control plane merged the two.
 	Superseded int
 	Pending    int // concerned sidecars that have received neither it nor a later one
 }
@@ -89,7 +89,7 @@ func (f *VersionFollowing) Withdraw(object int) {
 	f.finish()
 }
 
-// End says that no version is expected any more.
+// End declares that no further version is expected.
 func (f *VersionFollowing) End() {
 	f.tracker.mu.Lock()
 	defer f.tracker.mu.Unlock()
@@ -134,7 +134,7 @@ func (f *VersionFollowing) see(s *sidecar, u Update) {
 	}
 }
 
-// versionsIn are the versions that a content holds.
+// versionsIn returns the versions that a content holds.
 func (f *VersionFollowing) versionsIn(c *Content) []Version {
 	found, known := f.cache[c]
 	if !known {

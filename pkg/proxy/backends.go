@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// Backends are the endpoints of Services that proxies connect to, as kube-proxy has
-// them: each connection goes to one of the endpoints that a Service has at that moment,
-// uniformly at random and whatever it has already (mode random of iptables' statistic
-// match, with which kube-proxy chooses; see probability in its pkg/proxy/iptables).
-// Established connections stay where they are. Methods may be called by several
-// goroutines. A nil Backends knows no Service.
+// Backends hold the endpoints of Services that proxies connect to, as kube-proxy knows
+// them: each new connection goes to one of the Service's current endpoints, chosen
+// uniformly at random and regardless of their load (mode random of iptables' statistic
+// match, which kube-proxy uses; see probability in its pkg/proxy/iptables). Established
+// connections are not moved. Methods may be called by several goroutines. A nil Backends
+// knows no Service.
 type Backends struct {
 	random func(n int) int // 0 to n-1
 
@@ -37,8 +37,9 @@ func (b *Backends) Set(service string, endpoints []string) {
 	b.endpoints[service] = slices.Clone(endpoints)
 }
 
-// Choose is where a connection to an address goes: for a Service one of its endpoints,
-// else the address.
+// Choose returns the address that a connection to an address goes to: one of the
+// endpoints if it is a Service, else the address itself. It returns an error for a
+// Service without endpoints.
 func (b *Backends) Choose(address string) (string, error) {
 	if b == nil {
 		return address, nil

@@ -53,11 +53,11 @@ type Update struct {
 	// that the proxy subscribed to on its stream: what its subscription graph
 	// names. What it should hold is not known here; see pkg/convergence.
 	Complete bool
-	// Rejected is why the response was rejected; nil means acknowledged. After
-	// a rejection the sidecar goes on holding what it held.
+	// Rejected is the reason why the response was rejected; nil means that it was
+	// acknowledged. After a rejection the sidecar keeps what it held.
 	Rejected error
-	// Node is what changed in what the proxy of a node holds of that node's own pods; nil =
-	// nothing, or it is no proxy of a node.
+	// Node is the change in what a node's proxy holds about the pods of its own node; nil
+	// means no change, or that the proxy is not a node's.
 	Node *NodeUpdate
 	// Update holds the resources that changed: an unchanged resource is not
 	// named. It is empty after a rejection. A resource that is no longer held
@@ -78,7 +78,7 @@ type NodePod struct {
 	Identity string // that the proxy gets a certificate for; "" = none
 }
 
-// Class is how an attempt ended.
+// Class says how an attempt ended.
 type Class string
 
 // The ends of an attempt.

@@ -29,19 +29,19 @@ type Proxy interface {
 	// it has grows old. It does nothing before Run, or for a proxy that requests
 	// none.
 	Renew()
-	// Holdings is how much the proxy holds of each type. A type of which it holds
-	// nothing is left out. It may be called while the proxy runs.
+	// Holdings returns the amount that the proxy holds of each type. Types of which it
+	// holds nothing are left out. It may be called while the proxy runs.
 	Holdings() map[convergence.Type]Holding
-	// Held are the resources that the proxy holds, sorted by type and then by
-	// name. It may be called while the proxy runs. The slice is the caller's, the
-	// resources are not: they do not change.
+	// Held returns the resources that the proxy holds, sorted by type and then by name.
+	// It may be called while the proxy runs. The slice is the caller's; the resources are
+	// shared and do not change.
 	Held() []*Resource
-	// Draining are the keys of those that the proxy holds only until the listeners that named
-	// them have drained, in no order. The slice is the caller's.
+	// Draining returns the keys of the resources that the proxy holds only until the
+	// listeners that named them have drained, in no order. The slice is the caller's.
 	Draining() []convergence.Key
 }
 
-// Holding is how much of one type a proxy holds.
+// Holding is the amount of one type that a proxy holds.
 type Holding struct {
 	Resources int
 	Bytes     int64 // of the resources' own messages

@@ -23,12 +23,13 @@ type Spec struct {
 	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
 	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call in addition to the token
 
-	// Targets are the service ports that the workload calls, and Inbound those under which it is called,
-	// "host:port" each, of a proxy that looks up one service at a time; nil = it looks up none.
+	// Targets are the service ports that the workload calls, and Inbound those under
+	// which it is called, each as "host:port". They are set for a proxy that looks up one
+	// service at a time; nil means that it looks up none.
 	Targets, Inbound []string `json:",omitempty"`
 
-	// Token is what the proxy's bearer token is requested for, and TokenFile the file
-	// that holds it; both are empty for a proxy without one.
+	// Token describes the bearer token to request for the proxy, and TokenFile is the
+	// file that holds it; both are empty for a proxy without one.
 	Token     TokenRequest `json:",omitzero"`
 	TokenFile string       `json:",omitempty"`
 
@@ -37,19 +38,18 @@ type Spec struct {
 	Node      string        `json:",omitempty"`
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
 	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
-	// Slowdown is how many times as long the proxy waits before it tries again, and for
-	// a resource that it requested. Lengths given above are as they are.
+	// Slowdown multiplies the proxy's waits: before it tries again, and for a resource
+	// that it requested. Durations given above are not multiplied.
 	Slowdown Slowdown `json:",omitempty"`
-	// CertificateLifetime is what its agent requests; 0 = 24 h, as Istio's agent
-	// does by itself (SECRET_TTL).
+	// CertificateLifetime is the lifetime that its agent requests; 0 means 24 h, the
+	// default of Istio's agent (SECRET_TTL).
 	CertificateLifetime time.Duration `json:",omitempty"`
 }
 
-// Slowdown is how many times as long as usual something takes that is a matter of time;
-// below 1, 0 among them, it is 1.
+// Slowdown multiplies durations; below 1, including 0, it counts as 1.
 type Slowdown float64
 
-// Of is a length of time, slowed down.
+// Of multiplies a duration by the slowdown.
 func (s Slowdown) Of(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * max(1, float64(s)))
 }

@@ -95,7 +95,7 @@ func (s *Client) prepare(c Config) (err error) {
 	return nil
 }
 
-// encodeNode encodes the node of the first request, but for its Build.
+// encodeNode encodes the node of the first request, without its Build.
 func encodeNode(c *Config) ([]byte, error) {
 	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster}
 	if c.Build == nil {
@@ -114,14 +114,14 @@ func encodeNode(c *Config) ([]byte, error) {
 // It may be called while the client runs.
 func (s *Client) ConfigurationBytes() int64 { return s.held.Load() }
 
-// Err is the error of the Config, if it cannot work.
+// Err returns the error of the Config, or nil if it is valid.
 func (s *Client) Err() error { return s.err }
 
 // Token returns the token that the client's next stream would carry; "" without a
 // TokenSource. The last one is returned until it is due to be renewed.
 func (s *Client) Token(ctx context.Context) (string, error) { return s.tokens.get(ctx) }
 
-// Roots are the roots that the server is verified against; nil for plaintext.
+// Roots returns the roots that the server is verified against; nil for plaintext.
 func (s *Client) Roots() *x509.CertPool {
 	if s.trust == nil {
 		return nil
@@ -156,7 +156,7 @@ func (s *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// retry is how long to wait after an attempt has ended.
+// retry returns how long to wait before the next attempt, after one has ended.
 func (s *Client) retry(end proxy.StreamEnded) time.Duration {
 	if s.config.Retry != nil {
 		return s.config.Slowdown.Of(s.config.Retry(end, s.answered))

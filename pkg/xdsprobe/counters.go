@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Counters count what all clients of a Store did. They only grow, but for
+// Counters count what all clients of a Store did. All of them only grow, except
 // Connected.
 type Counters struct {
 	// fixed after NewStore
@@ -38,7 +38,7 @@ type Counters struct {
 	Certificates        atomic.Int64 // received and verified
 }
 
-// kindCounters are those of one type.
+// kindCounters count the responses of one type.
 type kindCounters struct {
 	responses atomic.Int64
 	bytes     atomic.Int64 // of those responses, as messages

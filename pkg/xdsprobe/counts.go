@@ -6,8 +6,8 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Counts are Counters at one moment, as plain data: those of several processes can
-// be added. The fields are those of Counters.
+// Counts are the values of Counters at one moment, as plain data: those of several
+// processes can be added. The fields have the same meaning as in Counters.
 type Counts struct {
 	Connected int64
 
@@ -23,7 +23,7 @@ type Counts struct {
 	ByType []TypeCounts // in the order of the types subscribed to, the last of all others
 }
 
-// TypeCounts are those of one type.
+// TypeCounts are the counts of one type.
 type TypeCounts struct {
 	Type      convergence.Type // the zero Type = all types that are not subscribed to
 	Responses int64
@@ -72,7 +72,7 @@ func (c Counts) Plus(o Counts) Counts {
 	return sum
 }
 
-// Subscribed are the counts of the types that clients subscribe to, in their order.
+// Subscribed returns the counts of the types that clients subscribe to, in their order.
 func (c Counts) Subscribed() []TypeCounts {
 	if len(c.ByType) == 0 {
 		return nil
@@ -80,8 +80,8 @@ func (c Counts) Subscribed() []TypeCounts {
 	return c.ByType[:len(c.ByType)-1]
 }
 
-// AllResponses are how many responses were received, of whatever type, and the
-// bytes of their messages.
+// AllResponses returns the number of responses received, of all types, and the bytes of
+// their messages.
 func (c Counts) AllResponses() (responses, bytes int64) {
 	for _, of := range c.ByType {
 		responses += of.Responses

@@ -7,13 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// digest is a hash of a valid message, whatever the order of its maps' entries:
-// that is no part of it, and istiod as it is released writes them in another order
-// each time (vtprotobuf). Envoy compares resources by such a hash and leaves an
-// equal one as it is (source/common/protobuf/deterministic_hash.cc). The digest is
-// the same in every process: the hash is XXH64 without a seed.
-// Of what an Any holds, what is of no known type is hashed as it stands. The keys of a
-// map are taken to differ, as they do in whatever was marshalled from a map.
+// digest returns a hash of a valid message that does not depend on the order of map
+// entries: the order has no meaning, and released versions of istiod write the entries in
+// a different order each time (vtprotobuf). Envoy compares resources by such a hash and
+// leaves an equal one unchanged (source/common/protobuf/deterministic_hash.cc). The
+// digest is the same in every process: the hash is XXH64 without a seed. The content of
+// an Any of unknown type is hashed as raw bytes. Map keys are assumed to be distinct, as
+// they are in anything that was marshalled from a map.
 func (s *shape) digest(b []byte) uint64 {
 	switch {
 	case s == nil || !s.mapped:
@@ -61,7 +61,7 @@ func (s *shape) digest(b []byte) uint64 {
 	return d.hash.Sum64()
 }
 
-// digestAny is digest for a google.protobuf.Any, whose content may be invalid.
+// digestAny returns the digest of a google.protobuf.Any, whose content may be invalid.
 func digestAny(b []byte) uint64 {
 	var a packed
 	if a.merge(b) != nil {

@@ -54,7 +54,8 @@ func (st *state) drained(now time.Time) (steps []step) {
 	return steps
 }
 
-// nextDrained is when the first of what drains has done so; zero if nothing does.
+// nextDrained returns the earliest time at which a draining resource will be gone; the
+// zero time if none is draining.
 func (st *state) nextDrained() (next time.Time) {
 	for _, d := range st.draining {
 		if next.IsZero() || d.until.Before(next) {
@@ -64,8 +65,8 @@ func (st *state) nextDrained() (next time.Time) {
 	return next
 }
 
-// takeGone returns what an earlier end of draining left to be reported, but for what
-// has come again.
+// takeGone returns the resources that finished draining and were not reported yet, except
+// those that the change c brings back.
 func (st *state) takeGone(c *change) []convergence.Key {
 	gone := slices.DeleteFunc(st.gone, func(k convergence.Key) bool {
 		return slices.ContainsFunc(c.set, func(r convergence.Resource) bool { return r.Key == k })
@@ -86,8 +87,8 @@ func (s *Client) Draining() []convergence.Key {
 	return keys
 }
 
-// giveUpDrained is [state.drained], now, under the lock of those who ask what the
-// sidecar holds. The caller holds the stream's mu.
+// giveUpDrained calls [state.drained] with the current time, under the lock that protects
+// readers of the held resources. The caller holds the stream's mu.
 func (s *Client) giveUpDrained() []step {
 	s.holding.Lock()
 	defer s.holding.Unlock()
@@ -96,8 +97,8 @@ func (s *Client) giveUpDrained() []step {
 	return steps
 }
 
-// scheduleDrained has what drains given up when its time has come. The caller
-// holds mu.
+// scheduleDrained schedules giveUpDrained for the time at which the next draining
+// resource expires. The caller holds mu.
 func (s *stream) scheduleDrained() {
 	next := s.client.state.nextDrained()
 	if next.IsZero() {

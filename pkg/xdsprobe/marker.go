@@ -15,8 +15,8 @@ const (
 	markerEnd   = '-'
 )
 
-// Marker is the marker of a change. Whoever makes the change puts it into a string
-// that the control plane passes on. The id is of lower-case letters and digits.
+// Marker returns the marker of a change. Whoever makes the change puts it into a string
+// that the control plane passes on. The id consists of lower-case letters and digits.
 func Marker(id string) string { return markerBegin + id + string(markerEnd) }
 
 // marked returns the content of a resource with the markers that are found in

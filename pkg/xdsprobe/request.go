@@ -23,7 +23,7 @@ type request struct {
 	version string   // state of the world: of the last response accepted
 }
 
-// maxDetail is how many bytes of an error are sent to the server.
+// maxDetail limits the bytes of an error message sent to the server.
 const maxDetail = 4096
 
 // append encodes the request after b.

@@ -22,7 +22,7 @@ const (
 	secretURL     = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
-// envoyScan is the Scan of one of Envoy's types.
+// envoyScan returns the Scan function of one of Envoy's types.
 func envoyScan(t convergence.Type) func([]byte) (Scanned, error) {
 	return func(b []byte) (Scanned, error) {
 		s, err := scan(t, b)
@@ -33,7 +33,8 @@ func envoyScan(t convergence.Type) func([]byte) (Scanned, error) {
 	}
 }
 
-// found is what was scanned of a resource of Envoy's, in general terms.
+// found returns the scanned properties of an Envoy resource in the neutral vocabulary of
+// Scanned.
 func (s *scanned) found() Scanned {
 	found := Scanned{Name: s.name, Wait: s.timeout, Secured: s.secured, Content: s.content}
 	n := len(s.routes) + len(s.extensions)

@@ -27,7 +27,7 @@ type enforced struct {
 	open     map[int]bool // ports: whether any chain takes clients without a certificate
 }
 
-// chain is a FilterChain, but for its filters.
+// chain is a FilterChain without its filters.
 type chain struct {
 	port   int // that it matches; 0 means any
 	socket packed

@@ -76,16 +76,16 @@ func withSecrets(t convergence.Type, scan func([]byte) (Scanned, error)) func([]
 	}
 }
 
-// secretsOfSocket are the secrets that a core.v3.TransportSocket names.
+// secretsOfSocket returns the secrets that a core.v3.TransportSocket names.
 func secretsOfSocket(b []byte) []string {
 	var socket transportSocket
 	socket.merge(b)
 	return secretsOfContext(socket.config)
 }
 
-// secretsOfContext are the secrets that an UpstreamTlsContext or a
-// DownstreamTlsContext names, both of which have their CommonTlsContext in field 1
-// and are taken only if they are valid messages.
+// secretsOfContext returns the secrets that an UpstreamTlsContext or a
+// DownstreamTlsContext names. Both have their CommonTlsContext in field 1. It returns nil
+// for any other type and for an invalid message.
 func secretsOfContext(config packed) (names []string) {
 	switch string(config.typeURL) {
 	case tlsURL:

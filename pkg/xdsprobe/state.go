@@ -10,30 +10,32 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// state is what a client subscribed to, holds and owes its server. It does no I/O:
-// responses go in, requests come out. With EnvoyTypes their order is that in which
-// Envoy 1.40 sends them:
+// state holds a client's subscriptions, the resources it holds and the requests it has
+// yet to send. It does no I/O: responses go in, requests come out. With EnvoyTypes it
+// sends requests in the order of Envoy 1.40:
 //
 //   - Clusters are subscribed to first. The load assignments of all EDS clusters are
-//     subscribed to in one request, which goes out before the clusters' ACK.
-//   - Listeners are subscribed to once every load assignment was answered, before the
-//     ACK of the last; then at once on every stream, with all the rest. A cluster
-//     that speaks TLS also waits for the sidecar's certificate, which comes by a
-//     stream of its own that is opened meanwhile: where there is one, listeners
-//     are subscribed to after that ACK, and not before the first certificate is there.
+//     subscribed to in one request, which is sent before the clusters' ACK.
+//   - Listeners are first subscribed to when every load assignment was answered, before
+//     the ACK of the last one; on later streams at once, together with all other types.
+//     A cluster that uses TLS also waits for the sidecar's certificate, which arrives
+//     on a separate stream that is opened meanwhile. Where there is such a cluster,
+//     listeners are subscribed to after that ACK and not before the first certificate
+//     has arrived.
 //   - Routes and extension configurations that listeners name are subscribed to
 //     before the listeners' ACK.
-//   - From then on the ACK of clusters waits until their load assignments are
-//     there: until the clusters are warm. (Envoy also waits, with the delta
-//     variant possibly for ever, for assignments that it holds to be sent again
-//     when their clusters change. A state does not.)
-//   - Neither wait lasts longer than the clusters' initial_fetch_timeout, which
-//     Istio sets to none. Listeners do not wait longer for the first response of
-//     clusters than FetchTimeout of their type, which is none for Istio, too.
+//   - From then on the ACK of clusters waits until their load assignments have arrived,
+//     that is, until the clusters are warm. (Envoy also waits for the assignments that
+//     it already holds to be sent again when their clusters change; with the delta
+//     variant this may take for ever. A state does not wait for them.)
+//   - Both waits are limited by the clusters' initial_fetch_timeout, which Istio sets
+//     to none. The wait of listeners for the first response of clusters is limited by
+//     the FetchTimeout of their type, which for Istio is also none.
 //
-// What is subscribed to by name is computed from what is held: a name is subscribed to
-// as long as one parent names it, and what no parent names any more is not held
-// any more. A listener that is gone, or was another, counts until it is drained.
+// Subscriptions by name are computed from the resources held: a name is subscribed to
+// while at least one parent names it, and a resource that no parent names any more is
+// dropped. A listener that was removed or replaced counts as a parent until it has
+// drained.
 type state struct {
 	variant Variant
 	store   *Store
@@ -41,7 +43,7 @@ type state struct {
 	tables  []table // by the index of the type
 	bytes   int     // of all that is held
 
-	// drain is how long a listener lives on that is gone; 0 means not at all.
+	// drain is how long a removed listener lives on; 0 means it is gone at once.
 	drain    time.Duration
 	draining []draining
 	gone     []convergence.Key // not held any more since it drained, and not reported yet
@@ -218,7 +220,7 @@ func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
 			table.keep(resources, c)
 		}
 	} else {
-		// What was not subscribed to, or is not any more, is ignored.
+		// Resources that are not subscribed to, or no longer, are ignored.
 		resources = table.subscribed(resources)
 	}
 	if len(r.removed) > 0 {

@@ -23,9 +23,9 @@ import (
 // shards is a power of two well above the number of processors.
 const shards = 64
 
-// Store is what the sidecars of a fleet share: each resource once, however many
-// sidecars hold it, the counters, and the roots they trust. A resource that no
-// sidecar holds any more is garbage like any other.
+// Store holds what the sidecars of a fleet share: each resource once, however many
+// sidecars hold it, the counters, and the trusted roots. A resource that no sidecar holds
+// any more is garbage-collected.
 type Store struct {
 	seed     maphash.Seed // of the hashes of bytes, which are this process's alone
 	types    *Types
@@ -42,8 +42,8 @@ type shard struct {
 	resources map[resourceKey]weak.Pointer[Resource]
 }
 
-// maxEncodings is how many encodings of a resource are known by their bytes; any
-// more are digested each time they are received.
+// maxEncodings limits how many encodings of a resource are recognised by their bytes. Any
+// further encoding is digested each time it is received.
 const maxEncodings = 64
 
 // resourceKey identifies a resource. sum is a 64-bit hash: that two different
@@ -114,7 +114,7 @@ func (r *Resource) naming(t convergence.Type, names []string) []string {
 	return names
 }
 
-// equal reports whether two resources of one key are the same but for their
+// equal reports whether two resources with the same key are the same, ignoring their
 // versions.
 func (r *Resource) equal(o *Resource) bool {
 	return r == o || r.sum == o.sum && r.Size == o.Size
@@ -215,7 +215,8 @@ func (sh *shard) forget(key resourceKey) {
 	}
 }
 
-// trust is what sidecars verify their server with.
+// trust holds the roots and the TLS configuration with which sidecars verify their
+// server.
 type trust struct {
 	roots *x509.CertPool
 	tls   *tls.Config

@@ -169,7 +169,7 @@ func (s *stream) send(steps []step) error {
 	return nil
 }
 
-// encoded are requests on their way: the bytes of all, and the slices of each.
+// encoded holds encoded requests: the bytes of all in one buffer, and a slice for each.
 type encoded struct {
 	bytes []byte
 	each  [][]byte

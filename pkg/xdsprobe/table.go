@@ -7,8 +7,8 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// table is what a client subscribed to and holds of one type. Its slices are sorted
-// by name and small: sidecars are many.
+// table holds the subscriptions and the resources of one type in one client. Its slices
+// are sorted by name and kept small, because there are many sidecars.
 type table struct {
 	// kept over streams
 	held    []*Resource
@@ -41,8 +41,9 @@ func find(resources []*Resource, name string) (int, bool) {
 	})
 }
 
-// seek is find for names that come in order, for which the search goes on at index
-// from. Nearly always what comes is what is held, and the first look finds it.
+// seek is like find for names that come in order: the search continues at index from.
+// Nearly always the resources received are the ones held, and the first comparison finds
+// them.
 func seek(resources []*Resource, from int, name string) (int, bool) {
 	if from < len(resources) && resources[from].Name == name {
 		return from, true
@@ -51,7 +52,7 @@ func seek(resources []*Resource, from int, name string) (int, bool) {
 	return from + i, ok
 }
 
-// change is what a response did to one or more tables.
+// change collects the effects of a response on one or more tables.
 type change struct {
 	set   []convergence.Resource
 	gone  []convergence.Key

@@ -15,9 +15,9 @@ type ResourceType struct {
 	Name convergence.Type // its short name, such as "CDS"
 	URL  string           // type URL of its resources
 
-	// Parents are the types whose resources name those of this type: one is
-	// subscribed to by name as long as a resource that is held names it. None means
-	// that all resources of the type are subscribed to (a wildcard).
+	// Parents are the types whose resources name those of this type: a resource is
+	// subscribed to by name while at least one held resource names it. nil means that all
+	// resources of the type are subscribed to (a wildcard).
 	Parents []convergence.Type
 
 	// Scan reads a resource's message. nil means that nothing is read but a name,
@@ -32,9 +32,9 @@ type ResourceType struct {
 	// AfterWarming means that the type, a wildcard, is subscribed to once everything
 	// of the Warming types was answered, and from then on at once on every stream.
 	AfterWarming bool
-	// FetchTimeout is how long types that are AfterWarming wait for the first response of
-	// this one, if it is a wildcard that names what is to be warmed; 0 means for ever. It
-	// is the initial_fetch_timeout of a ConfigSource in Envoy's bootstrap.
+	// FetchTimeout limits how long types that are AfterWarming wait for the first
+	// response of this type, if it is a wildcard that names what is to be warmed; 0 means
+	// no limit. It is the initial_fetch_timeout of a ConfigSource in Envoy's bootstrap.
 	FetchTimeout time.Duration
 	// Drains means that a resource that is removed or changed goes on needing what
 	// it names for Config.Drain.
@@ -45,8 +45,7 @@ type ResourceType struct {
 type Scanned struct {
 	Name  string
 	Names []Reference // of other resources, of types whose parent this one's is
-	// Wait is how long a Warming resource that is named is waited for; 0 means for
-	// ever.
+	// Wait limits how long a named Warming resource is waited for; 0 means no limit.
 	Wait time.Duration
 	// Secured means that the resource needs the workload's certificate; see
 	// Config.AwaitCertificate.
@@ -66,8 +65,8 @@ type Secret struct {
 	Chain []byte // PEM, leaf first
 }
 
-// EnvoyTypes are the types of an Envoy's configuration over ADS, in Envoy's order
-// of requests.
+// EnvoyTypes returns the types of an Envoy's configuration over ADS, in Envoy's order of
+// requests.
 func EnvoyTypes() []ResourceType {
 	return []ResourceType{
 		{Name: convergence.CDS, URL: clusterURL, Scan: envoyScan(convergence.CDS)},
@@ -81,8 +80,8 @@ func EnvoyTypes() []ResourceType {
 	}
 }
 
-// EnvoyTypesWithSecrets are EnvoyTypes and secrets, which clusters and listeners
-// name in their TLS contexts. Clusters wait for them as for their endpoints.
+// EnvoyTypesWithSecrets returns EnvoyTypes and secrets, which clusters and listeners name
+// in their TLS contexts. Clusters wait for their secrets as for their endpoints.
 func EnvoyTypesWithSecrets() []ResourceType {
 	types := EnvoyTypes()
 	for i := range types {
@@ -116,7 +115,7 @@ type kind struct {
 // wildcard reports whether all resources of the type are subscribed to.
 func (k *kind) wildcard() bool { return len(k.parents) == 0 }
 
-// envoyTypes are those of a NewStore.
+// envoyTypes returns the types of a Store made by NewStore.
 var envoyTypes = sync.OnceValues(func() (*Types, error) { return NewTypes(EnvoyTypes()) })
 
 // NewTypes makes a set of types, which are first subscribed to in this order. It
@@ -160,8 +159,8 @@ func NewTypes(types []ResourceType) (*Types, error) {
 	return ts, nil
 }
 
-// only are those of the set that have one of these names; nil = all. It fails for a name
-// that is not in the set.
+// only returns the types of the set that have one of these names; nil means all. It
+// returns an error for a name that is not in the set.
 func (ts *Types) only(names []convergence.Type) (*Types, error) {
 	if names == nil {
 		return ts, nil
@@ -184,7 +183,7 @@ func (ts *Types) only(names []convergence.Type) (*Types, error) {
 	return some, nil
 }
 
-// Names are the short names of the types, in their order.
+// Names returns the short names of the types, in their order.
 func (ts *Types) Names() []convergence.Type {
 	names := make([]convergence.Type, len(ts.kinds))
 	for i, k := range ts.kinds {

@@ -30,9 +30,9 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// shape is what has to be known of a message type to decide whether bytes are a
-// valid message of it, in all its depth, without making one, and what they hold
-// (digest).
+// shape describes a message type: enough to decide whether bytes are a valid message of
+// it, at every depth, without decoding them into one, and to compute the digest of their
+// content.
 type shape struct {
 	fields map[protowire.Number]*field
 	any    bool // it is google.protobuf.Any
@@ -47,7 +47,7 @@ type field struct {
 	isMap  bool           // it is an entry of a map
 }
 
-// shapes are the message types that are checked.
+// shapes holds the shapes of the message types that are checked.
 type shapes struct {
 	envoy                 map[convergence.Type]*shape
 	resources             map[string]*shape // by type URL: those, and secrets
@@ -56,9 +56,9 @@ type shapes struct {
 	tls, upstreamTLS      *shape
 	sotw, delta, resource *shape
 
-	// packed are the messages that may stand in a google.protobuf.Any and hold
-	// maps, by type URL: those of Envoy that istiod sends, and that the reference
-	// control plane does. Istio's own (stats.PluginConfig) are not among them.
+	// packed maps type URLs to the messages that an Any may contain and that hold maps:
+	// those of Envoy that istiod and the reference control plane send. Istio's own
+	// (stats.PluginConfig) are not included.
 	packed map[string]*shape
 }
 

@@ -54,8 +54,8 @@ func (st *state) proceed(steps []step) []step {
 	return steps
 }
 
-// unanswered are the types that name what is to be warmed and of which no response came on
-// this stream, except those that are waited for no more.
+// unanswered returns the types that name what is to be warmed and that had no response on
+// this stream, except those whose wait has timed out.
 func (st *state) unanswered() (parents []*kind) {
 	for _, k := range st.types.warming {
 		for _, parent := range k.parents {
@@ -67,7 +67,7 @@ func (st *state) unanswered() (parents []*kind) {
 	return parents
 }
 
-// wait is what a state waits for.
+// wait says what a state waits for.
 type wait uint8
 
 const (
@@ -107,7 +107,7 @@ func (st *state) waitLimit() (limit time.Duration, what wait) {
 	return limit, forChildren
 }
 
-// firstLimit is waitLimit for first responses alone.
+// firstLimit is waitLimit for first responses only.
 func firstLimit(parents []*kind) (limit time.Duration, what wait) {
 	for _, parent := range parents {
 		if parent.FetchTimeout == 0 {

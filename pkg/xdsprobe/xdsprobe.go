@@ -38,7 +38,8 @@ type Config struct {
 	ServerName string // name that the server's certificate must carry; "" means the host of Address
 	RootPEM    []byte // roots that the server is verified against; nil means plaintext
 
-	// Backends are the Services that Address may be one of; nil means that it is none.
+	// Backends are the Services that Address may be one of; nil means that Address is no
+	// Service.
 	Backends *proxy.Backends
 
 	Variant     Variant        // "" means Delta
@@ -56,7 +57,7 @@ type Config struct {
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
 	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio's agent: 45 s)
 
-	// Types are those of the store's types that the client subscribes to; nil means all.
+	// Types are the types of the store that the client subscribes to; nil means all.
 	Types []convergence.Type
 
 	// Token provides the bearer token of streams; nil means none.
@@ -78,17 +79,17 @@ type Config struct {
 	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
 	// and 30 s.
 	BackoffBase, BackoffMax time.Duration
-	// Retry is how long to wait after an attempt has ended, in place of Envoy's backoff;
-	// nil means Envoy's. It is called for each attempt once, in their order, and for a
-	// token that could not be had. answered states that the server ended the stream with a
-	// status; else the connection or the stream broke.
+	// Retry returns how long to wait after an attempt has ended; nil means Envoy's
+	// backoff. It is called once for each attempt, in order, and also when a token could
+	// not be obtained. answered is true if the server ended the stream with a status, and
+	// false if the connection or the stream broke.
 	Retry func(end proxy.StreamEnded, answered bool) time.Duration
 
 	// NodeInEach means that the first requests of all types have the node, not only the
 	// first request of a stream.
 	NodeInEach bool
 
-	// Slowdown is how many times as long the client waits before it tries a stream
-	// again, and for a resource that it requested.
+	// Slowdown multiplies the client's waits: before it retries a stream, and for a
+	// resource that it requested.
 	Slowdown proxy.Slowdown
 }

@@ -33,8 +33,8 @@ type CertificateRequest struct {
 	Code         codes.Code        // how it ended, once it has
 }
 
-// headersOf are the headers of a call in words, except those that name the gRPC library or the
-// address. Of a token only that there is one.
+// headersOf returns the headers of a call as text, except those that name the gRPC
+// library or the address. A token is reduced to its scheme.
 func headersOf(ctx context.Context) map[string]string {
 	all, _ := metadata.FromIncomingContext(ctx)
 	headers := map[string]string{}
@@ -51,8 +51,8 @@ func headersOf(ctx context.Context) map[string]string {
 	return headers
 }
 
-// podOf is the pod, as namespace/name, that a call's token is bound to; "" if it has none. The
-// token is not verified.
+// podOf returns the pod, as namespace/name, that a call's token is bound to; "" if there
+// is none. The token is not verified.
 func podOf(ctx context.Context) string {
 	for _, value := range metadata.ValueFromIncomingContext(ctx, "authorization") {
 		parts := strings.Split(value, ".")
@@ -78,8 +78,8 @@ func podOf(ctx context.Context) string {
 	return ""
 }
 
-// Certificates are copies of all requests for certificates with tokens of this pod, given as
-// namespace/name, in the order in which they came.
+// Certificates returns copies of all certificate requests with tokens of this pod, given
+// as namespace/name, in the order of their arrival.
 func (w *Wiretap) Certificates(pod string) []CertificateRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,8 @@ func (r *CertificateRequest) read(b []byte) {
 	}
 }
 
-// signedText is what a signing request says, in words.
+// signedText describes the content of a PEM-encoded certificate signing request: key,
+// signature algorithm and names. For anything else it returns the reason why it cannot.
 func signedText(text []byte) string {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -173,7 +174,8 @@ func signedText(text []byte) string {
 	return strings.Join(append(words, request.DNSNames...), " ")
 }
 
-// Text is the request in words, without what differs between two proxies that behave the same.
+// Text describes the request, without anything that differs between two proxies that
+// behave the same.
 func (r *CertificateRequest) Text() string {
 	words := []string{r.Signed, "for " + r.Validity.String()}
 	for _, name := range slices.Sorted(maps.Keys(r.Metadata)) {

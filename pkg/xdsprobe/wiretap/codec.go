@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// errEnd is how a call ends that its server ended without an error.
+// errEnd is the result of a call that its server ended without an error.
 var errEnd = io.EOF
 
 // frame is one message as the bytes it is.
@@ -16,7 +16,7 @@ type frame []byte
 // codec hands messages to gRPC, and takes them, without reading them.
 type codec struct{}
 
-// Name is that of the codec that it stands in for: the bytes are protobuf.
+// Name returns the name of the codec that this one replaces: the bytes are protobuf.
 func (codec) Name() string { return "proto" }
 
 // Marshal gives the bytes of a *frame.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// typeNames are what types are called.
+// typeNames maps type URLs to their short names.
 var typeNames = map[string]string{
 	"type.googleapis.com/envoy.config.cluster.v3.Cluster":                "CDS",
 	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment": "EDS",
@@ -21,8 +21,8 @@ var typeNames = map[string]string{
 	"type.googleapis.com/istio.security.Authorization":                   "Authorization",
 }
 
-// TypeName is what a type of resources is called for short, as CDS; one that has
-// no such name is called by its URL.
+// TypeName returns the short name of a resource type, such as CDS, or its URL if it has
+// none.
 func TypeName(url string) string {
 	if name, ok := typeNames[url]; ok {
 		return name
@@ -37,14 +37,13 @@ type Asked struct {
 	Text string
 }
 
-// Requests are the requests of a stream in order, each in words: its type, + the
-// names subscribed to, - those unsubscribed from, ~ those of
-// initial_resource_versions (~! where the version is not the one received last),
-// and "ack" or "nack" with the names in that response. Names are sorted: their
-// order means nothing.
+// Requests returns the requests of a stream in order, each as text: its type, + the names
+// subscribed to, - those unsubscribed from, ~ those of initial_resource_versions (~!
+// where the version is not the one received last), and "ack" or "nack" with the names in
+// that response. Names are sorted: their order means nothing.
 //
-// versions are those received on earlier streams, by type and name, as
-// [Versions] gives them; nil if there were none.
+// versions are those received on earlier streams, by type and name, as [Versions] gives
+// them; nil if there were none.
 func (s *Stream) Requests(versions map[Key]string) []Asked {
 	responses := map[string]Message{}
 	held := map[Key]string{}
@@ -77,8 +76,8 @@ func (s *Stream) Requests(versions map[Key]string) []Asked {
 	return requests
 }
 
-// Responses are the responses of a stream in order, each in words: its type, the
-// names of its resources, - those removed.
+// Responses returns the responses of a stream in order, each as text: its type, the names
+// of its resources, and with a - the names of removed ones.
 func (s *Stream) Responses() []Asked {
 	var responses []Asked
 	for _, m := range s.Messages {
@@ -107,7 +106,7 @@ func answered(response, m Message) []string {
 	return append(words, signed("-", response.Removed)...)
 }
 
-// signed are names, sorted, each with a sign before it.
+// signed returns the names, sorted, each with a sign before it.
 func signed(sign string, names []string) []string {
 	var words []string
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -122,9 +121,9 @@ type Key struct{ Type, Name string }
 // String returns the key as `CDS name`.
 func (k Key) String() string { return k.Type + " " + k.Name }
 
-// Held is what a proxy that obeys the protocol holds after these streams, one
-// after the other: what it was sent, and was not removed, and for types asked for
-// by name, what it has not unsubscribed from.
+// Held returns the resources that a proxy that obeys the protocol holds after these
+// streams, in their order: those received and not removed and, for types subscribed to by
+// name, not unsubscribed from.
 func Held(streams []Stream) map[Key]Resource {
 	held := map[Key]Resource{}
 	for i := range streams {
@@ -154,7 +153,7 @@ func Held(streams []Stream) map[Key]Resource {
 // wildcard reports whether proxies ask for everything of a type.
 func wildcard(kind string) bool { return kind != "EDS" && kind != "RDS" && kind != "ECDS" }
 
-// Versions are those of the resources that were received on streams.
+// Versions returns the latest version of each resource received on the streams.
 func Versions(streams []Stream) map[Key]string {
 	versions := map[Key]string{}
 	for i := range streams {

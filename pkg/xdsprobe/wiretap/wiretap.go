@@ -34,14 +34,14 @@ const (
 	certificateMethod = "/istio.v1.auth.IstioCertificateService/CreateCertificate"
 )
 
-// Options are all that a wiretap needs to stand where it stands.
+// Options configure a Wiretap.
 type Options struct {
 	Upstream    string          // host:port of the control plane
 	ServerName  string          // name that the control plane's certificate must carry
 	RootPEM     []byte          // roots that certificate is verified against
 	Certificate tls.Certificate // shown to proxies
-	// Also is where proxies find it, too, such as in a network namespace; nil = nowhere. It is
-	// closed at the end of Run.
+	// Also is a second listener where proxies find the server, for example in a network
+	// namespace; nil means none. Run closes it at its end.
 	Also net.Listener
 }
 
@@ -89,7 +89,7 @@ func Listen(o Options) (*Wiretap, error) {
 	return w, nil
 }
 
-// Address is host:port where proxies find it.
+// Address returns the host:port where proxies find it.
 func (w *Wiretap) Address() string { return w.listener.Addr().String() }
 
 // Run serves until ctx is done, and returns when every stream has ended.
@@ -113,7 +113,7 @@ func (w *Wiretap) Run(ctx context.Context) error {
 	return fmt.Errorf("serving proxies: %w", err)
 }
 
-// errCut is why a stream that was cut is broken.
+// errCut is the error of a stream that was cut.
 var errCut = errors.New("the stream was cut")
 
 // Cut breaks every stream of the proxy with this node id with the status
@@ -132,8 +132,8 @@ func (w *Wiretap) Cut(node string) bool {
 	return found
 }
 
-// Streams are copies of all streams of the proxy with this node id, in the order
-// of their opening.
+// Streams returns copies of all streams of the proxy with this node id, in the order in
+// which they were opened.
 func (w *Wiretap) Streams(node string) []Stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,8 +146,7 @@ func (w *Wiretap) Streams(node string) []Stream {
 	return streams
 }
 
-// Changed is closed when something more was written down than at the time of
-// the call.
+// Changed returns a channel that is closed at the next event recorded after the call.
 func (w *Wiretap) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
