@@ -13,7 +13,7 @@ import (
 // CARetryOptions); between rounds it waits as in its pkg/backoff, 500 ms growing
 // by half, jittered by 50 %, 60 s at most.
 const (
-	// TriesInRound is how many tries a round has.
+	// TriesInRound is the number of tries in a round.
 	TriesInRound    = 5
 	tryBackoff      = 100 * time.Millisecond
 	tryJitter       = 0.1

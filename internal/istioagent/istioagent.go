@@ -24,7 +24,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Services are what an agent needs in addition to its Spec.
+// Services are an agent's dependencies, in addition to its Spec.
 type Services struct {
 	Store    *xdsprobe.Store   // shared by a fleet; its resource types are what the proxy subscribes to
 	Observer proxy.Observer    // receives the proxy's events
@@ -103,7 +103,7 @@ func New(spec proxy.Spec, services Services) (*Agent, error) {
 	return a, nil
 }
 
-// Run is part of proxy.Proxy.
+// Run implements proxy.Proxy.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	if closer, ok := a.services.Issuer.(io.Closer); ok {
@@ -119,23 +119,23 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.client.Run(ctx)
 }
 
-// Reset is part of proxy.Proxy.
+// Reset implements proxy.Proxy.
 func (a *Agent) Reset() { a.client.Reset() }
 
-// Renew is part of proxy.Proxy. It does nothing for an agent without an Issuer.
+// Renew implements proxy.Proxy. It does nothing for an agent without an Issuer.
 func (a *Agent) Renew() {
 	if again := a.certificate.again.Load(); again != nil {
 		a.certificate.task.After(0, *again)
 	}
 }
 
-// Holdings is part of proxy.Proxy.
+// Holdings implements proxy.Proxy.
 func (a *Agent) Holdings() map[convergence.Type]proxy.Holding { return a.client.Holdings() }
 
-// Held is part of proxy.Proxy.
+// Held implements proxy.Proxy.
 func (a *Agent) Held() []*proxy.Resource { return a.client.Held() }
 
-// Draining is part of proxy.Proxy.
+// Draining implements proxy.Proxy.
 func (a *Agent) Draining() []convergence.Key { return a.client.Draining() }
 
 // onSecret reports a certificate that came over SDS. Its key came with it. requested is

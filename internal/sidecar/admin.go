@@ -18,23 +18,24 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Configuration is what an Envoy holds that came over xDS.
+// Configuration is the configuration that an Envoy received over xDS.
 type Configuration struct {
-	// Held are the resources in use, with the part of their content that
-	// convergence needs. Clusters and listeners that are still warming are not
-	// among them.
+	// Held are the resources in use, with the part of their content that convergence
+	// needs. Clusters and listeners that are still warming are not included.
 	Held []convergence.Resource
 	// Warming reports that there is a listener, or a new version of one, that waits for
 	// something before it is used: routes, or the certificate, which comes over
 	// another connection than the listener.
 	Warming bool
-	// Refused are the resources whose last version Envoy did not take.
+	// Refused are the resources whose last version Envoy rejected.
 	Refused []Refusal
-	// First is when Envoy took the first of the clusters, listeners and routes
-	// that it holds now, by its own clock, to the millisecond; zero without any.
+	// First is the time when Envoy accepted the first of the clusters, listeners and
+	// routes that it holds now, by its own clock, to the millisecond; zero if it holds
+	// none.
 	First time.Time
-	// Certificate is when it took the certificate that it shows to others over
-	// SDS, by its own clock; zero while it has none, and for one that was not sent.
+	// Certificate is the time when it accepted over SDS the certificate that it presents
+	// to others, by its own clock; zero while it has none, and for a certificate that was
+	// not sent over SDS.
 	Certificate time.Time
 }
 
@@ -44,7 +45,7 @@ type Refusal struct {
 	Words    string
 }
 
-// String is one line.
+// String returns the refusal as one line.
 func (r Refusal) String() string { return r.Resource + ": " + r.Words }
 
 // Configuration reads what Envoy holds now. While it does not run that is an
@@ -114,7 +115,7 @@ func (a *admin) get(ctx context.Context, path string) ([]byte, error) {
 	return httpget.Get(ctx, a.client, a.url+path)
 }
 
-// ready is nil when Envoy reports that it is live.
+// ready returns nil when Envoy reports that it is live.
 func (a *admin) ready(ctx context.Context) error {
 	_, err := a.get(ctx, "/ready")
 	return err

@@ -23,7 +23,7 @@ const (
 	pidName     = "envoy.pid"
 )
 
-// EnvoyIn is what is to be started as Envoy in a sidecar's folder.
+// EnvoyIn returns the path of the program to start as Envoy in a sidecar's folder.
 func EnvoyIn(dir string) string { return filepath.Join(dir, wrapperName) }
 
 // Exec becomes Envoy: args are the path of the program and its own arguments. It
@@ -60,7 +60,7 @@ func wrapEnvoy(dir, scaler, envoy string) error {
 	return writeFile(EnvoyIn(dir), []byte(text), 0o755)
 }
 
-// quoted is a word of sh.
+// quoted quotes a word for sh.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func removePID(dir string) error {

@@ -26,8 +26,8 @@ type filterChain struct {
 	Filters json.RawMessage `json:"filters"`
 }
 
-// members are those of an inbound listener's content, as pkg/convergence spells
-// them: every port with whether it takes clients without a certificate, and the
+// members returns the members of an inbound listener's content, as pkg/convergence spells
+// them: every port with whether it accepts clients without a certificate, and the
 // policies that are enforced.
 func (l listener) members() []string {
 	if l.Direction != "INBOUND" {
@@ -57,8 +57,8 @@ func (l listener) members() []string {
 	return slices.Compact(members)
 }
 
-// policies are the members that stand for the policies of RBAC filters: of their
-// rules, as shadow rules enforce nothing.
+// policies returns the members that represent the policies of RBAC filters: those of
+// their rules, as shadow rules enforce nothing.
 func policies(node any) (members []string) {
 	switch node := node.(type) {
 	case []any:

@@ -28,26 +28,26 @@ import (
 )
 
 const (
-	// maxFailures is how many lives in a row may end before the sidecar was ready
-	// before it is given up.
+	// maxFailures is the number of lives in a row that may end before the sidecar was
+	// ready; after that it is given up.
 	maxFailures = 5
 	// backoff lies before the second life, doubled for each that follows one that
 	// never was ready, up to maxBackoff.
 	backoff    = 500 * time.Millisecond
 	maxBackoff = 8 * time.Second
-	// stopTime is how long a sidecar may take to end.
+	// stopTime limits how long a sidecar may take to end.
 	stopTime = 8 * time.Second
 )
 
 // Options state how one sidecar runs.
 type Options struct {
-	// Name is what its process is called in its group: no two have the same.
+	// Name is the name of its process in its group, unique there.
 	Name string
 	// Dir is its own folder, which is made where missing and is the working folder
 	// of what is started. It is not removed.
 	Dir string
-	// Group is what the processes join: whatever becomes of this program, its
-	// group's cleanup finds them.
+	// Group is the process group that the processes join, so that its cleanup finds them
+	// even if this program dies.
 	Group *process.Group
 	// Log takes what agent and Envoy print.
 	Log string
@@ -64,7 +64,7 @@ type Options struct {
 	Env   []string // the complete environment
 	// Files are written before the first start, by path below Dir.
 	Files map[string][]byte
-	// AdminPort is that of Envoy's admin interface on 127.0.0.1.
+	// AdminPort is the port of Envoy's admin interface on 127.0.0.1.
 	AdminPort int
 	// Network is the network namespace that the processes live in; nil = this program's.
 	Network *process.Network
@@ -143,7 +143,7 @@ func New(opts Options) (*Sidecar, error) {
 	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort, opts.Dial), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
-// Name is the one of its Options.
+// Name returns the Name of its Options.
 func (s *Sidecar) Name() string { return s.opts.Name }
 
 // Run starts the sidecar, starts it again when it ends, and ends it when ctx is
@@ -202,7 +202,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 	return nil
 }
 
-// live is one life: nil, nil when ctx ended it.
+// live runs the sidecar once, until it ends. It returns nil, nil if ctx ended it.
 func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	spec := process.Spec{
 		Name: s.opts.Name, Path: s.opts.Agent, Args: s.opts.Args, Env: s.opts.Env,
@@ -306,14 +306,14 @@ func (s *Sidecar) AwaitReady(ctx context.Context) error {
 	}
 }
 
-// Crashes are the ends so far that were not requested, in order.
+// Crashes returns the ends so far that were not requested, in order.
 func (s *Sidecar) Crashes() []Crash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Crash(nil), s.crashes...)
 }
 
-// Life is the one that lasts, or was last; zero before the first.
+// Life returns the current life, or the last one; zero before the first.
 func (s *Sidecar) Life() Life {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Profile is what a mesh contains in addition to uniform HTTP services without
-// configuration. The zero value is nothing.
+// Profile lists what a mesh contains in addition to uniform HTTP services without
+// configuration. The zero value means nothing.
 type Profile struct {
 	VirtualServices  int     // objects that route to services: one for each service, the others for hosts outside the mesh's names
 	DestinationRules int     // services with one, with two subsets
@@ -19,7 +19,7 @@ type Profile struct {
 	Telemetries      int     // services with one
 	TCPServices      int     // services with a TCP port in addition
 	HeadlessServices int     // services without an address of their own
-	ExternalNames    int     // names that stand for a service
+	ExternalNames    int     // names that are an alias of a service
 	Gateways         int     // ingress gateways of one pod, each with ten hosts
 	Zones            int     // that nodes are spread over; 0 = nodes have none
 	OutsidePods      int     // pods without sidecars, that are there before the mesh
@@ -39,23 +39,24 @@ type Part struct {
 	Of   func(*Profile) float64
 	Set  func(*Profile, float64)
 	most float64
-	// typical is what the profile of that name has for so many services and pods.
+	// typical returns the value that the profile Typical has for this number of services
+	// and pods.
 	typical func(services, pods int) float64
 }
 
-// number is a part that is a whole number.
+// number returns a Part that is a whole number.
 func number(name, what string, most int, field func(*Profile) *int, typical func(services, pods int) float64) Part {
 	return Part{name, what, "", func(p *Profile) float64 { return float64(*field(p)) }, func(p *Profile, v float64) { *field(p) = int(v) }, float64(most), typical}
 }
 
-// Text is a value of the part, as in 40 or 5s.
+// Text formats a value of the part with its unit, as in 40 or 5s.
 func (p Part) Text(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) + p.Unit }
 
-// MaxTCPServices is as many as there are addresses that a cluster gives to nobody by
-// itself; their listeners are named by the address.
+// MaxTCPServices is the number of addresses that a cluster does not assign by itself. A
+// TCP service needs such a fixed address, because its listeners are named by it.
 const MaxTCPServices = 200
 
-// Parts are all parts of a profile.
+// Parts lists all parts of a profile.
 var Parts = []Part{
 	number("virtual-services", "VirtualServices", MaxPods, func(p *Profile) *int { return &p.VirtualServices }, func(services, _ int) float64 { return float64(services) }),
 	number("destination-rules", "DestinationRules", MaxPods, func(p *Profile) *int { return &p.DestinationRules }, func(services, _ int) float64 { return float64(services / 2) }),
@@ -79,10 +80,10 @@ const (
 	Typical = "typical" // as much of each part as meshes of this size often have
 )
 
-// ProfileNames are the names of profiles.
+// ProfileNames returns the names of profiles.
 func ProfileNames() []string { return []string{Plain, Typical} }
 
-// ProfileName is the named profile; "" of the plain one.
+// ProfileName returns the name of the profile; "" for the plain one.
 func (s Spec) ProfileName() string {
 	if s.Profile == Plain {
 		return ""
@@ -90,7 +91,7 @@ func (s Spec) ProfileName() string {
 	return s.Profile
 }
 
-// OfParts is the profile with these parts by name, as Map returns them.
+// OfParts returns the profile with these parts by name, as Map returns them.
 func OfParts(values map[string]float64) Profile {
 	var p Profile
 	for _, part := range Parts {
@@ -99,8 +100,8 @@ func OfParts(values map[string]float64) Profile {
 	return p
 }
 
-// Resolved is the profile of the mesh: that of its name, and over it the parts that were
-// set.
+// Resolved returns the profile of the mesh: that of its name, overridden by the parts
+// that were set.
 func (s Spec) Resolved() Profile {
 	s = s.Defaults()
 	var p Profile
@@ -116,7 +117,7 @@ func (s Spec) Resolved() Profile {
 	return p
 }
 
-// Only is the profile with one part of it alone.
+// Only returns the profile reduced to one part.
 func (p Profile) Only(part Part) Profile {
 	var one Profile
 	part.Set(&one, part.Of(&p))
@@ -156,8 +157,8 @@ func (s Spec) checkProfile() error {
 	return nil
 }
 
-// shares are how many pods each service has: by Zipf's law of their rank, which the seed
-// decides, and one at least.
+// shares returns the number of pods of each service: by Zipf's law of their rank, which
+// the seed decides, and at least one.
 func (s Spec) shares(skew float64) []int {
 	all := make([]int, s.Services)
 	if !(skew > 0) {
@@ -206,10 +207,11 @@ func (m *Mesh) apply(p Profile) {
 	}
 }
 
-// WithoutGateways are the services that are no gateways, which come first.
+// WithoutGateways returns the services that are not gateways. Gateways come last.
 func (m Mesh) WithoutGateways() []Service { return m.Services[:len(m.Services)-m.Profile.Gateways] }
 
-// Text is a profile's parts as words, as in virtual-services 40, zones 3; "" of nothing.
+// Text lists the profile's parts, as in "virtual-services 40, zones 3"; "" if it has
+// none.
 func (p Profile) Text() string {
 	text := ""
 	for _, part := range Parts {
@@ -223,7 +225,7 @@ func (p Profile) Text() string {
 	return text
 }
 
-// Map are a profile's parts by name; nil of nothing.
+// Map returns the profile's parts by name; nil if it has none.
 func (p Profile) Map() map[string]float64 {
 	all := map[string]float64{}
 	for _, part := range Parts {

@@ -24,12 +24,13 @@ const (
 	// Random: each service calls FanOut others, drawn by the seed without
 	// replacement. Cycles are possible, calls to itself are not.
 	Random = "random"
-	// Captured is that of a mesh that is not built but read from a file: who calls whom is not
+	// Captured is the shape of a mesh that is read from a file: who calls whom is not
 	// known.
 	Captured = "captured"
 )
 
-// layerCount is how many layers the shape Layers has, given as many services.
+// layerCount is the number of layers of the shape Layers, if there are that many
+// services.
 const layerCount = 4
 
 // Mesh is a layout.
@@ -37,8 +38,8 @@ type Mesh struct {
 	Namespaces []string
 	Services   []Service
 	Profile    Profile // what it contains in addition
-	// Endpoints is how many endpoints the API server lists when all pods are ready; 0 = each pod is
-	// one of every port of its service.
+	// Endpoints is the number of endpoints that the API server lists when all pods are
+	// ready; 0 means that each pod is one endpoint of every port of its service.
 	Endpoints int
 }
 
@@ -50,7 +51,7 @@ type Service struct {
 	Workload  string // name of its workload's object; "" = Name
 	Account   string // service account of its pods, in the same namespace
 	Pods      int
-	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where a cluster that is there already has some
+	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where an existing cluster has some
 	Outside   bool // its pods have no sidecars
 	Ports     []Port
 	Calls     []int // indices into Mesh.Services, ascending, without duplicates
@@ -59,13 +60,13 @@ type Service struct {
 	Address   int   // number of the address that it is given; 0 = the cluster chooses one
 }
 
-// Object is the name of its workload's object.
+// Object returns the name of its workload's object.
 func (s Service) Object() string { return cmp.Or(s.Workload, s.Name) }
 
-// RealObject is the name of the object of those of its pods that are on real nodes.
+// RealObject returns the name of the object for those of its pods that are on real nodes.
 func (s Service) RealObject() string { return s.Object() + "-real" }
 
-// Sidecars is the number of pods with a sidecar.
+// Sidecars returns the number of pods with a sidecar.
 func (m Mesh) Sidecars() (n int) {
 	for _, s := range m.Services {
 		if !s.Outside {
@@ -75,7 +76,7 @@ func (m Mesh) Sidecars() (n int) {
 	return n
 }
 
-// Healthy is how many endpoints are healthy when all pods are ready.
+// Healthy returns the number of endpoints that are healthy when all pods are ready.
 func (m Mesh) Healthy() (n int) {
 	for _, s := range m.Services {
 		n += s.Pods * len(s.Ports)
@@ -91,7 +92,7 @@ type Port struct {
 	TCP    bool // bytes; else HTTP
 }
 
-// ServicePort names a port of the service whose endpoints are followed:
+// ServicePort returns the name of a service port whose endpoints are followed,
 // "namespace/name:port", as a convergence.Want has it.
 func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name + ":" + p.Name }
 

@@ -22,7 +22,8 @@ const (
 // takes for a reconnect it is the shortest.
 type backoff struct{ last time.Duration } // 0 means initialBackoff
 
-// next is the wait after an attempt. answered states that the server ended it with a status.
+// next returns the wait after an attempt. answered is true if the server ended the
+// attempt with a status.
 func (b *backoff) next(end proxy.StreamEnded, answered bool) time.Duration {
 	switch {
 	case end.Err == nil:
@@ -36,7 +37,8 @@ func (b *backoff) next(end proxy.StreamEnded, answered bool) time.Duration {
 	return b.last
 }
 
-// reconnects are the texts of the only Unavailable that ztunnel takes for a reconnect.
+// reconnects are the messages of the only Unavailable errors that ztunnel treats as a
+// reconnect.
 var reconnects = []string{"transport is closing", "received prior goaway"}
 
 // passing reports whether ztunnel takes the error of a stream that was served for a reconnect. A

@@ -19,13 +19,13 @@ const (
 	retryJitter = 0.2
 )
 
-// atOnce is how many requests may be under way (concurrency in src/identity/manager.rs).
+// atOnce limits the requests in progress (concurrency in src/identity/manager.rs).
 const atOnce = 8
 
-// certificates are those of the identities of a node. The first of each identity is
-// requested in the order in which their workloads came, one after the other (the prefetch of
-// src/cert_fetcher.rs). Those that are renewed or tried again are requested when they are
-// due, so many at once that all under way are atOnce.
+// certificates requests and renews the certificates of the identities of a node. The
+// first certificate of each identity is requested in the order in which their workloads
+// arrived, one at a time (the prefetch of src/cert_fetcher.rs). Renewals and retries are
+// requested when they are due, with at most atOnce requests in progress altogether.
 type certificates struct {
 	z    *Ztunnel
 	wake chan struct{} // holds a notice when something is due, or will be
@@ -41,7 +41,7 @@ type certificates struct {
 	all      bool       // all are to be renewed now
 }
 
-// certificate is that of one identity.
+// certificate is the state of the certificate of one identity.
 type certificate struct {
 	identity  string
 	requested bool      // once at least
@@ -81,7 +81,7 @@ func (c *certificates) take(u *proxy.NodeUpdate, report func()) {
 	c.notify()
 }
 
-// renew has all certificates renewed now.
+// renew requests all certificates anew, now.
 func (c *certificates) renew() {
 	c.renewing.Lock()
 	c.all = true
@@ -116,11 +116,11 @@ func (c *certificates) run(ctx context.Context) {
 	}
 }
 
-// idle is how long nothing is looked for where nothing will be due.
+// idle is the wait where nothing is due.
 const idle = time.Hour
 
-// next is the certificate to be requested now, which counts as under way from then on; nil if
-// there is none for so long, or until a notice.
+// next returns the certificate to request now and counts it as in progress. If nothing is
+// due it returns nil and the time to wait, unless a notice comes before.
 func (c *certificates) next(now time.Time) (*certificate, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +201,7 @@ func (c *certificates) request(ctx context.Context, one *certificate) {
 	}
 }
 
-// retryAfter is the wait after so many failures, one at least.
+// retryAfter returns the wait after this number of failures, at least one.
 func retryAfter(failures int) time.Duration {
 	wait := longestWait
 	if failures <= 8 {

@@ -10,9 +10,9 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Endpoints names no resource of a ztunnel: it stands for the workloads of a service port
-// that it holds, as endpoints with address, target port and health. A ztunnel reports it
-// as long as it holds the service.
+// Endpoints returns a key that names no resource of a ztunnel: it represents the
+// workloads of a service port that the ztunnel holds, as endpoints with address, target
+// port and health. A ztunnel reports it as long as it holds the service.
 func Endpoints(namespace, host string, port int) convergence.Key {
 	return endpointsOf(namespace+"/"+host, port)
 }
@@ -21,14 +21,14 @@ func endpointsOf(service string, port int) convergence.Key {
 	return convergence.Key{Type: Address, Name: fmt.Sprintf("endpoints of %s:%d", service, port)}
 }
 
-// Serviceless stands for the workloads without a service that a ztunnel holds, as
+// Serviceless is the key of the workloads without a service that a ztunnel holds, as
 // endpoints with port 0.
 var Serviceless = convergence.Key{Type: Address, Name: "workloads without a service"}
 
 // noService is the service of Serviceless.
 const noService = ""
 
-// held is what a ztunnel holds, as far as it was read.
+// held is the part of a ztunnel's resources that is needed here.
 type held struct {
 	node      string
 	workloads map[string]*workload
@@ -98,7 +98,7 @@ func (h *held) take(u *convergence.Update) *proxy.NodeUpdate {
 // isLocal reports whether a workload is a pod of the ztunnel's node.
 func (h *held) isLocal(w *workload) bool { return w.pod && w.node == h.node }
 
-// servicesOf are the services of a workload.
+// servicesOf returns the services of a workload.
 func servicesOf(w *workload) []string {
 	if len(w.services) == 0 {
 		return []string{noService}
@@ -146,7 +146,7 @@ func (h *held) remove(name string, touch func(string)) *workload {
 	return w
 }
 
-// portsOf are the ports of a service that is held.
+// portsOf returns the ports of a service that is held; nil if it is not.
 func (h *held) portsOf(name string) []port {
 	if name == noService {
 		return []port{{}}
@@ -174,7 +174,7 @@ func (h *held) report(name string, had []port, u *convergence.Update) {
 	}
 }
 
-// endpoints are the workloads of a service port.
+// endpoints returns the workloads of a service port as endpoints.
 func (h *held) endpoints(name string, p port) convergence.Endpoints {
 	endpoints := convergence.Endpoints{}
 	for _, w := range h.members[name] {

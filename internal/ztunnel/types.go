@@ -19,8 +19,8 @@ var (
 	Authorization = convergence.TypeOf("Authorization") // policies
 )
 
-// Types are the types that a ztunnel subscribes to, each as a wildcard, in the order of
-// its requests.
+// Types returns the types that a ztunnel subscribes to, each as a wildcard, in the order
+// of its requests.
 func Types() []xdsprobe.ResourceType {
 	return []xdsprobe.ResourceType{
 		{Name: Address, URL: "type.googleapis.com/istio.workload.Address", Scan: scanAddress},
@@ -45,14 +45,14 @@ type service struct {
 	waypoint string // as WaypointMember has it; "" = none
 }
 
-// WaypointMember is the member of a service's content which says that requests to it go
-// through a waypoint.
+// WaypointMember returns the member of a service's content which says that requests to it
+// go through a waypoint.
 func WaypointMember(namespace, host string) string { return "waypoint " + namespace + "/" + host }
 
 // port is an istio.workload.Port.
 type port struct{ service, target uint16 }
 
-// identity is the SPIFFE identity of a workload; "" where it has none.
+// identity returns the SPIFFE identity of a workload; "" if it has none.
 func (w *workload) identity() string {
 	if w.account == "" {
 		return ""
@@ -60,7 +60,7 @@ func (w *workload) identity() string {
 	return fmt.Sprintf("spiffe://%s/ns/%s/sa/%s", w.trustDomain, w.namespace, w.account)
 }
 
-// local is the workload as a pod of its node.
+// local returns the workload as a pod of its node.
 func (w *workload) local() proxy.NodePod {
 	p := proxy.NodePod{ID: w.namespace + "/" + w.name}
 	if w.tunnelled {

@@ -21,16 +21,16 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Issuer has certificates of other identities signed than that of who asks. Its methods may
-// be called concurrently.
+// Issuer requests certificates on behalf of other identities than the caller's own. Its
+// methods may be called concurrently.
 type Issuer interface {
-	// IssueFor is proxy.Issuer's Issue for an identity that the holder of the token
+	// IssueFor is like proxy.Issuer's Issue, for an identity that the holder of the token
 	// impersonates.
 	IssueFor(ctx context.Context, token, identity string, csrPEM []byte) (proxy.Issued, error)
 	io.Closer
 }
 
-// Services are what a ztunnel needs from outside. Store and Observer are needed.
+// Services are a ztunnel's dependencies. Store and Observer are required.
 type Services struct {
 	Store    *xdsprobe.Store   // shared by a fleet; of Types
 	Observer proxy.Observer    // receives the events; it is called with a lock held and must not call the ztunnel
@@ -86,7 +86,7 @@ func New(spec proxy.Spec, services Services) (*Ztunnel, error) {
 	return z, nil
 }
 
-// Run is part of proxy.Proxy.
+// Run implements proxy.Proxy.
 func (z *Ztunnel) Run(ctx context.Context) error {
 	if z.services.Issuer == nil {
 		return z.client.Run(ctx)
@@ -104,22 +104,22 @@ func (z *Ztunnel) Run(ctx context.Context) error {
 	return err
 }
 
-// Reset is part of proxy.Proxy.
+// Reset implements proxy.Proxy.
 func (z *Ztunnel) Reset() { z.client.Reset() }
 
-// Renew is part of proxy.Proxy: it renews the certificates of all identities.
+// Renew implements proxy.Proxy: it renews the certificates of all identities.
 func (z *Ztunnel) Renew() { z.certificates.renew() }
 
-// Holdings is part of proxy.Proxy.
+// Holdings implements proxy.Proxy.
 func (z *Ztunnel) Holdings() map[convergence.Type]proxy.Holding { return z.client.Holdings() }
 
-// Held is part of proxy.Proxy.
+// Held implements proxy.Proxy.
 func (z *Ztunnel) Held() []*proxy.Resource { return z.client.Held() }
 
-// Draining is part of proxy.Proxy: a ztunnel has no listeners from the control plane.
+// Draining implements proxy.Proxy: a ztunnel has no listeners from the control plane.
 func (z *Ztunnel) Draining() []convergence.Key { return nil }
 
-// observer is where the client of a ztunnel reports to.
+// observer receives the events of a ztunnel's client.
 type observer struct {
 	proxy.Observer
 	z *Ztunnel

@@ -23,10 +23,10 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// Name is that of its process and its log.
+// Name is the name of its process and its log.
 const Name = "ztunnel"
 
-// adminAddress is where ztunnel serves what it holds, to its own namespace.
+// adminAddress is the address of ztunnel's admin server, in its own network namespace.
 const adminAddress = "127.0.0.1:15000"
 
 // dumpTimeout bounds the answer to a question for what it holds.
@@ -35,8 +35,8 @@ const dumpTimeout = 20 * time.Second
 // versionText finds the version in what ztunnel prints for its command version.
 var versionText = regexp.MustCompile(`BuildInfo\s*\{\s*Version:\s*"([^"]*)"`)
 
-// Version is the version that a program reports, which must be a ztunnel. The error names the
-// flag.
+// Version returns the version that a program reports, which must be a ztunnel. The error
+// names the flag.
 func Version(ctx context.Context, program string) (string, error) {
 	out, err := component.Ask(ctx, program, "version")
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *Place) Listen(ctx context.Context) (net.Listener, error) {
 // Close gives the namespace up. The ztunnel must have ended.
 func (p *Place) Close() error { return p.network.Close() }
 
-// Options are what a ztunnel is started with.
+// Options configure a ztunnel to start.
 type Options struct {
 	Group   *process.Group // that it is a child of
 	Program string         // path
@@ -83,7 +83,8 @@ type Options struct {
 	Pod, Namespace, Account, IP, Node, Cluster string
 }
 
-// environment is that of the container in the chart of ztunnel, except what it finds on a node.
+// environment returns the environment of the container in ztunnel's chart, without the
+// variables that are taken from the node.
 func (o *Options) environment() []string {
 	return []string{
 		"XDS_ADDRESS=https://" + o.Address, "CA_ADDRESS=https://" + o.Address,
@@ -131,20 +132,20 @@ func (p *Place) Start(o Options) (*Ztunnel, error) {
 	}}, o.Log}, nil
 }
 
-// Log is the file that it logs to.
+// Log returns the path of its log file.
 func (z *Ztunnel) Log() string { return z.log }
 
-// Ended is closed when it has ended.
+// Ended is closed when the ztunnel has ended.
 func (z *Ztunnel) Ended() <-chan struct{} { return z.process.Done() }
 
-// Err is why it ended of its own accord; nil if it was stopped.
+// Err returns the reason why it ended of its own accord; nil if it was stopped.
 func (z *Ztunnel) Err() error { return z.process.Err() }
 
 // Stop ends it, and returns when it has ended.
 func (z *Ztunnel) Stop(ctx context.Context) error { return z.process.Stop(ctx) }
 
-// Dump is what a ztunnel reports that it holds, by the names that the control plane gives the
-// resources.
+// Dump lists what a ztunnel reports to hold, by the names that the control plane gives
+// the resources.
 type Dump struct {
 	Addresses      []string
 	Authorizations []string
