@@ -33,25 +33,30 @@ type Applier struct {
 	Run       string               // value of the run label on everything made
 	Mesh      topology.Mesh
 	PodLabels map[string]string // what the control plane needs to see a pod as its own; nil = none
-	// NamespaceLabels are what it needs to see a namespace as the mesh's; nil = nothing.
+	// NamespaceLabels returns the labels that mark a namespace as part of the mesh; nil =
+	// none.
 	NamespaceLabels func(namespace string) map[string]string
-	// PodAnnotations are those of the pods of a namespace; nil = none.
+	// PodAnnotations returns the annotations of the pods of a namespace; nil = none.
 	PodAnnotations func(namespace string) map[string]string
-	// Labels are further ones of a namespace (service "") or of a service; nil = none.
+	// Labels returns further labels of a namespace (service "") or of a service; nil =
+	// none.
 	Labels func(namespace, service string) map[string]string
 
 	Gateway func(*corev1.PodTemplateSpec) // makes pods gateways; nil = the mesh has none
 
-	// Nodes are those that the pods are for; the zero value = kwok.Shared.
+	// Nodes is the pool of nodes that the pods are scheduled to; the zero value =
+	// kwok.Shared.
 	Nodes kwok.Pool
 
-	// Templates are those of the pods, by service; nil = as the services say. With them, the
-	// namespaces, service accounts and services are not made of Mesh but are Around.
+	// Templates are the pod templates, by service; nil = as the services say. With
+	// templates, the namespaces, service accounts and services are taken from Around
+	// instead of being made from Mesh.
 	Templates []corev1.PodTemplateSpec
 	Around    []*unstructured.Unstructured
 
-	// Objects are what the mesh's knobs become, made once the namespaces and
-	// services are there. Applied through Dynamic, which may be nil if there are none.
+	// Objects are the objects of the mesh's options, made once the namespaces and
+	// services exist. They are applied through Dynamic, which may be nil if there are
+	// none.
 	Objects []*unstructured.Unstructured
 	Dynamic dynamic.Interface
 
@@ -71,7 +76,7 @@ type Applier struct {
 	spaces bool            // the namespaces were made
 }
 
-// scaled is how far the Deployment of a service was scaled.
+// scaled records the replicas that the Deployment of a service was scaled to.
 type scaled struct {
 	mu       sync.Mutex // held while a request is under way
 	exists   bool
@@ -131,7 +136,7 @@ func (a *Applier) namespaces(ctx context.Context) error {
 	})
 }
 
-// further are the labels of a.Labels.
+// further returns the labels of a.Labels.
 func (a *Applier) further(namespace, service string) map[string]string {
 	if a.Labels == nil {
 		return nil
@@ -203,7 +208,7 @@ func (a *Applier) bring(ctx context.Context, exists bool, d *appsv1.Deployment) 
 	})
 }
 
-// state is how far a service was scaled.
+// state returns the record of a service's scaling.
 func (a *Applier) state(service int) *scaled {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -276,7 +281,7 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 	return made
 }
 
-// deploymentOf is the Deployment of a service's pods on fake nodes.
+// deploymentOf returns the Deployment of a service's pods on fake nodes.
 func (a *Applier) deploymentOf(s topology.Service, replicas int) *appsv1.Deployment {
 	count := int32(replicas)
 	app := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
@@ -302,8 +307,9 @@ func (a *Applier) deploymentOf(s topology.Service, replicas int) *appsv1.Deploym
 	}
 }
 
-// templated is the Deployment of a service whose pods have a template. Pods without sidecars do not
-// carry the run's label: nothing is to be done for them, and nothing waited for.
+// templated returns the Deployment of a service whose pods have a template. Pods without
+// sidecars do not carry the run's label: they need no simulated sidecar and are not
+// waited for.
 func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec, replicas int32) *appsv1.Deployment {
 	own := map[string]string{kwok.ServiceLabel: s.Name}
 	template = *template.DeepCopy()

@@ -21,8 +21,8 @@ const StockArrival = "stock"
 // stockRate is the rate of StockArrival, in pods a second.
 const stockRate = 20
 
-// Arrival is how many pods arrive each second, one by one and evenly spaced. 0
-// means that they arrive in bursts.
+// Arrival is the rate at which pods arrive, in pods per second, one by one and evenly
+// spaced. 0 means that they arrive in bursts.
 type Arrival float64
 
 // ParseArrival parses the value of --arrival, as in "15/s", or "stock". Its error
@@ -50,7 +50,7 @@ func (a Arrival) String() string {
 	return strconv.FormatFloat(float64(a), 'g', -1, 64) + "/s"
 }
 
-// Burst is the arrival as bursts of one pod each.
+// Burst returns the arrival as bursts of one pod each.
 func (a Arrival) Burst() Burst {
 	return Burst{Size: 1, Interval: time.Duration(float64(time.Second) / float64(a))}
 }

@@ -13,7 +13,7 @@ const (
 	maxChurn = 1000
 )
 
-// Churn is how many pods are replaced each second. 0 means none.
+// Churn is the number of pods replaced per second. 0 means none.
 type Churn float64
 
 // ParseChurn parses the value of --churn, as in "2/s" or "31.2/s". Its error
@@ -38,8 +38,8 @@ func (c Churn) String() string {
 	return strconv.FormatFloat(float64(c), 'g', -1, 64) + "/s"
 }
 
-// Due is when the n-th pod, from 0, is to be replaced, since the start. The
-// schedule does not wait for what became of the pods before.
+// Due returns the time since the start at which the n-th pod, from 0, is to be replaced.
+// The schedule does not wait for earlier replacements.
 func (c Churn) Due(n int) time.Duration {
 	return time.Duration(float64(n) / float64(c) * float64(time.Second))
 }

@@ -80,8 +80,8 @@ func (d Delay) String() string {
 	}
 }
 
-// Of is the delay of the n-th pod. It depends on seed and n alone. An
-// exponential one is at most ten times the mean.
+// Of returns the delay of the n-th pod. It depends on seed and n only. An exponential
+// delay is limited to ten times the mean.
 func (d Delay) Of(seed uint64, n int) time.Duration {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	switch d.Shape {

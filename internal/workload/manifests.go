@@ -8,8 +8,8 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Manifests are the objects that an Applier makes, Deployments with all their replicas, as
-// they are sent to the API server.
+// Manifests returns the objects that an Applier makes, as they are sent to the API
+// server, Deployments with all their replicas.
 func Manifests(a *Applier) []runtime.Object {
 	all := SurroundingManifests(a)
 	for i, s := range a.Mesh.Services {
@@ -21,7 +21,8 @@ func Manifests(a *Applier) []runtime.Object {
 	return all
 }
 
-// SurroundingManifests are those of Applier.Surroundings: all but the Deployments.
+// SurroundingManifests returns the objects of Applier.Surroundings: all except the
+// Deployments.
 func SurroundingManifests(a *Applier) []runtime.Object {
 	var all []runtime.Object
 	for _, name := range a.Mesh.Namespaces {

@@ -17,8 +17,10 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// order are kinds whose objects others need, in the order in which they are made: namespaces,
-// and what is in them. All others come last. Without the right to bind any role, a user can bind only one that is there.
+// order lists kinds whose objects others need, in the order in which they are made:
+// namespaces, and what is in them. All other kinds come last. A Role precedes its
+// bindings because a user without the right to bind any role can bind only an existing
+// one.
 var order = [][]string{{"Namespace"}, {"ServiceAccount", "Service", "Role"}}
 
 // objects creates objects, labelled with the run.
@@ -37,7 +39,7 @@ func (a *Applier) objects(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// waves are the objects in the order of their kinds.
+// waves groups the objects by the order of their kinds.
 func waves(objects []*unstructured.Unstructured) [][]*unstructured.Unstructured {
 	all := make([][]*unstructured.Unstructured, len(order)+1)
 	for _, o := range objects {

@@ -25,11 +25,11 @@ func ReadyRates(ready []time.Time, second time.Duration) (mean, peak *float64) {
 	return mean, new(float64(most))
 }
 
-// ArrivalRates are the pods a second that a plan offers, and those that were
-// seen at these times, in order. Both leave the first burst out of the count and
-// begin with it, so that bursts of 100 every 10 s are 10 a second however many
-// there are. For a plan of one step there is no offered rate, and the achieved
-// one is of all pods. What is not known is nil.
+// ArrivalRates returns the pods per second that a plan offers, and the rate that was
+// achieved, given the times at which pods were seen, in order. Both rates count from the
+// first burst and exclude its pods, so that bursts of 100 every 10 s are 10 per second
+// however many there are. For a plan of one step there is no offered rate, and the
+// achieved rate covers all pods. A rate that cannot be determined is nil.
 func ArrivalRates(plan []Step, seen []time.Time) (offered, achieved *float64) {
 	rate := func(pods int, over time.Duration) *float64 {
 		if pods <= 0 || over <= 0 {

@@ -12,16 +12,18 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// EchoArguments are those with which the program of Applier.RealImage answers HTTP requests on a port: `scaler echo`.
+// EchoArguments returns the arguments with which the program of Applier.RealImage answers
+// HTTP requests on a port: `scaler echo`.
 func EchoArguments(port int, name string) []string {
 	return []string{"echo", "--listen", ":" + strconv.Itoa(port), "--name", name}
 }
 
-// realGrace is for how long a pod on a real node may end.
+// realGrace is the termination grace period of a pod on a real node, in seconds.
 const realGrace = 10
 
-// realDeployment is that of a service's pods on real nodes: those with the label kubernetes.io/os, which a run's fake nodes
-// do not have. Their application answers on each port of the service.
+// realDeployment returns the Deployment of a service's pods on real nodes, which have the
+// label kubernetes.io/os; a run's fake nodes do not. Their application answers on each
+// port of the service.
 func (a *Applier) realDeployment(s topology.Service, replicas int) *appsv1.Deployment {
 	made := a.deploymentOf(s, replicas)
 	made.Name = s.RealObject()

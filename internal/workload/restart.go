@@ -15,9 +15,8 @@ import (
 // restart` makes a Deployment replace its pods.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// Restart has every Deployment replace its pods in a rolling update, as
-// `kubectl rollout restart` would. Deployments that were not created yet are
-// left out.
+// Restart replaces the pods of every Deployment in a rolling update, as `kubectl rollout
+// restart` does. Deployments that were not created yet are left out.
 func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 	a.mu.Lock()
 	services := make([]int, 0, len(a.scaled))
@@ -28,9 +27,9 @@ func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 	return a.Move(ctx, services, nil, at)
 }
 
-// Move has the Deployments of services, by their indices, replace their pods by ones with
-// these labels in addition to those that they have, in a rolling update. Deployments that were
-// not created yet are left out.
+// Move replaces the pods of these services' Deployments, given by their indices, in a
+// rolling update. The new pods have these labels in addition to the existing ones.
+// Deployments that were not created yet are left out.
 func (a *Applier) Move(ctx context.Context, services []int, podLabels map[string]string, at time.Time) error {
 	metadata := map[string]any{"annotations": map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)}}
 	if len(podLabels) > 0 {
