@@ -15,18 +15,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// retry is how soon a lost watch is taken up again: sooner than other clients of
-// an API server, as every moment without a watch is a gap in the measurement.
+// retry is the backoff before a lost watch is resumed. It is shorter than that of other
+// clients of an API server, because every moment without a watch is a gap in the
+// measurement.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 2 * time.Second}
 
-// grace is how much before its time a watch may end without being called lost.
+// grace is how long before its deadline a watch may end without counting as lost.
 const grace = time.Second
 
-// errEndedEarly is why a watch is opened again before its time. client-go does not
-// pass on why a connection broke.
+// errEndedEarly is the reason why a watch is reopened before its deadline. client-go does
+// not pass on why a connection broke.
 var errEndedEarly = errors.New("the watch ended before its time")
 
-// source is where objects come from.
+// source lists and watches the objects of one kind.
 type source struct {
 	what     string // plural, for errors
 	kind     runtime.Object
@@ -115,7 +116,7 @@ func isRefusal(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
 
-// object is what changes needs to know of the objects it follows.
+// object is the interface that changes needs of the objects it follows.
 type object interface {
 	runtime.Object
 	metav1.Object

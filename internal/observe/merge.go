@@ -15,7 +15,7 @@ type merger struct {
 	changed  []string            // services to report, without duplicates
 }
 
-// service is what is known of one service's endpoints.
+// service is the known state of one service's endpoints.
 type service struct {
 	slices map[cache.ObjectName]map[string][]Endpoint // by slice, then by port
 	ports  map[string]bool                            // all port names ever seen
@@ -94,9 +94,9 @@ func rank(e Endpoint) int {
 	return r
 }
 
-// endpointsOf returns a slice's endpoints by port name. Addresses that are no IP
-// (slices of type FQDN) and ports without a number, which stand for all ports,
-// are left out: such endpoints cannot be distinguished by address and port.
+// endpointsOf returns a slice's endpoints by port name. Addresses that are no IP (slices
+// of type FQDN) and ports without a number, which mean all ports, are left out: such
+// endpoints cannot be distinguished by address and port.
 func endpointsOf(slice *discoveryv1.EndpointSlice) map[string][]Endpoint {
 	ports := make(map[string][]Endpoint, len(slice.Ports))
 	for _, p := range slice.Ports {

@@ -43,7 +43,7 @@ type Options struct {
 	OnLost func(error)
 }
 
-// Kind is what happened to an object.
+// Kind says what happened to an object.
 type Kind uint8
 
 // The kinds of change.

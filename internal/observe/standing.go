@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Standing says how a pod stands that is not ready, with what its kubelet or the scheduler say of it.
+// Standing describes the state of a pod that is not ready, with the messages of its
+// kubelet or the scheduler.
 func Standing(pod *corev1.Pod) string {
 	parts := []string{"pod " + pod.Name + " is " + string(pod.Status.Phase)}
 	for _, c := range pod.Status.Conditions {
