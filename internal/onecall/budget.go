@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// budgetSize is how many bytes the messages may have, over all connections,
-	// that are being received or read. A push to a thousand sidecars comes to all
-	// of them at once; without a bound most of a process's memory would be
-	// messages of which a part has come. What must wait stays in the sockets.
+	// budgetSize limits the bytes of messages, over all connections, that are being
+	// received or read. A push to a thousand sidecars reaches all of them at once;
+	// without a limit most of the process's memory would be partly received messages.
+	// Whatever must wait stays in the sockets.
 	budgetSize = 8 << 20
 	// free is the size of messages that need no budget.
 	free = 16 << 10
-	// budgetTimeout is how long a message waits at most: a server that stops in the
-	// middle of others must not keep it for ever.
+	// budgetTimeout limits how long a message waits for the budget: a server that stops
+	// in the middle of other messages must not block it for ever.
 	budgetTimeout = 10 * time.Second
 )
 
@@ -42,15 +42,15 @@ func (c *Conn) take(n int) {
 	c.taken = weight
 }
 
-// Waited is how long the message that Receive returned last was left where it was,
-// with its length known, because others had the memory that is given to messages
-// being received: 10 s at most, and 0 if it did not wait. Had it not waited it would
-// have been received earlier by that time or less, for its last byte may have come
-// meanwhile or after. What came behind it on the connection was left there as long.
-// It is for who receives.
+// Waited returns how long the message that Receive returned last waited for the budget,
+// after its length was known: at most 10 s, and 0 if it did not wait. Without the wait
+// the message would have been received at most that much earlier, because its last byte
+// may have arrived in the meantime or later. Anything behind it on the connection waited
+// as long. It must be called by the goroutine that calls Receive.
 func (c *Conn) Waited() time.Duration { return c.waited }
 
-// giveBack is called when a message has been read, or will not come.
+// giveBack returns a message's budget. It is called when the message has been read, or
+// will not arrive.
 func (c *Conn) giveBack() {
 	if c.taken > 0 {
 		budget.Release(c.taken)

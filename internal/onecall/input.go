@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// inputSize is how much is read ahead. It is small because the connections whose
-// messages wait for the budget have such a buffer; most of a message is read to
-// where it belongs.
+// inputSize is the size of the read-ahead buffer. It is small because every connection
+// whose message waits for the budget has one; most of a message is read directly to its
+// destination.
 const inputSize = 4 << 10
 
 // inputs lends the buffers of connections on which something has come.
@@ -40,7 +40,7 @@ func (i *input) open(conn net.Conn) {
 	}
 }
 
-// Read is part of io.Reader.
+// Read implements io.Reader.
 func (i *input) Read(p []byte) (int, error) {
 	if len(i.rest) == 0 {
 		if i.raw == nil || len(p) >= inputSize {

@@ -31,22 +31,23 @@ import (
 )
 
 const (
-	// connectTimeout is that of grpc-go for TCP, TLS and the server's settings.
+	// connectTimeout is grpc-go's timeout for TCP, TLS and the server's settings
+	// together.
 	connectTimeout = 20 * time.Second
 	// pingTimeout is grpc-go's wait for the answer to a ping.
 	pingTimeout = 20 * time.Second
-	// shutdownTimeout is how long the end of a call may take to be sent.
+	// shutdownTimeout limits how long sending the end of a call may take.
 	shutdownTimeout = 100 * time.Millisecond
 
 	defaultWindow = 65535 // RFC 9113, 6.9.2
 	headerTable   = 4096  // RFC 9113, 6.5.2
 	firstStream   = 1     // a client's streams have odd numbers (RFC 9113, 5.1.1)
 
-	// maxHeaderList is what grpc-go's client takes.
+	// maxHeaderList is the size of a header list that grpc-go's client accepts.
 	maxHeaderList = 16 << 20
 )
 
-// Options are those of a connection.
+// Options configure a connection.
 type Options struct {
 	Address   string        // host:port
 	TLS       *tls.Config   // nil means plaintext; without a ServerName the certificate must be for the host of Address
@@ -84,7 +85,7 @@ type Conn struct {
 	ping     ping
 }
 
-// begun is what times that are kept as numbers are counted from.
+// begun is the epoch of times that are kept as numbers.
 var begun = time.Now()
 
 // Dial makes a connection, which lasts no longer than ctx: it returns when TCP,
@@ -142,7 +143,7 @@ func (c *Conn) handshake(ctx context.Context) error {
 	return nil
 }
 
-// host is the host of a host:port.
+// host returns the host of a host:port.
 func host(address string) string {
 	name, _, _ := net.SplitHostPort(address) // it was dialled
 	return name
@@ -186,8 +187,8 @@ func (c *Conn) Open(method string, md metadata.MD) error {
 	return writer{c}.write(func(b []byte) []byte { return writer{c}.appendHeaders(b, block) })
 }
 
-// Ask is Open, Send of one message and CloseSend in one write. With an error the
-// server has not got the message.
+// Ask combines Open, Send of one message and CloseSend in one write. If it returns an
+// error, the server has not received the message.
 func (c *Conn) Ask(method string, md metadata.MD, message []byte) error {
 	if err := sendable(message); err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 // maxMessage is the largest message that is taken.
 const maxMessage = 1 << 30
 
-// announced is how much memory a message's announcement alone is given: more only
-// comes with its bytes.
+// announced limits the memory allocated for a message on the strength of its announced
+// length; more is allocated as its bytes arrive.
 const announced = 1 << 20
 
-// incoming is where in the stream of messages and frames the next byte is.
+// incoming is the position of the next byte in the stream of messages and frames.
 type incoming struct {
 	frame   int  // bytes left of the DATA frame's messages
 	padding int  // that follow
@@ -282,7 +282,7 @@ type bufferPool struct{ sizes [21]sync.Pool }
 
 const smallest = 10 // 1 KiB
 
-// class is the index of the smallest size that holds n bytes.
+// class returns the index of the smallest size that holds n bytes.
 func class(n int) int {
 	i := 0
 	for n > 1<<(smallest+i) {
@@ -291,7 +291,7 @@ func class(n int) int {
 	return i
 }
 
-// Get is part of mem.BufferPool.
+// Get implements mem.BufferPool.
 func (p *bufferPool) Get(n int) *[]byte {
 	i := class(n)
 	if b, ok := p.sizes[i].Get().(*[]byte); ok {
@@ -302,7 +302,7 @@ func (p *bufferPool) Get(n int) *[]byte {
 	return &b
 }
 
-// Put is part of mem.BufferPool.
+// Put implements mem.BufferPool.
 func (p *bufferPool) Put(b *[]byte) {
 	p.sizes[class(cap(*b))].Put(b)
 }

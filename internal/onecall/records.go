@@ -19,7 +19,7 @@ type records struct {
 	left   int // of the record
 }
 
-// Read is part of net.Conn.
+// Read implements net.Conn.
 func (r *records) Read(p []byte) (int, error) {
 	if r.left > 0 {
 		n, err := r.Conn.Read(p[:min(len(p), r.left)])

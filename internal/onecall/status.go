@@ -93,8 +93,8 @@ func acceptable(code string, md metadata.MD, ended bool) error {
 	return status.Errorf(ofHTTP(code), "the server answered with HTTP status %q and content type %q", code, kind)
 }
 
-// ofHTTP is the code of a call that was answered by something that does not speak
-// gRPC, by gRPC's doc/http-grpc-status-mapping.md.
+// ofHTTP returns the status code of a call that was answered by something that does not
+// speak gRPC, as defined in gRPC's doc/http-grpc-status-mapping.md.
 func ofHTTP(code string) codes.Code {
 	switch n, _ := strconv.Atoi(code); n {
 	case http.StatusBadRequest:
@@ -141,7 +141,7 @@ func unescape(s string) string {
 	return s
 }
 
-// reset is the status of a stream that the server has reset, by gRPC's
+// reset returns the status of a stream that the server has reset, as defined in gRPC's
 // doc/PROTOCOL-HTTP2.md.
 func (c reader) reset(code http2.ErrCode) error {
 	became := codes.Internal

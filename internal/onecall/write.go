@@ -21,7 +21,8 @@ const minMaxFrame = 16 << 10
 // errSent means that nothing can be sent any more; receiving returns why.
 var errSent = errors.New("the call is over")
 
-// outgoing is what is sent, as far as it is not sent. It is guarded by Conn.mu.
+// outgoing is the state of sending, including what is not sent yet. It is guarded by
+// Conn.mu.
 type outgoing struct {
 	opened             bool  // headers were sent
 	window, connWindow int64 // that the server still grants to the stream and to the connection
@@ -43,7 +44,7 @@ const maxKept = 64 << 10
 // writer is a connection as those use it who send frames to the server.
 type writer struct{ *Conn }
 
-// write has frames put together and sends them. The caller holds mu.
+// write sends the frames that the function appends. The caller holds mu.
 func (c writer) write(frames func(b []byte) []byte) error {
 	lent, _ := writes.Get().(*[]byte)
 	b := frames((*lent)[:0])
