@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupRoot is where control groups are mounted; see cgroups(7).
+// cgroupRoot is the mount point of control groups; see cgroups(7).
 const cgroupRoot = "/sys/fs/cgroup"
 
-// memoryFiles are what the memory controller calls its files in one version of
-// control groups.
+// memoryFiles are the names of the memory controller's files in one version of control
+// groups.
 type memoryFiles struct {
 	limit     string // bytes the group may hold
 	swap      string // bytes it may swap out, or hold and swap out; not always there
@@ -64,7 +64,7 @@ type OutOfMemoryError struct {
 	Limit int64 // bytes
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *OutOfMemoryError) Error() string {
 	return fmt.Sprintf("%s was killed by the kernel: out of memory at its limit of %d MiB", e.Name, e.Limit>>20)
 }
@@ -136,8 +136,8 @@ func newMemoryGroup(name string, limit int64, planned func(dir string) error) (*
 	return nil, fmt.Errorf("making a control group with a memory limit: %w", errs[0])
 }
 
-// memoryParents are the folders of the groups that a new one may be made in,
-// the best first, at least one.
+// memoryParents returns the folders of the groups that a new one may be made in, the best
+// first, and at least one.
 func memoryParents() ([]string, memoryFiles, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

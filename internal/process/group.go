@@ -18,7 +18,7 @@ import (
 // watches and for Prometheus to write its head block.
 const defaultGrace = 10 * time.Second
 
-// GroupOptions are the choices made once for a group.
+// GroupOptions configure a group.
 type GroupOptions struct {
 	// Keep lets children outlive this program. Until [Group.MarkKept] they are
 	// orphans, for [Orphans] to find, should it end. False: the kernel kills
@@ -163,7 +163,8 @@ func checkEmpty(dir string) error {
 	return nil
 }
 
-// taken is the error for a folder in use: by which process, and what to do.
+// taken returns the error for a folder in use. It names the process that uses it and the
+// remedy.
 func taken(dir string) error {
 	s, err := Inspect(dir)
 	switch {
@@ -178,7 +179,7 @@ func taken(dir string) error {
 	}
 }
 
-// Dir is the group's folder, absolute.
+// Dir returns the group's folder as an absolute path.
 func (g *Group) Dir() string { return g.dir }
 
 // Start starts a child in a process group of its own and returns once the
@@ -236,7 +237,8 @@ func (g *Group) MarkKept() error {
 	if !g.opts.Keep {
 		return fmt.Errorf("keeping process group %s: it was opened without Keep", g.dir)
 	}
-	// What was stopped, as a recorder that has done its work, is no part of what is kept.
+	// Children that were stopped on purpose, such as a recorder that has finished, are
+	// not among those kept.
 	var kept []childState
 	for i, p := range g.children {
 		if !p.ended() || !p.asked.Load() {

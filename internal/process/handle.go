@@ -31,14 +31,14 @@ func (p *Process) Handle() Handle {
 	return Handle{id: identity{PID: p.pid, Start: p.start}, child: p}
 }
 
-// PID is the process id. Another process may have it after this one has ended.
+// PID returns the process id. Another process may have it after this one has ended.
 func (h Handle) PID() int { return h.id.PID }
 
-// StartTicks is when the process started, in clock ticks after boot, as field 22
-// of /proc/PID/stat; 0 for a process that had ended when the handle was made.
+// StartTicks returns the time when the process started, in clock ticks after boot, as
+// field 22 of /proc/PID/stat; 0 for a process that had ended when the handle was made.
 func (h Handle) StartTicks() uint64 { return h.id.Start }
 
-// ExitCPU is [Process.ExitCPUSeconds] of a child that has ended; false while it
+// ExitCPU returns the [Process.ExitCPUSeconds] of a child that has ended; false while it
 // runs and for a process that is no child.
 func (h Handle) ExitCPU() (time.Duration, bool) {
 	if h.child == nil || !h.child.ended() {

@@ -20,7 +20,8 @@ const (
 	removalLock = "removal.lock"
 
 	lockPoll = 10 * time.Millisecond
-	// ownerLockTime is for a look at the lock, which takes a moment, to be over.
+	// ownerLockTime limits the wait for a lock that another process holds only for an
+	// inspection, which takes a moment.
 	ownerLockTime = time.Second
 )
 
@@ -63,8 +64,8 @@ func takeLock(dir, name string, how, flags int) (*lock, error) {
 	}
 }
 
-// awaitLock is takeLock that waits while another has the lock, for at most so
-// long or until done is closed; 0 is no limit in time. Then the error is errHeld.
+// awaitLock is like takeLock, but waits while another process has the lock, until the
+// limit has passed or done is closed; a limit of 0 means none. The error is then errHeld.
 func awaitLock(done <-chan struct{}, dir, name string, how, flags int, limit time.Duration) (*lock, error) {
 	poll := time.NewTicker(lockPoll)
 	defer poll.Stop()
@@ -95,7 +96,7 @@ func (l *lock) is(info os.FileInfo) bool {
 	return err == nil && os.SameFile(own, info)
 }
 
-// inode is the file's number, which a copy of the folder does not have.
+// inode returns the file's inode number, which a copy of the folder does not have.
 func (l *lock) inode() (uint64, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(l.file.Fd()), &stat); err != nil {

@@ -24,9 +24,9 @@ var errorLine = regexp.MustCompile(`^[EF]\d{4} \d\d:|` +
 // panicLine is the first line of a panic, or of another end that the Go runtime reports.
 var panicLine = regexp.MustCompile(`^(?:panic|fatal error): `)
 
-// errorLines are the lines of a log that hold the error: of a panic its first lines, otherwise
-// the last lines that state an error; "" if there are none. Repetitions, but for the time and
-// other numbers, are left out.
+// errorLines returns the lines of a log that hold the error: of a panic its first lines,
+// otherwise the last lines that state an error; "" if there are none. Lines that differ
+// only in the time and other numbers are listed once.
 func errorLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	var found []string
@@ -47,7 +47,8 @@ func errorLines(text string) string {
 	return clip(found[max(0, len(found)-maxErrorLines):])
 }
 
-// linePrefix is what distinguishes the same message printed by cobra and logged by zap.
+// linePrefix matches the part in which the same message differs when printed by cobra and
+// logged by zap.
 var linePrefix = regexp.MustCompile(`^(?:Error: |\S+\t\w+\t)`)
 
 var digits = regexp.MustCompile(`\d+`)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Logs are the files that the group's living children write to.
+// Logs returns the files that the group's living children write to.
 func (g *Group) Logs() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

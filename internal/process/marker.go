@@ -28,7 +28,7 @@ const (
 
 func statePath(dir string) string { return filepath.Join(dir, stateName) }
 
-// stateFile is that file's content.
+// stateFile is the content of the file stateName.
 type stateFile struct {
 	Magic   string `json:"magic"`
 	Version int    `json:"version"`
@@ -41,12 +41,12 @@ type stateFile struct {
 	Owner    identity     `json:"owner"`
 	Kept     bool         `json:"kept"`
 	Children []childState `json:"children"`
-	// ControlGroups are the folders of those that give priorities, each after the
-	// one that it is in. They may not exist yet.
+	// ControlGroups are the folders of the control groups that enforce priorities,
+	// parents before children. They may not exist yet.
 	ControlGroups []string `json:"controlGroups,omitempty"`
 }
 
-// location is where process ids mean what they say.
+// location says where the process ids are valid.
 type location struct {
 	Host    string `json:"host"`    // name
 	Machine string `json:"machine"` // machine-id(5), "" where there is none
@@ -102,7 +102,7 @@ type childState struct {
 	MemoryGroup string `json:"memoryGroup,omitempty"`
 }
 
-// newStateFile is that of a group that this process owns, and locks.
+// newStateFile returns the state of a group that this process owns and locks.
 func newStateFile(owner *lock) (stateFile, error) {
 	at, err := here()
 	if err != nil {
@@ -151,7 +151,7 @@ type ForeignError struct {
 	Reason string
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: %s; left alone", e.Dir, e.Reason)
 }
@@ -231,7 +231,8 @@ func readState(dir string) (stateFile, error) {
 	return s, nil
 }
 
-// foreignGroup is a control group that is none of scaler's, "" if there is none.
+// foreignGroup returns a control group in the state file that is not one of scaler's; ""
+// if there is none.
 func (s stateFile) foreignGroup() string {
 	for _, dir := range s.ControlGroups {
 		if !isOwnGroup(dir) {

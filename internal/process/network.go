@@ -98,8 +98,8 @@ func (n *Network) Do(do func() error) error {
 	})
 }
 
-// FD is the file descriptor by which the kernel knows the namespace, as interfaces are moved
-// into it. It is valid until Close.
+// FD returns the file descriptor of the namespace, as used to move interfaces into it. It
+// is valid until Close.
 func (n *Network) FD() int { return int(n.file.Fd()) }
 
 // Listen listens on a TCP address of the namespace; connections are accepted by this program,
@@ -139,8 +139,8 @@ func (n *Network) NewDialer() *Dialer {
 	return &Dialer{network: n, calls: make(chan func(entered error)), ended: make(chan struct{})}
 }
 
-// DialContext is net.Dialer's for addresses that are an IP address with a port. It must not be
-// called after Close.
+// DialContext is like net.Dialer's, for addresses that are an IP address with a port. It
+// must not be called after Close.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	done := make(chan struct{})
 	call := func(entered error) {

@@ -70,7 +70,7 @@ const (
 	mostReserved = 1000
 )
 
-// reserved are sockets that are bound to ports and do not listen.
+// reserved holds sockets that are bound to ports and do not listen.
 type reserved struct {
 	mu      sync.Mutex
 	sockets []reservation // the oldest first

@@ -49,13 +49,13 @@ const (
 	niceLast  = 15
 )
 
-// placement is where a child is put by its priority.
+// placement says how a child's priority is enforced.
 type placement struct {
 	dir  string // control group; "" = scaler's own
 	nice int    // 0 = as scaler's
 }
 
-// levels are the priorities of a group as they are enforced.
+// levels enforces the priorities of a group.
 type levels struct {
 	Priorities
 	groups *weightGroups // nil without control groups
@@ -79,7 +79,7 @@ func newLevels(name string, limitsMemory bool, planned func(dirs []string) error
 	return l, nil
 }
 
-// placement is that of a child with this priority.
+// placement returns the placement of a child with this priority.
 func (l *levels) placement(p Priority) placement {
 	if l == nil || p == PriorityOwn {
 		return placement{}
@@ -93,8 +93,8 @@ func (l *levels) placement(p Priority) placement {
 	return placement{nice: l.Last - l.Own}
 }
 
-// nicePriorities are those that this user may set. Only a privileged user may
-// put a process before scaler.
+// nicePriorities returns the niceness values that this user may set. Only a privileged
+// user may give a process precedence over scaler.
 func nicePriorities() Priorities {
 	own := ownNice()
 	p := Priorities{Mechanism: MechanismNice, First: own, Own: own, Last: min(own+niceLast, 19)}
@@ -104,7 +104,7 @@ func nicePriorities() Priorities {
 	return p
 }
 
-// ownNice is the niceness of the calling thread, 0 if it is not known.
+// ownNice returns the niceness of the calling thread; 0 if it is not known.
 func ownNice() int {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the niceness
 	if err != nil {
@@ -133,8 +133,8 @@ func setNice(relative int) error {
 	return nil
 }
 
-// leave moves scaler back to where it came from and removes the control groups,
-// which must be empty but for scaler.
+// leave moves scaler back to its original control group and removes the group's own,
+// which must contain no process but scaler.
 func (l *levels) leave() error {
 	if l == nil || l.groups == nil {
 		return nil

@@ -22,13 +22,13 @@ const (
 	folderName = "SCALER_PROCESS_GROUP_DIR"
 )
 
-// bootID is different after each boot of the machine; see random(4).
+// bootID returns an id that differs after each boot of the machine; see random(4).
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id)), err
 }
 
-// startTime is when a process started, in clock ticks since boot.
+// startTime returns the time when a process started, in clock ticks since boot.
 func startTime(pid int) (uint64, error) {
 	start, _, err := readStat(pid)
 	return start, err
@@ -211,8 +211,8 @@ func reap(pid int) (running bool) {
 	}
 }
 
-// reapGroup waits for the processes of a group that were killed and have become
-// children of ours: a moment, but for one that the kernel holds.
+// reapGroup waits for the processes of a group that were killed and have become children
+// of this process. That takes a moment, unless the kernel holds one of them.
 func reapGroup(pgid int) {
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()

@@ -21,8 +21,8 @@ import (
 
 // Spec states how to start one child.
 type Spec struct {
-	// Name is what states and errors call the child, such as "etcd". No two
-	// living children of a group have the same one.
+	// Name is the name of the child in states and errors, such as "etcd". No two living
+	// children of a group have the same one.
 	Name string
 	// Path is the program; it is not looked up in PATH.
 	Path string
@@ -38,20 +38,19 @@ type Spec struct {
 	Log string
 	// Files are open files that the child inherits as descriptors 3 and on.
 	Files []*os.File
-	// Priority is that of the child in a group with [GroupOptions.Prioritize];
-	// zero is scaler's own.
+	// Priority is the priority of the child in a group with [GroupOptions.Prioritize];
+	// zero means the same as scaler's.
 	Priority Priority
 	// Network is the network namespace that the child lives in; nil is scaler's own.
 	Network *Network
 	// User is the id of the user, and of the group, that the child runs as; 0 is scaler's own.
 	// It needs root. Program and working folder may be in folders that the user cannot search.
 	User uint32
-	// CPUs are the processors the child may use; nil leaves them as scaler's
-	// own.
+	// CPUs are the processors the child may use; nil means the same as scaler's own.
 	CPUs []int
-	// MemoryLimit is how many bytes the child and what it starts may hold, in a
-	// control group of their own; 0 means no limit. The kernel kills what exceeds
-	// it: see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
+	// MemoryLimit limits the bytes that the child and its descendants may hold, in a
+	// control group of their own; 0 means no limit. The kernel kills whatever exceeds it:
+	// see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
 	MemoryLimit int64
 	// CountMemory asks for [Handle.WorkingSet] of the child, which takes a control
 	// group that holds it alone. Where none is permitted the child is started all the
@@ -81,10 +80,10 @@ type Process struct {
 	reaped bool // pid may belong to another process from here on
 }
 
-// PID is the child's process id, which is its process group's too.
+// PID returns the child's process id, which is also the id of its process group.
 func (p *Process) PID() int { return p.pid }
 
-// Name is the name given in its Spec.
+// Name returns the name given in its Spec.
 func (p *Process) Name() string { return p.spec.Name }
 
 // Done is closed when the child has ended and was reaped.
@@ -102,9 +101,9 @@ func (p *Process) Err() error {
 	}
 }
 
-// ExitCPUSeconds is the processor time the child used in its life, user and
-// system, as the kernel accounted it when the child was reaped; 0 while it
-// runs. Threads count, children that it did not wait for do not.
+// ExitCPUSeconds returns the processor time, user and system, that the child used in its
+// life, as the kernel accounted it when the child was reaped; 0 while it runs. Threads
+// are included, children that it did not wait for are not.
 func (p *Process) ExitCPUSeconds() float64 {
 	select {
 	case <-p.done:
@@ -257,9 +256,10 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	close(p.done)
 }
 
-// asUser has cmd run as a user. The child opens its program and its working folder by the
-// descriptors that this process has of them, as they are often below folders of root, and has the
-// capability to search those, for programs that resolve their own paths. release closes them.
+// asUser makes cmd run as a user. The child opens its program and its working folder by
+// file descriptors of this process, because they are often below folders of root. It also
+// has the capability to search such folders, for programs that resolve their own paths.
+// release closes the descriptors.
 func asUser(cmd *exec.Cmd, user uint32) (release func(), err error) {
 	program, err := os.Open(cmd.Path)
 	if err != nil {
@@ -346,12 +346,13 @@ type ExitError struct {
 	Cause   error    // as reported by the operating system
 	Log     string   // the whole log's file, "" if there is none
 	LogEnd  string   // its last lines, of this child alone
-	// LogError are the lines of this child's log that hold the error, "" if none does.
+	// LogError holds the lines of this child's log that state the error; "" if there are
+	// none.
 	LogError string
 }
 
-// Error is one line, followed by the lines of the log that hold the error or, where none does, by
-// its end.
+// Error returns one line, followed by the lines of the log that state the error or, if
+// there are none, by its end.
 func (e *ExitError) Error() string {
 	s := fmt.Sprintf("running %s (%s): %v", e.Name, strings.Join(e.Command, " "), e.Cause)
 	switch {
@@ -405,7 +406,8 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
 
-// environment is what the child gets: never scaler's own by accident.
+// environment returns the environment of the child. scaler's own is never inherited by
+// accident.
 func environment(env []string, marker []string) []string {
 	if env == nil {
 		env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}

@@ -183,7 +183,7 @@ func (s State) Remove(ctx context.Context) error {
 	return nil
 }
 
-// now is the present state of the group if it may be removed.
+// now returns the current state of the group if it may be removed, else an error.
 func (s State) now() (State, error) {
 	now, err := Inspect(s.Dir)
 	if err != nil {
@@ -213,7 +213,7 @@ func inUse(doing string, s State) error {
 	return fmt.Errorf("%s process group %s: in use by process %d", doing, s.Dir, s.Owner)
 }
 
-// remove is Remove for who has the locks.
+// remove does the work of Remove. The caller has the locks.
 func (s State) remove(ctx context.Context) error {
 	for {
 		members, err := members(s.file)

@@ -20,9 +20,9 @@ const (
 	sharesPerWeight = 10.24
 )
 
-// weightGroups are the control groups of a run: one for all of it, and below it
-// one for each priority. Scaler itself is in that of its own priority until they
-// are removed.
+// weightGroups are the control groups of a run: one for the whole run, and below it one
+// for each priority. Scaler itself is in the group of its own priority until they are
+// removed.
 type weightGroups struct {
 	v2               bool
 	home             string // where scaler came from
@@ -79,9 +79,9 @@ func newWeightGroups(name string, limitsMemory bool, planned func(dirs []string)
 	return nil, fmt.Errorf("making control groups with a processor weight: %w", errs[0])
 }
 
-// weightParents are the groups of version 2 in which one next to or above a group
-// may be made, the nearest first. limited reports whether a group limits the
-// processors of what is in it, which must go on to hold.
+// weightParents returns the groups of version 2 in which a group may be made that is next
+// to or above this one, the nearest first. limited reports whether a group limits the
+// processors of its members; such a limit must stay in force.
 func weightParents(group string, limited func(group string) bool) ([]string, error) {
 	if group == "/" {
 		return []string{"/"}, nil // the root has processes and groups
@@ -106,10 +106,10 @@ func limitsProcessors(dir string) bool {
 	return err == nil && !strings.HasPrefix(string(text), "max")
 }
 
-// dirs are all of them, each after the one that it is in.
+// dirs returns all of the groups' folders, parents before children.
 func (w *weightGroups) dirs() []string { return []string{w.run, w.own, w.first, w.last} }
 
-// dir is the group of a priority.
+// dir returns the folder of the group of a priority.
 func (w *weightGroups) dir(p Priority) string {
 	switch p {
 	case PriorityFirst:
@@ -121,7 +121,7 @@ func (w *weightGroups) dir(p Priority) string {
 	}
 }
 
-// level is a weight in the unit of the version.
+// level converts a weight to the unit of the version.
 func (w *weightGroups) level(weight int) int {
 	if w.v2 {
 		return weight

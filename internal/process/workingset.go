@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// memoryCount is where the memory of a child is counted.
+// memoryCount says where the memory of a child is counted.
 type memoryCount struct {
 	dir   string // the control group that holds it alone
 	files *memoryFiles
@@ -43,13 +43,13 @@ func (p *Process) makeGroup(planned func(dir string) error) (err error) {
 // ErrNotCounted reports that nobody asked for the memory of a process to be counted.
 var ErrNotCounted = errors.New("its memory is not counted by a control group")
 
-// WorkingSet is how many bytes a child with [Spec.CountMemory] or [Spec.MemoryLimit]
-// holds as its control group counts them: all that the kernel charges to the child, with
-// its page tables, its share of the page cache and the buffers of its sockets, without
-// the file pages that were not used lately, which the kernel can take back. Kubernetes
-// calls this the working set and evicts by it; there it is without sockets in version 1
-// of control groups, which counts them apart. The error says why it is not known. It is
-// of no use once the child has ended.
+// WorkingSet returns the bytes that a child with [Spec.CountMemory] or [Spec.MemoryLimit]
+// holds, as its control group counts them: everything that the kernel charges to the
+// child, including its page tables, its share of the page cache and its socket buffers,
+// without the file pages that were not used lately, which the kernel can reclaim.
+// Kubernetes calls this the working set and evicts by it; its value excludes sockets with
+// version 1 of control groups, which counts them separately. The error says why the value
+// is not known. It is of no use once the child has ended.
 func (h Handle) WorkingSet() (int64, error) {
 	if h.child == nil || h.child.count == (memoryCount{}) {
 		return 0, ErrNotCounted
