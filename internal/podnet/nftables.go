@@ -46,7 +46,7 @@ func hook(c *nftables.Chain, at *nftables.ChainHook) {
 	c.Type, c.Hooknum, c.Priority = nftables.ChainTypeNAT, at, nftables.ChainPriorityNATDest
 }
 
-// expressions are those of the rule, once for each of its port ranges.
+// expressions returns the expressions of the rule, once for each of its port ranges.
 func (r rule) expressions() [][]expr.Any {
 	const register = 1
 	compare := func(not bool, value []byte) expr.Any {
@@ -102,7 +102,8 @@ func (r rule) expressions() [][]expr.Any {
 	return each
 }
 
-// interfaceName is one as nftables compares it.
+// interfaceName returns the name of an interface in the form in which nftables compares
+// it.
 func interfaceName(name string) []byte {
 	b := make([]byte, unix.IFNAMSIZ)
 	copy(b, name)

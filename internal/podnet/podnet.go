@@ -30,7 +30,7 @@ type Net struct {
 
 // Pod is the network of one pod.
 type Pod struct {
-	// Address is that of its interface.
+	// Address is the address of its interface.
 	Address netip.Addr
 	network *process.Network
 	dialer  *process.Dialer
@@ -61,9 +61,10 @@ func attributes(name string) netlink.LinkAttrs {
 	return a
 }
 
-// settings are those of a pod's namespace that differ from the kernel's. A client that opens a
-// connection for each request would otherwise run out of ports: what the kernel does by itself over
-// loopback, to take the port of a connection that has ended, holds here too.
+// settings are the kernel settings of a pod's namespace that differ from the default. A
+// client that opens a connection for each request would otherwise run out of ports. Over
+// loopback the kernel reuses the port of a connection that has ended by default; here it
+// does so too.
 var settings = map[string]string{"net/ipv4/tcp_tw_reuse": "1", "net/ipv4/ip_local_port_range": "20000 65000"}
 
 // Add makes the network of another pod, which reaches all others, and whatever address it connects
@@ -104,7 +105,7 @@ func (n *Net) Add() (*Pod, error) {
 	return p, nil
 }
 
-// nth is the address of the pod with this number, from 1.
+// nth returns the address of the pod with this number, from 1.
 func nth(number int) (netip.Addr, error) {
 	if number > 250*250 {
 		return netip.Addr{}, fmt.Errorf("making the network of a pod: want %d pods or fewer", 250*250)
@@ -156,14 +157,14 @@ func (n *Net) Close() error {
 	return errors.Join(append(errs, n.bridge.Close())...)
 }
 
-// Network is the namespace, for processes.
+// Network returns the network namespace, for starting processes in it.
 func (p *Pod) Network() *process.Network { return p.network }
 
 // Apply sets the rules of the pod's table nat, which has none yet.
 func (p *Pod) Apply(r Rules) error { return r.apply(p.network.FD()) }
 
-// DialContext is net.Dialer's, within the pod: a connection of one of its processes. The address is
-// an IP address with a port.
+// DialContext is like net.Dialer's, from within the pod. The address is an IP address
+// with a port.
 func (p *Pod) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return p.dialer.DialContext(ctx, network, address)
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Rules are those of the table nat, IPv4, as iptables-restore(8) reads them. The zero value has none.
+// Rules are the rules of the table nat, IPv4, as iptables-restore(8) reads them. The zero
+// value has none.
 type Rules struct{ chains []chain }
 
 // chain is a chain with its rules in their order.
@@ -91,7 +92,7 @@ func ParseRules(text string) (Rules, error) {
 	return r, nil
 }
 
-// chain is the one of this name; nil if there is none.
+// chain returns the chain of this name; nil if there is none.
 func (r *Rules) chain(name string) *chain {
 	for i := range r.chains {
 		if r.chains[i].name == name {
