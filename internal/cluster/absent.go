@@ -8,11 +8,10 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// Absent has a component killed and, when it has been gone for length, started
-// again with the same arguments, and returns when it is ready. Its data, where
-// it has any, is as it was. Meanwhile nothing listens on its ports: clients are
-// refused, and whatever they had open is broken. It does not count as having
-// died.
+// Absent kills a component, starts it again with the same arguments after the given
+// length, and returns when it is ready. Its data, if any, is kept. Meanwhile nothing
+// listens on its ports: new connections are refused, and open ones are broken. It does
+// not count as having died.
 func (c *Cluster) Absent(ctx context.Context, name string, length time.Duration) error {
 	c.mu.Lock()
 	was, known := c.running[name]

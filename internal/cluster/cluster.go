@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// startTimeout is for the whole start, which takes seconds on an idle
-	// machine; it is there so that nothing waits for ever.
+	// startTimeout limits the whole start, which takes seconds on an idle machine, so
+	// that nothing waits for ever.
 	startTimeout = 3 * time.Minute
-	// unwindTimeout is for stopping what was started before an error.
+	// unwindTimeout limits the stopping of what was started before an error.
 	unwindTimeout = 15 * time.Second
 )
 
-// Programs are the paths of the programs that make a cluster. All are needed.
+// Programs are the paths of the programs that make a cluster. All are required.
 type Programs struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kwok string
 }
@@ -37,13 +37,13 @@ type Options struct {
 	// name, a DNS label, is the cluster's. The caller owns it: stopping it stops
 	// the cluster too, and removing it removes the cluster's files.
 	Group *process.Group
-	// Programs are started as the cluster's components; all are needed.
+	// Programs are the programs of the cluster's components; all are required.
 	Programs Programs
 	// KwokConfig is the configuration file of kwok, with Stages that make pods
 	// run; package kwok has one.
 	KwokConfig []byte
-	// Controllers are those of the controller-manager that run in addition to the cluster's
-	// own; nil = none.
+	// Controllers are further controllers of the controller-manager to run, in addition
+	// to the cluster's own; nil = none.
 	Controllers []string
 	// WithoutPodGC leaves pods of nodes that the API server does not know, which are otherwise
 	// deleted after about a minute.
@@ -64,7 +64,7 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// name is the cluster's, that of its group's folder.
+// name returns the cluster's name, which is that of its group's folder.
 func (o Options) name() string { return filepath.Base(o.Group.Dir()) }
 
 func (o Options) validate() error {
@@ -202,13 +202,13 @@ type part struct {
 	args          []arg
 	metricsURL    string
 	ready         string // URL that answers 200 when it is
-	// environment are variables in addition to PATH and HOME, and objects those of the API
-	// that it works with.
+	// environment holds variables in addition to PATH and HOME; objects are the API
+	// objects that the component works with.
 	environment []arg
 	objects     []object
 }
 
-// components are all parts of a cluster, in the order in which they are started.
+// components returns all parts of a cluster, in the order in which they are started.
 func (l layout) components(programs Programs) []part {
 	kwok := "http://" + address(l.ports.kwok)
 	parts := []part{
@@ -314,18 +314,18 @@ func (c *Cluster) watch(p *process.Process) {
 	}()
 }
 
-// Kubeconfig is the path of a file that gives a client all rights, without
-// reference to other files.
+// Kubeconfig returns the path of a self-contained kubeconfig file that gives a client all
+// rights.
 func (c *Cluster) Kubeconfig() string { return c.layout.kubeconfig() }
 
-// Components are the cluster's own processes, in order of start.
+// Components returns the cluster's own processes, in order of start.
 func (c *Cluster) Components() []Component {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Component(nil), c.components...)
 }
 
-// Settings are those of a component that differ from the stock ones.
+// Settings returns the settings of a component that differ from the stock ones.
 func (c *Cluster) Settings(component string) []Setting {
 	return slices.DeleteFunc(slices.Clone(c.settings), func(s Setting) bool { return s.Component != component })
 }

@@ -30,9 +30,9 @@ var kubernetesServiceIP = net.IPv4(10, 0, 0, 1)
 // podGC deletes pods whose node the API server does not know.
 const podGC = "pod-garbage-collector-controller"
 
-// controllers are those that a mesh of Deployments and Services needs. The others would
-// watch the same objects and only cost: among them the one that writes each
-// EndpointSlice a second time, as Endpoints.
+// controllers are the controllers that a mesh of Deployments and Services needs. The
+// others would watch the same objects and only add cost, for example the one that writes
+// each EndpointSlice a second time, as Endpoints.
 var controllers = []string{
 	"deployment-controller",
 	"replicaset-controller",
@@ -49,7 +49,7 @@ var controllers = []string{
 	"clusterrole-aggregation-controller",
 }
 
-// controllers are those that run.
+// controllers returns the controllers to run.
 func (o Options) controllers() []string {
 	all := slices.Concat(controllers, o.Controllers)
 	if o.WithoutPodGC {
@@ -79,7 +79,8 @@ type layout struct {
 
 func (l layout) kubeconfig() string { return kubeconfigIn(l.dir) }
 
-// clientKubeconfig is that of controller-manager and scheduler.
+// clientKubeconfig returns the path of the kubeconfig of controller-manager and
+// scheduler.
 func (l layout) clientKubeconfig() string { return filepath.Join(l.dir, "client.kubeconfig") }
 func (l layout) kwokConfig() string       { return filepath.Join(l.dir, "kwok.yaml") }
 func (l layout) log(name string) string   { return filepath.Join(l.logDir, name+".log") }
@@ -90,7 +91,7 @@ func kubeconfigIn(dir string) string      { return filepath.Join(dir, "kubeconfi
 func address(port int) string             { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 func httpsMetrics(port int) string        { return "https://" + address(port) + "/metrics" }
 
-// files are all files and folders that a cluster makes, except its logs.
+// files returns all files and folders that a cluster makes, except its logs.
 func (l layout) files() []string {
 	return []string{l.kubeconfig(), l.clientKubeconfig(), l.kwokConfig(), filepath.Join(l.dir, aboutName), l.pkiDir(), l.dataDir()}
 }
@@ -162,8 +163,8 @@ func (l layout) apiServerArgs() []arg {
 	}
 }
 
-// unlimited are the flags of the Kubernetes programs that lift their clients'
-// own rate limits.
+// unlimited returns the flags of the Kubernetes programs that lift their clients' own
+// rate limits.
 func unlimited(qps, burst string) []arg {
 	const reason = "Objects are to be processed as fast as processors allow; the stock limit would set the rollout's pace."
 	return []arg{
@@ -180,15 +181,16 @@ var seldomCollected = []arg{
 		"The programs of the cluster use less processor time and more memory. The control plane is not one of them."),
 }
 
-// standalone is the flag of a program that has no other to lead.
+// standalone returns the flag that disables the leader election of a program with one
+// replica.
 func standalone() arg {
 	return differs("leader-elect", false, "true",
 		"There is one replica.",
 		"It starts at once, and the API server has no lease updates from it, one every 2 s.")
 }
 
-// secureServing are the flags of controller-manager and scheduler for an HTTPS
-// port that any client of the cluster's authority may scrape.
+// secureServing returns the flags of controller-manager and scheduler for an HTTPS port
+// that any client with a certificate of the cluster's authority may scrape.
 func (l layout) secureServing(port int) []arg {
 	return []arg{
 		wire("bind-address", "127.0.0.1"),

@@ -13,9 +13,9 @@ import (
 const (
 	// CapLogsCommand is scaler's hidden command that does so.
 	CapLogsCommand = "cap-logs"
-	// CapLogsComponent is what it is called in a cluster's status.
+	// CapLogsComponent is the name of the log rotation in a cluster's status.
 	CapLogsComponent = "log-rotation"
-	// LogLimit is how many bytes a log may have, and its rotated part.
+	// LogLimit is the size that a log may have, and its rotated part, in bytes.
 	LogLimit = 16 << 20
 	// LogInterval is the time between two looks at the logs.
 	LogInterval = 10 * time.Second

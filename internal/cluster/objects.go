@@ -24,7 +24,7 @@ type object struct {
 	make func(context.Context, kubernetes.Interface) error
 }
 
-// objects are all of them.
+// objects lists the API objects that make an embedded cluster differ from a stock one.
 var objects = []object{
 	{
 		Setting{
@@ -44,7 +44,8 @@ var objects = []object{
 
 const (
 	fieldsPolicy = "scaler-managed-fields"
-	// clientsGroup is that of controller-manager and scheduler, and the name of its role.
+	// clientsGroup is the group of controller-manager and scheduler, and the name of its
+	// role.
 	clientsGroup = "scaler-clients"
 )
 
@@ -65,7 +66,7 @@ func makeObjects(ctx context.Context, kubeconfig string, component *process.Proc
 	return nil
 }
 
-// exists is a result of a creation that may have been made before.
+// exists returns nil if err says that the object to create exists already, else err.
 func exists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

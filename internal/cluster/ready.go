@@ -42,7 +42,7 @@ func newHTTPClient(files pki) (*http.Client, error) {
 	}}, nil
 }
 
-// answers is a probe that succeeds when url answers 200.
+// answers returns a probe that succeeds when url answers 200.
 func answers(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := httpget.Get(ctx, client, url)
@@ -85,8 +85,8 @@ const (
 	firstPodTimeout = 20 * time.Second
 )
 
-// runPod has the cluster run one pod on a fake node and removes both again: it
-// shows that all components work together.
+// runPod runs one pod on a fake node and removes both again, which shows that all
+// components work together.
 func runPod(ctx context.Context, kubeconfig string, player *process.Process) error {
 	client, err := newClient(kubeconfig)
 	if err != nil {
@@ -129,9 +129,9 @@ func (f first) create(ctx context.Context) error {
 	return nil
 }
 
-// loadSchemas has the API server apply the policy of managed fields to one object of each
-// API group, without keeping the object. For the first one it loads the schema of the
-// group, which takes a second and is not to be part of a run.
+// loadSchemas makes the API server apply the policy of managed fields to one object of
+// each API group, as a dry run. For the first object the server loads the schema of the
+// group, which takes a second and must not be part of a run.
 func (f first) loadSchemas(ctx context.Context, spec corev1.PodSpec) error {
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	labels := map[string]string{kwok.RunLabel: firstRun}

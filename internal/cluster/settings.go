@@ -24,21 +24,21 @@ type Setting struct {
 // arg is one argument of a program.
 type arg struct {
 	name, value string
-	// setting is how it differs from stock; nil for what only connects the
-	// programs: addresses, ports, files, and rights.
+	// setting describes how the argument differs from stock; nil for arguments that only
+	// connect the programs: addresses, ports, files, and rights.
 	setting *Setting
 }
 
-// wire is an argument that connects programs.
+// wire returns an argument that connects programs.
 func wire(name string, value any) arg { return arg{name: name, value: fmt.Sprint(value)} }
 
-// differs is an argument that differs from stock.
+// differs returns an argument that differs from stock.
 func differs(name string, value any, stock, reason, effect string) arg {
 	text := fmt.Sprint(value)
 	return arg{name, text, &Setting{Name: name, Value: text, Stock: stock, Reason: reason, Effect: effect}}
 }
 
-// environment is what a program is started with: these variables, PATH and HOME.
+// environment returns the environment of a program: these variables, PATH and HOME.
 func environment(args []arg) []string {
 	all := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for _, a := range args {
@@ -47,7 +47,7 @@ func environment(args []arg) []string {
 	return all
 }
 
-// commandLine is what a program is started with.
+// commandLine returns the arguments of a program.
 func commandLine(args []arg) []string {
 	var all []string
 	for _, a := range args {
@@ -65,11 +65,10 @@ var notes = map[string]string{
 	Kwok:              "plays the kubelets of fake nodes: pods have addresses and states, and no containers",
 }
 
-// Note says in a sentence what a component is in an embedded cluster; "" for one
-// that is none.
+// Note describes a component of an embedded cluster in a sentence; "" for any other name.
 func Note(component string) string { return notes[component] }
 
-// kwokOptions are the options of KWOK's configuration file that package kwok sets.
+// kwokOptions describes the options of KWOK's configuration file that package kwok sets.
 var kwokOptions = map[string]Setting{
 	"podPlayStageParallelism": {
 		Stock:  "4",
@@ -88,14 +87,14 @@ var kwokOptions = map[string]Setting{
 	},
 }
 
-// Settings are all settings of a cluster with this configuration of KWOK that
-// differ from stock, in the order of the components. They are read off the very
-// command lines and the very file that its programs get.
+// Settings returns all settings of a cluster with this configuration of KWOK that differ
+// from stock, in the order of the components. They are read from the command lines and
+// the configuration file that its programs get.
 func Settings(kwokConfig []byte) ([]Setting, error) {
 	return layout{controllers: controllers}.settings(kwokConfig)
 }
 
-// settings are those of a cluster with this layout.
+// settings returns the settings of a cluster with this layout.
 func (l layout) settings(kwokConfig []byte) ([]Setting, error) {
 	var all []Setting
 	for _, c := range l.components(Programs{}) {
@@ -116,7 +115,7 @@ func (l layout) settings(kwokConfig []byte) ([]Setting, error) {
 	return append(all, options...), err
 }
 
-// kwokSettings are the options in a configuration file of KWOK.
+// kwokSettings returns the options in a configuration file of KWOK.
 func kwokSettings(config []byte) ([]Setting, error) {
 	var file struct {
 		Options map[string]any `json:"options"`

@@ -23,7 +23,7 @@ type about struct {
 	Started time.Time `json:"started"`
 }
 
-// State is how a cluster is, in one word.
+// State is the state of a cluster, in one word.
 type State string
 
 // States of a cluster.
