@@ -28,8 +28,8 @@ type Spec struct {
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
-	// Env is the complete environment. Nil means PATH and HOME alone, as
-	// scaler's own.
+	// Env is the complete environment. Nil means PATH and HOME only, with
+	// scaler's values.
 	Env []string
 	// Dir is the working folder; "" is scaler's own.
 	Dir string
