@@ -19,17 +19,18 @@ const (
 	maxAttempts = 10
 )
 
-// Anonymize replaces names, hosts, values of labels and free texts by hashes: the same name becomes
-// the same hash everywhere, and in every file, so that references stay intact. Hashes are as long as
-// what they stand for, names at least 8 letters, so that configuration keeps its size. A hash that
-// two names would share is replaced by another hash for the second. Objects whose content may be
-// anything are left out. What is kept are numbers, durations, values of enumerations, names of
-// protocols and kinds, and keys of labels. Short names can be found by trying: the hashes have no key.
+// Anonymize replaces names, hosts, values of labels and free texts by hashes: the same
+// name becomes the same hash everywhere, and in every file, so that references stay
+// intact. Hashes are as long as the original, those of names at least 8 letters, so that
+// configuration keeps its size. A hash that two names would share is replaced by another
+// hash for the second. Objects with arbitrary content are left out. Numbers, durations,
+// values of enumerations, names of protocols and kinds, and keys of labels are kept. The
+// hashes have no key, so short names can be found by brute force.
 func (m *Mesh) Anonymize() error {
 	return m.anonymize(digest)
 }
 
-// anonymize is Anonymize with any hash of n letters.
+// anonymize does the work of Anonymize with any hash of n letters.
 func (m *Mesh) anonymize(hash func(string, int) string) error {
 	a := &anonymizer{hash: hash, made: map[string]string{}, taken: map[string]string{}}
 	part := *m
@@ -57,7 +58,7 @@ func (m *Mesh) anonymize(hash func(string, int) string) error {
 	return m.check()
 }
 
-// digest is n letters and digits of a text's SHA-256, the first a letter.
+// digest returns n letters and digits of a text's SHA-256, the first a letter.
 func digest(text string, n int) string {
 	var letters strings.Builder
 	for block := 0; letters.Len() < n; block++ {
@@ -79,13 +80,14 @@ type anonymizer struct {
 	err   error
 }
 
-// verbatim are names that are not of a mesh but of every one.
+// verbatim lists names that are kept because every mesh has them.
 var verbatim = map[string]bool{
 	"": true, "*": true, ".": true, "~": true, "default": true, rootNamespace: true, "kube-system": true, "kube-public": true,
 	"kube-node-lease": true, "cluster": true, "local": true, "svc": true, "mesh": true, "istio": true, "istio-waypoint": true, "istio-remote": true,
 }
 
-// name is the hash of a name, at least as long and at most as given.
+// name returns the hash of a name. It is at least as long as the name, and at most as
+// long as most.
 func (a *anonymizer) name(name string, most int) string {
 	if verbatim[name] {
 		return name
@@ -170,7 +172,7 @@ func (a *anonymizer) labels(labels map[string]string) map[string]string {
 	return to
 }
 
-// protocols are names of ports, or the beginnings of names, that say what is spoken.
+// protocols matches names of ports, or their beginnings, that declare the protocol.
 var protocols = regexp.MustCompile(`^(http2?|https|grpc-web|grpc|tcp|tls|udp|mongo|mysql|redis|hbone)(-|$)`)
 
 // portName keeps what says the protocol.
@@ -191,7 +193,7 @@ var (
 	whenKeys  = regexp.MustCompile(`^[a-z]+(\.[a-z]+)*`)
 )
 
-// keptFields are those whose values are of closed lists.
+// keptFields are the fields whose values are from closed lists.
 var keptFields = map[string]bool{
 	"apiVersion": true, "kind": true, "group": true, "type": true, "mode": true, "protocol": true, "scheme": true, "action": true,
 	"location": true, "resolution": true, "operation": true, "retryOn": true, "methods": true, "notMethods": true,

@@ -64,7 +64,7 @@ func (m *Mesh) check() error {
 	return nil
 }
 
-// first is the first of joined errors.
+// first returns the first of joined errors.
 func first(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()[0]

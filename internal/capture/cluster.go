@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects requested at once.
 const pageSize = 500
 
-// maxRestarts is how often a list begins again of which a page is gone.
+// maxRestarts limits how often a list is restarted because one of its pages has expired.
 const maxRestarts = 3
 
-// Cluster is where objects are read.
+// Cluster reads objects from a cluster.
 type Cluster struct {
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
@@ -57,7 +57,7 @@ func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
 	return g.Mesh(), nil
 }
 
-// served are the resources that the cluster has, in the versions that it prefers.
+// served returns the resources that the cluster has, in the versions that it prefers.
 func (c Cluster) served() (map[schema.GroupResource]schema.GroupVersionResource, error) {
 	lists, err := c.Discovery.ServerPreferredResources()
 	if len(lists) == 0 && err != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// domain is that of services' hosts.
+// domain is the domain of services' hosts.
 const domain = "cluster.local"
 
 // Reference is one object's to another.
@@ -21,8 +21,8 @@ type Reference struct {
 // String returns the reference as it is reported.
 func (r Reference) String() string { return r.From + ": " + r.Field + ": " + r.To }
 
-// Dangling are the references to what the mesh does not have: hosts of no service, gateways,
-// and labels of no pods. They are no error: a cluster has them, too.
+// Dangling returns the references to things that the mesh does not have: hosts of no
+// service, gateways, and labels of no pods. They are not errors: a cluster has them, too.
 func (m *Mesh) Dangling() []Reference {
 	d := dangling{hosts: map[string]bool{}, gateways: map[string]bool{}, workloads: map[string][]*Workload{}}
 	for _, s := range m.Services {

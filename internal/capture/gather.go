@@ -93,7 +93,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	}
 }
 
-// plural is what an object's kind is called in LeftOut.
+// plural returns the name of an object's kind in LeftOut.
 func plural(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind()
 	for _, r := range Resources() {
@@ -232,8 +232,8 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// ownerOf is what a pod belongs to. A ReplicaSet of a Deployment has its name, and the hash of its
-// template.
+// ownerOf returns the owner of a pod. The name of a Deployment is that of its ReplicaSet
+// without the hash of the template.
 func ownerOf(p corev1.Pod) (kind, name string) {
 	owner := metav1.GetControllerOf(&p)
 	if owner == nil {
@@ -249,7 +249,8 @@ func ownerOf(p corev1.Pod) (kind, name string) {
 
 func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// Mesh is the mesh of the objects that were added. The Gatherer is not used afterwards.
+// Mesh returns the mesh of the objects that were added. The Gatherer must not be used
+// afterwards.
 func (g *Gatherer) Mesh() Mesh {
 	zones := map[string]map[Zone]int{}
 	for _, at := range g.places {

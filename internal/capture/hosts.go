@@ -2,8 +2,8 @@ package capture
 
 import "strings"
 
-// FullHost is a host as configuration of a namespace writes it, in full: a name without dots is
-// that of a service of the same namespace.
+// FullHost returns the full form of a host as written in the configuration of a
+// namespace: a name without dots is a service of the same namespace.
 func FullHost(host, namespace, domain string) string {
 	if host == "" || strings.ContainsAny(host, ".*") {
 		return host

@@ -24,7 +24,7 @@ func (r Resource) ofCluster() Resource {
 // Groups of configuration.
 const gatewayAPI = "gateway.networking.k8s.io"
 
-// basics are what services and workloads are gathered from.
+// basics are the resources from which services and workloads are gathered.
 var basics = []Resource{
 	resource("", "v1", "namespaces", "Namespace").ofCluster(),
 	resource("", "v1", "nodes", "Node").ofCluster(),
@@ -35,7 +35,7 @@ var basics = []Resource{
 	resource("apps", "v1", "daemonsets", "DaemonSet"),
 }
 
-// configuration are the kinds of a mesh's configuration.
+// configuration lists the kinds of a mesh's configuration.
 var configuration = []Resource{
 	resource("networking.istio.io", "v1", "destinationrules", "DestinationRule"),
 	resource("networking.istio.io", "v1alpha3", "envoyfilters", "EnvoyFilter"),
@@ -64,11 +64,11 @@ var configuration = []Resource{
 	resource(gatewayAPI, "v1", "listenersets", "ListenerSet"),
 }
 
-// Resources are all that are read of a cluster: nothing else is asked for, Secrets and ConfigMaps
-// in particular.
+// Resources returns everything that is read from a cluster. Nothing else is requested, in
+// particular no Secrets or ConfigMaps.
 func Resources() []Resource { return append(append([]Resource(nil), basics...), configuration...) }
 
-// Configuration is the resource of a kind of a mesh's configuration, of any version.
+// Configuration returns the resource of a kind of a mesh's configuration, of any version.
 func Configuration(of schema.GroupVersionKind) (Resource, bool) {
 	for _, r := range configuration {
 		if r.Group == of.Group && r.Kind == of.Kind {
@@ -81,5 +81,5 @@ func Configuration(of schema.GroupVersionKind) (Resource, bool) {
 // IsGatewayAPI reports whether a kind is one of the Kubernetes Gateway API.
 func IsGatewayAPI(of schema.GroupVersionKind) bool { return of.Group == gatewayAPI }
 
-// name is a resource as `kubectl get` takes it.
+// name returns the name of a resource as `kubectl get` takes it.
 func (r Resource) name() string { return r.GroupResource().String() }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// APIVersion is that of a mesh file's own documents, of the kinds Kind and WorkloadKind. The file
-// begins with one of Kind.
+// APIVersion is the version of a mesh file's own documents, of the kinds Kind and
+// WorkloadKind. The file begins with one document of kind Kind.
 const (
 	APIVersion   = "scaler.mesh/v1"
 	Kind         = "Mesh"
@@ -29,7 +29,7 @@ type Mesh struct {
 	Namespaces []Namespace
 	Services   []corev1.Service
 	Workloads  []Workload
-	// Objects are those of the mesh's configuration, of the kinds of Configuration.
+	// Objects are the objects of the mesh's configuration, of the kinds of Configuration.
 	Objects []*unstructured.Unstructured
 
 	places map[string]string // where each object is in its file, by its identity; nil = it was not read
@@ -41,13 +41,13 @@ type Header struct {
 	Kind       string `json:"kind"`
 	// Anonymized reports that names, hosts and values of labels are hashes.
 	Anonymized bool `json:"anonymized,omitempty"`
-	// Scale is how many copies of the captured mesh this is; 0 = one.
+	// Scale is the number of copies of the captured mesh; 0 = one.
 	Scale int `json:"scale,omitempty"`
-	// LeftOut is what the cluster had and the file does not, by kind.
+	// LeftOut lists, by kind, what the cluster had and the file does not.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
 
-// LeftOut is what a mesh does not have of what was there.
+// LeftOut counts objects of one kind that the cluster had and the mesh does not.
 type LeftOut struct {
 	Kind   string `json:"kind"`            // plural and group as in `kubectl get`, or what it is
 	Count  int    `json:"count,omitempty"` // 0 = not known
@@ -68,7 +68,7 @@ type Workload struct {
 	Spec            WorkloadSpec
 }
 
-// WorkloadSpec is what a mesh file states of a workload.
+// WorkloadSpec is the description of a workload in a mesh file.
 type WorkloadSpec struct {
 	Owner    string `json:"owner"` // kind of what owned the pods, as in Deployment; Pod = nothing did
 	Replicas int    `json:"replicas"`
@@ -90,17 +90,17 @@ type Port struct {
 	Protocol corev1.Protocol `json:"protocol,omitempty"` // "" = TCP
 }
 
-// Zone is where some pods of a workload were.
+// Zone is the number of a workload's pods in one zone.
 type Zone struct {
 	Region string `json:"region,omitempty"`
 	Zone   string `json:"zone"`
 	Pods   int    `json:"pods"`
 }
 
-// ID is a workload's namespace and name.
+// ID returns a workload's namespace/name.
 func (w Workload) ID() string { return w.Namespace + "/" + w.Name }
 
-// rank has Deployments before workloads of other kinds and the same name.
+// rank sorts Deployments before workloads of other kinds with the same name.
 func (w Workload) rank() int {
 	if w.Spec.Owner == "Deployment" {
 		return 0
@@ -123,11 +123,12 @@ func (m *Mesh) sort() {
 	})
 }
 
-// Place is where an object is in the file that the mesh was read from, as in "mesh.yaml: document
-// 7"; "" where it was not read. The identity is that of Identity.
+// Place returns the position of an object in the file that the mesh was read from, as in
+// "mesh.yaml: document 7"; "" if it was not read from one. identity is a result of
+// Identity.
 func (m *Mesh) Place(identity string) string { return m.places[identity] }
 
-// Identity names an object in messages: kind, namespace and name.
+// Identity returns the name of an object in messages: kind, namespace and name.
 func Identity(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + " " + name

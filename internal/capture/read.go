@@ -56,10 +56,10 @@ type reader struct {
 	mesh     Mesh
 }
 
-// place is where the present document is.
+// place returns the position of the current document.
 func (r *reader) place() string { return fmt.Sprintf("%s: document %d", r.file, r.document) }
 
-// fieldError is a field of an object that cannot be used.
+// fieldError returns the error for a field with an invalid value.
 func fieldError(identity, field string, value any, want string) error {
 	if text, ok := value.(string); ok {
 		value = fmt.Sprintf("%q", text)
@@ -128,7 +128,7 @@ func (r *reader) take(text []byte) error {
 	return nil
 }
 
-// fileKinds are the kinds of a file's documents after the first.
+// fileKinds returns the kinds of a file's documents after the first.
 func fileKinds() []string {
 	kinds := []string{"Namespace", "Service", WorkloadKind}
 	for _, r := range configuration {
@@ -153,7 +153,7 @@ func strict(document []byte, into any, identity string) error {
 	return nil
 }
 
-// wanted is a kind of Go value in words.
+// wanted names a kind of Go value in plain words.
 func wanted(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):

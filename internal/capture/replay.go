@@ -15,8 +15,9 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// Topology is the mesh as a rollout has it: a service of it is a workload of this one, with the same
-// index. Its ports are in no service of their own: Endpoints counts those.
+// Topology returns the mesh in the form that a rollout uses. Each workload of m becomes a
+// service of the topology with the same index. These services have no ports; Endpoints
+// counts the endpoints of the real services.
 func (m *Mesh) Topology() topology.Mesh {
 	mesh := topology.Mesh{Endpoints: m.Endpoints()}
 	for _, n := range m.Namespaces {
@@ -40,7 +41,7 @@ func (m *Mesh) Topology() topology.Mesh {
 // maxLabel is the length of a label's value.
 const maxLabel = 63
 
-// unique is a name for a workload that no other has, and that fits into a label.
+// unique returns a name for a workload that no other has, and that fits into a label.
 func unique(w Workload, taken map[string]bool) string {
 	base := w.Name + "." + w.Namespace
 	for n := 0; ; n++ {
@@ -54,7 +55,8 @@ func unique(w Workload, taken map[string]bool) string {
 	}
 }
 
-// Sidecars is the number of pods with a sidecar, gateways included; Outside that of the others.
+// Sidecars returns the number of pods with a sidecar, gateways included, and the number
+// of pods without.
 func (m *Mesh) Sidecars() (sidecars, outside int) {
 	for _, w := range m.Workloads {
 		if w.Spec.Sidecar {
@@ -72,8 +74,8 @@ func Selects(s *corev1.Service, w *Workload) bool {
 		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.Spec.Labels))
 }
 
-// Target is the port of a workload's pods that a port of a service leads to; 0 = they do not have
-// it.
+// Target returns the port of a workload's pods that a port of a service leads to; 0 if
+// they do not have it.
 func Target(p corev1.ServicePort, w *Workload) int32 {
 	if p.TargetPort.StrVal == "" {
 		return cmp.Or(p.TargetPort.IntVal, p.Port)
@@ -88,8 +90,8 @@ func Target(p corev1.ServicePort, w *Workload) int32 {
 
 func protocol(p corev1.Protocol) corev1.Protocol { return cmp.Or(p, corev1.ProtocolTCP) }
 
-// Endpoints is how many endpoints the API server lists once all pods are ready: of each port of
-// each service, the pods that it selects and that have the port.
+// Endpoints returns the number of endpoints that the API server lists when all pods are
+// ready: for each port of each service, the pods that it selects and that have the port.
 func (m *Mesh) Endpoints() (n int) {
 	m.eachSelected(func(s *corev1.Service, w *Workload) {
 		for _, p := range s.Spec.Ports {
@@ -118,8 +120,9 @@ func (m *Mesh) eachSelected(do func(*corev1.Service, *Workload)) {
 	}
 }
 
-// Surroundings are the objects that are there before the first pod: namespaces, of which those
-// with sidecars get these labels, the accounts of workloads, and services.
+// Surroundings returns the objects that must exist before the first pod: namespaces, of
+// which those with sidecars get the labels injected, the accounts of workloads, and
+// services.
 func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	with, accounts := map[string]bool{}, map[[2]string]bool{}
@@ -167,9 +170,9 @@ func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured 
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
 }
 
-// Template is that of the pods of a workload: labels, account, ports and zones as they were, one
-// container that does nothing, and what makes injection give it a sidecar or none. Nodes, and the
-// labels of a run, are added by whoever creates the pods.
+// Template returns the template of a workload's pods: with the captured labels, account,
+// ports and zones, one container that does nothing, and the label that makes injection
+// add a sidecar or none. Whoever creates the pods adds nodes and the labels of a run.
 func (w Workload) Template() corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: maps.Clone(w.Spec.Annotations)},
@@ -196,7 +199,7 @@ func (w Workload) Template() corev1.PodTemplateSpec {
 	return template
 }
 
-// place has the pods of a workload spread evenly over the zones that they were in.
+// place spreads the pods of a workload evenly over the zones that they were captured in.
 func (w Workload) place(spec *corev1.PodSpec) {
 	var zones []string
 	for _, z := range w.Spec.Zones {
@@ -218,7 +221,8 @@ func (w Workload) place(spec *corev1.PodSpec) {
 	}
 }
 
-// Zones are those of all workloads, with the pods of each; empty where none is known.
+// Zones returns the zones of all workloads, with the number of pods in each; empty if
+// none is known.
 func (m *Mesh) Zones() []Zone {
 	all := map[Zone]int{}
 	for _, w := range m.Workloads {

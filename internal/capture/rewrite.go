@@ -23,7 +23,7 @@ type rewriter struct {
 	keys      func(field string, of map[string]any) map[string]any // of maps whose keys are not fields
 }
 
-// mesh is a mesh with other names. The one that is given stays as it is.
+// mesh returns a copy of a mesh with other names.
 func (r rewriter) mesh(m *Mesh) Mesh {
 	to := Mesh{Header: m.Header}
 	to.LeftOut = slices.Clone(m.LeftOut)
@@ -75,7 +75,8 @@ func (r rewriter) workload(w Workload) Workload {
 	return w
 }
 
-// annotations are kept but for the namespaces that something is exported to.
+// annotations returns the annotations, with other names for the namespaces that something
+// is exported to.
 func (r rewriter) annotations(annotations map[string]string) map[string]string {
 	to := maps.Clone(annotations)
 	for name, value := range to {
@@ -93,7 +94,7 @@ func (r rewriter) annotations(annotations map[string]string) map[string]string {
 	return to
 }
 
-// visibility is a namespace, or a sign for several.
+// visibility rewrites a namespace and keeps the symbols for several namespaces.
 func (r rewriter) visibility(namespace string) string {
 	switch namespace {
 	case "", "*", ".", "~":
@@ -120,7 +121,7 @@ func (r rewriter) object(o *unstructured.Unstructured) *unstructured.Unstructure
 	return to
 }
 
-// value is a field's value with other names.
+// value rewrites the names in a field's value.
 func (r rewriter) value(field string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -147,7 +148,7 @@ func (r rewriter) value(field string, value any) any {
 	}
 }
 
-// fields are an object's fields with other names.
+// fields rewrites the names in an object's fields.
 func (r rewriter) fields(of map[string]any) map[string]any {
 	for name, value := range of {
 		of[name] = r.value(name, value)
@@ -155,7 +156,7 @@ func (r rewriter) fields(of map[string]any) map[string]any {
 	return of
 }
 
-// texts are the entries of a map whose values are all texts.
+// texts returns the entries of a map if all its values are strings.
 func texts(of map[string]any) (map[string]string, bool) {
 	all := map[string]string{}
 	for name, value := range of {
@@ -168,7 +169,7 @@ func texts(of map[string]any) (map[string]string, bool) {
 	return all, true
 }
 
-// string is the value of a field that is a text, or of an element of its list.
+// string rewrites the value of a string field, or an element of a list of strings.
 func (r rewriter) string(field, text string) string {
 	switch field {
 	case "host", "hosts", "hostname", "hostnames", "sniHosts", "notHosts", "sni":
@@ -196,7 +197,7 @@ func (r rewriter) string(field, text string) string {
 	return r.text(field, text)
 }
 
-// scopedHost is a host, with or without the namespace that it is looked for in.
+// scopedHost rewrites a host, with or without the namespace that it is looked up in.
 func (r rewriter) scopedHost(text string) string {
 	namespace, host, ok := strings.Cut(text, "/")
 	if !ok {
@@ -205,7 +206,7 @@ func (r rewriter) scopedHost(text string) string {
 	return r.visibility(namespace) + "/" + r.host(host)
 }
 
-// principals are the identities of workloads, in a trust domain.
+// principals matches the identities of workloads, in any trust domain.
 var principals = regexp.MustCompile(`/ns/([^/]+)/sa/([^/]+)$`)
 
 func (r rewriter) principal(text string) string {

@@ -13,17 +13,18 @@ import (
 // MaxScale is the most copies of a mesh.
 const MaxScale = 100
 
-// once are namespaces that a cluster has one of, and their objects with it: the root namespace, whose
-// configuration is that of all, and the cluster's own.
+// once reports whether a cluster has this namespace only once, with all objects in it:
+// the root namespace, whose configuration applies everywhere, and the cluster's own.
 func once(namespace string) bool {
 	return namespace == rootNamespace || strings.HasPrefix(namespace, "kube-")
 }
 
-// Times is the mesh with so many copies of its namespaces, and of all that is in them: services,
-// workloads with their pods, and configuration. What refers to something of a copied namespace refers
-// to that of the same copy, and hosts outside the cluster are other ones in each copy. The root
-// namespace, those of the cluster itself, and what is in no namespace stay one. The error names a
-// namespace for which there is no name.
+// Times returns the mesh with n copies of its namespaces and of everything in them:
+// services, workloads with their pods, and configuration. References to an object in a
+// copied namespace lead to the same copy, and hosts outside the cluster are different in
+// each copy. The root namespace, the cluster's own namespaces, and objects without a
+// namespace are not copied. The error names a namespace for whose copy there is no valid
+// name.
 func (m *Mesh) Times(n int) (Mesh, error) {
 	if n < 1 || n > MaxScale {
 		return Mesh{}, fmt.Errorf("parsing --scale %d: want 1 to %d", n, MaxScale)
@@ -58,7 +59,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 
 func copyName(name string, copied int) string { return name + "-" + strconv.Itoa(copied) }
 
-// copied is the part of a mesh that its copies have.
+// copied returns the part of a mesh that is copied.
 func (m *Mesh) copied() Mesh {
 	part := Mesh{Header: m.Header}
 	for _, n := range m.Namespaces {
@@ -84,7 +85,7 @@ func (m *Mesh) copied() Mesh {
 	return part
 }
 
-// serviceHosts are hosts of services, wherever in a text.
+// serviceHosts matches hosts of services anywhere in a text.
 var serviceHosts = regexp.MustCompile(`\b([a-z0-9-]+)\.([a-z0-9-]+)\.svc\.cluster\.local\b`)
 
 // copier gives the namespaces of a mesh the names of a copy.

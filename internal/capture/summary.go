@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// rootNamespace is the one whose configuration is that of all.
+// rootNamespace is the namespace whose configuration applies to the whole mesh.
 const rootNamespace = "istio-system"
 
 // maxReported bounds the dangling references that a summary names.
@@ -76,13 +76,13 @@ func (m *Mesh) Summary(w io.Writer) error {
 	return nil
 }
 
-// Count is how many objects of a kind there are.
+// Count is the number of objects of a kind.
 type Count struct {
 	Kind  string // plural and group, as in `kubectl get`
 	Count int
 }
 
-// ObjectCounts are those of the mesh's configuration, sorted by kind.
+// ObjectCounts counts the objects of the mesh's configuration, sorted by kind.
 func (m *Mesh) ObjectCounts() []Count {
 	counts := map[string]int{}
 	for _, o := range m.Objects {
@@ -96,7 +96,7 @@ func (m *Mesh) ObjectCounts() []Count {
 	return all
 }
 
-// counted are counts as "12 Deployment, 3 StatefulSet", the most first.
+// counted formats counts as in "12 Deployment, 3 StatefulSet", the largest first.
 func counted(counts map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -108,5 +108,5 @@ func counted(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// text is a set of labels as a selector.
+// text formats a set of labels as a selector.
 func text(labels map[string]string) string { return output.Pairs(labels, ",") }

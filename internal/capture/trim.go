@@ -18,8 +18,9 @@ const (
 	proxyContainer  = "istio-proxy"
 )
 
-// droppedLabels are those that decide which pods get a sidecar, which Workload.Sidecar says, those
-// that controllers and injection add by themselves, and scaler's own.
+// droppedLabel reports whether a label is dropped: the labels that decide which pods get
+// a sidecar (Workload.Sidecar has that), those that controllers and injection add by
+// themselves, and scaler's own.
 func droppedLabel(name string) bool {
 	switch name {
 	case injectionLabel, revisionLabel, injectLabel, "security.istio.io/tlsMode",
@@ -34,8 +35,8 @@ func keptLabels(labels map[string]string) map[string]string {
 	return kept(labels, func(name string) bool { return !droppedLabel(name) })
 }
 
-// keptAnnotations are those that a control plane reads: of services and namespaces whom they are
-// visible to and how traffic is distributed, of pods how their proxy is injected.
+// keptAnnotations returns the annotations that a control plane reads: on services and
+// namespaces those for visibility and traffic distribution, on pods those for injection.
 func keptAnnotations(annotations map[string]string) map[string]string {
 	return kept(annotations, func(name string) bool {
 		switch name {
@@ -57,8 +58,8 @@ func kept(all map[string]string, keep func(string) bool) map[string]string {
 	return some
 }
 
-// trimmed is an object of a mesh's configuration with what the control plane reads of it: its
-// name, labels, kept annotations and spec.
+// trimmed returns an object of a mesh's configuration reduced to what the control plane
+// reads: its name, labels, kept annotations and spec.
 func trimmed(r Resource, object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := map[string]any{"name": object.GetName()}
 	if !r.Cluster {
@@ -88,7 +89,8 @@ func untyped(values map[string]string) map[string]any {
 	return all
 }
 
-// trimmedService is a service with what a control plane reads of it. Addresses are the replay's own.
+// trimmedService returns a service reduced to what a control plane reads. Addresses are
+// left out: the replay assigns its own.
 func trimmedService(s corev1.Service) corev1.Service {
 	t := corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
