@@ -40,8 +40,8 @@ func NewSchedule(arrivals Arrivals, rate float64, seed uint64) *Schedule {
 	return &Schedule{arrivals: arrivals, rate: rate, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Next is when the next request is due. Constant arrivals begin at 0 and are
-// computed each from its number, so that no rounding adds up.
+// Next returns the time at which the next request is due. Constant arrivals begin at 0,
+// and each is computed from its number, so that rounding errors do not add up.
 func (s *Schedule) Next() time.Duration {
 	if s.arrivals == Poisson {
 		s.at += s.random.ExpFloat64() / s.rate

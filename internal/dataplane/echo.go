@@ -23,10 +23,9 @@ const EchoCommand = "echo"
 type EchoOptions struct {
 	// Listen is HOST:PORT. It has no default.
 	Listen string
-	// Name is what it answers with; "" means "echo".
+	// Name is the name that it answers with; "" means "echo".
 	Name string
-	// Wait is how long it does nothing before it answers or forwards; 0 means not
-	// at all.
+	// Wait is the time that it waits before it answers or forwards; 0 means no wait.
 	Wait time.Duration
 	// Next is forwarded to, and its answer handed on; without addresses it answers
 	// itself.
@@ -72,7 +71,7 @@ type echo struct {
 	next *forwarder // nil = it answers itself
 }
 
-// ServeHTTP is part of http.Handler.
+// ServeHTTP implements http.Handler.
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == HeadersPath && e.next == nil {
 		w.Header().Set("Content-Type", "application/json")

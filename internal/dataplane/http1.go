@@ -20,7 +20,7 @@ const (
 	problemStatus    = "status " // and the number
 )
 
-// problemOf names a status that is not a good answer.
+// problemOf returns the name of a status that is not a success; "" for a success.
 func problemOf(status int) string {
 	if status >= 200 && status < 300 {
 		return ""
@@ -196,8 +196,8 @@ func (h *http1) drop(c *conn) {
 	h.forget(c)
 }
 
-// reapEvery is how soon after its time-out a request is given up; an answer that
-// comes before that is still too late.
+// reapEvery is the interval at which requests past their timeout are given up. An answer
+// that arrives after the timeout, but before that, is still too late.
 const reapEvery = 20 * time.Millisecond
 
 // reap closes the connections whose requests took too long. A deadline for each

@@ -67,7 +67,7 @@ type counted struct {
 	once sync.Once
 }
 
-// Close is part of net.Conn.
+// Close implements net.Conn.
 func (c *counted) Close() error {
 	c.once.Do(func() { c.open.Add(-1) })
 	return c.Conn.Close()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Load is what both loops have in common.
+// Load is common to open and closed loops.
 type Load struct {
 	Target Target
 	// HTTP is the version spoken, 1 (HTTP/1.1) or 2 (without TLS, known
@@ -18,12 +18,11 @@ type Load struct {
 	// loop it is how many there always are; 0 means 1. Connections that wait for
 	// their address's turn come on top, where there are several addresses.
 	Connections int
-	// NoKeepalive has every request open a connection of its own.
+	// NoKeepalive opens a new connection for every request.
 	NoKeepalive bool
-	// Timeout is how long after it was due a request may be answered; 0 means
-	// 10 s.
+	// Timeout limits the time from when a request was due to its answer; 0 means 10 s.
 	Timeout time.Duration
-	// Warmup is how long requests are sent that do not count; 0 means none.
+	// Warmup is the time during which requests are sent that do not count; 0 means none.
 	Warmup time.Duration
 
 	// Dial connects to an address of the Target; nil = as net.Dialer does.
@@ -93,7 +92,7 @@ type caller interface {
 	abort()
 	// close aborts and returns when all goroutines have ended.
 	close()
-	// connections is how many there ever were at once.
+	// connections returns the most connections that were open at once.
 	connections() int
 }
 
@@ -104,9 +103,9 @@ func newCaller(ctx context.Context, l Load, s *sink) caller {
 	return newHTTP1(ctx, l, s)
 }
 
-// Open sends requests on a schedule and returns when the last is answered or
-// has timed out. With an error, which wraps ctx's cause where that ended it, the
-// result is what there was until then.
+// Open sends requests on a schedule and returns when the last is answered or has timed
+// out. With an error, which wraps ctx's cause if that ended it, it returns the result so
+// far.
 func Open(ctx context.Context, l OpenLoad) (*Result, error) {
 	if err := l.validate(defaultBound); err != nil {
 		return nil, err

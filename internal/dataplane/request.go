@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Target is what is called. Several addresses are called in turn.
+// Target is the server to call. Several addresses are called in turn.
 type Target struct {
 	Addresses []string // HOST:PORT to dial, at least one
 	Host      string   // of the request; "" = the address that is dialled
@@ -57,7 +57,7 @@ func (t Target) host(address string) string {
 	return t.Host
 }
 
-// head is the whole GET request as it goes over the wire.
+// head returns the whole GET request in wire format.
 func (t Target) head(address string, keepalive bool) []byte {
 	text := "GET " + t.path() + " HTTP/1.1\r\nHost: " + t.host(address) + "\r\n"
 	if !keepalive {

@@ -20,7 +20,7 @@ const (
 	interimMost = 8 // responses of class 1xx before the one that counts
 )
 
-// response is what is kept of one: the body is read and dropped.
+// response is the part of a response that is kept: the body is read and dropped.
 type response struct {
 	status int
 	body   int64 // bytes
@@ -47,7 +47,7 @@ func readResponse(r *bufio.Reader) (response, error) {
 	return response{}, fmt.Errorf("%w: more than %d interim ones", errMalformed, interimMost)
 }
 
-// responseHead is what status line and headers state about the rest.
+// responseHead holds what status line and headers say about the rest of the response.
 type responseHead struct {
 	status  int
 	minor   byte  // of HTTP/1.x
@@ -101,7 +101,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line, nil
 }
 
-// unexpected is the error for an end in the middle of a response.
+// unexpected returns io.ErrUnexpectedEOF for an end in the middle of a response, and any
+// other error unchanged.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -8,8 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 )
 
-// Result is what became of the requests that count: those due after the
-// warm-up.
+// Result describes the outcome of the requests that count: those due after the warm-up.
 type Result struct {
 	// Latency is from when a request was due (in a closed loop: sent) to the last
 	// byte of its answer. Lost are those that were not answered well: errors and
@@ -22,9 +21,9 @@ type Result struct {
 	Requests int64            // due
 	NotSent  int64            // of Requests: there was no room under the bound
 	Errors   map[string]int64 // of Requests, by what went wrong: connect, timeout, closed, malformed, or "status 503"
-	// Answered are the good answers that came within the window, whenever their
-	// requests were due, or in a closed loop sent: over the window's length, the
-	// rate achieved.
+	// Answered counts the successful answers received within the window, whenever their
+	// requests were due (in a closed loop: sent). Divided by the window's length it is
+	// the rate achieved.
 	Answered    int64
 	Connections int // the most at once, warm-up included
 	// Begin is when the warm-up began; the window is [Start, End).
@@ -34,7 +33,7 @@ type Result struct {
 	Seconds           []Second // of an open loop's window, in order
 }
 
-// Failed is the sum of Errors.
+// Failed returns the sum of Errors.
 func (r *Result) Failed() int64 {
 	var n int64
 	for _, count := range r.Errors {
@@ -43,7 +42,7 @@ func (r *Result) Failed() int64 {
 	return n
 }
 
-// Rate is the good answers a second in the window; 0 for an empty one.
+// Rate returns the successful answers per second in the window; 0 for an empty one.
 func (r *Result) Rate() float64 {
 	if length := r.End.Sub(r.Start).Seconds(); length > 0 {
 		return float64(r.Answered) / length
@@ -51,7 +50,7 @@ func (r *Result) Rate() float64 {
 	return 0
 }
 
-// Second is what became of the requests that were due in one second.
+// Second counts the outcomes of the requests that were due in one second.
 type Second struct{ Requests, Failed, NotSent int64 }
 
 // sink takes what becomes of requests. Times are since its start.
@@ -97,8 +96,8 @@ func (s *sink) begin(due time.Duration) {
 	s.second(due).Requests++
 }
 
-// came is called when the generator came to send a request, or found no room for
-// it. In a closed loop that is when it was due.
+// came records how late the generator was when it sent a request, or found no free
+// connection for it. A closed loop has no lateness.
 func (s *sink) came(due time.Duration) {
 	if due >= s.warmup && s.limit == 0 {
 		s.r.Lateness.Record(s.now() - due)
@@ -122,7 +121,8 @@ func (s *sink) take(now time.Duration) bool {
 	return true
 }
 
-// second is where a due moment is counted; a closed loop has none.
+// second returns the counts for a due time. A closed loop has none, and gets counts that
+// are discarded.
 func (s *sink) second(due time.Duration) *Second {
 	if i := int((due - s.warmup) / time.Second); i < len(s.r.Seconds) {
 		return &s.r.Seconds[i]
