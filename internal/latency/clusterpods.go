@@ -30,13 +30,14 @@ import (
 )
 
 const (
-	// agentPort is where agents listen, on loopback of their pods.
+	// agentPort is the port of agents, on loopback of their pods.
 	agentPort = 15910
-	// podTimeout is for all pods to be ready, images pulled, and for requests to get through then.
+	// podTimeout limits the time until all pods are ready, including image pulls, and
+	// then the time until requests get through.
 	podTimeout = 3 * time.Minute
-	// podGrace is for how many seconds a pod may end.
+	// podGrace is the termination grace period of a pod, in seconds.
 	podGrace = 10
-	// podUser is that of images without a system, as distroless ones have it.
+	// podUser is the user of images without a system, such as distroless ones.
 	podUser = 65532
 )
 
@@ -59,7 +60,7 @@ type clusterPod struct {
 	agent *loadagent.Agent
 }
 
-// pods are all of a variant, the client's first.
+// pods returns all pods of a variant, the client's first.
 func (v *clusterVariant) pods() []*clusterPod {
 	all := []*clusterPod{v.client}
 	for _, tiers := range v.tiers {
@@ -124,7 +125,8 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 	}
 }
 
-// podManifest is a pod of a service on a node. Its containers see each other's processes, so that an agent can read what a sidecar uses.
+// podManifest returns a pod of a service on a node. Its containers share the process
+// namespace, so that an agent can read the sidecar's usage.
 func podManifest(name, run string, service topology.Service, node corev1.Node, containers []corev1.Container) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -140,7 +142,8 @@ func podManifest(name, run string, service topology.Service, node corev1.Node, c
 	}
 }
 
-// container is one of this scaler, without a limit of processor time: throttling would be measured as latency.
+// container returns a container of this scaler, without a processor limit: throttling
+// would be measured as latency.
 func container(name, image string, args ...string) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Args: args,
@@ -158,8 +161,9 @@ func agentContainer(image string) corev1.Container {
 	return container("agent", image, loadagent.Command, "--listen", net.JoinHostPort("127.0.0.1", strconv.Itoa(agentPort)))
 }
 
-// echoContainer is a server. next is the service that it forwards to, at the address that its kubelet puts into the
-// environment: the cluster needs no DNS; "" = it answers itself.
+// echoContainer returns a server. next is the service that it forwards to, at the address
+// that the kubelet puts into the environment, so that the cluster needs no DNS; "" means
+// that the server answers itself.
 func echoContainer(image string, s Spec, service topology.Service, wait time.Duration, next string) corev1.Container {
 	args := []string{dataplane.EchoCommand, "--listen", ":" + strconv.Itoa(appPort), "--name", service.Name, "--wait", wait.String(), "--http", strconv.Itoa(s.HTTP)}
 	if next != "" {
@@ -171,7 +175,8 @@ func echoContainer(image string, s Spec, service topology.Service, wait time.Dur
 	return c
 }
 
-// portName is that of a service's port, by which a mesh knows the protocol between its sidecars.
+// portName returns the name of a service's port, from which a mesh derives the protocol
+// between its sidecars.
 func portName(http int) string {
 	if http == 2 {
 		return "http2"
@@ -179,12 +184,12 @@ func portName(http int) string {
 	return "http"
 }
 
-// serviceHost is the Host of requests to a service.
+// serviceHost returns the Host of requests to a service.
 func serviceHost(name, namespace string) string {
 	return net.JoinHostPort(name+"."+namespace, strconv.Itoa(servicePort))
 }
 
-// clusterPods are the pods of a run in a cluster.
+// clusterPods manages the pods of a run in a cluster.
 type clusterPods struct {
 	run   *run
 	found *Found
@@ -315,7 +320,8 @@ func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
 	return nil, nil
 }
 
-// bed is what the requests of a variant and placement go to, once they get through as they should.
+// bed returns the testbed of a variant and placement, after requests get through as
+// expected.
 func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int) (_ *testbed, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, podTimeout, fmt.Errorf("not as they should after %v", podTimeout))
 	defer cancel()
@@ -395,7 +401,8 @@ func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int)
 	return bed, nil
 }
 
-// sample has the programs of a pod's sidecar sampled, and returns the names under which they are.
+// sample starts sampling the programs of a pod's sidecar, and returns the names under
+// which they are sampled.
 func (p *clusterPods) sample(ctx context.Context, variant string, pod *clusterPod) (names []string, err error) {
 	for _, program := range p.run.driver.Installed.Sidecar.Processes {
 		source, err := pod.agent.Process(ctx, program)
@@ -411,7 +418,7 @@ func (p *clusterPods) sample(ctx context.Context, variant string, pod *clusterPo
 	return names, nil
 }
 
-// workers is how many threads of the pod's Envoy serve requests, as it states itself.
+// workers returns the number of worker threads of the pod's Envoy, as Envoy reports it.
 func (p *clusterPods) workers(ctx context.Context, pod *clusterPod) (int, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: pod.agent.DialContext, DisableKeepAlives: true}}
 	admin := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.run.driver.Installed.Sidecar.AdminPort))

@@ -34,7 +34,7 @@ type Existing struct {
 	found *Found // what Inspect found
 }
 
-// Found is what a cluster has, and what a run would make there.
+// Found describes what a cluster has, and what a run would make there.
 type Found struct {
 	attach.Found
 	Run     string           // value of the label of all that the run makes
@@ -46,7 +46,7 @@ type Found struct {
 	variants []*clusterVariant // the first is without sidecars
 }
 
-// validateExisting is about what goes with an existing cluster, and what does not.
+// validateExisting checks the options of an existing cluster, and those that exclude one.
 func (s Spec) validateExisting(d controlplane.Driver) error {
 	e := s.Existing
 	if e == nil {

@@ -45,7 +45,7 @@ type run struct {
 	net    *podnet.Net // of pods; nil where sidecars are addressed directly
 	meshes []*sidecarMesh
 	beds   []*testbed // of the first placement in the order of Variants, then of the next
-	cells  []*cellRun
+	cells  []*rowRun
 	own    []measure.Usage // scaler's, in each window
 	rounds int             // that are done
 	// sampling is startSampling's, and looked at after each round.
@@ -56,7 +56,7 @@ type run struct {
 	record record.LatencyRun
 }
 
-// testbed is what one variant's requests go to.
+// testbed is the destination of one variant's requests.
 type testbed struct {
 	variant   string
 	target    dataplane.Target
@@ -77,18 +77,18 @@ type generator interface {
 // local is the generator of this process.
 type local struct{}
 
-// Open is dataplane.Open.
+// Open calls dataplane.Open.
 func (local) Open(ctx context.Context, l dataplane.OpenLoad) (*dataplane.Result, error) {
 	return dataplane.Open(ctx, l)
 }
 
-// Closed is dataplane.Closed.
+// Closed calls dataplane.Closed.
 func (local) Closed(ctx context.Context, l dataplane.ClosedLoad) (*dataplane.Result, error) {
 	return dataplane.Closed(ctx, l)
 }
 
-// tierSidecars are those of one tier, by the names under which they are
-// sampled: one for each program of each.
+// tierSidecars are the sidecars of one tier, by the names under which they are sampled:
+// one for each program of each sidecar.
 type tierSidecars struct {
 	tier  string
 	count int
@@ -146,7 +146,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	return r.finish(ctx, experiment.RunSteps(ctx, steps(r)))
 }
 
-// steps are those of a run.
+// steps returns the steps of a run.
 func steps(r *run) []experiment.Step {
 	measured := []experiment.Step{
 		{Name: "sampling", Do: func(ctx context.Context) (undo experiment.Undo, err error) {
@@ -171,8 +171,9 @@ func steps(r *run) []experiment.Step {
 	}, measured...)
 }
 
-// startSampling has all that is watched read until it is undone, before any of it is stopped. sampling ends
-// where something cannot be read; the cause states why.
+// startSampling reads everything that is watched until it is undone, which happens before
+// any of it is stopped. The context sampling ends if something cannot be read; its cause
+// is the error.
 func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling context.Context, undo experiment.Undo, err error) {
 	sampling, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	done := make(chan struct{})

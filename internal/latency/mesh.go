@@ -37,11 +37,11 @@ import (
 // through.
 const sidecarTimeout = time.Minute
 
-// envoyWorkers is how many worker threads each Envoy has, whatever the control
-// plane: as many as Istio gives an injected one.
+// envoyWorkers is the number of worker threads of each Envoy, whatever the control plane:
+// the number that Istio gives an injected one.
 const envoyWorkers = 2
 
-// workers is how many worker threads a sidecar has.
+// workers returns the number of worker threads of a sidecar.
 func workers(d controlplane.Driver) int {
 	if d.Intercepts != nil && d.Intercepts.Workers > 0 {
 		return d.Intercepts.Workers
@@ -222,7 +222,7 @@ func (r *run) planVariant(variant string, index int) (*meshVariant, error) {
 	return v, nil
 }
 
-// workloads are all of a variant, the client's first.
+// workloads returns all workloads of a variant, the client's first.
 func (v *meshVariant) workloads() []controlplane.HostWorkload {
 	all := []controlplane.HostWorkload{v.client}
 	for _, tier := range v.tiers {
@@ -246,7 +246,7 @@ func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer)
 	return applier.Surroundings(ctx)
 }
 
-// runLabel is the value of the run label on everything that is made in the cluster.
+// runLabel returns the value of the run label on everything that is made in the cluster.
 func runLabel() string { return "latency-" + strconv.Itoa(os.Getpid()) }
 
 // stop ends the sidecars, deletes what was made in the cluster, and ends what they
@@ -303,7 +303,7 @@ func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, erro
 	return bed, m.verify(limited, ctx, v.way(variant))
 }
 
-// tier is the tier with this number, of which the client's is 0.
+// tier returns the tier with this number; the client's is 0.
 func (m *sidecarMesh) tier(number, count int) tierSidecars {
 	if number == 0 {
 		return tierSidecars{tier: clientTier, count: count}
@@ -325,13 +325,13 @@ func (m *sidecarMesh) launch(s *sidecar.Sidecar, starting *errgroup.Group, toget
 	return m.sampled(s.Name())
 }
 
-// egress is where a workload calls a service: its own sidecar.
+// egress returns the address at which a workload calls a service: its own sidecar.
 func egress(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
 	port := strconv.Itoa(s.Port)
 	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, port)}, Host: net.JoinHostPort(s.Host, port)}
 }
 
-// sampled are the names of a sidecar's processes.
+// sampled returns the names of a sidecar's processes.
 func (m *sidecarMesh) sampled(name string) []string {
 	if m.place.Programs[component.PilotAgent] != "" {
 		return []string{name, name + "-envoy"}
@@ -339,7 +339,7 @@ func (m *sidecarMesh) sampled(name string) []string {
 	return []string{name}
 }
 
-// watch has a sidecar's processes sampled in each of its lives.
+// watch samples a sidecar's processes in each of its lives.
 func (m *sidecarMesh) watch(o *sidecar.Options) {
 	o.Started = func(l sidecar.Life) {
 		// What becomes Envoy cannot be read in every moment of that; it is tried
@@ -349,7 +349,7 @@ func (m *sidecarMesh) watch(o *sidecar.Options) {
 	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, measure.OfProcess(c.Process)) }
 }
 
-// sample has the processes of one life sampled; those that are already stay so.
+// sample samples the processes of one life. Those that are sampled already stay so.
 func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
 	err := m.run.sampler.Watch(name, measure.OfProcess(l.Process))
 	if l.Envoy != l.Process {
@@ -358,7 +358,7 @@ func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
 	return err
 }
 
-// doubt warns of sidecars whose certificates, or that themselves, ended unasked.
+// addWarnings warns of sidecars that crashed or whose certificates expired.
 func (m *sidecarMesh) addWarnings() {
 	if expired := m.place.Expiry.Doubt("rows", time.Now()); expired != nil {
 		m.run.warn(*expired)
@@ -373,7 +373,7 @@ func (m *sidecarMesh) addWarnings() {
 	}
 }
 
-// refusals are what Envoys did not take of their configuration, in their words.
+// refusals returns the configuration that Envoys refused, in their words.
 func (m *sidecarMesh) refusals(ctx context.Context) error {
 	var refused []error
 	for _, s := range m.all {

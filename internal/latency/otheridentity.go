@@ -100,7 +100,7 @@ func requestOverTLS(ctx context.Context, spec *Spec, w way, s checkedServer, con
 	return fmt.Errorf("GET: %s", answer.Status)
 }
 
-// ended is a refusal, unless the time was up.
+// ended returns err as a refusal, unless it is a timeout.
 func ended(err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return err

@@ -41,7 +41,7 @@ type podVariant struct {
 	knobs   controlplane.Knobs
 	mesh    topology.Mesh // the client's service is the first; each calls the next
 	tiers   [][]*podPlace // the client's first
-	// addresses are those of the services, by index; the client's has none.
+	// addresses are the addresses of the services, by index; the client's has none.
 	addresses []string
 	past      *podnet.Pod // of no pod of the mesh: who connects there is redirected by servers alone
 }
@@ -73,7 +73,7 @@ func planPods(net *podnet.Net, tiers []tierSpec, variant string, knobs controlpl
 	return v, err
 }
 
-// podMesh is the mesh of one variant: the client's service, and one for each tier.
+// podMesh returns the mesh of one variant: the client's service, and one for each tier.
 func podMesh(variant string, tiers []tierSpec) topology.Mesh {
 	namespace := "latency-" + variant
 	mesh := topology.Mesh{
@@ -171,7 +171,8 @@ func (p *podPlace) create(ctx context.Context, api experiment.APIServer, adapter
 	return nil
 }
 
-// target is where the callers of the service with this index send their requests.
+// target returns the address to which the callers of the service with this index send
+// their requests.
 func (v *podVariant) target(service int) dataplane.Target {
 	s, port := v.mesh.Services[service], strconv.Itoa(servicePort)
 	return dataplane.Target{
@@ -180,7 +181,8 @@ func (v *podVariant) target(service int) dataplane.Target {
 	}
 }
 
-// at is where the application of a pod is reached directly, if nothing redirects.
+// at returns the address at which the application of a pod is reached directly, if
+// nothing redirects.
 func (p *podPlace) at() string {
 	return net.JoinHostPort(p.net.Address.String(), strconv.Itoa(appPort))
 }

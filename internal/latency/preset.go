@@ -16,7 +16,7 @@ type Preset struct {
 // PresetFlag is a flag, without dashes, and its value.
 type PresetFlag struct{ Name, Value string }
 
-// Text is the flags as on a command line.
+// Text returns the flags as on a command line.
 func (p Preset) Text() string {
 	texts := make([]string, len(p.Flags))
 	for i, f := range p.Flags {
@@ -25,7 +25,7 @@ func (p Preset) Text() string {
 	return strings.Join(texts, " ")
 }
 
-// Presets are all that there are. The publications are in the list of published figures.
+// Presets returns all presets. The publications are in the list of published figures.
 func Presets() []Preset {
 	return []Preset{
 		{
@@ -47,7 +47,7 @@ func Presets() []Preset {
 	}
 }
 
-// PresetNames are the names of Presets, in their order.
+// PresetNames returns the names of Presets, in their order.
 func PresetNames() []string {
 	var names []string
 	for _, p := range Presets() {
@@ -56,11 +56,11 @@ func PresetNames() []string {
 	return names
 }
 
-// presetOwn are the flags that a preset stands for: none of them is given in addition.
+// presetOwn are the flags that a preset sets: none of them can be given in addition.
 var presetOwn = []string{"rps", "connections", "chain", "topology"}
 
-// ExpandPreset sets the flags that a preset stands for, except those that are given in addition. Its error names
-// the flag.
+// ExpandPreset sets the flags of a preset, except those that are given in addition. Its
+// error names the flag.
 func ExpandPreset(name string, given func(flag string) bool, set func(flag, value string) error) error {
 	at := slices.IndexFunc(Presets(), func(p Preset) bool { return p.Name == name })
 	if at < 0 {

@@ -17,8 +17,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// cellRun is what becomes a row: one placement, rate and variant.
-type cellRun struct {
+// rowRun collects the data of one row: one placement, rate and variant.
+type rowRun struct {
 	placement   int     // index; 0 where there are none
 	rps         float64 // 0 in a closed loop
 	connections int
@@ -26,7 +26,7 @@ type cellRun struct {
 	repeats     []*repeatRun
 }
 
-// repeatRun is all rounds of one repeat of a cell together.
+// repeatRun sums all rounds of one repeat of a row.
 type repeatRun struct {
 	latency, lateness *stats.Histogram
 	requests          int64
@@ -40,7 +40,7 @@ type repeatRun struct {
 	sidecars          []usageSum // by tier
 }
 
-// usageSum is what one tier's sidecars used over several windows.
+// usageSum sums the usage of one tier's sidecars over several windows.
 type usageSum struct {
 	cpuSeconds    float64
 	memorySeconds float64 // bytes times seconds
@@ -48,11 +48,11 @@ type usageSum struct {
 	unknown       bool    // that is not known of some window
 }
 
-// plan makes the cells.
+// plan makes the rows to measure.
 func (r *run) plan() {
-	cell := func(placement int, rps float64, connections int) {
+	add := func(placement int, rps float64, connections int) {
 		for v := range r.spec.Variants {
-			c := &cellRun{placement: placement, rps: rps, connections: connections, variant: v}
+			c := &rowRun{placement: placement, rps: rps, connections: connections, variant: v}
 			for range r.spec.Repeats {
 				c.repeats = append(c.repeats, &repeatRun{
 					latency: stats.NewHistogram(), lateness: stats.NewHistogram(), errors: map[string]int64{},
@@ -63,22 +63,22 @@ func (r *run) plan() {
 	}
 	for p := range max(1, len(r.spec.Placements)) {
 		for _, rps := range r.spec.RPS {
-			cell(p, rps, 0)
+			add(p, rps, 0)
 		}
 		for _, n := range r.spec.Connections {
-			cell(p, 0, n)
+			add(p, 0, n)
 		}
 	}
 }
 
-// turn is one round of one cell.
+// turn is one round of one row.
 type turn struct {
 	level, variant, repeat, round int
 }
 
-// turns are all rounds in the order in which they are done: rates one after
-// another, and within each the variants forth and back, so that what drifts
-// reaches all of them alike.
+// turns returns all rounds in the order in which they are run: rates one after another,
+// and within each the variants forwards and backwards, so that drift affects all of them
+// equally.
 func turns(levels, variants, repeats, rounds int) []turn {
 	var all []turn
 	for level := range levels {
@@ -103,7 +103,7 @@ func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
 	all := turns(len(r.cells)/variants, variants, r.spec.Repeats, r.spec.Rounds)
 	level, repeat := -1, -1
 	for i, t := range all {
-		cell := r.cells[t.level*variants+t.variant]
+		one := r.cells[t.level*variants+t.variant]
 		if level >= 0 && t.level != level {
 			if err := r.saveSoFar(); err != nil {
 				return nil, err
@@ -111,21 +111,21 @@ func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
 		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
-			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", cell.describe(r.spec.Placements), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
+			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", one.describe(r.spec.Placements), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
 		}
 		if r.progress.Status != nil {
 			r.progress.Status(i, len(all))
 		}
-		if err := r.round(ctx, cell, t); err != nil {
-			return nil, fmt.Errorf("%s, variant %s: %w", cell.describe(r.spec.Placements), r.spec.Variants[t.variant], err)
+		if err := r.round(ctx, one, t); err != nil {
+			return nil, fmt.Errorf("%s, variant %s: %w", one.describe(r.spec.Placements), r.spec.Variants[t.variant], err)
 		}
 		r.rounds++
 	}
 	return nil, nil
 }
 
-// describe names the load, and where its pods are.
-func (c *cellRun) describe(placements []string) string {
+// describe names the load and the placement.
+func (c *rowRun) describe(placements []string) string {
 	text := strconv.FormatFloat(c.rps, 'f', -1, 64) + " RPS"
 	if c.connections > 0 {
 		text = output.Many(c.connections, "connection")
@@ -136,14 +136,14 @@ func (c *cellRun) describe(placements []string) string {
 	return text
 }
 
-// round does one round and adds it to its cell.
-func (r *run) round(ctx context.Context, cell *cellRun, t turn) error {
-	bed := r.beds[cell.placement*len(r.spec.Variants)+t.variant]
-	result, err := r.send(ctx, cell, t, bed)
+// round runs one round and adds it to its row.
+func (r *run) round(ctx context.Context, one *rowRun, t turn) error {
+	bed := r.beds[one.placement*len(r.spec.Variants)+t.variant]
+	result, err := r.send(ctx, one, t, bed)
 	if err != nil {
 		return err
 	}
-	to := cell.repeats[t.repeat]
+	to := one.repeats[t.repeat]
 	to.rounds++
 	to.latency.Merge(result.Latency)
 	to.lateness.Merge(result.Lateness)
@@ -160,18 +160,18 @@ func (r *run) round(ctx context.Context, cell *cellRun, t turn) error {
 }
 
 // send makes the requests of one round.
-func (r *run) send(ctx context.Context, cell *cellRun, t turn, bed *testbed) (*dataplane.Result, error) {
+func (r *run) send(ctx context.Context, one *rowRun, t turn, bed *testbed) (*dataplane.Result, error) {
 	load := dataplane.Load{
 		Target: bed.target, Dial: bed.dial, HTTP: r.spec.HTTP, NoKeepalive: !r.spec.Keepalive,
 		Connections: r.spec.MaxConnections, Timeout: r.spec.Timeout, Warmup: r.spec.Warmup,
 	}
-	if cell.connections > 0 {
-		load.Connections = cell.connections
+	if one.connections > 0 {
+		load.Connections = one.connections
 		requests := r.spec.Requests*(t.round+1)/r.spec.Rounds - r.spec.Requests*t.round/r.spec.Rounds
 		return bed.generator.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: requests})
 	}
 	open := dataplane.OpenLoad{
-		Load: load, Arrivals: dataplane.Arrivals(r.spec.Arrivals), Rate: cell.rps,
+		Load: load, Arrivals: dataplane.Arrivals(r.spec.Arrivals), Rate: one.rps,
 		Seed:     r.spec.Seed + uint64(t.repeat*r.spec.Rounds+t.round), // all variants have the same
 		Duration: r.spec.Duration / time.Duration(r.spec.Rounds),
 	}

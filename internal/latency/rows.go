@@ -17,25 +17,25 @@ const (
 	lateSeconds = 200e-6 // at that quantile
 )
 
-// rows computes the record's rows from the cells.
+// rows computes the record's rows from the measurements.
 func (r *run) rows() {
 	variants := len(r.spec.Variants)
 	none := slices.Index(r.spec.Variants, VariantNone)
-	for i, cell := range r.cells {
-		repeats := cell.done()
+	for i, one := range r.cells {
+		repeats := one.done()
 		if len(repeats) == 0 {
 			continue // it was interrupted before
 		}
 		level := r.cells[i/variants*variants:][:variants]
 		whole := r.whole(level)
-		row := cell.row(r.spec.Variants[cell.variant], repeats, whole)
+		row := one.row(r.spec.Variants[one.variant], repeats, whole)
 		if len(r.spec.Placements) > 0 {
-			row.Placement = r.spec.Placements[cell.placement]
+			row.Placement = r.spec.Placements[one.placement]
 		}
-		if none >= 0 && cell.variant != none {
+		if none >= 0 && one.variant != none {
 			row.Added = added(row.Repeats[:whole], level[none].done()[:whole])
 		}
-		if bed := r.bed(cell); bed != nil {
+		if bed := r.bed(one); bed != nil {
 			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS)
 		}
 		if r.spec.KillEvery > 0 {
@@ -68,12 +68,13 @@ func correct(rows []record.LatencyRow) {
 	}
 }
 
-// whole is how many repeats all variants of a level did all rounds of: the
-// first so many. A part of one is no repeat like the others.
-func (r *run) whole(level []*cellRun) int {
+// whole returns the number of repeats of which all variants of a level completed all
+// rounds, counted from the first. An incomplete repeat cannot be compared with the
+// others.
+func (r *run) whole(level []*rowRun) int {
 	for n := range r.spec.Repeats {
-		for _, cell := range level {
-			if cell.repeats[n].rounds < r.spec.Rounds {
+		for _, one := range level {
+			if one.repeats[n].rounds < r.spec.Rounds {
 				return n
 			}
 		}
@@ -81,8 +82,8 @@ func (r *run) whole(level []*cellRun) int {
 	return r.spec.Repeats
 }
 
-// bed is where the requests of a cell went; nil where it has no sidecars.
-func (r *run) bed(c *cellRun) *testbed {
+// bed returns the testbed of a row; nil if it has no sidecars.
+func (r *run) bed(c *rowRun) *testbed {
 	at := c.placement*len(r.spec.Variants) + c.variant
 	if at >= len(r.beds) || len(r.beds[at].sidecars) == 0 {
 		return nil
@@ -90,13 +91,13 @@ func (r *run) bed(c *cellRun) *testbed {
 	return r.beds[at]
 }
 
-// done are the repeats of which rounds were done: the first so many.
-func (c *cellRun) done() []*repeatRun {
+// done returns the repeats of which any rounds were done. These are the first ones.
+func (c *rowRun) done() []*repeatRun {
 	return slices.DeleteFunc(slices.Clone(c.repeats), func(r *repeatRun) bool { return r.rounds == 0 })
 }
 
-// row pools the repeats of a cell, of which the first are whole.
-func (c *cellRun) row(variant string, repeats []*repeatRun, whole int) record.LatencyRow {
+// row pools the repeats of a row. The first whole of them are complete.
+func (c *rowRun) row(variant string, repeats []*repeatRun, whole int) record.LatencyRow {
 	row := record.LatencyRow{RPS: c.rps, Connections: c.connections, Variant: variant}
 	latency, lateness := stats.NewHistogram(), stats.NewHistogram()
 	var seconds float64
@@ -134,7 +135,7 @@ func (c *cellRun) row(variant string, repeats []*repeatRun, whole int) record.La
 	return row
 }
 
-// late are the quantiles at which the generator measured itself.
+// late returns the quantiles at which the generator measured itself.
 func late(latency, lateness *record.Latency) (names []string) {
 	whole, own := latency.Quantiles(), lateness.Quantiles()
 	for _, name := range record.QuantileNames {
@@ -146,7 +147,7 @@ func late(latency, lateness *record.Latency) (names []string) {
 	return names
 }
 
-// intervals are those of the quantiles' means over the repeats.
+// intervals returns the confidence intervals of the quantiles' means over the repeats.
 func intervals(repeats []record.LatencyRepeat) *record.Quantiles[record.Interval] {
 	var all record.Quantiles[record.Interval]
 	for _, name := range record.QuantileNames {
@@ -160,8 +161,8 @@ func intervals(repeats []record.LatencyRepeat) *record.Quantiles[record.Interval
 	return &all
 }
 
-// quantiles are one quantile of every repeat; none if any has lost it. The
-// maximum is lost with the first request.
+// quantiles returns one quantile of every repeat; nil if it is unknown in any of them
+// because of lost requests. The maximum is unknown as soon as one request is lost.
 func quantiles(repeats []record.LatencyRepeat, name string) []float64 {
 	var values []float64
 	for i := range repeats {
@@ -176,8 +177,8 @@ func quantiles(repeats []record.LatencyRepeat, name string) []float64 {
 	return values
 }
 
-// added compares the repeats of a variant with those of none, each with its own;
-// there are as many of both.
+// added compares each repeat of a variant with the same repeat of none; both have the
+// same number of repeats.
 func added(repeats []record.LatencyRepeat, none []*repeatRun) *record.Quantiles[record.Added] {
 	var all record.Quantiles[record.Added]
 	n := len(repeats)
@@ -209,7 +210,7 @@ func added(repeats []record.LatencyRepeat, none []*repeatRun) *record.Quantiles[
 	return &all
 }
 
-// sidecarsOf is what a variant's sidecars needed in its windows.
+// sidecarsOf returns the usage of a variant's sidecars in its windows.
 func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.LatencySidecars {
 	var seconds, cores float64
 	for _, repeat := range repeats {
@@ -244,7 +245,7 @@ func sidecarsOf(bed *testbed, repeats []*repeatRun, achieved float64) *record.La
 	return all
 }
 
-// timeline is what became of requests, second by second.
+// timeline returns the outcomes of requests, second by second.
 func timeline(repeats []*repeatRun) []record.LatencySecond {
 	var all []record.LatencySecond
 	for i, repeat := range repeats {
@@ -290,8 +291,8 @@ func (r *run) warnRow(index int, row *record.LatencyRow, whole int) {
 	}
 }
 
-// waitingSidecars is the tier whose sidecars waited for processors for the greatest
-// share of the time; "" and 0 where that is not known, or there are none.
+// waitingSidecars returns the tier whose sidecars waited for processors for the greatest
+// share of the time; "" and 0 if that is not known, or there are none.
 func waitingSidecars(all *record.LatencySidecars) (tier string, share float64) {
 	if all == nil {
 		return "", 0

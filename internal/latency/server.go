@@ -29,14 +29,14 @@ type echoServer struct {
 	process *process.Process
 }
 
-// serverPlace is where an echo server listens.
+// serverPlace is the address of an echo server.
 type serverPlace struct {
 	host string // that it listens on
 	port int
 	pod  *podnet.Pod // nil = this host's network
 }
 
-// here is a port of this host alone.
+// here returns a port on this host's loopback interface.
 func here(port int) serverPlace { return serverPlace{host: "127.0.0.1", port: port} }
 
 // startServer starts one. next is forwarded to unless it has no addresses.

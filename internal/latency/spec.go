@@ -38,8 +38,8 @@ const (
 	TwoNodes = "two-nodes" // the client is on one, and the first tier on another; each further tier is on the other one than the one before
 )
 
-// Spec is what a user asks of `scaler latency`. The zero value of a field
-// is not its default: DefaultSpec has those.
+// Spec holds the options of `scaler latency`. The zero value of a field is not its
+// default: DefaultSpec has those.
 type Spec struct {
 	RPS         []float64 // open loop: requests a second, one after another
 	Connections []int     // closed loop: connections that are always busy; empty = open loop
@@ -64,22 +64,23 @@ type Spec struct {
 	Warmup   time.Duration // before each round
 	Repeats  int
 
-	// Existing has client and servers be pods of a cluster that is there already; nil = they are processes of this machine.
+	// Existing places client and servers in pods of an existing cluster; nil = they are
+	// processes of this machine.
 	Existing   *Existing
 	Placements []string // of these pods; Inspect fills in what the cluster has room for where there are none
 
 	ControlPlane string // the name of one of Drivers; of the variants with sidecars
 	// Proxy is the program of the sidecars, of a control plane whose driver has Intercepts.GivenProxy.
 	Proxy string
-	// Drivers are the control planes that there are; nil = those of package drivers.
+	// Drivers are the available control planes; nil = those of package drivers.
 	Drivers  []controlplane.Driver
 	Programs component.Options // where programs are found or built
 	State    string            // folder that holds what a run needs while it lasts
 	Out      string            // folder that the run's folder is made in
 }
 
-// DefaultSpec is `scaler latency` without flags. RPS is what there is
-// where neither rates nor connections are asked for.
+// DefaultSpec returns the options of `scaler latency` without flags. RPS is used if
+// neither rates nor connections are given.
 func DefaultSpec() Spec {
 	return Spec{
 		RPS:      []float64{100, 500, 1000},
@@ -99,8 +100,8 @@ const mostRepeats = 100
 
 const maxRPS = 1_000_000
 
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error that names the first flag with an invalid value, the value,
+// and what is wanted. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if err := s.validateLoad(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (s Spec) Validate() error {
 	return s.validateTimes()
 }
 
-// Driver is the control plane that is asked for. Its error names the flag.
+// Driver returns the control plane that is asked for. Its error names the flag.
 func (s Spec) Driver() (controlplane.Driver, error) {
 	all := s.Drivers
 	if all == nil {
@@ -147,7 +148,7 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 	return d, err
 }
 
-// Variants are those of a control plane: none, and its modes.
+// Variants returns the variants of a control plane: none, and its modes.
 func Variants(d controlplane.Driver) []string { return append([]string{VariantNone}, d.ModeNames()...) }
 
 func (s Spec) validateVariants(d controlplane.Driver) error {
@@ -166,7 +167,8 @@ func (s Spec) validateVariants(d controlplane.Driver) error {
 	return nil
 }
 
-// validateProxy is about a control plane whose proxies are a program that the user gives, or not.
+// validateProxy checks that a proxy program is given if, and only if, the control plane's
+// proxy is one that scaler does not have.
 func (s Spec) validateProxy(d controlplane.Driver) error {
 	given := d.GivenProxy()
 	switch {
@@ -231,7 +233,7 @@ func (s Spec) validateLoad() error {
 	return s.validateRequests()
 }
 
-// validateRequests is about a closed loop.
+// validateRequests checks the options of a closed loop.
 func (s Spec) validateRequests() error {
 	if len(s.Connections) > 0 && s.Requests < s.Rounds {
 		return fmt.Errorf("parsing --requests %d: want %d or more, one for each of --rounds %d", s.Requests, s.Rounds, s.Rounds)
@@ -239,7 +241,7 @@ func (s Spec) validateRequests() error {
 	return nil
 }
 
-// mostConnections is what the ports of one address allow, and a bit less.
+// mostConnections is a little less than the number of ports of one address.
 const mostConnections = 20_000
 
 func (s Spec) validateTopology() error {
@@ -329,7 +331,7 @@ type tierSpec struct {
 	wait     time.Duration
 }
 
-// tiers are those of the topology, the nearest first.
+// tiers returns the tiers of the topology, the nearest first.
 func (s Spec) tiers() []tierSpec {
 	servers := s.Servers
 	if servers == 0 {
@@ -396,7 +398,7 @@ func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
 	return all, nil
 }
 
-// list is several values as a flag takes them.
+// list formats several values as a flag takes them.
 func list[T any](all []T) string {
 	texts := make([]string, len(all))
 	for i, v := range all {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// successesInARow is how many requests must get through before a variant counts
-	// as ready: each of an Envoy's workers learns of a change by itself.
+	// successesInARow is the number of requests that must get through before a variant
+	// counts as ready: each of an Envoy's workers learns of a change by itself.
 	successesInARow = 20
 	verifyEvery     = 100 * time.Millisecond
 )
@@ -32,13 +32,13 @@ const (
 // errPlaintext reports that a strict variant would measure something else.
 var errPlaintext = errors.New("a request in plaintext, past the client's sidecar, was answered")
 
-// way is where a variant's requests go, for what is checked before it is measured.
+// way says where a variant's requests go, for the checks before it is measured.
 type way struct {
 	variant string
 	to      dataplane.Target
 	dial    dialer // the client's; nil = as net.Dialer does
-	// header is the one in which the last tier sees who called it, and identity is what must be in it;
-	// "" = in none.
+	// header is the header in which the last tier sees who called it, and identity is the
+	// text that it must contain; "" = no header.
 	header, identity string
 	servers          []checkedServer
 	past             dialer // connects past the client's sidecar; nil = as net.Dialer does
@@ -53,11 +53,11 @@ type checkedServer struct {
 	closed        bool             // otherIdentity must be refused; else it must be answered
 }
 
-// verify returns when requests get through a variant and its last tier sees who
-// calls, where it is told: what is measured then is mutual TLS. Of a chain that is its last hop; of
-// the others it is known where they are strict. Every workload of a strict variant
-// must refuse plaintext, and of a permissive one must not. ctx is unlimited, for reading what
-// was wrong.
+// verify returns when requests get through a variant and, where a header shows it, the
+// last tier sees the right caller: then what is measured is mutual TLS. In a chain this
+// checks the last hop; of the other hops it is known if they are strict. Every workload
+// of a strict variant must refuse plaintext, and every workload of a permissive one must
+// accept it. limited bounds the checks; ctx is unlimited, for reading what was wrong.
 func (m *sidecarMesh) verify(limited, ctx context.Context, w way) error {
 	spec := &m.run.spec
 	if err := w.awaitAnswers(limited, spec); err != nil {
@@ -100,7 +100,7 @@ func (w way) check(ctx context.Context, spec *Spec) (record.LatencyCheck, error)
 	return w.checked(), nil
 }
 
-// checked is what verify has found, once it has succeeded.
+// checked returns the results of verify, once it has succeeded.
 func (w way) checked() record.LatencyCheck {
 	result := func(refused bool) record.CheckResult {
 		if refused {
@@ -122,10 +122,10 @@ func (w way) checked() record.LatencyCheck {
 	return c
 }
 
-// spiffeHeader is where an Envoy names the caller.
+// spiffeHeader is the header in which an Envoy names the caller.
 const spiffeHeader = "X-Forwarded-Client-Cert"
 
-// way is that of a variant whose sidecars are addressed directly.
+// way returns the way of a variant whose sidecars are addressed directly.
 func (v *meshVariant) way(variant string) way {
 	caller := clientTier
 	if n := len(v.services); n > 1 {
@@ -152,8 +152,8 @@ func newClient(spec *Spec, dial dialer) *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: spec.Timeout}
 }
 
-// checkCaller is nil when a request is answered by the last tier, which saw a caller of
-// the identity, if it is told.
+// checkCaller returns nil if a request is answered by the last tier and, where there is a
+// header for it, that tier saw a caller of the identity.
 func (w way) checkCaller(ctx context.Context, client *http.Client) error {
 	answer, err := get(ctx, client, w.to, dataplane.HeadersPath)
 	if err != nil {
@@ -230,14 +230,14 @@ type watchedConn struct {
 	ended *atomic.Bool
 }
 
-// Read is part of net.Conn.
+// Read implements net.Conn.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.watch(err)
 	return n, err
 }
 
-// Write is part of net.Conn.
+// Write implements net.Conn.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.watch(err)
@@ -250,7 +250,7 @@ func (c *watchedConn) watch(err error) {
 	}
 }
 
-// inboundListener is a workload's inbound listener.
+// inboundListener returns the address of a workload's inbound listener.
 func inboundListener(w controlplane.HostWorkload, s controlplane.HostService) dataplane.Target {
 	return dataplane.Target{Addresses: []string{net.JoinHostPort(w.Address, strconv.Itoa(w.ListenPort))}, Host: s.Host}
 }
