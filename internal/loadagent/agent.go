@@ -34,7 +34,7 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
-// hello is what an agent says of itself.
+// hello is an agent's description of itself.
 type hello struct {
 	Build string    `json:"build"`
 	Now   time.Time `json:"now"` // by the clock of its node
@@ -147,7 +147,8 @@ func (s *server) process(w http.ResponseWriter, r *http.Request) {
 	answer(w, sample{one.source.ID(), started, reading})
 }
 
-// observe is the process of that name which is read, or is from now on.
+// observe returns the process of that name, which is read from now on if it was not
+// before.
 func (s *server) observe(name string) (*observed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *server) observe(name string) (*observed, error) {
 	return s.processes[name], nil
 }
 
-// forget has the next request look for a process of that name again.
+// forget makes the next request look for a process of that name again.
 func (s *server) forget(name string, one *observed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

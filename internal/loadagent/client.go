@@ -21,10 +21,12 @@ import (
 const (
 	// readTimeout bounds a short request.
 	readTimeout = 5 * time.Second
-	// maxIdle is how many connections to an agent stay open: a new one takes time of the pod whose usage is read, and all
-	// processes of a pod are read at once.
+	// maxIdle limits the open idle connections to an agent. A new connection takes
+	// processor time in the pod whose usage is read, and all processes of a pod are read
+	// at once.
 	maxIdle = 8
-	// clockTries is how many times an agent is asked for its time, of which the fastest answer counts.
+	// clockTries is the number of times that an agent is asked for its time. The fastest
+	// answer counts.
 	clockTries = 5
 )
 
@@ -80,12 +82,14 @@ func (a *Agent) do(ctx context.Context, method, path string, body, into any) err
 	return json.Unmarshal(answer, into)
 }
 
-// Open is dataplane.Open in the pod. The times of the result are by the clock of this program.
+// Open calls dataplane.Open in the pod. The times of the result are by the clock of this
+// program.
 func (a *Agent) Open(ctx context.Context, l dataplane.OpenLoad) (*dataplane.Result, error) {
 	return a.send(ctx, "/open", l)
 }
 
-// Closed is dataplane.Closed in the pod. The times of the result are by the clock of this program.
+// Closed calls dataplane.Closed in the pod. The times of the result are by the clock of
+// this program.
 func (a *Agent) Closed(ctx context.Context, l dataplane.ClosedLoad) (*dataplane.Result, error) {
 	return a.send(ctx, "/closed", l)
 }
@@ -111,7 +115,8 @@ func (a *Agent) send(ctx context.Context, path string, load any) (*dataplane.Res
 	return &r, nil
 }
 
-// ahead is by how much the clock of the pod is ahead of this program's, within half the time of the fastest answer.
+// ahead returns how far the clock of the pod is ahead of this program's, to within half
+// the round-trip time of the fastest answer.
 func (a *Agent) ahead(ctx context.Context) (ahead time.Duration, err error) {
 	fastest := time.Duration(-1)
 	for range clockTries {
@@ -167,7 +172,7 @@ type tunnelConn struct {
 	r *bufio.Reader
 }
 
-// Read is part of net.Conn.
+// Read implements net.Conn.
 func (c *tunnelConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
 // Process finds a process of the pod by the name of its program, or Own. Readings have the times of this program's clock.
@@ -198,19 +203,19 @@ type remoteProcess struct {
 	started time.Time
 }
 
-// ID is part of measure.Source.
+// ID implements measure.Source.
 func (p *remoteProcess) ID() string { return p.agent.name + "/" + p.name + "/" + p.id }
 
-// Started is part of measure.Source.
+// Started implements measure.Source.
 func (p *remoteProcess) Started() (time.Time, error) { return p.started, nil }
 
-// ExitCPU is part of measure.Source. Nobody accounts for a process elsewhere.
+// ExitCPU implements measure.Source. It is never known for a process on another machine.
 func (p *remoteProcess) ExitCPU() (time.Duration, bool) { return 0, false }
 
-// Remote is part of measure.Remote.
+// Remote implements measure.Remote.
 func (p *remoteProcess) Remote() bool { return true }
 
-// Read is part of measure.Source.
+// Read implements measure.Source.
 func (p *remoteProcess) Read() (measure.Reading, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, readTimeout)
 	defer cancel()
