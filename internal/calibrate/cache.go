@@ -16,8 +16,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Cached is what earlier calibrations left on this machine, of this scaler. Where
-// none did, it has no points.
+// Cached returns the results of earlier calibrations on this machine with this version of
+// scaler. It has no points if there were none.
 func Cached(programs component.Options) (record.Calibration, error) {
 	file, err := cacheFile(programs)
 	if err != nil {
@@ -26,9 +26,9 @@ func Cached(programs component.Options) (record.Calibration, error) {
 	return readCache(file)
 }
 
-// MissingSizes are the numbers of sidecars at which the floor of a run with so many
-// pods is not known: of those that are measured by default, the ones below the
-// size, and the first above.
+// MissingSizes returns the numbers of sidecars that must still be calibrated before the
+// floor of a run with this number of pods is known: of the default sizes, those below the
+// number, and the first that is not.
 func MissingSizes(known record.Calibration, xds string, pods int) []int {
 	var missing []int
 	for i, n := range defaultSizes {
@@ -42,7 +42,8 @@ func MissingSizes(known record.Calibration, xds string, pods int) []int {
 	return missing
 }
 
-// cacheFile is where this machine's calibration by this scaler is kept.
+// cacheFile returns the path of the file that keeps this machine's calibration by this
+// version of scaler.
 func cacheFile(programs component.Options) (string, error) {
 	dir, err := component.KeptDir(programs, "calibration")
 	if err != nil {

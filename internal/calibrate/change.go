@@ -17,7 +17,7 @@ import (
 // when the last sidecar that got it had it, and when all that was acknowledged.
 type change struct{ begin, end, acknowledged time.Time }
 
-// changing are the distributions of one kind of change.
+// changing holds the distributions of one kind of change.
 type changing struct{ push, first, last *stats.Histogram }
 
 // change makes the changes one at a time and follows each to every sidecar.
@@ -101,8 +101,8 @@ func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h c
 	return nil
 }
 
-// acknowledgeTimeout is how long acknowledgements may take, which is no part of
-// what is measured: those of a change that came late come later.
+// acknowledgeTimeout limits the wait for acknowledgements, which are not part of the
+// measurement: a change that arrives late is acknowledged late.
 const acknowledgeTimeout = time.Minute
 
 // acknowledged returns when every sidecar has acknowledged what it was sent.
@@ -116,8 +116,8 @@ func (c *calibration) acknowledged(ctx context.Context) error {
 	return err
 }
 
-// planned are the changes to make: each of an endpoint that no other touches, as
-// one that was lost must not be taken for there because of another.
+// planned returns the changes to make. Each is of an endpoint that no other change
+// touches, so that a lost change is not taken for received because of another one.
 func planned(start map[string]convergence.Endpoints, each int) map[record.ChangeKind][]convergence.Change {
 	var pods []convergence.Change
 	for service, endpoints := range start {

@@ -15,12 +15,12 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// startingAtOnce is how many sidecars may be on their way to completeness: more
-// at once would only queue for the processors.
+// maxStarting limits the sidecars that start at the same time: more would only queue for
+// the processors.
 const maxStarting = 100
 
-// fleet are the sidecars of a calibration. What they do is what a
-// rollout's do: the same tracker, certificates too.
+// fleet manages the sidecars of a calibration. They do the same work as a rollout's: the
+// same tracker, and certificates too.
 type fleet struct {
 	store   *xdsprobe.Store
 	tracker *convergence.Tracker
@@ -114,8 +114,8 @@ const (
 	certificateInterval  = 10 * time.Millisecond
 )
 
-// renew has sidecars ask for a certificate one after another, slowly enough for
-// none to wait for another, and returns when the answers are there.
+// renew makes sidecars request a certificate one after another, slowly enough that none
+// waits for another, and returns when all have been answered.
 func (f *fleet) renew(ctx context.Context) error {
 	n := min(len(f.sidecars), certificatesMeasured)
 	ticker := time.NewTicker(certificateInterval)
@@ -141,15 +141,15 @@ func (f *fleet) renew(ctx context.Context) error {
 	return nil
 }
 
-// TokenFetched is part of proxy.Observer. These sidecars have no tokens.
+// TokenFetched implements proxy.Observer. These sidecars have no tokens.
 func (f *fleet) TokenFetched(string, proxy.TokenFetched) {}
 
-// StreamOpened is part of proxy.Observer.
+// StreamOpened implements proxy.Observer.
 func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 	f.tracker.FirstRequest(id, e.Requested)
 }
 
-// Updated is part of proxy.Observer.
+// Updated implements proxy.Observer.
 func (f *fleet) Updated(id string, e proxy.Update) {
 	if e.Rejected != nil {
 		f.log.Once("rejected", "a sidecar rejected "+e.Type.String()+": "+experiment.FirstLine(e.Rejected))
@@ -157,14 +157,14 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 	f.tracker.Update(id, e.Update)
 }
 
-// StreamEnded is part of proxy.Observer.
+// StreamEnded implements proxy.Observer.
 func (f *fleet) StreamEnded(_ string, e proxy.StreamEnded) {
 	if e.Class != proxy.Stopped {
 		f.log.Once(string(e.Class), fmt.Sprintf("a stream ended (%s) after %d responses: %v", e.Class, e.Responses, e.Err))
 	}
 }
 
-// Certified is part of proxy.Observer.
+// Certified implements proxy.Observer.
 func (f *fleet) Certified(id string, e proxy.Certificate) {
 	if e.Err != nil {
 		f.log.Once("certificate", experiment.FirstLine(e.Err))

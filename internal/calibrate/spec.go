@@ -11,8 +11,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Spec is what a user asks of `scaler calibrate`. The zero value of a
-// field is not its default: DefaultSpec has those.
+// Spec holds the options of `scaler calibrate`. The zero value of a field is not its
+// default: DefaultSpec has those.
 type Spec struct {
 	Sidecars []int  // a point for each
 	Services int    // of the mesh, if there are as many sidecars
@@ -31,21 +31,21 @@ type Spec struct {
 	State    string            // folder that holds what runs
 }
 
-// DefaultSpec is `scaler calibrate` without flags.
+// DefaultSpec returns the options of `scaler calibrate` without flags.
 func DefaultSpec() Spec {
 	return Spec{
 		Sidecars: slices.Clone(defaultSizes), Services: 100, XDS: "delta", Changes: 10, Timeout: 10 * time.Second, Hold: 3 * time.Second,
 	}
 }
 
-// defaultSizes are the numbers of sidecars that floors are measured at.
+// defaultSizes are the numbers of sidecars for which floors are measured by default.
 var defaultSizes = []int{100, 1000, 5000}
 
 // endpointChanges are the kinds of change that a calibration follows.
 var endpointChanges = []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.EndpointHealth}
 
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error that names the first flag with an invalid value, the value,
+// and what is wanted. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if len(s.Sidecars) == 0 {
 		return errors.New(`parsing --sidecars "": want numbers, as in 100,1000`)
