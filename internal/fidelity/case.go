@@ -134,7 +134,7 @@ func (c *comparison) startOne(ctx context.Context, side int) error {
 	return c.awaitComplete(ctx, side, 0)
 }
 
-// streams are those that a sidecar has opened since its start.
+// streams returns the streams that a sidecar has opened since its start.
 func (c *comparison) streams(side int) []wiretap.Stream {
 	s := c.proxies[side]
 	return c.tap.Streams(s.node)[s.before:]
@@ -161,7 +161,7 @@ func (c *comparison) awaitComplete(ctx context.Context, side, opened int) error 
 	}
 }
 
-// unscaled is the service whose pods must remain, -1 if there is none.
+// unscaled returns the service whose pods must remain; -1 if there is none.
 func (c *comparison) unscaled() int {
 	if c.what == &ztunnels {
 		return -1
@@ -232,7 +232,7 @@ func (c *comparison) more(ctx context.Context, about string) error {
 	return c.what.more(c, ctx, about)
 }
 
-// unconnected is the error of a wait, with what is known of a proxy that never connected.
+// unconnected returns the error of a wait. It adds whether the proxy opened any stream.
 func (c *comparison) unconnected(side int, err error) error {
 	if len(c.streams(side)) > 0 {
 		return err

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// tolerated is how far, as a share, the bytes of one resource may differ.
+// tolerated is the largest difference, as a share, in the bytes of one resource.
 const tolerated = 0.02
 
 // compareRequests compares two sequences of requests, the outcome of so many events,
@@ -44,7 +44,7 @@ func trimCommon(a, b []string) (restA, restB []string) {
 	return a, b
 }
 
-// sequence is requests in one line, long ones shortened.
+// requestsText formats requests in one line, with long ones shortened.
 func requestsText(requests []string) string {
 	const most = 160
 	var short []string
@@ -192,7 +192,7 @@ type differencesSeen map[record.Difference]int
 
 func (s differencesSeen) add(d record.Difference) { s[d]++ }
 
-// explained are all, sorted, with what is known of them.
+// explained returns all differences, sorted, with the known explanation of each.
 func (s differencesSeen) explained() []record.Difference {
 	all := []record.Difference{}
 	for d, count := range s {
@@ -207,8 +207,8 @@ func byAbout(a, b record.Difference) int {
 	return cmp.Or(strings.Compare(a.About, b.About), strings.Compare(a.Real, b.Real), strings.Compare(a.Simulated, b.Simulated))
 }
 
-// says is what a resource says, as far as it can be compared: the endpoints of a
-// load assignment with their health, the domains of a route configuration.
+// contentText formats the part of a resource's content that can be compared: the
+// endpoints of a load assignment with their health, the domains of a route configuration.
 func contentText(r convergence.Key, content *convergence.Content) string {
 	var words []string
 	switch {

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// exchange is what both sidecars sent and received in the same period.
+// exchange holds what both sidecars sent and received in the same period.
 type exchange struct{ requests, responses [2][]string }
 
 // add takes a whole stream of one side.
@@ -16,7 +16,7 @@ func (e *exchange) add(side int, stream wiretap.Stream, versions map[wiretap.Key
 	e.requests[side], e.responses[side] = textsOf(stream.Requests(versions)), textsOf(stream.Responses())
 }
 
-// after is past and what came after it, together.
+// after returns past followed by e.
 func (e *exchange) after(past exchange) (all exchange) {
 	for side := range e.requests {
 		all.requests[side] = slices.Concat(past.requests[side], e.requests[side])
@@ -109,7 +109,7 @@ func onlyUnsubscribes(request string) bool {
 		!slices.ContainsFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") })
 }
 
-// subscriptions are the requests that acknowledge nothing, sorted.
+// subscriptions returns the requests that acknowledge nothing, sorted.
 func subscriptions(requests []string) []string {
 	return sorted(slices.DeleteFunc(slices.Clone(requests), func(r string) bool {
 		return strings.Contains(r, " ack") || strings.Contains(r, " nack")

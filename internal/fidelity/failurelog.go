@@ -13,27 +13,27 @@ type failureLog struct{ log func(string) }
 
 var _ proxy.Observer = failureLog{}
 
-// TokenFetched is part of proxy.Observer.
+// TokenFetched implements proxy.Observer.
 func (l failureLog) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
 		l.log("the simulated proxy got no token: " + experiment.FirstLine(e.Err))
 	}
 }
 
-// StreamOpened is part of proxy.Observer.
+// StreamOpened implements proxy.Observer.
 func (failureLog) StreamOpened(string, proxy.StreamOpened) {}
 
-// Updated is part of proxy.Observer.
+// Updated implements proxy.Observer.
 func (failureLog) Updated(string, proxy.Update) {}
 
-// StreamEnded is part of proxy.Observer.
+// StreamEnded implements proxy.Observer.
 func (l failureLog) StreamEnded(_ string, e proxy.StreamEnded) {
 	if e.Class != proxy.Stopped && e.Class != proxy.Lost {
 		l.log(fmt.Sprintf("the simulated proxy's stream ended (%s): %v", e.Class, e.Err))
 	}
 }
 
-// Certified is part of proxy.Observer.
+// Certified implements proxy.Observer.
 func (l failureLog) Certified(_ string, e proxy.Certificate) {
 	if e.Err != nil {
 		l.log("the simulated proxy got no certificate: " + experiment.FirstLine(e.Err))

@@ -60,13 +60,12 @@ const (
 var sideNames = [2]string{"real", "simulated"}
 
 const (
-	// quietTime is how long no message must have been sent for a change to
-	// have come through: longer than istiod's debounce of 100 ms.
+	// quietTime is the time without a message after which a change counts as processed:
+	// longer than istiod's debounce of 100 ms.
 	quietTime = 400 * time.Millisecond
 	// waitTimeout bounds each wait.
 	waitTimeout = time.Minute
-	// settledTime is how long no message must have been sent for the mesh to
-	// have come to rest.
+	// settledTime is the time without a message after which the mesh counts as settled.
 	settledTime = time.Second
 )
 

@@ -39,7 +39,7 @@ const envoyVersion = "1.40"
 // compared on its own, when it is broken on purpose.
 const connectionAge = "48h"
 
-// mostConnected is the service that calls and is called by most.
+// mostConnected returns the service with the most callers and callees together.
 func mostConnected(mesh topology.Mesh) int {
 	edges := make([]int, len(mesh.Services))
 	for i, s := range mesh.Services {
@@ -100,8 +100,8 @@ func (r *run) checkEnvoy(ctx context.Context) error {
 	return nil
 }
 
-// logDir is where the cluster writes its logs too: all that a comparison leaves is
-// in the folder of the run's group, where `scaler cleanup` finds it.
+// logDir returns the folder of the cluster's logs. All files of a comparison are in the
+// folder of the run's group, where `scaler cleanup` finds them.
 func (r *run) logDir() string { return filepath.Join(r.group.Dir(), "logs") }
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {

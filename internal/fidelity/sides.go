@@ -19,15 +19,16 @@ import (
 type tappedProxy struct {
 	node   string // its node id
 	before int    // streams that node had opened before
-	// certificates are the requests for certificates that were compared, or made before.
+	// certificates counts the certificate requests that were compared already, or made
+	// before.
 	certificates int
 	stop         func(context.Context) error // ends it and returns when it has ended
 
 	ended   <-chan struct{} // closed when it ended of its own accord
 	failure func() error    // why; to be asked when ended is closed
 
-	// held is what it reports that it holds, each with its content as far as
-	// convergence cares.
+	// held returns the resources that it reports to hold, each with the part of its
+	// content that convergence needs.
 	held func(context.Context) (map[wiretap.Key]string, error)
 }
 

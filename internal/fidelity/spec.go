@@ -11,8 +11,8 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// Spec is what a user asks of `scaler calibrate --fidelity`. The zero
-// value of a field is not its default: DefaultSpec has those.
+// Spec holds the options of `scaler calibrate --fidelity`. The zero value of a field is
+// not its default: DefaultSpec has those.
 type Spec struct {
 	Changes int    // random changes of the mesh that both proxies go through, for each case
 	Starts  int    // times that each proxy is started, for each case
@@ -26,12 +26,12 @@ type Spec struct {
 	State    string // folder that holds what runs
 }
 
-// DefaultSpec is `scaler calibrate --fidelity` without other flags.
+// DefaultSpec returns the options of `scaler calibrate --fidelity` without other flags.
 func DefaultSpec() Spec {
 	return Spec{Changes: 200, Starts: 6, Seed: 1, Cases: sidecars.caseNames()}
 }
 
-// ZtunnelCases are the cases that are the default with a Ztunnel.
+// ZtunnelCases returns the default cases with a Ztunnel.
 func ZtunnelCases() []string { return ztunnels.caseNames() }
 
 // knobCase is one setting of the knobs that both proxies live under.
@@ -40,12 +40,12 @@ type knobCase struct {
 	knobs controlplane.Knobs
 }
 
-// meshSpec is what the two proxies are part of: small, but with several
-// namespaces, and services that call and are called.
+// meshSpec is the mesh of the two proxies: small, but with several namespaces, and
+// services that call and are called.
 var meshSpec = topology.Spec{Pods: 24, Services: 8, Namespaces: 2, Shape: topology.Random, FanOut: 3, Seed: 1}
 
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error that names the first flag with an invalid value, the value,
+// and what is wanted. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if s.Changes < 0 || s.Changes > 10_000 {
 		return fmt.Errorf("parsing --changes %d: want 0 to 10000", s.Changes)

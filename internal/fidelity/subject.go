@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// subject is what is compared, as far as comparisons of sidecars and of ztunnels differ.
+// subject holds everything in which comparisons of sidecars and of ztunnels differ.
 type subject struct {
 	name    string
 	cases   []knobCase
@@ -70,7 +70,7 @@ var (
 	}
 )
 
-// subject is what a comparison is of.
+// subject returns the subject of the comparison.
 func (s Spec) subject() *subject {
 	if s.Ztunnel != "" {
 		return &ztunnels
@@ -86,10 +86,10 @@ func (s *subject) caseNames() []string {
 	return names
 }
 
-// driver is Istio as it serves the subject.
+// driver returns the driver of Istio for the subject's data plane.
 func (s *subject) driver() (controlplane.Driver, error) {
 	return istio.Driver().Of(s.dataplane, controlplane.NoWaypoints)
 }
 
-// sideName is what one side is called in messages.
+// sideName returns the name of a side in messages.
 func (r *run) sideName(side int) string { return fmt.Sprintf("%s %s", sideNames[side], r.what.name) }

@@ -84,8 +84,8 @@ func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int,
 	}
 }
 
-// startsWanted are the fewest starts of each side with which one of so many times
-// can be established to differ.
+// startsWanted returns the fewest starts of each side with which one of this number of
+// times can be shown to differ.
 func startsWanted(tests int) int {
 	n := 1
 	for float64(tests)*stats.SmallestP(n, n) > timeAlpha {
@@ -114,7 +114,8 @@ func secondsOf(all []wiretap.Times, value func(wiretap.Times) time.Duration) []f
 	return seconds
 }
 
-// spread is nil for no values.
+// spread returns the minimum, median and maximum of the values; nil if there are none. It
+// sorts them.
 func spread(values []float64) *record.Spread {
 	if len(values) == 0 {
 		return nil

@@ -23,12 +23,13 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// ztunnelTypes are those that a ztunnel subscribes to.
+// ztunnelTypes are the types that a ztunnel subscribes to.
 var ztunnelTypes = []string{ztunnel.Address.String(), ztunnel.Authorization.String()}
 
 const ztunnelsWork = "the real one's takes longer by ztunnel's own work (reading Addresses); the time spent waiting for istiod is compared on its own"
 
-// certificateTime is how long one side may send its requests for certificates later than the other.
+// certificateTime is how much later one side may send its certificate requests than the
+// other.
 const certificateTime = 10 * time.Second
 
 // findZtunnel finds out the version of the real ztunnel, before anything is started.
@@ -85,8 +86,8 @@ func (r *run) makeZtunnels(ctx context.Context) error {
 	return nil
 }
 
-// fullestNode is the node with the most pods of the mesh: one without any would have no
-// certificates to compare.
+// fullestNode returns the node with the most pods of the mesh: a node without any would
+// have no certificates to compare.
 func (r *run) fullestNode(ctx context.Context) (node string, err error) {
 	pods, err := r.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: kwok.ServiceLabel})
 	if err != nil {
@@ -171,8 +172,8 @@ func (c *comparison) ztunnelMore(ctx context.Context, about string) error {
 	return nil
 }
 
-// certificateRequests are the requests for certificates since the last call, once both sides have
-// sent as many and each was answered, or after a time in which they have not.
+// certificateRequests returns the certificate requests since the last call, once both
+// sides have sent equally many and each was answered, or after certificateTime.
 func (c *comparison) certificateRequests(ctx context.Context) (requests [2][]wiretap.CertificateRequest, err error) {
 	late := time.NewTimer(certificateTime)
 	defer late.Stop()
@@ -230,7 +231,7 @@ func (s differencesSeen) compareCertificates(about string, requests [2][]wiretap
 	}
 }
 
-// atOnce is how many requests were under way at once at most.
+// atOnce returns the largest number of requests that were in progress at the same time.
 func atOnce(requests []wiretap.CertificateRequest) int {
 	most := 0
 	for _, r := range requests {
