@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// fleet are sidecars without pods: each has its index as its id.
+// fleet manages sidecars without pods. The id of each is its index.
 type fleet struct {
 	// fixed after newFleet
 	store    *xdsprobe.Store
@@ -28,8 +28,8 @@ type fleet struct {
 	allComplete                   chan struct{} // closed when all are complete
 }
 
-// standalone is one sidecar. But for the pointer, only the events of its own stream
-// touch it, which come one at a time.
+// standaloneSidecar is one sidecar. Except for the pointer, only the events of its own
+// stream touch it, and these are never concurrent.
 type standaloneSidecar struct {
 	sidecar atomic.Pointer[xdsprobe.Client] // nil until it was started
 
@@ -54,20 +54,20 @@ func newFleet(n int, metrics *measure.Metrics, log func(string)) *fleet {
 	}
 }
 
-// of is the sidecar with an id.
+// of returns the sidecar with an id.
 func (f *fleet) of(id string) *standaloneSidecar {
 	index, _ := strconv.Atoi(id) // it was made by Itoa
 	return &f.sidecars[index]
 }
 
-// TokenFetched is part of proxy.Observer.
+// TokenFetched implements proxy.Observer.
 func (f *fleet) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
 		f.log.Once("token", fmt.Sprintf("%s; trying again, as a proxy would", experiment.FirstLine(e.Err)))
 	}
 }
 
-// StreamOpened is part of proxy.Observer.
+// StreamOpened implements proxy.Observer.
 func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 	s := f.of(id)
 	if s.dialed.IsZero() {
@@ -87,7 +87,7 @@ func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 	f.metrics.Observe(measure.Connect, took)
 }
 
-// Updated is part of proxy.Observer.
+// Updated implements proxy.Observer.
 func (f *fleet) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
 	f.metrics.Response(kind, e.Bytes, e.Wasted, e.Rejected != nil)
@@ -114,7 +114,7 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 	}
 }
 
-// StreamEnded is part of proxy.Observer.
+// StreamEnded implements proxy.Observer.
 func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 	f.metrics.Attempt()
 	if s := f.of(id); s.dialed.IsZero() {
@@ -133,7 +133,7 @@ func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 	f.log.Once(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
 }
 
-// Certified is part of proxy.Observer. These sidecars ask for none.
+// Certified implements proxy.Observer. These sidecars request no certificates.
 func (f *fleet) Certified(string, proxy.Certificate) {}
 
 // received counts responses and their bytes.

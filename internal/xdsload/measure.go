@@ -99,7 +99,7 @@ func (r *run) measureInstrument() error {
 	return nil
 }
 
-// doubt warns of what touches the figures.
+// addWarnings adds warnings about the figures to the record.
 func (r *run) addWarnings() {
 	warn := func(w record.Warning) { r.record.Warnings = append(r.record.Warnings, record.NewWarning(w)) }
 	if missing := r.spec.Clients - r.record.Sidecars.Complete; missing > 0 {
@@ -129,8 +129,8 @@ func (r *run) addWarnings() {
 	}
 }
 
-// configurationBytes is the size of what the sidecars held at the end that were
-// ever complete; nil if none was.
+// configurationBytes returns the mean and the largest size of what the complete sidecars
+// held at the end; nil if none was ever complete.
 func (f *fleet) configurationBytes() *record.ConfigurationBytes {
 	var sum, most float64
 	n := 0

@@ -17,8 +17,8 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Spec is what a user asks of `scaler xds`. The zero value of a field is not
-// its default: DefaultSpec has those.
+// Spec holds the options of `scaler xds`. The zero value of a field is not its default:
+// DefaultSpec has those.
 type Spec struct {
 	Address  string        // host:port of the ADS server
 	Clients  int           // simulated sidecars
@@ -40,15 +40,15 @@ type Spec struct {
 	MetricsAddress string // host:port that serves scaler's own metrics; "" = none
 }
 
-// Node is what the templates of an Spec can use of a sidecar.
+// Node holds the properties of a sidecar that the templates of a Spec can use.
 type Node struct {
 	Index     int        // from 0
 	IP        netip.Addr // one for each index, in 100.64.0.0/10
 	Namespace string
 }
 
-// DefaultSpec is `scaler xds` without flags. Its sidecars are ones that
-// istiod accepts.
+// DefaultSpec returns the options of `scaler xds` without flags. istiod accepts sidecars
+// with these node properties.
 func DefaultSpec() Spec {
 	return Spec{
 		Clients:     100,
@@ -63,8 +63,8 @@ func DefaultSpec() Spec {
 // maxClients is more than one process has ports for toward one address.
 const maxClients = 100_000
 
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error that names the first flag with an invalid value, the value,
+// and what is wanted. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if err := experiment.CheckAddress("address", s.Address, 1); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s Spec) nodes() (*nodes, error) {
 	return n, nil
 }
 
-// config is a sidecar's Config as far as it is about the node.
+// config returns the part of a sidecar's Config that describes its node.
 func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
 	node := Node{Index: index, IP: address(index), Namespace: n.namespace}
 	var metadata string
@@ -174,8 +174,8 @@ func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
 	return c, nil
 }
 
-// address is one for each sidecar: of the block for carriers' networks
-// (RFC 6598), which no pods or machines are likely to have.
+// address returns the address of a sidecar, different for each: from the block for
+// carriers' networks (RFC 6598), which is unlikely to be used by pods or machines.
 func address(index int) netip.Addr {
 	base := netip.AddrFrom4([4]byte{100, 64, 0, 1}).As4()
 	var ip [4]byte

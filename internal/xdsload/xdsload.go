@@ -265,7 +265,7 @@ type tokenFile string
 
 var _ proxy.TokenSource = tokenFile("")
 
-// Token is part of proxy.TokenSource.
+// Token implements proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
 	token, err := credentialfile.Token("--token-file", string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(time.Minute)}, err
