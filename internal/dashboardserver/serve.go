@@ -23,7 +23,7 @@ import (
 
 // Spec states which runs to show, and with what.
 type Spec struct {
-	// Runs were read from their folders, which stay as they are; at least one.
+	// Runs were read from their folders, which are not changed; at least one is required.
 	Runs []record.Run
 	// State is the folder for what the programs need while they run.
 	State string
@@ -41,7 +41,7 @@ type Spec struct {
 	NoGrafana bool
 }
 
-// Serving is what is to be seen, and where.
+// Serving describes what is served, and where.
 type Serving struct {
 	Prometheus string // URL
 	Grafana    string // URL; "" means that there is none
@@ -49,8 +49,8 @@ type Serving struct {
 	NoGrafana string
 	// From and To enclose all phases of the runs.
 	From, To time.Time
-	// Dashboards are those that Grafana shows, with the addresses of their pages
-	// over that time; without a Grafana they have none.
+	// Dashboards are the dashboards in Grafana, with the addresses of their pages for
+	// that time; without a Grafana they have no addresses.
 	Dashboards []grafana.Pushed
 }
 
@@ -94,8 +94,8 @@ func tsdbs(runs []record.Run) []string {
 	return all
 }
 
-// phasesOf is the time from the first phase's start to the last phase's end;
-// of one without an end, to that of its start and a minute more.
+// phasesOf returns the time from the first phase's start to the last phase's end. A phase
+// without an end counts as one minute long.
 func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 	for _, run := range runs {
 		for _, phase := range run.Phases {
