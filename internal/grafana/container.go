@@ -31,8 +31,8 @@ func nameContainer(dir string) (string, error) {
 	return name, nil
 }
 
-// Container is the name of the Docker container that a Grafana of the group of
-// processes in dir was given, and which may run still; "" where there was none.
+// Container returns the name of the Docker container that a Grafana of the process group
+// in dir was given, and which may still run; "" if there was none.
 func Container(dir string) (string, error) {
 	path := filepath.Join(dir, containerFile)
 	data, err := os.ReadFile(path)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Image is what Docker runs unless another image is named.
+// Image is the image that Docker runs by default.
 const Image = "grafana/grafana:12.2.0"
 
 // dockerTimeout bounds the question whether Docker's server answers.
@@ -29,7 +29,7 @@ type FindOptions struct {
 	// Home is the folder with its conf and public; "" means that it is looked
 	// for above the program, and where packages put it.
 	Home string
-	// Image is what Docker runs; "" means Image.
+	// Image is the image that Docker runs; "" means the constant Image.
 	Image string
 }
 
@@ -50,7 +50,7 @@ func (l Launcher) String() string {
 	return l.path
 }
 
-// homes are where packages put the files that Grafana needs.
+// homes are the folders in which packages install the files that Grafana needs.
 var homes = []string{"/usr/share/grafana", "/usr/local/share/grafana", "/opt/grafana"}
 
 // Find finds a Grafana. A program that is named must be there; otherwise the
@@ -117,7 +117,8 @@ func IsHome(dir string) bool {
 	return err == nil
 }
 
-// lastLine is the last line of the output of a program that failed.
+// lastLine returns the last line of a failed program's output, or the error if there was
+// no output.
 func lastLine(out []byte, err error) string {
 	text := strings.TrimSpace(string(out))
 	if text == "" {

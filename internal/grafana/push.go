@@ -23,13 +23,13 @@ import (
 // requestTimeout bounds one request to a Grafana.
 const requestTimeout = 30 * time.Second
 
-// answerLimit is how much of an answer is read, in bytes.
+// answerLimit limits the bytes read of a response.
 const answerLimit = 1 << 20
 
 // Target is a Grafana that runs.
 type Target struct {
-	// URL is where its pages are, such as https://grafana.example/sub; it may
-	// hold a user and a password.
+	// URL is the address of its pages, such as https://grafana.example/sub; it may
+	// contain a user and a password.
 	URL string
 	// Token is of a service account; "" means none.
 	Token string
@@ -51,9 +51,9 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// WithoutCredentials is a URL as it may be printed, whether it can be read or not:
-// whatever stands before the last @ may hold a password, what follows the first ? or # may be a
-// token, and both are left out.
+// WithoutCredentials returns a form of a URL that may be printed, whether the URL can be
+// parsed or not. The part before the last @ may contain a password and the part after the
+// first ? or # a token, so both are left out.
 func WithoutCredentials(text string) string {
 	at, query := strings.LastIndexByte(text, '@'), strings.IndexAny(text, "?#")
 	if query >= 0 && at > query { // a password with ?, or a token with @
@@ -160,8 +160,8 @@ func (c client) call(ctx context.Context, method, path string, body, into any) e
 	return nil
 }
 
-// page is the address of a page that Grafana names by its path, which holds
-// the part of the base's path that Grafana knows of.
+// page returns the address of a page that Grafana names by its path. That path includes
+// the part of the base's path that Grafana knows.
 func (c client) page(path string) string {
 	to := *c.base
 	to.User, to.Path = nil, ""

@@ -28,14 +28,14 @@ type StartOptions struct {
 	// Dir is made and takes its data and what it is provisioned with. Removing
 	// it is left to the caller.
 	Dir string
-	// Group is what it runs in. Its folder names a container that it runs in, too,
-	// for RemoveContainer.
+	// Group is the process group that it runs in. If it runs in a container, the group's
+	// folder names the container for RemoveContainer.
 	Group *process.Group
 	// Log takes its output; "" discards it.
 	Log string
 	// Address is HOST:PORT; "" means a free port of 127.0.0.1.
 	Address string
-	// PrometheusURL is what its data source asks.
+	// PrometheusURL is the address that its data source queries.
 	PrometheusURL string
 }
 
@@ -85,7 +85,7 @@ func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error)
 	return s, nil
 }
 
-// settings are Grafana's, as it takes them from its environment.
+// settings returns Grafana's settings as environment variables.
 func settings(opts StartOptions, exported dashboards.Exported) (map[string]string, error) {
 	host, port, err := net.SplitHostPort(opts.Address)
 	if err != nil {
@@ -175,14 +175,14 @@ func (s *Server) ready(ctx context.Context) error {
 	return nil
 }
 
-// URL is where its pages are.
+// URL returns the address of its pages.
 func (s *Server) URL() string { return s.url }
 
-// Done is closed when Grafana has ended. Err then states why, and is nil when its
-// group was stopped.
+// Done is closed when Grafana has ended. Err then returns the reason, or nil if its group
+// was stopped.
 func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
 
-// Err is described at Done.
+// Err returns why Grafana ended; see Done.
 func (s *Server) Err() error { return s.proc.Err() }
 
 // Stop removes what does not end with the group's processes: a container whose
