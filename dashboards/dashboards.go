@@ -24,7 +24,7 @@ const (
 	provisioningDir = "provisioning"
 )
 
-// names are the dashboards' uids, in the order in which a reader wants them.
+// names are the dashboards' uids, in reading order.
 var names = []string{"scaler-control-plane", "scaler-xds-certificates", "scaler-data-plane", "scaler-instrument"}
 
 // FolderUID and FolderTitle are of the folder that holds them in Grafana.
@@ -37,13 +37,13 @@ const (
 type Dashboard struct {
 	// UID is the same in every version of scaler, and in every Grafana.
 	UID string
-	// Title is what a reader sees.
+	// Title is the title that a reader sees.
 	Title string
 	// JSON is the dashboard as Grafana's files and its HTTP API take it.
 	JSON json.RawMessage
 }
 
-// All are the dashboards, the one to begin with first.
+// All returns the dashboards, in reading order.
 func All() ([]Dashboard, error) {
 	var all []Dashboard
 	for _, name := range names {

@@ -24,10 +24,10 @@ type row struct {
 	panels []panel
 }
 
-// thirds is a row of panels three abreast.
+// thirds returns a row with three panels side by side.
 func thirds(title string, panels ...panel) row { return row{title, fullWidth / 3, panels} }
 
-// halves is a row of panels two abreast.
+// halves returns a row with two panels side by side.
 func halves(title string, panels ...panel) row { return row{title, fullWidth / 2, panels} }
 
 // tag is on all of scaler's dashboards, and on nobody else's.
@@ -36,7 +36,7 @@ const tag = "scaler"
 // source is the data source that the reader has chosen.
 var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 
-// JSON is the dashboard as Grafana imports it.
+// JSON returns the dashboard in the form that Grafana imports.
 func (b board) JSON() ([]byte, error) {
 	builder := dashboard.NewDashboardBuilder(b.title).
 		Uid(b.uid).
@@ -95,7 +95,8 @@ func encode(built dashboard.Dashboard) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// variables are what a reader chooses by: several of each, or all.
+// variables returns the variables with which a reader selects runs: several of each, or
+// all.
 func variables() []cog.Builder[dashboard.VariableModel] {
 	query := func(name, label, about, expr string) *dashboard.QueryVariableBuilder {
 		return dashboard.NewQueryVariableBuilder(name).
@@ -137,11 +138,11 @@ type annotation struct {
 	color             string
 }
 
-// annotationStep is how often there may be one: by itself Grafana asks for a value
+// annotationStep is the resolution of annotations: by default Grafana asks for one value
 // a minute, and phases are shorter.
 const annotationStep = "1s"
 
-// moment is the time that a gauge holds, in milliseconds.
+// moment returns the query for the time that a gauge holds, in milliseconds.
 func moment(selected promql) promql { return "1000 * " + recent(selected) }
 
 var annotations = []annotation{

@@ -2,11 +2,12 @@ package main
 
 import "slices"
 
-// born is what rates of the programs' own counters leave out: such a series is not
-// there before it has counted.
+// born explains what rates of the programs' own counters leave out: such a series does
+// not exist before its first count.
 const born = "What a series had counted when it was first scraped is in no rate."
 
-// knownLimit is a bound of the control plane's own, where scaler knows one, as it is set.
+// knownLimit returns the query for a limit of the control plane, with its configured
+// value, if scaler knows it.
 func knownLimit(name string) query { return aggregate("max", metric(name)).as("limit") }
 
 // controlPlane shows what the control plane and the cluster beneath it need

@@ -68,14 +68,14 @@ var (
 	agents = of(`component=~"agent .+"`)
 )
 
-// orZero is 0 where a run has nothing of the kind, so that a panel says so.
+// orZero shows 0 where a run has no value, so that a panel is not empty.
 func orZero(q query) query {
 	return combine(q, "or 0 *", aggregate("max", metric("scaler_run_info")))
 }
 
-// overall are two quantiles, each a column, of all that a native histogram has
-// counted in a run. Its counts begin at 0 with the run, so the last are those of
-// all of it.
+// overall returns the queries for two quantiles, each a column, of everything that a
+// native histogram has counted in a run. Its counts begin at 0 with the run, so the last
+// values cover the whole run.
 func overall(column, histogram string) []query {
 	var all []query
 	for _, q := range []float64{0.5, 0.99} {

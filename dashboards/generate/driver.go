@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 )
 
-// ownRows have the own metrics of each control plane that has some: a row for each.
+// ownRows returns a row for each control plane that has metrics of its own.
 func ownRows() []row {
 	var rows []row
 	for _, d := range drivers.All() {
@@ -18,7 +18,7 @@ func ownRows() []row {
 	return rows
 }
 
-// ownPanels are the panels with own metrics that control planes have at a place in addition
+// ownPanels returns the panels with control planes' own metrics at a place, in addition
 // to what scaler measures; their titles name the control plane.
 func ownPanels(place controlplane.PanelPlace) []panel {
 	var all []panel
@@ -31,7 +31,7 @@ func ownPanels(place controlplane.PanelPlace) []panel {
 	return all
 }
 
-// panelsOf are a control plane's panels at a place.
+// panelsOf returns a control plane's panels at a place.
 func panelsOf(d controlplane.Driver, place controlplane.PanelPlace) []panel {
 	var all []panel
 	for _, p := range d.Panels {

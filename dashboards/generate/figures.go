@@ -8,7 +8,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// shown is what a panel shows: its unit, and which figures of a run's record it shows over time.
+// shown describes the data of a panel: its unit, and the figures of a run's record that
+// it shows over time.
 type shown struct {
 	unit    string   // as Grafana calls it
 	figures []figure // none where no record has the like
@@ -21,10 +22,11 @@ type figure struct {
 	record.Figure
 }
 
-// unit is what no record has.
+// unit returns the data of a panel that shows no figure of a record.
 func unit(name string) shown { return shown{unit: name} }
 
-// figures are shown in the unit that the catalogue states for them.
+// figures returns the data of a panel that shows figures in the unit that the catalogue
+// states for them.
 func figures(paths ...string) shown {
 	return shownAs(map[record.Unit]string{
 		record.UnitSeconds: "s", record.UnitBytes: "bytes", record.UnitCores: "suffix: cores", record.UnitShare: "percentunit",
@@ -32,18 +34,21 @@ func figures(paths ...string) shown {
 	}, paths)
 }
 
-// rateOf is what the figures, which count, grow by in a second.
+// rateOf returns the data of a panel that shows the rate per second of figures that
+// count.
 func rateOf(paths ...string) shown {
 	return shownAs(map[record.Unit]string{record.UnitCount: "cps", record.UnitBytes: "Bps"}, paths)
 }
 
-// shareOf is the part of something else that the figures, which count, are.
+// shareOf returns the data of a panel that shows figures that count as a share of
+// something else.
 func shareOf(paths ...string) shown {
 	return shownAs(map[record.Unit]string{record.UnitCount: "percentunit"}, paths)
 }
 
-// shownAs has the figures at the paths and Grafana's name of their one unit. A path of no
-// figure, and a unit that cannot be shown so, is a mistake in this package, which writes no dashboard then.
+// shownAs returns the data of a panel with the figures at the paths and Grafana's name of
+// their common unit. It panics for a path without a figure, and for a unit that is not in
+// units: that is a mistake in this package, and no dashboard is written.
 func shownAs(units map[record.Unit]string, paths []string) shown {
 	var s shown
 	for _, path := range paths {
@@ -57,7 +62,8 @@ func shownAs(units map[record.Unit]string, paths []string) shown {
 	return s
 }
 
-// examples are names for the words in capitals of a figure's path.
+// examples replaces the placeholders in capitals in a figure's path by values for which
+// there is a figure.
 var examples = strings.NewReplacer("PHASE", string(record.PhaseRollout), "KIND", string(record.RouteChange), "TYPE", "CDS")
 
 func figureAt(path string) figure {

@@ -3,7 +3,7 @@ package main
 const (
 	// lateLag is the lag at which a record warns of a late instrument, in seconds.
 	lateLag = 0.010
-	// scrapeTimeout is when a run's Prometheus gives a scrape up, in seconds.
+	// scrapeTimeout is the scrape timeout of a run's Prometheus, in seconds.
 	scrapeTimeout = 0.95
 )
 

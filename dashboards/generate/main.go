@@ -32,7 +32,7 @@ func run(args []string) error {
 	return nil
 }
 
-// boards are all dashboards, in the order in which a reader wants them.
+// boards returns all dashboards, in reading order.
 func boards() []board {
 	return []board{controlPlane(), xdsAndCertificates(), dataPlane(), instrument()}
 }

@@ -36,21 +36,23 @@ var (
 	values = drawn(drawValues) // a table over the chosen time: a row for each set of labels, a column for each query
 )
 
-// drawn is the word for panels of one drawing.
+// drawn returns a constructor of panels of one kind of drawing.
 func drawn(draw drawing) func(title string, what shown, about string, queries ...query) panel {
 	return func(title string, what shown, about string, queries ...query) panel {
 		return panel{draw: draw, title: title, what: what, about: about + what.inRecord(), queries: queries}
 	}
 }
 
-// limited is the panel with a limit. One that is a series itself is a query.
+// limited returns the panel with a fixed limit. A limit that is a series is added as a
+// query instead.
 func (p panel) limited(value float64) panel {
 	p.limit = value
 	return p
 }
 
-// outside is the panel also outside of the chosen phases: of what shows that scaler
-// itself could not be read, and with it the phase.
+// outside returns the panel so that it shows data outside of the chosen phases too. It is
+// for panels that show whether scaler itself could be scraped: where it could not, the
+// phase is not known either.
 func (p panel) outside() panel {
 	p.always = true
 	return p
@@ -61,7 +63,7 @@ const (
 	fullWidth = 24
 )
 
-// canvas is what the SDK's builders of panels have in common.
+// canvas is the interface that the SDK's panel builders have in common.
 type canvas[B any] interface {
 	Id(id uint32) B
 	Title(title string) B
@@ -83,7 +85,7 @@ func frame[B canvas[B]](b B, p panel, id, width uint32, ask func(query) *prometh
 		Height(height).Span(width).Targets(targets)
 }
 
-// refID names the i-th query of a panel: A, B, C.
+// refID returns the name of the i-th query of a panel: A, B, C.
 func refID(i int) string { return string(rune('A' + i)) }
 
 // overTime asks for a query's course over the chosen time.
@@ -92,7 +94,7 @@ func overTime(q query) *prometheus.DataqueryBuilder {
 		Range().Format(prometheus.PromQueryFormatTimeSeries)
 }
 
-// inPhases is overTime within the chosen phases.
+// inPhases is like overTime, restricted to the chosen phases.
 func inPhases(q query) *prometheus.DataqueryBuilder {
 	q.expr = phased(q.expr)
 	return overTime(q)

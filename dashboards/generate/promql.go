@@ -9,14 +9,14 @@ import (
 // promql is an expression of Prometheus's query language, or a part of one.
 type promql string
 
-// chosen are the label matchers for what the reader has chosen.
+// chosen are the label matchers for the reader's selection.
 const chosen = `run=~"$run",mode=~"$mode"`
 
 // metrics select a metric by its name, and by matchers more, within what the
 // reader has chosen.
 type metrics func(name string, matchers ...string) promql
 
-// of are the metrics that have these matchers in common.
+// of returns a constructor of queries for metrics that have these matchers in common.
 func of(matchers ...string) metrics {
 	return func(name string, more ...string) promql {
 		return promql(name + "{" + strings.Join(slices.Concat([]string{chosen}, matchers, more), ",") + "}")
@@ -35,10 +35,10 @@ const byPhase = `phase=~"$phase"`
 
 var inPhase = metric("scaler_phase_info", byPhase)
 
-// last is the last value over the chosen time, for tables.
+// last returns the query for the last value over the chosen time, for tables.
 func last(selected promql) promql { return "last_over_time(" + selected + "[$__range])" }
 
-// recent is the last value since the point drawn before.
+// recent returns the query for the last value since the previous point.
 func recent(selected promql) promql { return "last_over_time(" + selected + "[$__rate_interval])" }
 
 // query is one question of a panel.
@@ -48,13 +48,13 @@ type query struct {
 	name string   // distinguishes them from those of the panel's other queries; of a table, the column
 }
 
-// as is the query with a name.
+// as returns the query with a name.
 func (q query) as(name string) query {
 	q.name = name
 	return q
 }
 
-// legend is what its lines are called.
+// legend returns the legend of the query's series.
 func (q query) legend() string {
 	words := []string{"{{run}}"}
 	for _, label := range q.by {
@@ -83,42 +83,43 @@ func rate(counters promql, by ...string) query {
 	return sum("rate("+counters+"[$__rate_interval])", by...)
 }
 
-// worst is the greatest value within each rate's window, and unfulfilled the share of
-// it in which one that is 0 or 1 was 0: by itself a query looks at one moment for each
-// point drawn, and misses what is between.
+// worst returns the query for the greatest value within each rate's window. A plain query
+// takes one sample for each point drawn, and misses the others.
 func worst(selected promql, by ...string) query {
 	return aggregate("max", "max_over_time("+selected+"[$__rate_interval])", by...)
 }
 
+// unfulfilled returns the query for the share of each rate's window in which a value of 0
+// or 1 was 0.
 func unfulfilled(selected promql, by ...string) query {
 	return aggregate("avg", "1 - avg_over_time("+selected+"[$__rate_interval])", by...)
 }
 
-// combine is a with an operator and b.
+// combine joins two queries by an operator.
 func combine(a query, operator promql, b query) query {
 	a.expr += " " + operator + " " + b.expr
 	return a
 }
 
-// ratio is a by b; where b is 0 there is none.
+// ratio divides a by b; where b is 0 there is no value.
 func ratio(a, b query) query {
 	b.expr = "(" + b.expr + " > 0)"
 	return combine(a, "/", b)
 }
 
-// mean is the mean of what a histogram or summary counts, from its sum and its
-// count; where nothing was counted there is none.
+// mean returns the query for the mean of the observations of a histogram or summary, from
+// its sum and its count; where there were no observations there is no value.
 func mean(from metrics, name string, by ...string) query {
 	return ratio(rate(from(name+"_sum"), by...), rate(from(name+"_count"), by...))
 }
 
-// quantile is a quantile of native histograms that were added up.
+// quantile returns the query for a quantile of a sum of native histograms.
 func quantile(q float64, histograms query) query {
 	histograms.expr = promql(fmt.Sprintf("histogram_quantile(%g, %s)", q, histograms.expr))
 	return histograms
 }
 
-// quantiles are three quantiles of one of scaler's native histograms.
+// quantiles returns the queries for three quantiles of one of scaler's native histograms.
 func quantiles(name string) []query {
 	var all []query
 	for _, q := range []float64{0.5, 0.9, 0.99} {
@@ -127,5 +128,5 @@ func quantiles(name string) []query {
 	return all
 }
 
-// percentile is what a quantile is called: p50.
+// percentile returns the name of a quantile, such as p50.
 func percentile(q float64) string { return fmt.Sprintf("p%g", 100*q) }
