@@ -54,22 +54,22 @@ const (
 	// PodsPerNode is the number of simulated pods for which there should be one
 	// node; a node has room for ten times as many.
 	PodsPerNode = 100
-	// KubeletVersion is what fake nodes report. It must read as a version:
-	// istiod looks at all nodes' kubelets to decide how it injects sidecars.
+	// KubeletVersion is the version that fake nodes report. It must be a valid version:
+	// istiod reads all nodes' kubelet versions to decide how it injects sidecars.
 	KubeletVersion = "v1.36.3"
 )
 
 //go:embed stages.yaml
 var stages []byte
 
-// delays are the lengths of time in the Stages, in milliseconds.
+// delays matches the durations in the Stages, in milliseconds.
 var delays = regexp.MustCompile(`(urationMilliseconds: )(\d+)`)
 
 // Stages returns a configuration file for the kwok program: its options that
 // do not differ from cluster to cluster, and the Stages.
 func Stages() []byte { return append([]byte(nil), stages...) }
 
-// SlowedStages is Stages with delays that are longer by a factor.
+// SlowedStages returns Stages with all delays multiplied by a factor.
 func SlowedStages(slowdown float64) []byte {
 	return delays.ReplaceAllFunc(stages, func(delay []byte) []byte {
 		parts := delays.FindSubmatch(delay)
@@ -91,9 +91,9 @@ func SetRun(o metav1.Object, run string) {
 	o.SetLabels(labels)
 }
 
-// SetGracePeriod has pods run on for so long after they were deleted, as containers that stop at
-// the end of their grace period do. Such a pod stays Ready, and its endpoints are terminating. 0
-// leaves pods as they are: they are gone at once.
+// SetGracePeriod makes deleted pods run on for this time, like containers that stop at
+// the end of their grace period. Meanwhile such a pod stays Ready, and its endpoints are
+// terminating. With 0 the pods are unchanged: they disappear at once.
 func SetGracePeriod(pod *corev1.PodTemplateSpec, length time.Duration) {
 	if length <= 0 {
 		return
@@ -108,7 +108,7 @@ func SetGracePeriod(pod *corev1.PodTemplateSpec, length time.Duration) {
 // HasGracePeriod reports whether a pod runs on after it was deleted.
 func HasGracePeriod(pod *corev1.Pod) bool { return pod.Annotations[GraceAnnotation] != "" }
 
-// Nodes is how many fake nodes a run of so many pods should have, at least 1.
+// Nodes returns the number of fake nodes for a run of this number of pods, at least 1.
 func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 
 // Node returns fake node i (0 to 65533) of a run, to be created as it is: the
@@ -117,17 +117,17 @@ func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 // their addresses stands in stages.yaml.
 func Node(i int, run string) *corev1.Node { return Shared.Node(i, run) }
 
-// Pool are fake nodes that one KWOK manages. They have an annotation, a label and a taint of
-// its key and value: KWOK finds them by the annotation, simulated pods select the label and
-// tolerate the taint.
+// Pool identifies the fake nodes that one KWOK manages. They have an annotation, a label
+// and a taint of its key and value: KWOK selects them by the annotation, and simulated
+// pods select the label and tolerate the taint.
 type Pool struct{ Key, Value string }
 
 // Shared is the pool of a cluster that has no real nodes but those of scaler.
 var Shared = Pool{NodeTaint, FakeNode}
 
-// PoolOf are the nodes of one run alone, in a cluster with nodes of others. They lack the
-// label of the operating system, which DaemonSets of a cluster select that tolerate every
-// taint.
+// PoolOf returns the pool of the nodes of one run, for clusters that have other nodes
+// too. The nodes lack the label of the operating system, so that DaemonSets of the
+// cluster that select it do not run there even if they tolerate every taint.
 func PoolOf(run string) Pool { return Pool{RunLabel, run} }
 
 // NodeSelector keeps a pod on the nodes of the pool.
@@ -145,16 +145,16 @@ const (
 	pods      = `printf "10.%d.%d.%d" (add 64 (mod`
 )
 
-// StagesOf is Stages for the nodes of a pool, with pods that have addresses of a range that
-// Addresses lists.
+// StagesOf returns Stages for the nodes of a pool, with pod addresses from one of the
+// ranges that Addresses returns.
 func StagesOf(p Pool, addresses netip.Prefix) []byte {
 	first := addresses.Addr().As4()
 	all := bytes.Replace(stages, []byte(selection), fmt.Appendf(nil, "manageNodesWithAnnotationSelector: %s=%s", p.Key, p.Value), 1)
 	return bytes.Replace(all, []byte(pods), fmt.Appendf(nil, `printf "%d.%%d.%%d.%%d" (add %d (mod`, first[0], first[1]), 1)
 }
 
-// Addresses are the ranges that the addresses of simulated pods can be of, the one of Stages
-// first. A pod's address is made from a number of 22 bits.
+// Addresses returns the possible ranges of the addresses of simulated pods, the default
+// of Stages first. A pod's address is computed from a number of 22 bits.
 func Addresses() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range []string{"10.64.0.0/10", "10.128.0.0/10", "10.192.0.0/10", "100.64.0.0/10"} {
@@ -172,7 +172,7 @@ func (p Pool) nodeNetwork() string {
 	return "198.18"
 }
 
-// Node is the function Node for the nodes of a pool.
+// Node is like the function Node, for the nodes of a pool.
 func (p Pool) Node(i int, run string) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", run, i)
 	room := corev1.ResourceList{
@@ -220,11 +220,11 @@ func (p Pool) Node(i int, run string) *corev1.Node {
 // Toleration lets a pod onto fake nodes; [NodeSelector] keeps it there.
 func Toleration() corev1.Toleration { return Shared.Toleration() }
 
-// NodeSelector is the node selector of simulated pods.
+// NodeSelector returns the node selector of simulated pods.
 func NodeSelector() map[string]string { return Shared.NodeSelector() }
 
-// ServiceAddress is the n-th address, from 1 to 250, of those of the embedded cluster's
-// range for services that it gives to nobody by itself: of 10.0.0.0/16 the first 256.
+// ServiceAddress returns the n-th address, from 1 to 250, of those that the embedded
+// cluster does not assign to services by itself: the first 256 of 10.0.0.0/16.
 func ServiceAddress(n int) string { return fmt.Sprintf("10.0.0.%d", n+1) }
 
 // SetZone puts a node into the zone with this number.
