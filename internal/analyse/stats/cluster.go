@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// Cluster are observations that are not independent of each other, such as those that
-// many sidecars made of one change. Clusters are independent of one another.
+// Cluster holds observations that are not independent of each other, such as those that
+// many sidecars made of one change. Different clusters are independent of each other.
 type Cluster struct {
 	Values []float64 // distinct, ascending
 	Counts []int64   // how many observations each value is of; as long as Values
 	Lost   int64     // observations that had not come by the time limit: larger than all values
 }
 
-// NewCluster is a cluster of these observations and so many that were lost.
+// NewCluster returns a cluster of these observations and of lost ones.
 func NewCluster(values []float64, lost int64) Cluster {
 	c := Cluster{Lost: lost}
 	for _, v := range slices.Sorted(slices.Values(values)) {
@@ -45,23 +45,23 @@ type QuantileInterval struct{ Low, High *float64 }
 // from either side.
 const resamples = 2000
 
-// ClustersNeeded is how many clusters it takes at least for a confidence interval of
-// the q quantile to have two ends. With fewer, the chance that every cluster lies on one
-// side of the quantile exceeds half of what the confidence leaves, if observations of
-// one cluster are all alike: no bound can be stated then without assumptions about the
-// distribution. For 95 % it is 6 for the median, 36 for p90, 368 for p99. It is as for
-// order statistics of independent values (David and Nagaraja, Order Statistics, section
-// 7.1).
+// ClustersNeeded returns the fewest clusters with which a confidence interval of the q
+// quantile has two ends. With fewer clusters, the probability that all of them lie on one
+// side of the quantile is more than half of 1 - confidence if the observations within a
+// cluster are all alike; then no bound can be stated without assumptions about the
+// distribution. For a confidence of 95 % it is 6 for the median, 36 for p90 and 368 for
+// p99. The formula is that for order statistics of independent values (David and
+// Nagaraja, Order Statistics, section 7.1).
 func ClustersNeeded(q, confidence float64) int {
 	return int(math.Ceil(math.Log((1-confidence)/2) / math.Log(max(q, 1-q))))
 }
 
-// ClusterQuantile is a confidence interval of the q quantile of all observations of the
-// clusters, by resampling whole clusters with replacement (cluster bootstrap, percentile
-// interval: Davison and Hinkley, Bootstrap Methods and their Application, sections 3.8
-// and 5.3). Observations of one cluster stay together. The quantile is the nearest rank
-// over what came and what was lost, as Histogram.Summary has it. Resampling is seeded,
-// so that equal clusters have equal intervals.
+// ClusterQuantile returns a confidence interval of the q quantile of all observations of
+// the clusters, by resampling whole clusters with replacement (cluster bootstrap,
+// percentile interval: Davison and Hinkley, Bootstrap Methods and their Application,
+// sections 3.8 and 5.3). Observations of one cluster stay together. The quantile is the
+// nearest rank over received and lost observations, as in Histogram.Summary. Resampling
+// is seeded, so that equal clusters have equal intervals.
 //
 // ok is false when there are fewer clusters with observations than ClustersNeeded.
 func ClusterQuantile(clusters []Cluster, q, confidence float64) (interval QuantileInterval, ok bool) {
@@ -93,7 +93,7 @@ func ClusterQuantile(clusters []Cluster, q, confidence float64) (interval Quanti
 	return QuantileInterval{Low: end(tail), High: end(1 - tail)}, true
 }
 
-// pool are the values of all clusters in ascending order.
+// pool holds the values of all clusters in ascending order.
 type pool struct {
 	values []pooled
 	sizes  []int64 // of each cluster, lost ones included
@@ -126,8 +126,8 @@ func newPool(clusters []Cluster) pool {
 	return p
 }
 
-// quantile is that of a sample in which each cluster is there as often as its weight;
-// +Inf when it lies among the lost.
+// quantile returns the quantile of a sample that contains each cluster as often as its
+// weight; +Inf if it falls among the lost observations.
 func (p pool) quantile(q float64, weights []int64) float64 {
 	var all int64
 	for i, size := range p.sizes {

@@ -7,10 +7,10 @@ type CurvePoint struct {
 	Seconds  float64
 }
 
-// Curve is the distribution by percentile, for drawing: denser towards its end, as
-// a .hgrm file has it. Quantiles are over all observations, lost ones included:
-// where some were lost it ends below 1, with the greatest that came. It is nil
-// when none came.
+// Curve returns the distribution by percentile, for drawing, with more points towards its
+// end, as in a .hgrm file. Quantiles are over all observations, lost ones included: if
+// some were lost, the curve ends below 1, at the largest received one. It is nil if none
+// was received.
 func (h *Histogram) Curve() []CurvePoint {
 	h.mu.Lock()
 	defer h.mu.Unlock()

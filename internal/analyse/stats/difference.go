@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Difference is how far the mean of one sample lies from that of another.
+// Difference is the difference between the means of two samples.
 type Difference struct {
 	Value     float64 // mean of the second less mean of the first
 	Low, High float64 // confidence interval of Value
@@ -53,12 +53,12 @@ func Welch(first, second []float64, resolution, confidence float64) (Difference,
 	return d, nil
 }
 
-// RunsNeeded is how many values each sample needs for a one-sided Welch test to reach a
-// level with some power, 0 to 1, if the difference of the means and both variances are
-// those of these samples: the smallest n at which the difference is as many standard
-// errors from 0 as the quantiles of Student's t for the level and for the power together
-// (Cohen, Statistical Power Analysis for the Behavioral Sciences, chapter 2). ok is
-// false when that is more than most, or a sample has less than two values.
+// RunsNeeded returns the number of values that each sample needs for a one-sided Welch
+// test at this level to have this power, 0 to 1, if the difference of the means and both
+// variances are those of these samples. It is the smallest n at which the difference, in
+// standard errors, is the sum of the quantiles of Student's t for the level and for the
+// power (Cohen, Statistical Power Analysis for the Behavioral Sciences, chapter 2). ok is
+// false if it would exceed most, or a sample has less than two values.
 func RunsNeeded(first, second []float64, resolution, level, power float64, most int) (n int, ok bool) {
 	if len(first) < 2 || len(second) < 2 {
 		return 0, false
@@ -108,12 +108,12 @@ func Holm(p []float64) []float64 {
 	return corrected
 }
 
-// SmallestP is the smallest two-sided p-value that samples of m and n values can
-// reach when nothing is supposed of their populations: all of one above all of
-// the other, which among equals happens in 2 of all the ways to divide the m+n
-// values (Mann and Whitney, On a Test of Whether one of Two Random Variables is
-// Stochastically Larger than the Other, Annals of Mathematical Statistics 18,
-// 1947). It is 1 when a sample is empty.
+// SmallestP returns the smallest two-sided p-value that samples of m and n values can
+// reach without any assumption about their populations. It belongs to samples of which
+// all values of one are above all of the other. For samples of one population that is the
+// case for 2 of all the ways to divide the m+n values (Mann and Whitney, On a Test of
+// Whether one of Two Random Variables is Stochastically Larger than the Other, Annals of
+// Mathematical Statistics 18, 1947). It returns 1 if a sample is empty.
 func SmallestP(m, n int) float64 {
 	if m < 1 || n < 1 {
 		return 1

@@ -33,8 +33,8 @@ var (
 	ErrCollinear = errors.New("terms that cannot be distinguished")
 )
 
-// collinear is how badly conditioned the terms, brought to equal length, may be
-// before they count as one: exact sums of each other, but for rounding.
+// collinear is the condition number of the terms, scaled to equal length, above which
+// they count as linearly dependent: sums of each other up to rounding errors.
 const collinear = 1e10
 
 // LeastSquares fits a linear model to observations: y[i] belongs to the terms
@@ -114,8 +114,8 @@ func describe(terms *mat.Dense, qr *mat.QR, scale, y []float64, solved *mat.VecD
 	return fit, nil
 }
 
-// covarianceRoot is the inverse of R, its rows in the terms' own sizes: the
-// length of a row is the standard error of that coefficient for residuals of 1.
+// covarianceRoot returns the inverse of R, its rows in the units of the terms: the length
+// of a row is the standard error of that coefficient for residuals of 1.
 func covarianceRoot(qr *mat.QR, scale []float64) ([][]float64, error) {
 	p := len(scale)
 	var r mat.Dense
@@ -147,7 +147,7 @@ func length(v []float64) (l float64) {
 	return l
 }
 
-// At is the value of the model for these terms.
+// At returns the value of the model for these terms.
 func (f Fit) At(x []float64) (y float64) {
 	for j, term := range f.Terms {
 		y += term.Value * x[j]

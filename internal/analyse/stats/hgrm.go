@@ -23,8 +23,8 @@ const (
 	wholeSuffix = "]"
 )
 
-// ticksPerHalfDistance is how many quantiles are printed for each halving of
-// the distance to 1; 5 is what HdrHistogram's own tools print.
+// ticksPerHalfDistance is the number of quantiles printed for each halving of the
+// distance to 1; HdrHistogram's own tools print 5.
 const ticksPerHalfDistance = 5
 
 // WriteTo writes h as a .hgrm file: HdrHistogram's percentile distribution,

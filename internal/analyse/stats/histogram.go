@@ -80,11 +80,10 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.sum += other.sum
 }
 
-// Summary is the few numbers that stand for a histogram, in Unit. Quantiles
-// are over Count and Lost together, a lost observation being longer than any
-// that came: a quantile that falls among the lost is nil, because all that is
-// known of it is that it exceeds Max. Min, Mean and Max are of those that
-// came, and nil when none did.
+// Summary summarizes a histogram, in Unit. Quantiles are over Count and Lost together,
+// and a lost observation counts as longer than any received one: a quantile that falls
+// among the lost is nil, because it is only known to exceed Max. Min, Mean and Max are
+// over the received observations, and nil if there were none.
 type Summary struct {
 	Unit    string // always "s"
 	Count   int64  // observations that came

@@ -21,11 +21,11 @@ const (
 )
 
 // LeastSquaresRelative is LeastSquares for residuals whose standard deviation is
-// some share of the model's value, as of repeats that vary by some percent: Sigma
-// is that share. spread states how much more or less than that each observation
-// varies; nil = all alike. The weights, one over the square of the model's value,
-// are found by iterating (Carroll and Ruppert, Transformation and Weighting in
-// Regression, chapter 2). Explained is of the weighted values.
+// proportional to the model's value, as for repeats that vary by some percent: Sigma is
+// that proportion. spread states how much more or less than that each observation varies;
+// nil = all alike. The weights, one over the square of the model's value, are found by
+// iteration (Carroll and Ruppert, Transformation and Weighting in Regression, chapter 2).
+// Explained refers to the weighted values.
 func LeastSquaresRelative(x [][]float64, y, spread []float64, confidence float64) (Fit, error) {
 	if len(x) != len(y) || spread != nil && len(spread) != len(y) {
 		return Fit{}, fmt.Errorf("fitting: %d observations of the terms, %d of the result, %d of its spread", len(x), len(y), len(spread))
@@ -66,10 +66,10 @@ func LeastSquaresRelative(x [][]float64, y, spread []float64, confidence float64
 	return fit, nil
 }
 
-// Deviation is the standard deviation of one more observation at these terms about
-// the value of the model there: the residuals' own, and that of the coefficients
-// (Draper and Smith, Applied Regression Analysis, chapter 3). It is 0 without
-// degrees of freedom, where nothing is known of it: look at Spare.
+// Deviation returns the standard deviation of one more observation at these terms about
+// the value of the model there: that of the residuals, combined with that of the
+// coefficients (Draper and Smith, Applied Regression Analysis, chapter 3). It is 0
+// without degrees of freedom, where it cannot be estimated: check Spare.
 func (f Fit) Deviation(x []float64) float64 {
 	own := 1.0
 	if f.relative {
@@ -86,8 +86,8 @@ func (f Fit) Deviation(x []float64) float64 {
 	return f.Sigma * length(parts)
 }
 
-// Student is the quantile of Student's t distribution that holds a share of
-// confidence, 0 to 1, within plus and minus it; +Inf without degrees of freedom.
+// Student returns the t for which the interval from -t to t of Student's t distribution
+// has the probability confidence, 0 to 1; +Inf without degrees of freedom.
 func Student(confidence float64, spare int) float64 {
 	if spare < 1 {
 		return math.Inf(1)

@@ -33,10 +33,10 @@ func RankSum(first, second []float64) (float64, error) {
 	return min(1, 2*uTail(len(first), len(second), most)), nil
 }
 
-// uTail is the chance that no more than most pairs of m and n values, all of one
-// population, are in one order. Chances are those of Mann and Whitney's
-// recurrence: the largest of all values belongs to either sample, and is then
-// larger than all, or none, of the other.
+// uTail returns the probability that at most most pairs of m and n values, all of one
+// population, are in one order. The probabilities follow from Mann and Whitney's
+// recurrence: the largest of all values belongs to either sample, and is then larger than
+// all, or none, of the other.
 func uTail(m, n, most int) float64 {
 	before, now := make([][]float64, n+1), make([][]float64, n+1) // by size of the other sample: chance of each u
 	for j := range now {

@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Spread is how evenly n things are spread over places, compared with what chance makes of
-// it if each goes to one of them at random, all alike and whatever went there before: a
-// multinomial distribution with equal probabilities.
+// Spread says how evenly n things are distributed over places, compared with a random
+// assignment in which each of them goes to any place with equal probability,
+// independently of the others: a multinomial distribution with equal probabilities.
 type Spread struct {
 	Max int // the most at one place
 	// MaxExpected is the mean of Max under chance: n/R + e sqrt(n/R) for R places, e being
@@ -24,8 +24,8 @@ type Spread struct {
 	P float64
 }
 
-// SpreadOf is the spread of things of which so many are at each place; false for fewer than
-// two places, or nothing.
+// SpreadOf returns the spread for these counts of things at each place; false for fewer
+// than two places, or nothing.
 func SpreadOf(counts []int) (Spread, bool) {
 	n := 0
 	for _, c := range counts {
@@ -46,8 +46,8 @@ func SpreadOf(counts []int) (Spread, bool) {
 	}, true
 }
 
-// greatestNormal is the mean of the greatest of n independent standard normal variables:
-// the integral of x n phi(x) Phi(x)^(n-1), by the trapezoidal rule.
+// greatestNormal returns the mean of the greatest of n independent standard normal
+// variables: the integral of x n phi(x) Phi(x)^(n-1), by the trapezoidal rule.
 func greatestNormal(n int) float64 {
 	const limit, step = 10.0, 0.01
 	normal := distuv.UnitNormal
