@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Debounce is how long changes are collected before they are pushed: until none has come for the time
-// After, or until the time Max has passed since the first.
+// Debounce says how long changes are collected before they are pushed: until none has
+// come for the time After, or until the time Max has passed since the first.
 type Debounce struct {
 	After, Max time.Duration
 }
@@ -41,8 +41,9 @@ type Round struct {
 	Changes []Change
 }
 
-// Rounds are the rounds in which the changes are pushed. The time that is left to wait is looked
-// at when it has passed, as istiod does: a round may be later than After after its last change.
+// Rounds returns the rounds in which the changes are pushed. As in istiod, the remaining
+// wait is only checked when a timer fires, so a round may begin later than After after
+// its last change.
 func (d Debounce) Rounds(changes []Change) []Round {
 	changes = slices.Clone(changes)
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
@@ -74,17 +75,17 @@ type Pod struct {
 	Ready     time.Duration // when it becomes a ready endpoint
 }
 
-// Rollout is what is rolled out.
+// Rollout describes the pods that are rolled out.
 type Rollout struct {
 	Pods []Pod
 	// Holders are, for each service, the services whose proxies hold it; nil = all proxies hold all
 	// services.
 	Holders [][]int
-	// End is when the rollout ends; what is pushed after it is not counted. 0 = never.
+	// End is the time at which the rollout ends; later pushes are not counted. 0 = never.
 	End time.Duration
 }
 
-// types are types of resources, a bit each.
+// types is a set of resource types, one bit for each.
 type types uint8
 
 const (
@@ -100,7 +101,7 @@ const (
 
 func (t types) count() int { return bits.OnesCount8(uint8(t)) }
 
-// Counts are what a rollout takes.
+// Counts are the pushes of a rollout.
 type Counts struct {
 	Rounds     int // in which changes were pushed
 	FullRounds int // of these, in which more than endpoints was pushed
@@ -147,7 +148,7 @@ func (r Rollout) Count(d Debounce) Counts {
 	return c
 }
 
-// sent is what a round sends, by group of proxies.
+// sent returns what a round sends, by group of proxies.
 func (r Rollout) sent(round Round) map[int]types {
 	sent := map[int]types{}
 	for _, change := range round.Changes {
@@ -169,7 +170,7 @@ func (r Rollout) sent(round Round) map[int]types {
 	return sent
 }
 
-// holds is the types that the proxies of a group hold.
+// holds returns a function that returns the types that the proxies of a group hold.
 func (r Rollout) holds() func(group int) types {
 	holders := map[int]bool{everyone: true}
 	for _, groups := range r.Holders {
@@ -185,10 +186,11 @@ func (r Rollout) holds() func(group int) types {
 	}
 }
 
-// Round is how many responses a round sends that concerns all proxies.
+// Round returns the number of responses in a round that concerns all proxies.
 func (r Rollout) Round() int { return everything.count() * len(r.Pods) }
 
-// Seconds is how long the rollout lasts: to its end, or else to the last pod that becomes ready.
+// Seconds returns the duration of the rollout: to its end, or if it has none to the last
+// pod that becomes ready.
 func (r Rollout) Seconds() float64 {
 	end := r.End
 	for _, p := range r.Pods {
@@ -199,10 +201,10 @@ func (r Rollout) Seconds() float64 {
 	return end.Seconds()
 }
 
-// over is whether the rollout has ended at this time.
+// over reports whether the rollout has ended at this time.
 func (r Rollout) over(at time.Duration) bool { return r.End > 0 && at > r.End }
 
-// changes are the changes of endpoints that the pods are.
+// changes returns the changes of endpoints that the pods cause.
 func (r Rollout) changes() []Change {
 	pods := slices.Clone(r.Pods)
 	slices.SortStableFunc(pods, func(a, b Pod) int { return cmp.Compare(a.Address, b.Address) })
