@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Plane is what a comparison of two control planes knows of one of them.
+// Plane describes one of two control planes that are compared.
 type Plane struct {
 	Name     string            // as in the records
 	Work     string            // what its programs do, helpers included, in a clause; "" = not known
@@ -16,7 +16,8 @@ type Plane struct {
 	Meanings map[string]string // of figures, by their paths in record.AcrossControlPlanes, where they are not what is said there
 }
 
-// means is what the figures of an entry are with the control plane; "" = they mean the same with every one.
+// means returns the meaning of an entry's figures with this control plane; "" = the same
+// with every one.
 func (p Plane) means(a record.Across) string {
 	if own := p.Meanings[a.Path]; own != "" && a.Means != "" {
 		return own
@@ -28,14 +29,14 @@ func (p Plane) means(a record.Across) string {
 // no difference to state.
 const OtherMeaning Verdict = "other meaning"
 
-// Meaning is what figures are on each side.
+// Meaning states what figures mean on each side.
 type Meaning struct {
 	Path string `json:"path"` // of figures, or what is above them
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
 
-// Modes are what the sides of a cell are, of two control planes.
+// Modes describes the sides of a Cell that compares two control planes.
 type Modes struct {
 	A Mode `json:"a"`
 	B Mode `json:"b"`
@@ -52,9 +53,10 @@ type Mode struct {
 // across is a comparison of two control planes; nil = both sides are of one.
 type across struct{ a, b Plane }
 
-// sidesOf finds the control planes of both sides; nil where they are the same, or where a side does not state
-// one. The error is ErrNotComparable without Options.Planes and Options.Force, and reports otherwise that a side is
-// of several control planes, or of one that is not known.
+// sidesOf returns the control planes of both sides; nil if they are the same, or if a
+// side does not state one. The error is ErrNotComparable without Options.Planes and
+// Options.Force; otherwise it reports that a side has runs of several control planes, or
+// of an unknown one.
 func sidesOf(a, b []record.Run, o Options) (*across, error) {
 	of, other := planeNames(a), planeNames(b)
 	if len(of) == 0 || len(other) == 0 || slices.Equal(of, other) {
@@ -81,7 +83,7 @@ func sidesOf(a, b []record.Run, o Options) (*across, error) {
 	return &across{a: found[0], b: found[1]}, nil
 }
 
-// planeNames are the control planes of the runs of a side, each once.
+// planeNames returns the names of the control planes of a side's runs, each once.
 func planeNames(runs []record.Run) []string {
 	var names []string
 	for i := range runs {
@@ -93,7 +95,7 @@ func planeNames(runs []record.Run) []string {
 	return names
 }
 
-// otherMeaning is the meaning of a figure that is not the same on both sides.
+// otherMeaning returns the meaning of a figure, and whether it differs between the sides.
 func (s *across) otherMeaning(path string) (Meaning, bool) {
 	if s == nil || record.Within(path, allPrograms) {
 		return Meaning{}, false
@@ -103,15 +105,16 @@ func (s *across) otherMeaning(path string) (Meaning, bool) {
 	return Meaning{Path: entry.Path, A: a, B: b}, !known || a != b
 }
 
-// allPrograms is where the figures of all programs of a control plane stand. They are not in the record,
-// which has each program by itself.
+// allPrograms is the path of the figures of all programs of a control plane together.
+// They are not in the record, which has each program by itself.
 const allPrograms = "allPrograms"
 
-// additive are the figures of a program whose sum over several is that of all: the peaks of programs are not
-// at the same moment.
+// additive are the figures of a program that can be summed over several programs. Peaks
+// are not among them, because the programs do not reach them at the same moment.
 var additive = []string{"cores.mean", "cpuSeconds", "memoryBytes.mean", "memoryBytes.end", "workingSetBytes.mean", "workingSetBytes.end"}
 
-// together are the figures of all programs of the control plane of a run, where each of them was measured.
+// together returns the figures of all programs of a run's control plane together, if each
+// of them was measured.
 func (p Plane) together(r *record.Run) []measured {
 	var all []measured
 	for _, phase := range record.FigurePhases {
@@ -134,8 +137,8 @@ func (p Plane) together(r *record.Run) []measured {
 	return all
 }
 
-// partsOf are the paths of a record that a figure of all programs is the sum of on either side; of another figure
-// it is the path itself.
+// partsOf returns the paths in a record of which a figure of all programs is the sum on
+// either side; for any other figure the path itself.
 func (s *across) partsOf(path string) []string {
 	below, ok := strings.CutPrefix(path, allPrograms+".")
 	if s == nil || !ok {
@@ -148,7 +151,7 @@ func (s *across) partsOf(path string) []string {
 	return parts
 }
 
-// figures are those of a run of one side.
+// figures returns the figures of a run of one side.
 func (s *across) figures(r *record.Run, ofA bool) []measured {
 	switch {
 	case s == nil || len(s.a.Helpers)+len(s.b.Helpers) == 0:
@@ -160,8 +163,9 @@ func (s *across) figures(r *record.Run, ofA bool) []measured {
 	}
 }
 
-// match pairs the cells of two control planes: where one side has one mode, it is paired with each mode of the
-// other; otherwise modes of one name are. What is left over is forced, see match.
+// match pairs the groups of two control planes. If one side has only one mode, it is
+// paired with each mode of the other; otherwise modes of the same name are paired. The
+// rest are forced pairs, as in the function match.
 func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
 	free := len(modeNames(a)) == 1 || len(modeNames(b)) == 1
 	by := func(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
@@ -186,16 +190,16 @@ func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced [
 }
 
 func (s *across) pair(a, b *repeats) pair {
-	p := pair{a: a, b: b, cell: fmt.Sprintf("%d pods, %d services, %s", a.first.Spec.Pods, a.first.Spec.Services, modeName(a.first))}
+	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.Spec.Pods, a.first.Spec.Services, modeName(a.first))}
 	if other := modeName(b.first); other != modeName(a.first) {
-		p.cell += " in A, " + other + " in B"
+		p.name += " in A, " + other + " in B"
 	}
 	return p
 }
 
-func modeNames(cells []*repeats) []string {
+func modeNames(groups []*repeats) []string {
 	var names []string
-	for _, c := range cells {
+	for _, c := range groups {
 		if name := modeName(c.first); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -203,12 +207,12 @@ func modeNames(cells []*repeats) []string {
 	return names
 }
 
-// modeName is the name of a run's mode, or its knobs, where they were set one by one.
+// modeName returns the name of a run's mode, or its settings if they were set one by one.
 func modeName(r *record.Run) string {
 	return r.Mode(func() string { return knobsText(r.Environment.Knobs) })
 }
 
-// modes are those of a pair's sides; nil where both are of one control plane.
+// modes describes a pair's sides; nil if both are of one control plane.
 func (s *across) modes(p pair) *Modes {
 	if s == nil {
 		return nil
@@ -220,7 +224,7 @@ func (s *across) modes(p pair) *Modes {
 	return &Modes{A: of(s.a, p.a.first), B: of(s.b, p.b.first)}
 }
 
-// knobsMean is what a mesh with these knobs does, in a clause.
+// knobsMean describes in a clause what a mesh with these settings does.
 func knobsMean(k record.Knobs) string {
 	words := map[string]string{
 		"mtls permissive": "plaintext is accepted", "mtls strict": "plaintext is refused",
@@ -240,7 +244,8 @@ func knobsMean(k record.Knobs) string {
 	return strings.Join(all, ", ")
 }
 
-// differing are the meanings of the figures of a cell that have others on either side, each once.
+// differing returns the meanings of the figures that mean something else on either side,
+// each once.
 func (s *across) differing(figures []Figure) []Meaning {
 	var all []Meaning
 	for _, f := range figures {

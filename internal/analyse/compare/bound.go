@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Bound is what a figure of B may not exceed, as in rollout.cores>+10%. Whether the
-// difference is inside or beyond the bound is tested; see Outcome.
+// Bound is a limit for a figure of B, as in rollout.cores>+10%. A test decides whether
+// the difference is inside or beyond the bound; see Outcome.
 type Bound struct {
 	Text    string  // as it was given
 	Figure  string  // short name, see Name
@@ -17,7 +17,7 @@ type Bound struct {
 	Unit    Unit // that Change was given in; "" with Percent and without a unit
 }
 
-// wantBound is what the errors of ParseBound ask for.
+// wantBound is the end of ParseBound's errors.
 const wantBound = "want FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
 
 // ParseBound parses the value of --fail-on: FIGURE>+CHANGE, or FIGURE<-CHANGE.
@@ -115,8 +115,8 @@ func alike(all []Figure, name string) string {
 	return ", as " + strings.Join(names, ", ")
 }
 
-// chosen are the figures that have one of the names, or one of them as a
-// beginning up to a dot; all, without names.
+// chosen returns the figures that have one of the names, or whose name continues one of
+// them after a dot; all, without names.
 func chosen(all []Figure, names []string) []Figure {
 	if len(names) == 0 {
 		return all

@@ -11,14 +11,14 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// A condition is something in which runs must be alike to be compared: all but
-// the control plane, which is what is compared, and scaler itself.
+// condition is a property in which runs must be alike to be compared. The control plane,
+// which is compared, and the version of scaler are not conditions.
 type condition struct {
 	name string
 	of   func(*record.Run) string
 }
 
-// podsPerNodeText is for how many pods there is a node that has a proxy.
+// podsPerNodeText returns the number of pods per node that has a proxy.
 func podsPerNodeText(r *record.Run) string {
 	if r.Spec.PodsPerNode == 0 {
 		return "not set"
@@ -26,8 +26,9 @@ func podsPerNodeText(r *record.Run) string {
 	return strconv.Itoa(r.Spec.PodsPerNode)
 }
 
-// The conditions are in three groups: those of a run's size and mesh, which tell
-// one cell from another on the same side; how long it was watched; and where.
+// conditions are the properties in which runs must be alike to be compared. They are in
+// three groups: size and mesh, which distinguish groups of runs on the same side; how
+// long the run was observed; and where it ran.
 var conditions = []condition{
 	{"pods", func(r *record.Run) string { return strconv.Itoa(r.Spec.Pods) }},
 	{"services", func(r *record.Run) string { return strconv.Itoa(r.Spec.Services) }},
@@ -71,7 +72,8 @@ var conditions = []condition{
 	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 
-// sizeAndKnobs is how many of the conditions name a cell to a reader.
+// sizeAndKnobs is the number of conditions, from the first, that name a group to a
+// reader.
 const sizeAndKnobs = 5
 
 // Names of conditions that rulesFor knows.
@@ -82,8 +84,8 @@ const (
 	xdsName         = "xds"
 )
 
-// subjects are what may differ between the sides in addition to settings: what is
-// compared. "" is not known, and differs from nothing.
+// subjects are the properties that may differ between the sides in addition to settings:
+// what is compared. "" means not known, and differs from nothing.
 var subjects = []condition{
 	{"control plane", func(r *record.Run) string {
 		c := r.Environment.ControlPlane
@@ -113,8 +115,8 @@ var subjects = []condition{
 	}},
 }
 
-// programSource is where the control plane's program is from: a released one and one that
-// was built here are compiled with different versions of Go.
+// programSource returns the source of the control plane's program: a released one and one
+// that was built locally are compiled with different versions of Go.
 func programSource(r *record.Run) string {
 	for _, p := range r.Environment.Programs {
 		if p.Digest == r.Environment.ControlPlane.Program {
@@ -124,8 +126,8 @@ func programSource(r *record.Run) string {
 	return ""
 }
 
-// priorityText says by what the control plane ran before scaler, and scaler before the
-// cluster.
+// priorityText says by how much the control plane had priority over scaler, and scaler
+// over the cluster.
 func priorityText(p *record.Priority) string {
 	if p == nil {
 		return "none"
@@ -146,9 +148,9 @@ func knobsText(k record.Knobs) string {
 	return fmt.Sprintf("mtls %s, scope %s, authz %s", orNone(k.MTLS), orNone(k.Scope), orNone(k.Authz))
 }
 
-// repeats are the runs of one side that are alike in all conditions.
+// repeats is a group of runs of one side that are alike in all conditions.
 type repeats struct {
-	first  *record.Run   // stands for all of them; completed, if one did
+	first  *record.Run   // represents all of them; completed, if one did
 	used   []*record.Run // completed, in order of time
 	unused []*record.Run // the others
 }
@@ -161,7 +163,7 @@ func (r *repeats) values(of []condition) []string {
 	return all
 }
 
-// label names the cell to a reader, by its size and knobs.
+// label names the group to a reader, by its size and settings.
 func (r *repeats) label() string {
 	s := r.first.Spec
 	label := fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, knobsText(r.first.Environment.Knobs))
@@ -171,13 +173,12 @@ func (r *repeats) label() string {
 	return label
 }
 
-// gather puts the runs of a side into cells, in order of size. Runs of which
-// nothing is known but that they began are returned separately: they were killed
-// before their record had what they are.
+// gather groups the runs of a side by their conditions, in order of size. Runs that were
+// killed before their record had their properties are returned separately.
 //
-// The error reports that a cell holds runs of two control planes, which are no
-// repeats of each other.
-func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record.Run, err error) {
+// The error reports that a group has runs of two control planes, which are no repeats of
+// each other.
+func gather(side string, runs []record.Run) (groups []*repeats, unknown []*record.Run, err error) {
 	byKey := map[string]*repeats{}
 	for i := range runs {
 		run := &runs[i]
@@ -187,35 +188,35 @@ func gather(side string, runs []record.Run) (cells []*repeats, unknown []*record
 		}
 		one := &repeats{first: run}
 		key := strings.Join(one.values(conditions), "\n")
-		cell := byKey[key]
-		if cell == nil {
-			cell = one
-			byKey[key] = cell
-			cells = append(cells, cell)
+		group := byKey[key]
+		if group == nil {
+			group = one
+			byKey[key] = group
+			groups = append(groups, group)
 		}
 		if run.Status != record.StatusCompleted {
-			cell.unused = append(cell.unused, run)
+			group.unused = append(group.unused, run)
 			continue
 		}
-		if len(cell.used) == 0 {
-			cell.first = run
+		if len(group.used) == 0 {
+			group.first = run
 		}
-		cell.used = append(cell.used, run)
-		if d := compared(cell.first, run); d != nil {
+		group.used = append(group.used, run)
+		if d := compared(group.first, run); d != nil {
 			return nil, nil, fmt.Errorf("%s holds runs of two control planes for %s: %s %q in %s, %q in %s: name a folder that holds one of them",
-				side, cell.label(), d[0].What, d[0].A, place(cell.first), d[0].B, place(run))
+				side, group.label(), d[0].What, d[0].A, place(group.first), d[0].B, place(run))
 		}
 	}
-	for _, cell := range cells {
-		slices.SortStableFunc(cell.used, func(a, b *record.Run) int { return a.Started.Compare(b.Started) })
+	for _, group := range groups {
+		slices.SortStableFunc(group.used, func(a, b *record.Run) int { return a.Started.Compare(b.Started) })
 	}
-	slices.SortStableFunc(cells, func(a, b *repeats) int {
+	slices.SortStableFunc(groups, func(a, b *repeats) int {
 		if a.first.Spec.Pods != b.first.Spec.Pods {
 			return a.first.Spec.Pods - b.first.Spec.Pods
 		}
 		return strings.Compare(a.label(), b.label())
 	})
-	return cells, unknown, nil
+	return groups, unknown, nil
 }
 
 // differences lists in which of these things two runs differ.
@@ -249,19 +250,18 @@ func compared(a, b *record.Run) []Differing {
 	return all
 }
 
-// pair is a cell of each side.
+// pair is a group of runs from each side.
 type pair struct {
 	a, b *repeats
-	cell string // what it is called; see label
+	name string // for a reader; "" = the label of a
 }
 
 // label names the pair to a reader.
-func (p pair) label() string { return cmp.Or(p.cell, p.a.label()) }
+func (p pair) label() string { return cmp.Or(p.name, p.a.label()) }
 
-// match finds for each cell of A the one of B that is alike in all conditions.
-// What is left over is, as far as it goes, paired with what is alike in size and
-// knobs, and at last, if one of each is left, with each other: such pairs are
-// forced.
+// match finds for each group of A the group of B that is alike in all conditions. As far
+// as possible, the rest are paired with groups that are alike in size and settings, and
+// finally, if one of each is left, with each other: such pairs are forced.
 func match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
 	alike, onlyA, onlyB = matchBy(conditions, a, b)
 	forced, onlyA, onlyB = matchBy(conditions[:sizeAndKnobs], onlyA, onlyB)
@@ -285,7 +285,8 @@ func matchBy(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*rep
 	return pairs, onlyA, onlyB
 }
 
-// refusal says in one line why cells cannot be compared; nil when they can.
+// refusal returns an error that says in one line why groups cannot be compared; nil if
+// they can.
 func refusal(conditions []condition, forced []pair, onlyA, onlyB []*repeats) error {
 	var reasons []string
 	for _, p := range forced {
@@ -297,11 +298,11 @@ func refusal(conditions []condition, forced []pair, onlyA, onlyB []*repeats) err
 	}
 	slices.Sort(reasons)
 	reasons = slices.Compact(reasons)
-	for _, cell := range onlyA {
-		reasons = append(reasons, cell.label()+": only in A")
+	for _, group := range onlyA {
+		reasons = append(reasons, group.label()+": only in A")
 	}
-	for _, cell := range onlyB {
-		reasons = append(reasons, cell.label()+": only in B")
+	for _, group := range onlyB {
+		reasons = append(reasons, group.label()+": only in B")
 	}
 	if reasons == nil {
 		return nil

@@ -18,17 +18,16 @@ import (
 var ErrNotComparable = errors.New("not comparable")
 
 const (
-	// alpha is how often, among all figures of a comparison of like with like, one
-	// may be reported as different.
+	// alpha is the probability that any figure in a comparison of like with like is
+	// reported as different.
 	alpha = 0.05
 	// confidence of the intervals, each for itself.
 	confidence = 0.95
-	// relative is how exactly a figure is known at best, for its size: histograms
-	// keep three digits.
+	// relative is the best relative precision of a figure: histograms keep three digits.
 	relative = 1e-3
 )
 
-// Options are what Compare does beyond its default.
+// Options change what Compare does by default.
 type Options struct {
 	// A and B are what the result calls the sides, such as their folders; "" means
 	// A and B.
@@ -36,18 +35,19 @@ type Options struct {
 	// Force compares runs that are not comparable, and leaves out what has no
 	// counterpart; the result says so. False refuses them.
 	Force bool
-	// Figures are names, or beginnings of names up to a dot, of the figures to
-	// compare: fewer figures are a smaller family, in which smaller differences
-	// are significant. None means all.
+	// Figures are names, or beginnings of names up to a dot, of the figures to compare:
+	// fewer figures are a smaller family, in which smaller differences are significant.
+	// None means all.
 	Figures []string
-	// Bounds are what B may not exceed; see Bound.
+	// Bounds limit the figures of B; see Bound.
 	Bounds []Bound
-	// Planes are the control planes that runs of two may be compared of; nil: they are
-	// compared with Force alone, as if figures meant the same with both.
+	// Planes are the control planes that may be compared with each other; nil means that
+	// runs of two control planes are compared only with Force, as if figures meant the
+	// same with both.
 	Planes []Plane
 }
 
-// Result is what Compare found.
+// Result is the result of Compare.
 type Result struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"` // "Comparison"
@@ -55,13 +55,13 @@ type Result struct {
 	B          string   `json:"b"`
 	Alpha      float64  `json:"alpha"`
 	Tests      int      `json:"tests"`             // figures tested: the family that Holm's correction is for
-	Remarks    []string `json:"remarks,omitempty"` // doubts about the comparison as a whole
+	Remarks    []string `json:"remarks,omitempty"` // caveats about the comparison as a whole
 	Cells      []Cell   `json:"cells"`
 	Bounds     []Judged `json:"bounds,omitempty"`
 	Warnings   []Doubt  `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
-// Cell is one size, mesh and machine, with the runs of both sides.
+// Cell compares the runs of both sides of one size, mesh and machine.
 type Cell struct {
 	Label   string       `json:"label"`
 	Pods    int          `json:"pods"`
@@ -72,11 +72,12 @@ type Cell struct {
 	Differs []Differing  `json:"differs,omitempty"` // what is compared: version and settings of the control plane
 	Forced  []Differing  `json:"forced,omitempty"`  // what makes the sides not comparable
 	Figures []Figure     `json:"figures"`
-	// Meanings are those of the figures with the verdict OtherMeaning, of two control planes.
+	// Meanings explains the figures with the verdict OtherMeaning, when two control
+	// planes are compared.
 	Meanings []Meaning `json:"meanings,omitempty"`
 }
 
-// Side is one side's runs of a cell.
+// Side lists one side's runs in a Cell.
 type Side struct {
 	Used   []string `json:"used"`             // folders of the runs whose figures are compared
 	Unused []Unused `json:"unused,omitempty"` // runs that did not complete: their figures are not those of a whole run
@@ -150,13 +151,13 @@ type Sample struct {
 
 // Compare compares the runs of A with those of B.
 //
-// Where each side has one data plane, and not the same, that is compared, too: then only
-// figures that mean the same in both. Runs of two control planes are compared with
-// Options.Planes: figures that mean the same with both are tested, and the others listed.
+// If each side has one data plane, and they differ, only figures that mean the same in
+// both are compared. Runs of two control planes are compared with Options.Planes: figures
+// that mean the same with both are tested, and the others listed.
 //
-// The error is ErrNotComparable when they differ in more than the control plane
-// and Options.Force is not set; other errors report that a side holds runs of two
-// control planes, or that nothing measured has a name that Options asks for.
+// The error is ErrNotComparable when they differ in more than the control plane and
+// Options.Force is not set; other errors report that a side holds runs of two control
+// planes, or that nothing measured has a name that Options asks for.
 func Compare(a, b []record.Run, o Options) (*Result, error) {
 	cellsA, unknownA, err := gather("A", a)
 	if err != nil {
@@ -196,7 +197,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	return result, nil
 }
 
-// cell pairs the figures of a pair, untested.
+// cell pairs the figures of a pair, without testing them.
 func (r *Result) cell(p pair, rules rules) Cell {
 	c := Cell{
 		Label: p.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
@@ -254,8 +255,8 @@ func side(r *repeats) Side {
 	return s
 }
 
-// place is where a run is to be found: its folder, or, of one that was not read
-// from any, its name.
+// place returns where to find a run: its folder, or its name if it was not read from a
+// folder.
 func place(run *record.Run) string {
 	if run.Dir == "" {
 		return run.Name
@@ -321,7 +322,7 @@ func (s *Sample) describe(geometric bool) {
 	s.Mean, s.Min, s.Max = &mean, new(slices.Min(s.values)), new(slices.Max(s.values))
 }
 
-// scaled are the values as they are tested: logarithms, if Ratio.
+// scaled returns the values as they are tested: logarithms, if Ratio.
 func (f *Figure) scaled() (a, b []float64) {
 	if !f.Ratio {
 		return f.A.values, f.B.values
@@ -352,7 +353,7 @@ func (f *Figure) resolution() float64 {
 	return max(relative, f.Unit.resolution()/min(*f.A.Mean, *f.B.Mean))
 }
 
-// test tests the figures of all cells.
+// test tests the figures of all Cells.
 func (r *Result) test() {
 	var all []*Figure
 	for i := range r.Cells {

@@ -8,9 +8,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Doubt is a warning of the records: about the same figure in so many of the runs
-// that are compared. The sentence is that of the first; numbers in it differ from run
-// to run.
+// Doubt is a warning of the records: about the same figure in a number of the compared
+// runs. Text is the sentence of the first run; numbers in it differ from run to run.
 type Doubt struct {
 	Cell   string        `json:"cell"`
 	About  string        `json:"about"` // the path of a figure, or of what is above it
@@ -20,8 +19,8 @@ type Doubt struct {
 	B      int           `json:"b"`
 }
 
-// doubts takes in the warnings of a pair's runs, and returns what states which of
-// them touch the figure at a path.
+// doubts adds the warnings of a pair's runs to the result. It returns a function that
+// lists the warnings about the figure at a path.
 func (r *Result) doubts(p pair) func(path string) []int {
 	from := len(r.Warnings)
 	at := map[string]int{}
@@ -61,8 +60,8 @@ func (r *Result) doubts(p pair) func(path string) []int {
 	}
 }
 
-// withFaultNames is a path with faults by their names, as figures have them, and
-// not by their places.
+// withFaultNames returns a path with faults by their names, as figures have them, instead
+// of their indices.
 func withFaultNames(run *record.Run, about string) string {
 	for i, fault := range run.Faults {
 		place := fmt.Sprintf("faults.%d", i)
@@ -76,39 +75,39 @@ func withFaultNames(run *record.Run, about string) string {
 // remark adds the warnings about the comparison as a whole.
 func (r *Result) remark(pairs []pair, rules rules, onlyA, onlyB []*repeats, unknown []*record.Run) {
 	r.Remarks = append(r.Remarks, rules.remarks()...)
-	cells := map[string][]string{} // labels of the cells by the warning about them
+	labelsBy := map[string][]string{} // labels of the Cells by the warning about them
 	var order []string
 	for _, p := range pairs {
 		for _, text := range p.remarks(rules) {
-			if cells[text] == nil {
+			if labelsBy[text] == nil {
 				order = append(order, text)
 			}
-			cells[text] = append(cells[text], p.label())
+			labelsBy[text] = append(labelsBy[text], p.label())
 		}
 	}
 	for _, text := range order {
-		if labels := cells[text]; len(labels) < len(pairs) {
+		if labels := labelsBy[text]; len(labels) < len(pairs) {
 			text = strings.Join(labels, "; ") + ": " + text
 		}
 		r.Remarks = append(r.Remarks, text)
 	}
-	for _, cell := range onlyA {
-		r.Remarks = append(r.Remarks, cell.label()+": only in A, not compared")
+	for _, group := range onlyA {
+		r.Remarks = append(r.Remarks, group.label()+": only in A, not compared")
 	}
-	for _, cell := range onlyB {
-		r.Remarks = append(r.Remarks, cell.label()+": only in B, not compared")
+	for _, group := range onlyB {
+		r.Remarks = append(r.Remarks, group.label()+": only in B, not compared")
 	}
 	for _, run := range unknown {
 		r.Remarks = append(r.Remarks, notYet(run, "is not compared"))
 	}
 }
 
-// notYet says of a run of which nothing is known what follows from that.
+// notYet describes what follows for a run whose record does not have its properties yet.
 func notYet(run *record.Run, what string) string {
 	return place(run) + " " + what + ": its record does not say yet what it is of, so it was killed early or has only begun"
 }
 
-// unusedText names runs that did not complete.
+// unusedText lists runs that did not complete.
 func unusedText(runs []*record.Run) string {
 	var names []string
 	for _, run := range runs {
@@ -117,7 +116,7 @@ func unusedText(runs []*record.Run) string {
 	return strings.Join(names, ", ")
 }
 
-// remarks are what is doubtful about the runs of a pair.
+// remarks returns caveats about the runs of a pair.
 func (p pair) remarks(rules rules) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, side := range []struct {

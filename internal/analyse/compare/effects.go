@@ -16,8 +16,8 @@ type Variant struct {
 	Runs []record.Run
 }
 
-// Effects are what several variants change, each against the same runs. All their figures
-// are one family of tests.
+// Effects compares several variants with the same base runs. All their figures are one
+// family of tests.
 type Effects struct {
 	Base     string   `json:"base"` // what the runs are called that all are compared with
 	Alpha    float64  `json:"alpha"`
@@ -25,7 +25,8 @@ type Effects struct {
 	Variants []Effect `json:"variants"`
 }
 
-// Effect is what one variant changes. In its figures A is the base, and B the variant.
+// Effect compares one variant with the base. In its figures A is the base, and B the
+// variant.
 type Effect struct {
 	Name     string      `json:"name"`
 	Base     Side        `json:"base"`
@@ -69,14 +70,14 @@ func CompareVariants(base Variant, variants []Variant, figures []string) (*Effec
 	return e, nil
 }
 
-// below are the figures at paths, or below them.
+// below returns the figures at paths, or below them.
 func below(all []Figure, paths []string) []Figure {
 	return slices.DeleteFunc(slices.Clone(all), func(f Figure) bool {
 		return len(paths) > 0 && !slices.ContainsFunc(paths, func(path string) bool { return record.Within(f.Path, path) })
 	})
 }
 
-// Figure is the figure at a path; nil where the runs did not measure it.
+// Figure returns the figure at a path; nil if the runs did not measure it.
 func (e *Effect) Figure(path string) *Figure {
 	at := slices.IndexFunc(e.Figures, func(f Figure) bool { return f.Path == path })
 	if at < 0 {
@@ -100,7 +101,7 @@ func (f *Figure) Better() (better, worse bool) {
 	return better, !better
 }
 
-// Change is a figure's difference in words, with its interval where there is one, as in
+// Change describes a figure's difference, with its interval if there is one, as in
 // push.p50 -40.1% (-44.0% to -36.2%).
 func (f *Figure) Change() string {
 	switch {
@@ -112,15 +113,15 @@ func (f *Figure) Change() string {
 	return fmt.Sprintf("%s %s (%s)", f.Name, f.differenceText(), f.intervalText())
 }
 
-// FromTo is a figure's difference in words, with what it was and is, as in
-// rollout.memoryBytes.peak 300MB to 350MB (+16.7%, +15.0% to +18.4%).
+// FromTo describes a figure's difference with both values, as in rollout.memoryBytes.peak
+// 300MB to 350MB (+16.7%, +15.0% to +18.4%).
 func (f *Figure) FromTo() string {
 	return fmt.Sprintf("%s %s to %s (%s, %s)", f.Name, f.Unit.print(*f.A.Mean), f.Unit.print(*f.B.Mean), f.differenceText(), f.intervalText())
 }
 
-// Table has a row for each figure and variant, the variants of a figure below its base;
-// what names the column of the variants. Numbers in brackets are those of the warnings in
-// Notes.
+// Table returns a table with a row for each figure and variant, the variants of a figure
+// below its base; what is the heading of the column of variants. Numbers in brackets
+// refer to the warnings in Notes.
 func (e *Effects) Table(what string) output.Table {
 	t := output.Table{Head: []string{"figure", what, "runs", "mean", "difference", "95% interval", "p", ""}, Left: 1}
 	var paths []string
@@ -169,7 +170,7 @@ func (d shared) marks(v *Effect, f *Figure) bool {
 
 func (d shared) same(o Doubt) bool { return d.About == o.About && d.Reason == o.Reason }
 
-// doubts are the warnings that touch some figure, each once.
+// doubts returns the warnings that touch any figure, each once.
 func (e *Effects) doubts() []shared {
 	var all []shared
 	for i := range e.Variants {

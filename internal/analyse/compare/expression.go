@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// expression is the text of a bound or an objective, taken apart: a figure's name, < or >, and
-// an amount.
+// expression is a parsed bound or objective: a figure's name, < or >, and an amount.
 type expression struct {
 	figure string
 	below  bool   // <; else >
@@ -20,7 +19,7 @@ type expression struct {
 
 func (c expression) operator() string { return map[bool]string{true: "<", false: ">"}[c.below] }
 
-// figurePattern is what names of figures look like, faults' included.
+// figurePattern matches names of figures, including those of faults.
 var figurePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(?:[.@:%-]+[A-Za-z0-9]+)*$`)
 
 // scales are the units that a bound may be given in.

@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Unit is what a figure is measured in.
+// Unit is the unit of a figure.
 type Unit record.Unit
 
 // The units of figures, all of them base units.
@@ -20,8 +20,8 @@ const (
 	Count          = Unit(record.UnitCount)
 )
 
-// resolution is how exactly a figure of this unit is known at best, where it is
-// near zero: halves of what is counted, the histograms' first step.
+// resolution returns the best absolute precision of a figure of this unit near zero: half
+// of one counted thing, or the histograms' first step.
 func (u Unit) resolution() float64 {
 	switch u {
 	case Seconds:
@@ -49,7 +49,7 @@ type measured struct {
 // shortened are the parts of a path that Name leaves out.
 var shortened = []string{"controlPlane.", "latencies.", "phases."}
 
-// Name is the short name of the figure at a path of the record, which is what is
+// Name returns the short name of the figure at a path of the record. It is what is
 // printed and what --fail-on and --figures take: rollout.cores for
 // controlPlane.rollout.cores.mean, push.route.p99 for latencies.push.route.p99.
 func Name(path string) string {
@@ -59,7 +59,7 @@ func Name(path string) string {
 	return strings.TrimSuffix(path, ".mean")
 }
 
-// figures are all figures of a run that are compared, in the catalogue's order.
+// figures returns the figures of a run that are compared, in the catalogue's order.
 func figures(r *record.Run) []measured {
 	var all []measured
 	for _, v := range r.Values() {

@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Outcome is what became of a bound in a cell.
+// Outcome is the result of testing a bound in a Cell.
 type Outcome string
 
 // The outcomes. The first three are those of the test; Unknown is a figure that could
@@ -22,7 +22,7 @@ const (
 	Unknown   Outcome = "unknown"   // not measured, lost, too few changes, or B has more runs that did not complete
 )
 
-// Judged is a bound and what became of it in one cell.
+// Judged is the result of a bound in one Cell.
 type Judged struct {
 	Bound      string   `json:"bound"`
 	Cell       string   `json:"cell"`
@@ -34,10 +34,10 @@ type Judged struct {
 	// true difference were the bound itself: one-sided, and times the number of bounds
 	// tested (Bonferroni). Absent where nothing was tested.
 	P *float64 `json:"p,omitempty"`
-	// RunsToDecide is how many runs on each side decide the bound with a probability
-	// of 80 %, if difference and spread are those of these runs; of an Undecided one.
-	// Absent if that is more than a thousand, as it is for a difference about equal to
-	// the bound.
+	// RunsToDecide is the number of runs on each side that decide the bound with a
+	// probability of 80 %, if difference and spread are those of these runs. It is set
+	// only if the outcome is Undecided, and absent if it would be more than a thousand,
+	// as it is for a difference about equal to the bound.
 	RunsToDecide *int `json:"runsToDecide,omitempty"`
 }
 
@@ -57,7 +57,7 @@ const (
 	mostRuns = 1000 // that are counted
 )
 
-// leastRuns is how many runs of each side a test takes; see TooFew.
+// leastRuns returns the number of runs that a test needs on each side; see TooFew.
 func leastRuns() int {
 	n := 2
 	for stats.SmallestP(n, n) > alpha {
@@ -66,9 +66,9 @@ func leastRuns() int {
 	return n
 }
 
-// judge holds every bound against every cell. The level of each test is alpha over the
-// number of tests (Bonferroni): of all bounds that B keeps, one is reported as beyond in
-// at most one of twenty comparisons; and of all that it misses, one inside.
+// judge tests every bound in every Cell. The level of each test is alpha over the number
+// of tests (Bonferroni): in at most one of twenty comparisons any bound that B keeps is
+// reported as beyond, or any that it misses as inside.
 func judge(cells []Cell, bounds []Bound) []Judged {
 	var all []Judged
 	tested := map[int]excess{}
@@ -100,7 +100,7 @@ func worse(c Cell) bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
 }
 
-// look is the verdict on a figure that needs no test, and whether there is one.
+// look returns the verdict on a figure that needs no test, and whether there is one.
 func (b Bound) look(f *Figure, j *Judged) (tested bool) {
 	switch f.Verdict {
 	case Unmeasured:
@@ -133,8 +133,8 @@ func (b Bound) look(f *Figure, j *Judged) (tested bool) {
 	return true
 }
 
-// excess are two samples whose means differ by how far the true difference is beyond a
-// bound: second less first. Below 0 it is inside.
+// excess holds two samples whose means differ by the amount that the true difference is
+// beyond a bound: second less first. Below 0 it is inside.
 type excess struct {
 	first, second []float64
 	resolution    float64

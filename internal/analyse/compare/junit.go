@@ -32,8 +32,8 @@ type (
 	}
 )
 
-// JUnit writes what became of the bounds as JUnit's XML: a case for each bound in
-// each cell. One that is beyond is a failure; one that is undecided, or could not be
+// JUnit writes the results of the bounds as JUnit's XML: a case for each bound in each
+// Cell. A bound that is exceeded is a failure; one that is undecided, or could not be
 // tested, is an error.
 func (r *Result) JUnit(w io.Writer) error {
 	suite := junitSuite{Name: fmt.Sprintf("scaler compare %s %s", r.A, r.B), Tests: len(r.Bounds)}

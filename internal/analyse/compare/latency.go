@@ -6,11 +6,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PublishedLatencies are the published latencies of requests at the rates of a
-// run, for showing them with its rows: of one that sends as they were measured,
-// in an open loop to servers that answer at once and stay. Of any other there are
-// none. They come from other machines and without their spread, so nothing is
-// tested.
+// PublishedLatencies returns the published latencies of requests at the rates of a run,
+// to be shown with its rows. There are some only for a run that sends as they were
+// measured: in an open loop, to servers that answer at once and are not killed. They come
+// from other machines and without their spread, so nothing is tested.
 func PublishedLatencies(spec record.LatencySpec) ([]record.PublishedLatency, error) {
 	if spec.Topology == "chain" || spec.KillEverySeconds > 0 {
 		return nil, nil

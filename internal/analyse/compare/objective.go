@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Objective is what a figure of one run must be, as in push.p99<2s.
+// Objective is a requirement for a figure of one run, as in push.p99<2s.
 type Objective struct {
 	Text   string  // as it was given
 	Figure string  // short name, see Name
@@ -18,7 +18,7 @@ type Objective struct {
 	Unit   Unit    // of the figure
 }
 
-// wantObjective is what the errors of ParseObjective ask for.
+// wantObjective is the end of ParseObjective's errors.
 const wantObjective = "want FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
 
 // ParseObjective parses the value of --slo: FIGURE<VALUE, or FIGURE>VALUE. FIGURE is
@@ -54,7 +54,7 @@ func ParseObjective(text string) (Objective, error) {
 	return o, nil
 }
 
-// figureNamed is the figure with a short name or a path.
+// figureNamed returns the figure with a short name or a path.
 func figureNamed(name string) (f record.Figure, path string, ok bool) {
 	for _, prefix := range append([]string{"", "change."}, shortened...) {
 		for _, suffix := range []string{"", ".mean"} {
@@ -67,7 +67,7 @@ func figureNamed(name string) (f record.Figure, path string, ok bool) {
 	return record.Figure{}, "", false
 }
 
-// Observed is what a run says of an objective.
+// Observed is the result of an objective in one run.
 type Observed struct {
 	Value    *float64 // nil where it is lost or not known
 	Met      bool
@@ -80,7 +80,7 @@ type Observed struct {
 // larger than all that came, and misses an upper bound.
 func (s Observed) Known() bool { return s.Value != nil || s.Lost }
 
-// Of is what a run says of the objective.
+// Of returns the result of the objective in a run.
 func (o Objective) Of(r *record.Run) Observed {
 	var s Observed
 	for _, v := range r.Values() {
@@ -107,11 +107,11 @@ func (o Objective) Of(r *record.Run) Observed {
 	return s
 }
 
-// Print is a value of the figure in a unit that is easy to read.
+// Print formats a value of the figure in a unit that is easy to read.
 func (o Objective) Print(v float64) string { return o.Unit.print(v) }
 
-// PathOf is the path of the figure with a name, as in ParseObjective; ok is false if there
-// is none, or none of its values is better than another.
+// PathOf returns the path of the figure with a name, as in ParseObjective; ok is false if
+// there is none, or if neither direction of it is better.
 func PathOf(name string) (path string, ok bool) {
 	figure, path, ok := figureNamed(name)
 	return path, ok && figure.Better != record.BetterNeither

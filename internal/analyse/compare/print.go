@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Printable is what Print prints: a *Result or a *PublishedComparison.
+// Printable is a value that Print prints: a *Result or a *PublishedComparison.
 type Printable interface {
 	sheet() sheet
 }
@@ -24,8 +24,8 @@ func Print(w io.Writer, format string, p Printable) error {
 	})
 }
 
-// sheet is the comparison as it is read: first what differs, then what has no
-// significant difference, then what was not tested.
+// sheet returns the comparison in reading order: first the differences, then the figures
+// without a significant difference, then those that were not tested.
 func (r *Result) sheet() sheet {
 	s := sheet{title: r.headline()}
 	s.lines = append(s.lines, "A is "+r.A, "B is "+r.B)
@@ -90,7 +90,7 @@ func (r *Result) boundsPart() part {
 	return part{title: "Bounds", tables: []output.Table{t}}
 }
 
-// part shows one cell.
+// part returns the part of the sheet with one Cell.
 func (c *Cell) part() part {
 	p := part{title: c.Label}
 	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
@@ -164,7 +164,7 @@ func (f *Figure) row(runsA, runsB int) []string {
 	return []string{f.Name + f.marks(), f.A.text(f.Unit), f.B.text(f.Unit), f.differenceText(), f.intervalText(), pText(f.Holm), verdict}
 }
 
-// marks are the numbers of the warnings that touch a figure.
+// marks returns the numbers of the warnings that touch a figure.
 func (f *Figure) marks() string {
 	if len(f.Warnings) == 0 {
 		return ""

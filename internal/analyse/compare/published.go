@@ -49,7 +49,7 @@ func readPublished() ([]published, error) {
 	return slices.Concat(file.ControlPlane, file.DataPlane, file.Telemetry), nil
 }
 
-// Published are the names of the published results that ComparePublished takes.
+// Published returns the names of the published results that ComparePublished takes.
 func Published() ([]string, error) {
 	all, err := readPublished()
 	var names []string
@@ -59,8 +59,8 @@ func Published() ([]string, error) {
 	return names, err
 }
 
-// PublishedComparison is what ComparePublished found: published figures, and ours of the
-// same size.
+// PublishedComparison is the result of ComparePublished: published figures, and ours of
+// the same size.
 type PublishedComparison struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"` // "PublishedComparison"
@@ -82,11 +82,11 @@ type PublishedRow struct {
 	Mean      *Sample  `json:"sample,omitempty"`
 	Ratio     *float64 `json:"ratio,omitempty"` // ours over the published
 
-	cell *repeats // of ours; nil where there is none
+	group *repeats // of ours; nil where there is none
 }
 
-// counterparts are our figures for published ones, by the latter's names. Where a
-// source does not state whether it means the mean or the peak, both are compared.
+// counterparts maps published figures to ours. If a source does not state whether it
+// means the mean or the peak, both are compared.
 var counterparts = map[string][]string{
 	"rolloutCores":    {"controlPlane.rollout.cores.mean", "controlPlane.rollout.cores.peak"},
 	"steadyCores":     {"controlPlane.steady.cores.mean"},
@@ -97,7 +97,8 @@ var counterparts = map[string][]string{
 	"sidecarBytes":    {"sidecars.real.steady.memoryBytes.mean"},
 }
 
-// rowKeys are what a published figure is of, in the order in which it is printed.
+// rowKeys are the properties that identify a published figure, in the order in which they
+// are printed.
 var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "component", "mesh", "collectors"}
 
 // ComparePublished compares published results with the runs of ours that are of the same
@@ -116,7 +117,7 @@ func ComparePublished(name string, folders ...[]record.Run) (*PublishedCompariso
 		return nil, fmt.Errorf("parsing --published %q: want one of %s", name, strings.Join(names, ", "))
 	}
 	p := all[at]
-	var cells []namedCell
+	var groups []namedGroup
 	var unknown []*record.Run
 	for i, runs := range folders {
 		side := string(rune('A' + i))
@@ -129,44 +130,44 @@ func ComparePublished(name string, folders ...[]record.Run) (*PublishedCompariso
 		if len(folders) > 1 {
 			name = side + ": "
 		}
-		for _, cell := range gathered {
-			cells = append(cells, namedCell{name, cell})
+		for _, group := range gathered {
+			groups = append(groups, namedGroup{name, group})
 		}
 	}
 	comparison := &PublishedComparison{APIVersion: record.APIVersion, Kind: "PublishedComparison", Name: p.Name, Source: p.Source, Statements: p.Statements}
-	comparison.describe(p, cells)
+	comparison.describe(p, groups)
 	for _, t := range []struct {
 		name string
 		rows []map[string]any
 	}{{"", p.Rows}, {"control plane, bytes", p.ControlPlaneBytes}, {"control plane, % of CPU", p.ControlPlaneCPUPercent}, {"data plane, bytes", p.DataPlaneBytes}} {
 		for _, row := range t.rows {
-			comparison.row(t.name, row, cells)
+			comparison.row(t.name, row, groups)
 		}
 	}
-	comparison.leftOut(cells, unknown)
+	comparison.leftOut(groups, unknown)
 	return comparison, nil
 }
 
-// namedCell is a cell with what to put before its name.
-type namedCell struct {
+// namedGroup is a group of runs with a prefix for its name.
+type namedGroup struct {
 	side string
 	*repeats
 }
 
-// name names the cell's runs to a reader, as a row of ours does.
-func (c namedCell) name() string {
+// name names the group to a reader, as a row of ours does.
+func (c namedGroup) name() string {
 	return c.side + c.first.Environment.ControlPlane.Name + ", " + knobsText(c.first.Environment.Knobs)
 }
 
 // leftOut lists the runs of ours that are compared with nothing, and why.
-func (l *PublishedComparison) leftOut(cells []namedCell, unknown []*record.Run) {
-	for _, c := range cells {
+func (l *PublishedComparison) leftOut(groups []namedGroup, unknown []*record.Run) {
+	for _, c := range groups {
 		name := c.name()
 		if n := len(c.unused); n > 0 {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and are left out (%s)",
 				output.Many(c.first.Spec.Pods, "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
 		}
-		compared := slices.ContainsFunc(l.Rows, func(b PublishedRow) bool { return b.cell == c.repeats })
+		compared := slices.ContainsFunc(l.Rows, func(b PublishedRow) bool { return b.group == c.repeats })
 		if len(c.used) > 0 && !compared {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %s left out: nothing that was measured is published of that size and mode",
 				output.Many(c.first.Spec.Pods, "pod"), name, output.Many(len(c.used), "run")))
@@ -178,7 +179,7 @@ func (l *PublishedComparison) leftOut(cells []namedCell, unknown []*record.Run) 
 }
 
 // describe states how both were measured.
-func (l *PublishedComparison) describe(p published, cells []namedCell) {
+func (l *PublishedComparison) describe(p published, groups []namedGroup) {
 	setup := p.Setup
 	if setup == "" {
 		setup = "the collection does not say on what"
@@ -195,7 +196,7 @@ func (l *PublishedComparison) describe(p published, cells []namedCell) {
 	}
 	l.Setup = append(l.Setup, "published: "+setup)
 	var ours []string
-	for _, c := range cells {
+	for _, c := range groups {
 		if len(c.used) == 0 {
 			continue
 		}
@@ -211,7 +212,7 @@ func (l *PublishedComparison) describe(p published, cells []namedCell) {
 }
 
 // row compares every figure of a published row with ours.
-func (l *PublishedComparison) row(table string, row map[string]any, cells []namedCell) {
+func (l *PublishedComparison) row(table string, row map[string]any, groups []namedGroup) {
 	var of []string
 	for _, key := range rowKeys {
 		switch value := row[key].(type) {
@@ -234,27 +235,27 @@ func (l *PublishedComparison) row(table string, row map[string]any, cells []name
 		}
 		values, isMap := row[key].(map[string]any)
 		if !isMap {
-			l.figure(strings.Join(of, ", "), key, row, row[key], cells)
+			l.figure(strings.Join(of, ", "), key, row, row[key], groups)
 			continue
 		}
 		for _, variant := range slices.Sorted(maps.Keys(values)) {
-			l.figure(strings.Join(of, ", "), key+", "+variant, row, values[variant], cells)
+			l.figure(strings.Join(of, ", "), key+", "+variant, row, values[variant], groups)
 		}
 	}
 }
 
-// figure compares one published figure with ours, once for each of our cells of that
-// size and each counterpart; alone where there is none.
-func (l *PublishedComparison) figure(of, key string, row map[string]any, value any, cells []namedCell) {
+// figure compares one published figure with ours, once for each of our groups of that
+// size and each counterpart; without any it is listed by itself.
+func (l *PublishedComparison) figure(of, key string, row map[string]any, value any, groups []namedGroup) {
 	base := PublishedRow{Of: of, Figure: key, Published: publishedText(key, value)}
 	found := false
-	for _, cell := range cells {
-		if !sameSize(row, cell) {
+	for _, group := range groups {
+		if !sameSize(row, group) {
 			continue
 		}
 		for _, path := range counterparts[key] {
 			b := base
-			if b.take(path, value, cell) {
+			if b.take(path, value, group) {
 				l.Rows = append(l.Rows, b)
 				found = true
 			}
@@ -266,9 +267,9 @@ func (l *PublishedComparison) figure(of, key string, row map[string]any, value a
 }
 
 // take fills in our side, and reports whether there is one.
-func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
+func (b *PublishedRow) take(path string, value any, group namedGroup) bool {
 	f := Figure{Path: path}
-	for _, run := range cell.used {
+	for _, run := range group.used {
 		for _, m := range figures(run) {
 			if m.path == path && m.value != nil {
 				f.Unit = m.unit
@@ -284,7 +285,7 @@ func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
 		return false
 	}
 	f.A.describe(false)
-	b.Runs, b.cell = cell.name(), cell.repeats
+	b.Runs, b.group = group.name(), group.repeats
 	b.Ours, b.Unit, b.Mean = Name(path), f.Unit, &f.A
 	if of, ok := value.(float64); ok && of != 0 {
 		b.Ratio = new(stat.Mean(f.A.values, nil) / of)
@@ -292,10 +293,10 @@ func (b *PublishedRow) take(path string, value any, cell namedCell) bool {
 	return true
 }
 
-// sameSize reports whether a published row is of a cell's size, and of its mode where
-// it names one, with nothing in it that our runs do not have.
-func sameSize(row map[string]any, cell namedCell) bool {
-	spec := cell.first.Spec
+// sameSize reports whether a published row has the size of a group of ours, and its mode
+// if it names one, and contains nothing that our runs do not have.
+func sameSize(row map[string]any, group namedGroup) bool {
+	spec := group.first.Spec
 	sized := false
 	for key, ours := range map[string]float64{"pods": float64(spec.Pods), "services": float64(spec.Services)} {
 		if published, ok := row[key].(float64); ok {

@@ -8,31 +8,32 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// rules are in what runs of two sides must be alike to be compared, and what is compared.
+// rules say in what the runs of two sides must be alike to be compared, and what is
+// compared.
 type rules struct {
-	conditions []condition // the first sizeAndKnobs name a cell
+	conditions []condition // the first sizeAndKnobs name a group
 	subjects   []condition // what may differ, in addition to that of any two control planes
 	figures    []string    // paths of figures, or beginnings of paths; nil = all
 	across     *across     // nil = both sides are of one control plane, or are compared as if they were
 }
 
-// sameMeaning are the figures that mean the same whatever the data plane: what the control
-// plane and the cluster needed, how long pods took, what was sent in all, and pushes whose
-// clock begins when a write returned. Other figures are of each sidecar or of each node's
-// proxy, or begin with a change of an EndpointSlice or of a pod. Those of the phases otherPhases are
-// none of them.
+// sameMeaning are the figures that mean the same whatever the data plane: the needs of
+// the control plane and the cluster, the times of pods, the totals sent, and pushes timed
+// from when a write returned. Other figures are of each sidecar or of each node's proxy,
+// or are timed from a change of an EndpointSlice or of a pod. Figures of otherPhases are
+// excluded.
 var sameMeaning = []string{
 	"phases", "arrival", "controlPlane", "cluster", "pods.created", "pods.ready", "certificates.issued", "certificates.attempts",
 	"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok",
 	"xds.rates", "latencies.propagation.policy", "latencies.pushFromWrite.endpointHealth",
 }
 
-// otherPhases are different in each data plane: in the baseline the proxies of nodes are there
-// already, and the probe phase has other changes.
+// otherPhases are the phases that differ between data planes: in the baseline the proxies
+// of nodes exist already, and the probe phase makes other changes.
 var otherPhases = []record.PhaseName{record.PhaseBaseline, record.PhaseProbe}
 
-// rulesFor are those for two sides. Where each has one data plane, and not the same, that is
-// what is compared; with Options.Planes, two control planes are.
+// rulesFor returns the rules for two sides. If each has one data plane, and they differ,
+// the data planes are compared; with Options.Planes, two control planes are.
 func rulesFor(a, b []record.Run, o Options) (rules, error) {
 	sides, err := sidesOf(a, b, o)
 	if err != nil {
@@ -60,7 +61,7 @@ func rulesFor(a, b []record.Run, o Options) (rules, error) {
 	return all, nil
 }
 
-// match pairs the cells of two sides.
+// match pairs the groups of two sides.
 func (r rules) match(a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
 	if r.across != nil {
 		return r.across.match(r.conditions, a, b)
@@ -68,7 +69,7 @@ func (r rules) match(a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*rep
 	return match(r.conditions, a, b)
 }
 
-// acrossDataplanes are the rules for sides of different data planes.
+// acrossDataplanes returns the rules for sides of different data planes.
 func acrossDataplanes() rules {
 	across := rules{figures: sameMeaning}
 	for _, c := range conditions {
@@ -91,7 +92,7 @@ func acrossDataplanes() rules {
 	return across
 }
 
-// dataplanes are those of the runs of a side, each once.
+// dataplanes returns the data planes of the runs of a side, each once.
 func dataplanes(runs []record.Run) []string {
 	var names []string
 	for i := range runs {

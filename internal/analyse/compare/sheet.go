@@ -6,8 +6,8 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// sheet is what is printed, before it takes a form. Texts in it come from records
-// and the command line, and so from anywhere; the forms make them harmless.
+// sheet is the printed result before it is rendered. Its texts come from records and the
+// command line and may contain anything; the renderers escape them.
 type sheet struct {
 	title string
 	lines []string

@@ -53,7 +53,7 @@ func (f *Figure) signed(d float64) string {
 	}
 }
 
-// differenceText is the difference, "-" where there is none.
+// differenceText formats the difference; "-" if there is none.
 func (f *Figure) differenceText() string {
 	if f.Difference == nil {
 		return "-"
@@ -73,7 +73,7 @@ func (f *Figure) changeText() string {
 	return fmt.Sprintf("%s to %s (%s)", f.Unit.print(*f.A.Mean), f.Unit.print(*f.B.Mean), f.differenceText())
 }
 
-// text is the mean of a sample, and between what its values lie.
+// text formats the mean of a sample, and the range of its values.
 func (s *Sample) text(u Unit) string {
 	switch {
 	case s.N == 0 && s.Lost > 0:
