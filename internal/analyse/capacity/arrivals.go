@@ -15,7 +15,7 @@ import (
 // longest is the longest time that a rollout, and so the debounce, is taken to last.
 const longest = 30 * 24 * time.Hour
 
-// debounceOf is how a run's control plane collected changes.
+// debounceOf returns the debounce settings of a run's control plane.
 func debounceOf(r *record.Run) pushes.Debounce {
 	l := r.Environment.ControlPlane.Limits
 	if l == nil {
@@ -28,8 +28,9 @@ func debounceOf(r *record.Run) pushes.Debounce {
 	return pushes.Debounce{After: within(l.DebounceSeconds), Max: within(l.DebounceMaxSeconds)}
 }
 
-// layout is that of a run's mesh, with other numbers of pods and services. Who is sent what
-// follows from it in a mesh of sidecars without further parts only.
+// layout returns the topology of a run's mesh with other numbers of pods and services. It
+// determines what each proxy is sent only in a mesh of sidecars without further parts;
+// for any other it returns an error.
 func layout(r *record.Run, pods, services int) (topology.Mesh, error) {
 	if r.Mesh != nil || len(r.Spec.Profile) > 0 || r.Dataplane() != record.SidecarDataplane {
 		return topology.Mesh{}, fmt.Errorf("%s has more than sidecars and uniform services", r.Name)
@@ -44,8 +45,8 @@ func layout(r *record.Run, pods, services int) (topology.Mesh, error) {
 	return topology.Build(spec), nil
 }
 
-// holders are the services whose sidecars hold each service: its callers where scope is declared,
-// all elsewhere.
+// holders returns, for each service, the services whose sidecars hold it: its callers if
+// scope is declared; nil, for all, otherwise.
 func holders(r *record.Run, mesh topology.Mesh) [][]int {
 	if r.Environment.Knobs.Scope != record.ScopeDeclared {
 		return nil
@@ -59,7 +60,7 @@ func holders(r *record.Run, mesh topology.Mesh) [][]int {
 	return all
 }
 
-// rolloutOf is when the pods of a run came.
+// rolloutOf returns the rollout of a run, with the times at which its pods arrived.
 func rolloutOf(r *record.Run) (pushes.Rollout, error) {
 	mesh, err := layout(r, r.Spec.Pods, r.Spec.Services)
 	if err != nil {
@@ -85,14 +86,15 @@ func rolloutOf(r *record.Run) (pushes.Rollout, error) {
 	return out, nil
 }
 
-// start is when a pod came, and of which workload it is.
+// start is the arrival of a pod, with its workload.
 type start struct {
 	pushes.Pod
 	workload string // namespace/name
 }
 
-// starts are when the pods of a run's rollout came, in the order in which they had an address, and when
-// the rollout ended, 0 if that is not known; both in the time of the machine that is stood for.
+// starts returns the pods of a run's rollout, in the order in which they got an address,
+// and the end of the rollout, 0 if that is not known. All times are those of the modelled
+// machine.
 func starts(r *record.Run) (seen []start, end time.Duration, err error) {
 	all, err := r.Startups()
 	if err != nil {
@@ -124,8 +126,8 @@ func starts(r *record.Run) (seen []start, end time.Duration, err error) {
 	return seen, end, nil
 }
 
-// workloadOf is namespace/name of the Deployment of a pod, whose name ends in those of its
-// ReplicaSet and of itself.
+// workloadOf returns namespace/name of the Deployment of a pod. The pod's name ends in
+// the hash of its ReplicaSet and its own suffix.
 func workloadOf(pod string) string {
 	for range 2 {
 		if at := strings.LastIndexByte(pod, '-'); at >= 0 {
@@ -135,9 +137,9 @@ func workloadOf(pod string) string {
 	return pod
 }
 
-// planned is the rollout of the target. Its pods come as those of the largest run did: in bursts
-// each has the delays of a pod at the same place of a burst; all at once they come at the pace of
-// that run.
+// planned returns the rollout of the target. Its pods arrive as those of the largest run
+// did: with bursts, each has the delays of a pod at the same place of a burst; without,
+// they arrive at the pace of that run.
 func (s *sample) planned(t target) (pushes.Rollout, error) {
 	like := s.runs[len(s.runs)-1]
 	mesh, err := layout(like, int(t.pods), t.services)
@@ -170,7 +172,8 @@ func (s *sample) planned(t target) (pushes.Rollout, error) {
 	return out, nil
 }
 
-// arrival is when the pod at a place among so many comes, after what was seen of fewer.
+// arrival returns the arrival of the pod at a place in a rollout of this many pods,
+// derived from the observed arrivals of fewer pods.
 func arrival(seen []start, place int, pods float64, size int, interval time.Duration) pushes.Pod {
 	var from pushes.Pod
 	var by time.Duration
@@ -186,7 +189,8 @@ func arrival(seen []start, place int, pods float64, size int, interval time.Dura
 	return from
 }
 
-// burstOf is the size of a run's bursts and the time between two; 0 if all pods came at once.
+// burstOf returns the size of a run's bursts and the time between two; 0 if all pods
+// arrived at once.
 func burstOf(r *record.Run) (size int, interval time.Duration) {
 	first, second, _ := strings.Cut(r.Spec.Burst, "/")
 	size, err := strconv.Atoi(first)

@@ -20,16 +20,17 @@ var largeResponses = term{"large responses", func(p point) float64 {
 	return 0
 }, false}
 
-// sizesOfBuffers is how many sizes a model needs with large responses, and without: one that is off by itself
-// looks like a step.
+// sizesOfBuffers is the number of sizes with, and without, large responses that a model
+// needs: a single size that deviates looks like a step.
 const sizesOfBuffers = 2
 
-// wholeTypes are the types of xDS whose responses are sent as a whole in each push of more than endpoints. Of clusters
-// delta xDS sends only those that changed.
+// wholeTypes are the types of xDS that are sent completely in each push of more than
+// endpoints. Of clusters, delta xDS sends only those that changed.
 var wholeTypes = []string{"LDS", "RDS", "CDS"}
 
-// responseOf is the size of a response of a type that a push sends as a whole, in multiples of the limit above which it is
-// large. It is that of the resources, without the few bytes of the response itself; 0 = not sent as a whole, or not known.
+// responseOf returns the size of a response of a type that a push sends completely, as a
+// multiple of the limit above which a response is large. It is the size of the resources,
+// without the few bytes of the response itself; 0 = not sent completely, or not known.
 func responseOf(r *record.Run, kind string) float64 {
 	l := r.Environment.ControlPlane.Limits
 	if l == nil || l.LargeResponseBytes == 0 || r.XDS == nil || r.XDS.ConfigurationBytes == nil || kind == "CDS" && r.Spec.XDS != "sotw" {
@@ -38,7 +39,7 @@ func responseOf(r *record.Run, kind string) float64 {
 	return r.XDS.ConfigurationBytes.ByType[kind] / l.LargeResponseBytes
 }
 
-// responsesOf are those of runs.
+// responsesOf returns responseOf for each run.
 func responsesOf(runs []*record.Run, kind string) (all []float64) {
 	for _, r := range runs {
 		all = append(all, responseOf(r, kind))
@@ -46,7 +47,8 @@ func responsesOf(runs []*record.Run, kind string) (all []float64) {
 	return all
 }
 
-// largestResponse is the largest response that a push of a run sends as a whole, in the unit of responseOf.
+// largestResponse returns the size of the largest response that a push of a run sends
+// completely, in the unit of responseOf.
 func largestResponse(r *record.Run) (largest float64) {
 	for _, kind := range wholeTypes {
 		largest = max(largest, responseOf(r, kind))

@@ -25,7 +25,8 @@ const (
 	Machine     = "machine"     // the processors that runs shared with all else
 )
 
-// mesh is what limits are applied to: a rollout, and what serves it.
+// mesh holds the quantities that limits apply to: a rollout, and the control plane that
+// serves it.
 type mesh struct {
 	pods       float64
 	cpuSeconds float64 // of the control plane, for the rollout
@@ -35,26 +36,29 @@ type mesh struct {
 	processors        int     // of one replica
 	replicas          int
 	others            float64        // CPU seconds of all else on the same machine; 0 = it is alone
-	machine           float64        // processors of that machine, or of the one that it stands for, without those that are the control plane's own
+	machine           float64        // processors of that machine, or of the modelled one, without those that only the control plane uses
 	own               bool           // the control plane has processors to itself
 	limits            *record.Limits // nil = none is known
-	// certificates is how many nodes' proxies request at most, whose streams were admitted before
-	// the rollout; 0 = each pod has a proxy, which comes with it.
+	// certificates is the largest number of certificates that nodes' proxies request;
+	// their streams were admitted before the rollout. 0 = each pod has a proxy, which
+	// arrives with it.
 	certificates float64
 }
 
-// reviewsOfCertificate is how many tokens are reviewed for a certificate of a node's proxy: that
-// of the request. That of its stream was reviewed before the rollout.
+// reviewsOfCertificate is the number of token reviews for a certificate of a node's
+// proxy: one, for the request. The token of its stream was reviewed before the rollout.
 const reviewsOfCertificate = 1
 
-// mostCertificates is how many certificates the proxies of nodes request at most: one for each
-// identity on each node, where each service has an identity of its own, and no more than pods.
+// mostCertificates returns the largest number of certificates that the proxies of nodes
+// request: one for each identity on each node, if each service has an identity of its
+// own, and no more than pods.
 func mostCertificates(pods, services, nodes float64) float64 { return min(pods, services*nodes) }
 
-// times are how long a rollout takes at least by each limit, the longest first.
+// times returns the shortest possible duration of a rollout under each limit, the longest
+// first.
 //
-// A push keeps at most one processor busy at a time, so that the throttle binds
-// before processors do only where it is the smaller number.
+// A push keeps at most one processor busy at a time, so that the throttle binds before
+// processors do only where it is the smaller number.
 func (m mesh) times() []Limit {
 	replicas := float64(m.replicas)
 	all := []Limit{{
@@ -95,7 +99,8 @@ func (m mesh) times() []Limit {
 	return all
 }
 
-// admission is how long so many new streams take at least; nil where they are not limited.
+// admission returns the shortest time in which this number of new streams can be
+// admitted; nil if they are not limited.
 func (m mesh) admission(streams float64) *Limit {
 	if m.limits == nil {
 		return nil
@@ -107,8 +112,8 @@ func (m mesh) admission(streams float64) *Limit {
 	return &Limit{Limiter, (streams - 1) / (rate * float64(m.replicas)), fmt.Sprintf("%s x %.3g new streams a second", output.Many(m.replicas, "replica"), rate)}
 }
 
-// rate is how many sidecars a second the control plane can serve for long; 0 when
-// nothing bounds it.
+// rate returns the sidecars per second that the control plane can serve in the long run;
+// 0 if nothing limits it.
 func (m mesh) rate() float64 {
 	m.arrival = 0
 	if m.limits != nil {
@@ -122,7 +127,7 @@ func (m mesh) rate() float64 {
 	return 0
 }
 
-// meshOf is a run as limits see it.
+// meshOf returns the quantities of a run that limits apply to.
 func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	c := r.Environment.ControlPlane
 	m := mesh{
@@ -153,7 +158,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	return m
 }
 
-// pace is how much longer rollouts take than the limit that binds them does.
+// pace is the ratio of rollout times to the time of the limit that binds.
 type pace struct {
 	fit     stats.Fit
 	scatter // of runs about it
@@ -220,16 +225,16 @@ func measurePace(s *sample, known map[string]*record.Limits) pace {
 	return p
 }
 
-// calm reports whether a run's rollout is known not to have been saturated. A control
-// plane that was at its own limit for a second (AtLimit) is not distinguished from one that was
-// for all of the phase: that is a doubt of the record alone.
+// calm reports whether a run's rollout is known not to have been saturated. It does not
+// distinguish a control plane that was at its own limit for a second (AtLimit) from one
+// that was for all of the phase: only the record warns of that.
 func calm(r *record.Run) bool {
 	share := r.Value("controlPlane.rollout.saturation")
 	return share != nil && *share <= record.Saturated
 }
 
-// at is the rollout time of a mesh, with what the factor leaves open and, where
-// processors bind, what the forecast of processor time does.
+// at returns the rollout time of a mesh. The interval includes the uncertainty of the
+// factor and, where processors bind, that of the forecast of processor time.
 func (p pace) at(m mesh) estimate {
 	longest := []float64{m.times()[0].Seconds}
 	value := p.fit.At(longest)
@@ -247,7 +252,7 @@ func (p pace) at(m mesh) estimate {
 	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
 }
 
-// duration is seconds for reading and for flags.
+// duration converts seconds, rounded to milliseconds, for texts and flags.
 func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
 }

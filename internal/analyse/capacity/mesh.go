@@ -119,8 +119,8 @@ func (s *sample) aimNodes(t *target, o Options) error {
 	return nil
 }
 
-// usualPerNode is for how many pods there was a node in most runs of the largest size, the last of
-// runs.
+// usualPerNode returns the number of pods per node in most runs of the largest size,
+// which is that of the last run.
 func usualPerNode(runs []*record.Run) (usual int) {
 	times := map[int]int{}
 	for _, r := range runs {
@@ -133,7 +133,7 @@ func usualPerNode(runs []*record.Run) (usual int) {
 	return usual
 }
 
-// perNodes are the numbers of pods for each node that runs have, ascending.
+// perNodes returns the numbers of pods per node in the runs, ascending.
 func perNodes(runs []*record.Run) []int {
 	var all []int
 	for _, r := range runs {
@@ -191,8 +191,9 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	return made, nil
 }
 
-// observations are what runs say of the figure above what it was without a mesh, with
-// the runs that have it and what it was. Without known, configuration is not known.
+// observations returns the increase of a figure over its value without a mesh, for each
+// run that has both, together with these runs and the values without a mesh. Without
+// known, configuration is not known.
 func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run, seen []observation, bases []float64) {
 	for _, r := range runs {
 		v, base := f.of(r), f.before(r)
@@ -279,7 +280,7 @@ func (f *forecast) raise(base float64) {
 	f.parts = append([]Part{{constant.name, base}}, f.parts...)
 }
 
-// mean is the mean of a figure over runs; nil when none has it.
+// mean returns the mean of a figure over runs; nil if none has it.
 func mean(runs []*record.Run, of func(*record.Run) *float64) *float64 {
 	sum, n := 0.0, 0.0
 	for _, r := range runs {

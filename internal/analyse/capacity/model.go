@@ -10,14 +10,15 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Farthest is how many times the largest run a mesh may have that is forecast without Options.Force.
+// Farthest is the largest ratio of a forecast mesh to the largest run without
+// Options.Force.
 const Farthest = 8
 
 const (
 	confidence  = 0.95 // of all intervals
 	sizesNeeded = 3    // two always lie on a line
-	// sizesUnrepeated is how many sizes show the spread of runs without repeats: two more than a model has
-	// terms, of which there are three at most.
+	// sizesUnrepeated is the number of sizes from which the spread can be estimated
+	// without repeats: two more than a model has terms, of which there are at most three.
 	sizesUnrepeated = 5
 	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
 )
@@ -31,11 +32,12 @@ type point struct {
 	replicas      float64 // of the control plane, 1 or more
 	configuration float64 // bytes that a proxy holds; 0 = not known
 	response      float64 // the largest that a push sends as a whole, in the unit of responseOf; 0 = not known
-	// proxies is how many have a stream: one for each pod, or one for each node.
+	// proxies is the number of proxies with a stream: one for each pod, or one for each
+	// node.
 	proxies float64
 }
 
-// observation is what a run says of a figure.
+// observation is the value of a figure in a run.
 type observation struct {
 	point
 	value  float64
@@ -46,7 +48,7 @@ type observation struct {
 type term struct {
 	name string
 	of   func(point) float64
-	// signed is for a term that may count either way.
+	// signed reports that the term's coefficient may be negative.
 	signed bool
 }
 
@@ -57,33 +59,35 @@ var (
 	// idle is the constant of what all replicas use together.
 	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
 	pods = term{"pods", func(p point) float64 { return p.pods }, false}
-	// nodes are those that have a proxy. They are a term only where runs separate them from pods.
+	// nodes counts the nodes that have a proxy. It is a term only if the runs separate it
+	// from pods.
 	nodes = term{"nodes", func(p point) float64 { return p.proxies }, false}
 	// configured is in bytes.
 	configured = term{"pods x configuration", func(p point) float64 { return p.proxies * p.configuration }, false}
 	// pairs is work that each pod's coming makes at every proxy, however little of
 	// it each is sent.
 	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.proxies }, false}
-	// served is what a replica does for the proxies that it serves. What each replica does
-	// for the whole mesh is in the other terms.
+	// served is the work of a replica for the proxies that it serves. Its work for the
+	// whole mesh is in the other terms.
 	served = term{"sidecars of a replica", func(p point) float64 { return p.proxies / p.replicas }, false}
-	// again is what each replica after the first does again for the whole mesh.
+	// again is the work for the whole mesh that each replica after the first repeats.
 	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
 )
 
-// ofNodes are the names of terms where proxies are those of nodes.
+// ofNodes are the names of terms for proxies of nodes.
 var ofNodes = map[string]string{
 	configured.name: "nodes x configuration",
 	pairs.name:      "pods x nodes",
 	served.name:     "proxies of a replica",
 }
 
-// figure is what is forecast by a fit.
+// figure is a figure that is forecast by a fit.
 type figure struct {
 	name string // its path in the record
-	// from are the paths at which it is read, the first that a run has; nil = at name.
+	// from are the paths at which it is read: the first one that a run has; nil = at
+	// name.
 	from []string
-	// terms are what it grows with; shown is one more if the runs show it.
+	// terms are the terms of its model; shown is a further one if the runs show it.
 	terms []term
 	shown *term
 	// divided is one more where runs differ in their replicas.
@@ -92,8 +96,8 @@ type figure struct {
 	buffered bool
 	// each reports that the figure is of one replica, the one that has the most of it.
 	each bool
-	// good reports whether a run's figure is what its name says; nil = of every run.
-	// Others are used only where too few are left, and not without a word: doubt.
+	// good reports whether a run measured what the figure's name says; nil = every run
+	// did. Other runs are used only if too few are left, with the warning doubt.
 	good  func(*record.Run) bool
 	doubt string
 	// merges reports that it falls behind the bytes where pushes merge; see merge.
@@ -103,7 +107,7 @@ type figure struct {
 	base string
 }
 
-// paths are where the figure is read.
+// paths returns the paths at which the figure is read.
 func (f figure) paths() []string {
 	if f.from == nil {
 		return []string{f.name}
@@ -111,7 +115,7 @@ func (f figure) paths() []string {
 	return f.from
 }
 
-// of is the figure of a run; nil if it was not measured.
+// of returns the figure of a run; nil if it was not measured.
 func (f figure) of(r *record.Run) *float64 {
 	for _, path := range f.paths() {
 		if v := f.at(r, path); v != nil {
@@ -121,9 +125,9 @@ func (f figure) of(r *record.Run) *float64 {
 	return nil
 }
 
-// before is what the figure was without a mesh; nil if it was not measured. Proxies of nodes are
-// connected before there is a mesh, so what is measured then grows with the nodes: nothing of it
-// is a constant.
+// before returns the value of the figure without a mesh; nil if it was not measured.
+// Proxies of nodes are connected before the mesh exists, so that the value then grows
+// with the nodes; for them it is 0, and nothing of it is a constant.
 func (f figure) before(r *record.Run) *float64 {
 	if f.base == "" || ofProxies(r) {
 		return new(0.0)
@@ -151,7 +155,7 @@ func (f figure) at(r *record.Run, path string) *float64 {
 	return most
 }
 
-// unit is the figure's, as plans print it.
+// unit returns the figure's unit, as plans print it.
 func (f figure) unit() string {
 	if known, _ := record.FigureAt(f.paths()[0]); known.Unit == record.UnitBytes {
 		return bytesUnit
@@ -189,7 +193,7 @@ var figures = []figure{
 	},
 }
 
-// figureNamed is one of figures; false if there is none of that name.
+// figureNamed returns the one of figures with a name; false if there is none.
 func figureNamed(name string) (figure, bool) {
 	at := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
 	if at < 0 {
@@ -218,7 +222,8 @@ const (
 	secondsUnit = "s"
 )
 
-// configurationOf is what a proxy of the run held; 0 when it is not known.
+// configurationOf returns the bytes that a proxy of the run held, on average; 0 if that
+// is not known.
 func configurationOf(r *record.Run) float64 {
 	if held := r.Value("xds.configurationBytes.mean"); held != nil {
 		return *held
@@ -234,7 +239,7 @@ func pointOf(r *record.Run) point {
 	return p
 }
 
-// size is what repeats of a run have in common.
+// size returns the part of a point that repeats of a run have in common.
 func (p point) size() point { return point{pods: p.pods, replicas: p.replicas, proxies: p.proxies} }
 
 // separate reports whether nodes did not grow in step with pods, so that both can be terms.
@@ -253,7 +258,8 @@ type fitted struct {
 	before *fitted
 }
 
-// sizes are how many a model is fitted to: of pods, replicas and nodes.
+// sizes returns the number of sizes that a model is fitted to; they differ in pods,
+// replicas or nodes.
 func (m fitted) sizes() int { return m.freedom + len(m.terms) }
 
 func (m fitted) at(p point) float64 { return m.At(row(m.terms, p)) }
@@ -325,8 +331,8 @@ func (f figure) model(seen []observation) (fitted, error) {
 	return fitted{}, errNoModel
 }
 
-// impossible is the last term whose coefficient has a sign that it cannot have;
-// -1 when there is none.
+// impossible returns the index of the last term whose coefficient has an impossible sign;
+// -1 if there is none.
 func (m fitted) impossible() int {
 	for i := len(m.terms) - 1; i >= 0; i-- {
 		if m.Terms[i].Value < 0 && !m.terms[i].signed {
@@ -336,7 +342,7 @@ func (m fitted) impossible() int {
 	return -1
 }
 
-// fit lays terms over observations.
+// fit fits terms to observations.
 func fit(terms []term, seen []observation) (fitted, error) {
 	var x [][]float64
 	var y, spread []float64
@@ -356,7 +362,8 @@ func fit(terms []term, seen []observation) (fitted, error) {
 	return m, nil
 }
 
-// forecast is what one more run of a mesh will read, and the interval it falls into.
+// forecast returns the expected value of one more run of a mesh, with its prediction
+// interval.
 func (m fitted) forecast(p point) estimate {
 	value := max(0, m.at(p)) // below the sizes run a line may have left what is possible
 	if m.Spare < 1 {
@@ -377,7 +384,8 @@ func (m fitted) forecast(p point) estimate {
 	return e
 }
 
-// parts are the model for reading. perNode states that proxies are those of nodes.
+// parts returns the model in printable form. perNode means that the proxies are those of
+// nodes.
 func (m fitted) parts(perNode bool) []Part {
 	var parts []Part
 	for i, t := range m.terms {
@@ -390,7 +398,7 @@ func (m fitted) parts(perNode bool) []Part {
 	return parts
 }
 
-// points are where observations were made.
+// points returns the points of observations.
 func points(seen []observation) []point {
 	var all []point
 	for _, o := range seen {
@@ -399,8 +407,8 @@ func points(seen []observation) []point {
 	return all
 }
 
-// prior is how many degrees of freedom the repeats of all sizes together count
-// for, added to those of one size.
+// prior is the weight of the repeats of all sizes together, in degrees of freedom, added
+// to those of one size.
 const prior = 8
 
 // spreads gives each observation the spread of its size's repeats: some sizes vary
@@ -446,12 +454,13 @@ type estimate struct {
 	bounded          bool
 }
 
-// around is an estimate whose interval reaches as far on both sides, but not below 0.
+// around returns an estimate with a symmetric interval that does not go below 0.
 func around(value, half float64) estimate {
 	return estimate{value, max(0, value-half), value + half, true}
 }
 
-// upper is the safe side of it.
+// upper returns the upper end of the estimate, which is the safe side; the value if there
+// is no interval.
 func (e estimate) upper() float64 {
 	if e.bounded {
 		return e.high
@@ -459,7 +468,7 @@ func (e estimate) upper() float64 {
 	return e.value
 }
 
-// lower is the other side of it.
+// lower returns the lower end of the estimate; the value if there is no interval.
 func (e estimate) lower() float64 {
 	if e.bounded {
 		return e.low

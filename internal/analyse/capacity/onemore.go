@@ -22,19 +22,19 @@ var (
 	ErrSizes = errors.New("too few sizes")
 )
 
-// Cost is what one more pod costs of a figure, in its base unit for each pod, with the
-// interval that holds it with 95 % confidence. All are 0 if the model has no such term:
-// the figure does not grow.
+// Cost is the increase of a figure with one more pod, in the figure's base unit, with its
+// 95 % confidence interval. All are 0 if the model has no such term: the figure does not
+// grow.
 type Cost struct {
 	Value, Low, High float64
 	Model            string // in words, as a plan prints it
 }
 
-// OneMorePod is the slope of the model that a plan would forecast a figure with. The runs
-// are completed, and alike in all but size. Their figure is at path in the record; one
-// that plans do not forecast has a constant that is not negative, the pods and, if the
-// runs show it, the bytes that all sidecars hold. The error is one of those above, or
-// reports that the runs determine no model.
+// OneMorePod returns the slope of the model that a plan would use to forecast a figure.
+// The runs are completed, and alike in all but size. path is that of the figure in the
+// record. The model of a figure that plans do not forecast has a constant that is not
+// negative, the pods and, if the runs show it, the bytes that all sidecars hold. The
+// error is one of those above, or reports that the runs determine no model.
 func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	s := sample{runs: slices.Clone(runs)}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return a.Spec.Pods - b.Spec.Pods })
@@ -80,7 +80,7 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	return cost, nil
 }
 
-// figureAt is the figure that is read at a path, of all replicas.
+// figureAt returns the figure that is read at a path, of all replicas.
 func figureAt(path string) figure {
 	for _, f := range figures {
 		f.each = false
@@ -95,8 +95,8 @@ func figureAt(path string) figure {
 	return figure{name: path, terms: []term{constant, pods}, shown: &configured}
 }
 
-// slope is half the width of the interval of a term, as of as many observations as there
-// are sizes where these miss the line by more than repeats differ.
+// slope returns half the width of the interval of a term. If sizes deviate from the line
+// by more than repeats differ, the number of sizes counts as the number of observations.
 func (m fitted) slope(at int) float64 {
 	half := m.Terms[at].Value - m.Terms[at].Low
 	if !m.astray || m.Sigma == 0 {

@@ -11,15 +11,16 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Options are what a plan is asked for.
+// Options describe the plan to make.
 type Options struct {
 	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
 	Services int    // of that mesh; 0 = as many for each pod as the largest run has
 	Mode     string // of the runs; "" = permissive if there are such, or what all are
-	// Dataplane is that of the runs; "" = sidecars if there are such, or what all have.
+	// Dataplane is the data plane of the runs; "" = sidecars if there are such runs, or
+	// that of all runs.
 	Dataplane string
-	// PodsPerNode is for how many pods of that mesh there is a node with a proxy; 0 = as in the
-	// largest run. Other than in runs where each pod has a proxy.
+	// PodsPerNode is the number of pods per node with a proxy in that mesh; 0 = as in the
+	// largest run. It does not apply to runs in which each pod has a proxy.
 	PodsPerNode int
 
 	Within      time.Duration // the rollout is to be done in this time; 0 = no matter
@@ -27,49 +28,51 @@ type Options struct {
 	Headroom    float64       // share that is asked for above the interval's upper end
 	Processors  int           // of each replica; 0 = as few as do
 	MemoryBytes int64         // of each replica; 0 = as much as is needed
-	// ReplicasMax is how many replicas are asked for at most; 0 = 1. With Validate, runs of
-	// more are not what is forecast.
+	// ReplicasMax limits the number of replicas in the plan; 0 = 1. With Validate, runs
+	// with more replicas are not forecast.
 	ReplicasMax int
 
 	Validate bool // leave the largest size out and forecast it
 	Force    bool // forecast from too little, or too far
 
 	// Known are the limits of control planes by name, for records that were written
-	// before limits were; nil = none.
+	// before limits were recorded; nil = none.
 	Known map[string]*record.Limits
 }
 
-// Plan is what a mesh of the target's size needs.
+// Plan states what a mesh of the target's size needs.
 type Plan struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Target     Target   `json:"target"`
 	Runs       []Size   `json:"runs"` // that it is made from
 	Figures    []Figure `json:"figures"`
-	// States are those that the mesh was in in the runs; the request is for the worst of
-	// them, which Decides names.
+	// States are the states of the mesh in the runs. The request is sized for the worst
+	// of them, which Decides names.
 	States  []State `json:"states"`
 	Decides Decides `json:"decides"`
 	// Work is the processor time of the rollout by what it is used for; nil where the runs do not tell.
 	Work *Work `json:"work,omitempty"`
-	// Sidecars are the real ones; nil where the runs had none.
+	// Sidecars are the needs of real sidecars; nil if the runs had none.
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
-	// Upgrade is what the cluster must have free for one; nil where no run had an upgrade.
+	// Upgrade is what the cluster must have free for an upgrade; nil if no run had one.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
-	// Reconnect is how long the streams of the proxies of nodes take at least to be admitted again after
-	// a restart; nil where each pod has a proxy.
+	// Reconnect is the shortest time until all streams of nodes' proxies are admitted
+	// again after a restart; nil if each pod has a proxy.
 	Reconnect *Limit  `json:"reconnect,omitempty"`
 	Limits    []Limit `json:"limits"` // the longest first
 	Binds     string  `json:"binds"`  // the first that is reached
 	Request   Request `json:"request"`
 	Doubts    []Doubt `json:"doubts"`
-	// Verification is what came of a run as requested; nil where there was none.
+	// Verification is the result of a run with the requested resources; nil if there was
+	// none.
 	Verification *Verification `json:"verification,omitempty"`
 
 	like *record.Run
 }
 
-// Like is the largest of the runs that the plan is made from; they differ in size alone.
+// Like returns the largest of the runs that the plan is made from. They differ only in
+// size.
 func (p *Plan) Like() *record.Run { return p.like }
 
 // Kind is a Plan's kind, with record.APIVersion.
@@ -80,8 +83,9 @@ type Target struct {
 	Pods     int    `json:"pods"`
 	Services int    `json:"services"`
 	Mode     string `json:"mode"` // the knobs, where they are no preset
-	// Dataplane is what the pods have; "" = a sidecar each. PodsPerNode and Nodes are of another
-	// one: each node has a proxy, called Proxy, that serves its pods.
+	// Dataplane is the data plane of the pods; "" = a sidecar each. PodsPerNode and Nodes
+	// are for other data planes: each node has a proxy, called Proxy, that serves its
+	// pods.
 	Dataplane    string       `json:"dataplane,omitempty"`
 	PodsPerNode  int          `json:"podsPerNode,omitempty"`
 	Nodes        int          `json:"nodes,omitempty"`
@@ -89,7 +93,8 @@ type Target struct {
 	Knobs        record.Knobs `json:"knobs"`
 	ControlPlane string       `json:"controlPlane"`
 	Version      string       `json:"version,omitempty"`
-	// ConfigurationBytes is what a proxy will hold; 0 = not known.
+	// ConfigurationBytes is the size of the configuration that a proxy will hold; 0 = not
+	// known.
 	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
 }
 
@@ -97,9 +102,9 @@ type Target struct {
 type Size struct {
 	Pods int `json:"pods"`
 	Runs int `json:"runs"`
-	// Replicas is how many of the runs had several replicas, by their number.
+	// Replicas counts the runs with several replicas, by the number of replicas.
 	Replicas map[int]int `json:"replicas,omitempty"`
-	// Nodes is how many of the runs had a proxy on each of so many nodes.
+	// Nodes counts the runs with a proxy on each node, by the number of nodes.
 	Nodes map[int]int `json:"nodes,omitempty"`
 
 	repeats bool // several runs of it are equal
@@ -125,14 +130,14 @@ type Part struct {
 	Value float64 `json:"value"` // figure for each one of the term
 }
 
-// Limit is how long the rollout takes at least by one limit.
+// Limit is the shortest possible duration of the rollout under one limit.
 type Limit struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
 	Rule    string  `json:"rule"`
 }
 
-// Doubt is a reason not to trust a figure.
+// Doubt is a warning about a figure.
 type Doubt struct {
 	About string `json:"about"`
 	Text  string `json:"text"`
@@ -178,8 +183,8 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// fewest is the plan of the fewest replicas that suffice; where none does, the one whose
-// rollout ends first.
+// fewest returns the plan with the fewest replicas that suffice; if none does, the one
+// whose rollout ends first.
 func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) {
 	allowed, err := s.allowed(left, o)
 	if err != nil {
@@ -208,9 +213,9 @@ func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) 
 	return best, nil
 }
 
-// allowed are the numbers of replicas that are tried. Runs that all have the same several
-// replicas tell nothing of another number. Where runs of the planned size are compared with
-// the plan, it is one of theirs.
+// allowed returns the numbers of replicas to try. Runs that all have the same number of
+// replicas, if it is not one, say nothing about another number. If runs of the planned
+// size are compared with the plan, it is one of their numbers.
 func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
 	most := max(1, o.ReplicasMax)
 	known := s.replicas()
@@ -235,8 +240,8 @@ func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
 // vague is the share of a forecast beyond which its interval calls for more runs.
 const vague = 0.5
 
-// plan is Make once it is known what from and what for, replicas included. It reports
-// whether they suffice.
+// plan makes the plan from the sample for the target, whose number of replicas is given.
+// It reports whether they suffice.
 func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffices bool, err error) {
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
@@ -292,7 +297,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	}
 	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
 	if len(left) > 0 {
-		// What was left out ran on what the others ran on.
+		// The runs that were left out ran on the same machine as the others.
 		shared := m
 		shared.others = others
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
@@ -315,7 +320,7 @@ func (s *sample) doubtVague(figure string, e estimate, o Options) {
 	}
 }
 
-// existing is how many runs were in a cluster that was there already.
+// existing counts the runs in an existing cluster.
 func existing(runs []*record.Run) (n int) {
 	for _, r := range runs {
 		if r.Environment.Existing != nil {
@@ -325,7 +330,8 @@ func existing(runs []*record.Run) (n int) {
 	return n
 }
 
-// doubtReplicas states what the runs do not tell of so many replicas.
+// doubtReplicas adds warnings about what the runs do not show for this number of
+// replicas.
 func (s *sample) doubtReplicas(replicas int) {
 	const about = "request.replicas"
 	known := s.replicas()
@@ -341,8 +347,8 @@ func (s *sample) doubtReplicas(replicas int) {
 	}
 }
 
-// untold is the error of a figure without which there is no plan, as its doubts have
-// it.
+// untold returns the error for a figure without which there is no plan. It is the text of
+// the last warning about it.
 func (s *sample) untold(name string) error {
 	err := errNoModel
 	for _, d := range s.doubts {
@@ -353,7 +359,7 @@ func (s *sample) untold(name string) error {
 	return fmt.Errorf("planning: %s: %w", name, err)
 }
 
-// add is one more figure.
+// add adds a figure to the plan.
 func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Part) {
 	f := Figure{Name: name, Unit: unit, Forecast: e.value, Measured: measured, Model: model}
 	if e.bounded {

@@ -21,7 +21,7 @@ func Print(w io.Writer, format string, p *Plan) error {
 	return output.Print(w, format, "a plan", p, func(markdown bool) string { return p.text(request, markdown) })
 }
 
-// text is the plan for reading, the request as its manifest among it.
+// text renders the plan, with the request as a manifest.
 func (p *Plan) text(request string, markdown bool) string {
 	var b strings.Builder
 	k := p.Target.Knobs
@@ -90,7 +90,7 @@ func (p *Plan) validated() bool {
 	return false
 }
 
-// runs are the sizes, as in "200 (3 runs), 400 (6 runs, 3 with 2 replicas)".
+// runs lists the sizes, as in "200 (3 runs), 400 (6 runs, 3 with 2 replicas)".
 func (p *Plan) runs() string {
 	var parts []string
 	for _, s := range p.Runs {
@@ -110,7 +110,7 @@ func (p *Plan) runs() string {
 	return strings.Join(parts, ", ")
 }
 
-// model is the best model, as in "122MB + 331kB x pods".
+// model formats the fitted model, as in "122MB + 331kB x pods".
 func (f Figure) model() string {
 	var b strings.Builder
 	for i, part := range f.Model {
@@ -146,7 +146,7 @@ func (f Figure) model() string {
 	return b.String()
 }
 
-// sentence is the request in words.
+// sentence states the request in words.
 func (r Request) sentence(t Target) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ask for %s", output.Many(r.Replicas, "replica"))
@@ -168,7 +168,7 @@ func (r Request) sentence(t Target) string {
 	return b.String()
 }
 
-// sentence is how long the proxies of nodes take to connect again; "" of none.
+// sentence states how long the proxies of nodes take to connect again; "" for nil.
 func (l *Limit) sentence(t Target) string {
 	if l == nil {
 		return ""
@@ -176,7 +176,7 @@ func (l *Limit) sentence(t Target) string {
 	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", output.Many(t.Nodes, t.Proxy), amount(secondsUnit, &l.Seconds), l.Rule)
 }
 
-// manifest is the request as a part of a Deployment.
+// manifest renders the request as a part of a Deployment.
 func (r Request) manifest() (string, error) {
 	text, err := yaml.Marshal(struct {
 		Replicas  int       `json:"replicas"`
@@ -188,7 +188,8 @@ func (r Request) manifest() (string, error) {
 	return string(text), nil
 }
 
-// grid is a table in which figures, too, align left: words stand among them.
+// grid renders a table. All columns are left-aligned, including those of numbers, because
+// they contain words too.
 func grid(t output.Table, markdown bool) string {
 	t.Left = len(t.Head) - 1
 	if markdown {
@@ -222,7 +223,7 @@ func percent(v *float64) string {
 // digits prints three digits and no exponent.
 func digits(v float64) string { return output.Digits(v, 2) }
 
-// shown is s, which may be a record's, in Markdown or for a terminal.
+// shown escapes s, which may come from a record, for Markdown or a terminal.
 func shown(s string, markdown bool) string {
 	if markdown {
 		return output.Escaped(s)

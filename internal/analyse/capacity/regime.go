@@ -12,7 +12,7 @@ import (
 const (
 	queueMetric  = "queueSeconds"
 	pushesMetric = "pushes"
-	// certificatesMetric is how many certificates were requested.
+	// certificatesMetric counts the certificate requests.
 	certificatesMetric = "certificateRequests"
 )
 

@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Request is what to ask for.
+// Request is the request for replicas and resources.
 type Request struct {
 	Replicas  int       `json:"replicas"`
 	Resources Resources `json:"resources"` // of each replica, as Kubernetes reads them
-	// RolloutSeconds is how long the rollout takes with that; nil when no run tells.
+	// RolloutSeconds is the duration of the rollout with that request; nil if it cannot
+	// be forecast from the runs.
 	RolloutSeconds *Bounds `json:"rolloutSeconds,omitempty"`
 	Met            bool    `json:"met"` // the rollout ends in time, by its upper bound, and memory suffices; true when nothing was asked
 	Burst          Burst   `json:"burst"`
 }
 
-// Bounds are a forecast and its interval; nil ends where that is not known.
+// Bounds are a forecast and its interval. Low and High are nil if it is not known.
 type Bounds struct {
 	Forecast float64  `json:"forecast"`
 	Low      *float64 `json:"low"`
 	High     *float64 `json:"high"`
 }
 
-// Resources are a container's, in Kubernetes' units.
+// Resources are the resources of a container, in Kubernetes' units.
 type Resources struct {
 	Requests Amounts `json:"requests"`
 	Limits   Amounts `json:"limits"`
 }
 
-// Amounts are processors and memory; Memory "" = the runs do not tell it.
+// Amounts are processors and memory; Memory "" means that the runs do not determine it.
 type Amounts struct {
 	CPU    string `json:"cpu"`
 	Memory string `json:"memory,omitempty"`
@@ -45,8 +46,8 @@ type Burst struct {
 	TotalSeconds    float64 `json:"totalSeconds"`    // until the last pods have come
 }
 
-// most is how many processors a replica is given at most where none are asked for:
-// Go programs were not measured beyond.
+// most is the largest number of processors for a replica if none is given: Go programs
+// were not measured with more.
 const most = 64
 
 // ask finds the fewest processors with which the rollout is done in time; without a time,
@@ -97,7 +98,7 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	return suffices
 }
 
-// slowest is the upper bound of the rollout's duration; infinite where that is not known.
+// slowest returns the upper bound of the rollout's duration; infinite if it is not known.
 func (r Request) slowest() float64 {
 	if r.RolloutSeconds == nil {
 		return math.Inf(1)
@@ -105,8 +106,9 @@ func (r Request) slowest() float64 {
 	return r.RolloutSeconds.upper()
 }
 
-// memory is what to request of it and to limit it to, and whether what is there
-// is known to be enough. Without a forecast of both phases nothing is asked for.
+// memory returns the memory to request and the limit to set, and whether the memory that
+// is available is known to be enough. Without a forecast of both phases it requests
+// nothing.
 func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (request, limit string, enough bool) {
 	steady, settled := estimates[steadyMemory]
 	_, peaked := estimates[rolloutMemory]
@@ -160,14 +162,14 @@ func (m mesh) place(pace pace, o Options) (placed mesh, suffices bool) {
 	return best, false
 }
 
-// refusedWait is how long sidecars wait in a burst unless something else is asked
-// or known.
+// refusedWait is the wait of sidecars in a burst unless another one is asked for or
+// known.
 const refusedWait = time.Second
 
-// burst is the largest number of pods at once whose last sidecar is served in time.
-// Up to the wait at which streams are refused they are served one after another;
-// beyond it sidecars are refused and come back later, so that it takes as much
-// longer as whole rollouts do.
+// burst returns the largest number of pods at once whose last sidecar is served in time.
+// Up to the wait after which streams are refused, they are served one after another.
+// Beyond it sidecars are refused and come back later, so that serving them takes longer
+// by the same factor as whole rollouts.
 func (m mesh) burst(pace pace, wait time.Duration) Burst {
 	refused := refusedWait.Seconds()
 	if m.limits != nil && m.limits.StreamWaitSeconds > 0 {
@@ -192,8 +194,8 @@ func (m mesh) burst(pace pace, wait time.Duration) Burst {
 	return b
 }
 
-// mebibytes is an amount of memory, rounded up.
+// mebibytes formats an amount of memory, rounded up.
 func mebibytes(bytes float64) string { return fmt.Sprintf("%.0fMi", math.Ceil(bytes/(1<<20))) }
 
-// millicores is an amount of processors, rounded up to a tenth.
+// millicores formats an amount of processors, rounded up to a tenth.
 func millicores(cores float64) string { return fmt.Sprintf("%.0fm", math.Ceil(cores*10)*100) }

@@ -12,8 +12,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// sample are the runs that a plan is made from: completed, of one mode, and alike
-// in all but size.
+// sample holds the runs that a plan is made from: completed, of one mode, and alike in
+// all but size.
 type sample struct {
 	runs    []*record.Run
 	doubts  []Doubt
@@ -101,9 +101,9 @@ func ofProxies(r *record.Run) bool {
 	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Spec.Waypoints == ""
 }
 
-// incomplete is why a run that did not complete is in no forecast. What `scaler report`
-// recovers of a killed run is of phases without an end and without what came of its
-// sidecars: it looks like a measurement of that size, and is less.
+// incomplete states why a run that did not complete is not used for forecasts. The data
+// that `scaler report` recovers of a killed run covers phases without an end and lacks
+// the results of its sidecars: it looks like a measurement of that size, but is not one.
 func incomplete(r *record.Run) string {
 	switch {
 	case r.Status == record.StatusInterrupted && r.Finished == nil:
@@ -124,7 +124,7 @@ func disturbed(r *record.Run) bool {
 	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
 }
 
-// modeOf is the preset of a run's knobs; the knobs themselves where they are none.
+// modeOf returns the mode of a run; its settings if they are not those of a mode.
 func modeOf(r *record.Run) string {
 	if r.Spec.Mode != "" {
 		return r.Spec.Mode
@@ -133,8 +133,9 @@ func modeOf(r *record.Run) string {
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
-// axes are what runs must be alike in, except for their size, to lie on one line: a
-// machine, a program, a setting. "" is not known, and differs from nothing.
+// axes are the properties in which runs must be alike, except for their size, to be
+// fitted by one model: machine, program and settings. "" means not known, and differs
+// from nothing.
 var axes = []struct {
 	name string
 	of   func(*record.Run) string
@@ -194,8 +195,7 @@ var axes = []struct {
 	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
 }
 
-// difference names the first of the axes in which runs differ; "" when there is
-// none.
+// difference names the first of the axes in which runs differ; "" if there is none.
 func (s *sample) difference() string {
 	for _, axis := range axes {
 		if seen := texts(s.runs, axis.of); len(seen) > 1 {
@@ -205,7 +205,7 @@ func (s *sample) difference() string {
 	return ""
 }
 
-// texts are the different things that runs say of something, without "".
+// texts returns the distinct values of a property over the runs, without "".
 func texts(runs []*record.Run, of func(*record.Run) string) []string {
 	seen := map[string]bool{}
 	for _, r := range runs {
@@ -217,7 +217,7 @@ func texts(runs []*record.Run, of func(*record.Run) string) []string {
 
 func (s *sample) sizes() []Size { return sizesOf(s.runs) }
 
-// sizesOf are the numbers of pods run, ascending, with how often each was.
+// sizesOf returns the numbers of pods run, ascending, with the number of runs of each.
 func sizesOf(runs []*record.Run) []Size {
 	var all []Size
 	seen := map[point]bool{}
@@ -250,7 +250,7 @@ func sizesOf(runs []*record.Run) []Size {
 // replicas and nodes.
 func (s Size) repeated() bool { return s.repeats }
 
-// replicas are the numbers of replicas of the runs, ascending.
+// replicas returns the numbers of replicas of the runs, ascending.
 func (s *sample) replicas() []int {
 	var all []int
 	for _, r := range s.runs {
@@ -260,7 +260,7 @@ func (s *sample) replicas() []int {
 	return slices.Compact(all)
 }
 
-// largest is the greatest number of pods run.
+// largest returns the greatest number of pods run.
 func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
 
 // split takes the runs of the largest size out.
@@ -269,8 +269,8 @@ func (s *sample) split() (rest sample, largest []*record.Run) {
 	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
 }
 
-// enough states why the runs are too few to forecast from, and what to run. What is
-// forced is a doubt instead.
+// enough returns an error that states why the runs are too few for a forecast, and what
+// to run. With Force it adds a warning instead.
 func (s *sample) enough(pods int, o Options) error {
 	sizes := s.sizes()
 	if len(sizes) < 2 {
@@ -292,8 +292,8 @@ func (s *sample) enough(pods int, o Options) error {
 	return nil
 }
 
-// lacks says in what runs of these sizes, the largest last, fall short of a
-// forecast for so many pods; nil = in nothing.
+// lacks states what is missing in runs of these sizes, the largest last, for a forecast
+// of this number of pods; nil = nothing.
 func lacks(sizes []Size, pods int) (all []string) {
 	if len(sizes) < sizesNeeded {
 		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
@@ -314,9 +314,9 @@ func were(n int, noun string) string {
 	return output.Many(n, noun) + " were"
 }
 
-// advice is the command that would give the runs that are needed. Half of the
-// target is near enough that little can change on the way. A size may have an error of its own,
-// which repeats do not reduce, so that many sizes are better than many repeats
+// advice returns the command for the missing runs. It suggests a size of half the target,
+// which is near enough that little can change in between. A size may have an error of its
+// own, which repeats do not reduce, so that many sizes are better than many repeats
 // (docs/results/2026-11-25-forecasts.md).
 func advice(s *sample, o Options) string {
 	mode := cmp.Or(o.Mode, "permissive")

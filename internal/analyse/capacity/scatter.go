@@ -8,10 +8,11 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 )
 
-// scatter is how observations lie about a model: runs about the mean of their size,
-// and these means about the line. Repeats say nothing of the latter: where sizes
-// are off by themselves (a regime, the hour at which they were run), residuals of one
-// size are alike, and as many as there are runs are no more than there are sizes.
+// scatter describes how observations deviate from a model: runs from the mean of their
+// size, and these means from the line. Repeats say nothing about the latter: if sizes
+// deviate by themselves (because of a regime, or of the hour at which they were run), the
+// residuals of one size are alike, and all runs together are worth only as many
+// observations as there are sizes.
 type scatter struct {
 	astray  bool    // sizes miss the line by more than their repeats differ
 	between float64 // mean square of sizes about the line, weighted with their runs
@@ -65,15 +66,16 @@ func scattered(seen []residual, terms int) scatter {
 	return s
 }
 
-// halfWidth is half the width of the interval of one more observation at x, the terms' values.
+// halfWidth returns half the width of the interval of one more observation at x, the
+// terms' values.
 func halfWidth(line stats.Fit, x []float64) float64 {
 	return stats.Student(confidence, line.Spare) * line.Deviation(x)
 }
 
-// half is half the width of the interval of one more run at x, the terms' values,
-// about a line whose residuals are relative. Where sizes go astray, coefficients are
-// as uncertain as sizes leave them, and a run of a size not yet seen is off by both
-// its size's own error and its own.
+// half returns half the width of the interval of one more run at x, the terms' values,
+// about a line whose residuals are relative. If sizes go astray, the coefficients are
+// only as certain as the number of sizes allows, and a run of a new size deviates both by
+// its size's error and by its own.
 func (s scatter) half(line stats.Fit, x []float64) float64 {
 	if !s.astray {
 		return halfWidth(line, x)

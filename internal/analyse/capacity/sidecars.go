@@ -8,7 +8,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Sidecars is what real sidecars will need, by those of the runs.
+// Sidecars is a forecast of the needs of real sidecars, from the real sidecars of the
+// runs.
 type Sidecars struct {
 	// MemoryBytes is one sidecar's resident memory in the steady state, its agent's
 	// included: that of an empty one, and a part for each byte of its configuration.
@@ -75,8 +76,8 @@ func (s *sample) sidecars(t target) *Sidecars {
 	return all
 }
 
-// memoryOfOne is the mean resident memory of one real sidecar of a run in the steady
-// state; nil where there is none.
+// memoryOfOne returns the mean resident memory of one real sidecar of a run in the steady
+// state; nil if there is none.
 func memoryOfOne(r *record.Run) *float64 {
 	memory := r.Value("sidecars.real.steady.memoryBytes.mean")
 	if memory == nil || r.Sidecars.Real.Count == 0 {
@@ -85,7 +86,7 @@ func memoryOfOne(r *record.Run) *float64 {
 	return new(*memory / float64(r.Sidecars.Real.Count))
 }
 
-// times are bounds of so many.
+// times multiplies the bounds by n.
 func (b Bounds) times(n float64) Bounds {
 	scaled := Bounds{Forecast: b.Forecast * n}
 	if b.Low != nil && b.High != nil {

@@ -32,11 +32,12 @@ const (
 	stateCycle   = "cycle" // connections are closed at their age, in a shortened cycle
 	stateChurn   = "churn"
 	stateRestart = "restart" // all proxies reconnect after the control plane was killed
-	// stateReplicaGone is that of one replica less: the others serve its sidecars.
+	// stateReplicaGone is the state with one replica less, in which the others serve its
+	// sidecars.
 	stateReplicaGone = "replica gone"
 )
 
-// stateSource is where the figures of a state are in a record.
+// stateSource says where a record has the figures of a state.
 type stateSource struct {
 	name  string
 	path  string // of a usage
@@ -44,7 +45,7 @@ type stateSource struct {
 	ask   string // the flag that makes runs have it
 }
 
-// stateSources are the states but the rollout, whose figures a plan has anyway.
+// stateSources are the states other than the rollout, whose figures a plan has anyway.
 var stateSources = []stateSource{
 	{name: stateSteady, path: "controlPlane.steady", ask: "--steady 60s"},
 	{name: stateProbe, path: "controlPlane.probe", ask: "--probes 20"},
@@ -54,13 +55,13 @@ var stateSources = []stateSource{
 	{name: stateRestart, path: "faults.kill-control-plane@steady.controlPlane", ask: "--fault kill-control-plane@steady"},
 }
 
-// memory is the peak memory of the state, of one replica.
+// memory returns the figure for the peak memory of one replica in the state.
 func (s stateSource) memory() figure {
 	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
 }
 
-// states forecasts what each state needs that the runs were in. What none was in is
-// one doubt.
+// states forecasts the needs in each state that the runs had. It adds one warning for all
+// states that no run had.
 func (s *sample) states(t target, o Options, estimates map[string]estimate) []State {
 	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory)}}
 	var missing, flags []string
@@ -109,10 +110,10 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 	return all
 }
 
-// replicaGone is the state in which one replica of several is gone; nil where there is one
-// only, or where the runs do not tell what a replica needs for the sidecars that it serves.
-// Each of the rest then needs what a replica of a control plane with one replica less does,
-// in the state in which that is most.
+// replicaGone returns the state in which one replica of several is gone; nil if there is
+// only one, or if the runs do not show what a replica needs for the sidecars that it
+// serves. Each remaining replica then needs as much as a replica of a control plane with
+// one replica less, in the state in which that is most.
 func (s *sample) replicaGone(t target, o Options) *State {
 	if t.replicas == 1 || len(s.replicas()) == 1 {
 		return nil
@@ -136,7 +137,7 @@ func (s *sample) replicaGone(t target, o Options) *State {
 	return &State{Name: stateReplicaGone, MemoryBytes: most}
 }
 
-// bounds are an estimate for the plan; nil where there is none.
+// bounds returns an estimate as Bounds; nil if there is none.
 func bounds(estimates map[string]estimate, name string) *Bounds {
 	e, known := estimates[name]
 	if !known {
@@ -149,7 +150,8 @@ func bounds(estimates map[string]estimate, name string) *Bounds {
 	return b
 }
 
-// upper is the safe side of bounds.
+// upper returns the upper end of the interval, which is the safe side; the forecast if
+// there is none; 0 for nil.
 func (b *Bounds) upper() float64 {
 	switch {
 	case b == nil:
@@ -160,7 +162,7 @@ func (b *Bounds) upper() float64 {
 	return b.Forecast
 }
 
-// worst is the state that needs most, and how much; "" and 0 without any.
+// worst returns the state that needs most, and how much; "" and 0 if there is none.
 func (p *Plan) worst(of func(State) *Bounds) (name string, most float64) {
 	for _, state := range p.States {
 		if need := of(state).upper(); need > most {

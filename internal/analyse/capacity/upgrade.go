@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Upgrade is what the largest upgrade among the runs needed more than before it: what the
-// cluster must have free for one. It is measured and no forecast.
+// Upgrade is the additional need during the largest upgrade among the runs: what the
+// cluster must have free for one. It is measured, not forecast.
 type Upgrade struct {
 	From        string  `json:"from"` // versions
 	To          string  `json:"to"`
@@ -17,7 +17,7 @@ type Upgrade struct {
 	text string // the same in words
 }
 
-// upgrade is that of the largest of the runs that had one; nil without.
+// upgrade returns the upgrade of the largest run that had one; nil if none had.
 func (s *sample) upgrade() *Upgrade {
 	var u *Upgrade
 	for _, r := range s.runs { // ascending by size
@@ -34,7 +34,7 @@ func (s *sample) upgrade() *Upgrade {
 	return u
 }
 
-// sentence is what an upgrade needs, in words; "" without.
+// sentence states what an upgrade needs; "" for nil.
 func (u *Upgrade) sentence(pods int) string {
 	if u == nil {
 		return ""

@@ -8,12 +8,12 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Verification is what came of running a control plane as a plan says.
+// Verification is the result of running a control plane as a plan requests.
 type Verification struct {
 	// Record is the folder of the run; "" if it has none.
 	Record string `json:"record,omitempty"`
-	// Replicas is how many programs the control plane ran as; Processors and MemoryBytes are
-	// the limits of each.
+	// Replicas is the number of processes of the control plane; Processors and
+	// MemoryBytes are the limits of each.
 	Replicas    int     `json:"replicas"`
 	Processors  int     `json:"processors"`
 	MemoryBytes int64   `json:"memoryBytes"`
@@ -71,7 +71,7 @@ func (v *Verification) Add(checks ...Check) {
 	}
 }
 
-// text is the verification for reading; "" of none.
+// text renders the verification; "" for nil.
 func (v *Verification) text(markdown bool) string {
 	if v == nil {
 		return ""
@@ -93,8 +93,8 @@ func (v *Verification) text(markdown bool) string {
 	return b.String()
 }
 
-// Measured is a run's value of a figure that plans forecast, by the name that the plan has
-// for it; nil if the run did not measure it, or plans have no such figure.
+// Measured returns a run's value of a figure that plans forecast, by its name in the
+// plan; nil if the run did not measure it, or plans have no such figure.
 func Measured(run *record.Run, name string) *float64 {
 	if f, planned := figureNamed(name); planned {
 		return f.of(run)

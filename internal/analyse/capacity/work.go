@@ -14,14 +14,15 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Work is what the control plane does while the planned mesh is rolled out, and the processor
-// time that each part of it takes. Unlike other figures it is not fitted to sizes: pushes are simulated
-// from the arrival of pods, and each part's cost is that of the phases of all runs.
+// Work is the work of the control plane while the planned mesh is rolled out, and the
+// processor time of each part of it. Unlike other figures it is not fitted to sizes:
+// pushes are simulated from the arrival of pods, and the cost of each part is fitted to
+// the phases of all runs.
 type Work struct {
 	Rounds     int `json:"rounds"`     // in which changes are pushed, simulated
 	FullRounds int `json:"fullRounds"` // of these, in which more than endpoints is pushed
-	// Parts are pods, certificates, pushes and bytes, as far as the runs tell them from each other, and
-	// what is used at rest.
+	// Parts are pods, certificates, pushes and bytes, as far as the runs distinguish them
+	// from each other, and the usage at rest.
 	Parts []WorkPart `json:"parts"`
 	// CPUSeconds is the sum of the parts, in seconds, with the interval that holds one more run with
 	// 95 % confidence; Measured and Error are as those of a Figure.
@@ -40,7 +41,8 @@ type WorkPart struct {
 	Share float64 `json:"share"` // of CPUSeconds
 }
 
-// SimulatedPushes are the pushes in the rollout of one run.
+// SimulatedPushes compares the simulated and the measured pushes in the rollout of one
+// run.
 type SimulatedPushes struct {
 	Pods      int     `json:"pods"`
 	Measured  float64 `json:"measured"` // responses, by the control plane's own count
@@ -52,7 +54,7 @@ type SimulatedPushes struct {
 // run's pushes follow from something else than the arrival of its pods.
 const unlike = 0.25
 
-// amounts are how much of each part a phase had.
+// amounts are the quantities of each part in a phase.
 type amounts struct{ pods, certificates, pushes, bytes float64 }
 
 // part is a kind of work.
@@ -70,7 +72,7 @@ const (
 	restPart   = "seconds at rest"
 )
 
-// workParts are the parts that are fitted.
+// workParts are the parts whose costs are fitted.
 var workParts = []part{
 	{podsPart, func(a amounts) float64 { return a.pods }, ""},
 	{pushesPart, func(a amounts) float64 { return a.pushes }, ""},
@@ -78,7 +80,7 @@ var workParts = []part{
 	{bytesPart, func(a amounts) float64 { return a.bytes }, ""},
 }
 
-// wholePods is the one part where the runs do not distinguish pods from pushes.
+// wholePods is the only part if the runs do not distinguish pods from pushes.
 var wholePods = []part{{"pods started, with their pushes", func(a amounts) float64 { return a.pods }, ""}}
 
 // unlikePod is the share by which the pushes for a pod of a run may differ from those of the planned mesh
@@ -98,7 +100,7 @@ type phaseWork struct {
 	cpuSeconds float64
 }
 
-// workPhases are those whose work consists of the parts.
+// workPhases are the phases whose work consists of the parts.
 var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, record.PhaseStorm}
 
 // ofParts reports whether the work of a phase of a run consists of the parts. A change phase does if its
@@ -122,9 +124,10 @@ const meanPresent = 0.5
 // from a control plane at rest.
 const leastWork = 0.2
 
-// restOf are the cores that the control plane uses at rest in a phase that is slowed down as the rollout is; nil = not known.
-// One second of the machine that is stood for is K real seconds in such a phase, in which the control plane's own timers use
-// K times as much. Steady may not be slowed down.
+// restOf returns the cores that the control plane uses at rest in a phase that is slowed
+// down as the rollout is; nil = not known. One second of the modelled machine is K real
+// seconds in such a phase, in which the control plane's own timers use K times as much.
+// Steady may not be slowed down.
 func restOf(r *record.Run) *float64 {
 	rest := r.Value(restCores)
 	if rest == nil {
@@ -134,7 +137,7 @@ func restOf(r *record.Run) *float64 {
 	return new(*rest * d.Of(record.PhaseRollout) / d.Of(record.PhaseSteady))
 }
 
-// workOf is the work of the phases of a run that were not saturated.
+// workOf returns the work of the phases of a run that were not saturated.
 func workOf(r *record.Run) []phaseWork {
 	rest := restOf(r)
 	if rest == nil || r.Own == nil || r.Replicas != nil {
@@ -167,7 +170,8 @@ func workOf(r *record.Run) []phaseWork {
 	return all
 }
 
-// work is what the rollout of the target takes, part by part. The error states why that is not known.
+// work forecasts the work of the target's rollout, part by part. The error states why
+// that is not possible.
 func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	if ofProxies(s.runs[0]) {
 		return nil, errors.New("its parts are separated for pods with sidecars only; with proxies of nodes the forecast of processor time is the fit to sizes alone")
@@ -257,8 +261,9 @@ func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64
 	return around(max(0, fit.At(row)), halfWidth(fit, row))
 }
 
-// bytesOfPush is the mean size in bytes of a push, without the first configuration of a sidecar, in a mesh with
-// the planned number of services. It grows with the services, because routes are sent as a whole.
+// bytesOfPush returns the mean size in bytes of a push, without the first configuration
+// of a sidecar, in a mesh with the planned number of services. It grows with the
+// services, because routes are sent completely.
 func bytesOfPush(services [][]float64, each []float64, planned float64) estimate {
 	fit, err := stats.LeastSquares(services, each, confidence)
 	if err != nil || fit.Spare < 1 {
@@ -268,8 +273,8 @@ func bytesOfPush(services [][]float64, each []float64, planned float64) estimate
 	return around(max(0, fit.At(row)), halfWidth(fit, row))
 }
 
-// workCosts are the processor time of one of each part, and what the parts of the planned rollout take
-// together, in seconds.
+// workCosts holds the processor time of one unit of each part, and of all parts of the
+// planned rollout together, in seconds.
 type workCosts struct {
 	stats.Fit
 	used  []part
@@ -372,7 +377,7 @@ func hasPart(parts []part, name string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
 }
 
-// without are the parts other than one.
+// without returns the parts except the one of this name.
 func without(parts []part, name string) []part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.name == name })
 }
@@ -387,7 +392,7 @@ func fitParts(parts []part, phases []phaseWork) (stats.Fit, error) {
 	return stats.LeastSquaresRelative(x, y, nil, confidence)
 }
 
-// workRow is the amounts of these parts.
+// workRow returns the amounts of these parts.
 func workRow(parts []part, a amounts) []float64 {
 	var row []float64
 	for _, p := range parts {
@@ -416,7 +421,7 @@ func (w *Work) sum(costs workCosts, rest, seconds float64) {
 	}
 }
 
-// forecast is the work as the forecast of processor time.
+// forecast returns the work as the forecast of processor time.
 func (w *Work) forecast() forecast {
 	made := forecast{estimate: estimate{w.CPUSeconds.Forecast, *w.CPUSeconds.Low, *w.CPUSeconds.High, true}, good: true}
 	for _, p := range w.Parts {
@@ -425,7 +430,7 @@ func (w *Work) forecast() forecast {
 	return made
 }
 
-// text is the work for reading; "" of none.
+// text renders the work; "" for nil.
 func (w *Work) text(markdown bool) string {
 	if w == nil {
 		return ""
