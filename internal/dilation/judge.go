@@ -14,19 +14,19 @@ import (
 // ErrNoDelays reports that the kernel does not keep what a trial needs.
 var ErrNoDelays = errors.New("the kernel keeps no run delays of threads (schedstat), by which the factor is chosen; give --dilate a number")
 
-// Times are how long a trial took.
+// Times are the durations of a trial.
 type Times struct {
 	Rollout time.Duration `json:"rollout"`
 	Around  time.Duration `json:"around"` // starting, stopping and its other phases
 }
 
-// OrLonger has the longer of both times.
+// OrLonger returns the longer of each of both times.
 func (t Times) OrLonger(o Times) Times {
 	return Times{max(t.Rollout, o.Rollout), max(t.Around, o.Around)}
 }
 
-// Judge is what a trial says of the factor, and how long it took. The error is ErrNoDelays, or
-// reports that its rollout was not measured.
+// Judge returns the factor that a trial asks for, and the durations of the trial. The
+// error is ErrNoDelays, or reports that its rollout was not measured.
 func Judge(run *record.Run) (record.DilationTrial, Times, error) {
 	phase := run.Phase(record.PhaseRollout)
 	if phase == nil || phase.Seconds == nil || run.ControlPlane == nil || run.ControlPlane.Rollout == nil || run.Instrument == nil {
@@ -48,12 +48,12 @@ func Judge(run *record.Run) (record.DilationTrial, Times, error) {
 	return trial, times, nil
 }
 
-// waitOf is what a program's waiting in a trial of a length asks for. With a factor of
-// k, its threads may wait k-1 times their processor time without being late, see
-// recorder.Sampler.SlowDown. What they wait beyond that must not exceed the share of the
-// rollout from which figures are doubted. Waiting at a larger factor is taken to be what
-// it was in the trial, and a rollout to be as long: both err on the side of a larger
-// factor where the arrival is slowed down, because less waits then.
+// waitOf returns the factor that a program's waiting in a trial of this length asks for.
+// With a factor of k, its threads may wait k-1 times their processor time without being
+// late; see recorder.Sampler.SlowDown. Further waiting must not exceed the share of the
+// rollout from which figures have a warning. The waiting at a larger factor is assumed to
+// be the same as in the trial, and a rollout to be as long: both lead to a factor that is
+// rather too large, because with a slower arrival less waits.
 func waitOf(cpu, waited, length float64) record.DilationWait {
 	w := record.DilationWait{CPUSeconds: cpu, WaitedSeconds: waited, Factor: 1}
 	if late := waited - record.Saturated*length; late > 0 {

@@ -24,7 +24,7 @@ func Parse(text string) (float64, error) {
 	return k, nil
 }
 
-// FactorError is the error of a value of --dilate that is no factor.
+// FactorError returns the error for a value of --dilate that is no factor.
 func FactorError(value string) error {
 	return fmt.Errorf("parsing --dilate %s: want from 1 to %d, or auto", value, Max)
 }

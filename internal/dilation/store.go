@@ -26,8 +26,9 @@ type Store struct {
 	Say func(string) // takes what goes wrong with the folder, without which there still is a choice; nil = nobody does
 }
 
-// Choose is the choice that is kept for a key, if it may be used again. Else it is that of trials, which is kept
-// for the key if they converged. The error is that of the trials.
+// Choose returns the choice that is kept for a key, if it may be used again. Otherwise it
+// runs the trials and returns their choice, which is kept for the key if they converged.
+// The error is that of the trials.
 func (s Store) Choose(key any, again bool, trials func() (c *Choice, converged bool, err error)) (*Choice, error) {
 	if again {
 		switch kept, err := s.Load(key); {
@@ -53,7 +54,8 @@ func (s Store) say(text string, err error) {
 	}
 }
 
-// file is that of the choice for what key describes: all that trials depend on, as JSON.
+// file returns the path of the choice for a key, which describes everything that trials
+// depend on, as JSON.
 func (s Store) file(key any) (string, error) {
 	text, err := json.Marshal(key)
 	if err != nil {
@@ -63,7 +65,8 @@ func (s Store) file(key any) (string, error) {
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// Load is the choice that was saved for a key; nil if there is none that can be read.
+// Load returns the choice that was saved for a key; nil if there is none that can be
+// read.
 func (s Store) Load(key any) (*Choice, error) {
 	file, err := s.file(key)
 	if err != nil {

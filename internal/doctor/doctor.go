@@ -1,6 +1,6 @@
-// Package doctor checks whether this machine has what a run needs, and how to provide what it
-// lacks. It starts nothing and changes nothing, but for the limit of open files, which it raises
-// where that is allowed.
+// Package doctor checks whether this machine has what a run needs, and how to provide
+// what it lacks. It starts nothing and changes nothing, except that it raises the limit
+// of open files where that is allowed.
 //
 // What a run needs is passed in as plain data (Requirements): finding programs is left to
 // package component, and a whole command's needs to its caller.
@@ -20,11 +20,11 @@ type Status string
 // The outcomes, from good to bad.
 const (
 	OK      Status = "ok"
-	Warning Status = "warning" // a run works, but slowly or with figures to be doubted
+	Warning Status = "warning" // a run works, but slowly or with warnings about its figures
 	Failed  Status = "failed"  // a run would fail
 )
 
-// Result is what one check found.
+// Result is the result of one check.
 type Result struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
@@ -34,21 +34,21 @@ type Result struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// Requirements are what is going to be asked of the machine. The zero value asks for what an
-// empty embedded cluster needs.
+// Requirements are the needs of a run. The zero value describes an empty embedded
+// cluster.
 type Requirements struct {
-	// Pods is how many simulated sidecars run at once; 0 = none.
+	// Pods is the number of simulated sidecars that run at once; 0 = none.
 	Pods int
-	// Ports is how many free local ports are wanted at once; 0 = DefaultPorts.
+	// Ports is the number of free local ports needed at once; 0 = DefaultPorts.
 	Ports int
 	// Dirs are folders to be written; they need not exist yet.
 	Dirs []Dir
 	// Programs are the programs that will be started; none = not checked.
 	Programs []Program
-	// SidecarPrograms are those that real sidecars are made of; none = not checked.
+	// SidecarPrograms are the programs of real sidecars; none = not checked.
 	SidecarPrograms []Program
-	// RealSidecars is how many real sidecars are asked for. If none are, what they lack
-	// is only a warning.
+	// RealSidecars is the number of real sidecars. If it is 0, a missing part of them is
+	// only a warning.
 	RealSidecars int
 	// Elsewhere states that the cluster and the control plane run on other machines.
 	Elsewhere bool
@@ -64,7 +64,7 @@ type Dir struct {
 // Program is one program that will be started.
 type Program struct {
 	Name string
-	// Path is where it is; empty when it is not there and has to be built.
+	// Path is the path of the program; empty if it does not exist and must be built.
 	Path string
 	// Problem states why it cannot be used and cannot be built either; empty when there is none.
 	Problem string
@@ -72,8 +72,8 @@ type Program struct {
 	Pip bool
 }
 
-// DefaultPorts is how many ports one run listens on: the cluster's programs, the control
-// plane's and the recorder's, with some to spare.
+// DefaultPorts is the number of ports that one run listens on: those of the cluster's
+// programs, the control plane and the recorder, and a few more.
 const DefaultPorts = 24
 
 // Check runs all checks, in a fixed order. It takes well under a second.
@@ -94,7 +94,7 @@ func Check(ctx context.Context, req Requirements) []Result {
 		built = slices.Concat(built, req.SidecarPrograms)
 	}
 	goResult := checkGo(ctx, built)
-	if !req.Elsewhere || goResult.Status != Warning { // what is there already needs no Go
+	if !req.Elsewhere || goResult.Status != Warning { // existing programs need no Go
 		results = append(results, goResult)
 	}
 	if len(req.Programs) > 0 {
@@ -106,8 +106,8 @@ func Check(ctx context.Context, req Requirements) []Result {
 	return results
 }
 
-// Error is nil when nothing failed, and otherwise names every failed check with its fix.
-// Warnings are no errors.
+// Error returns nil if nothing failed, and otherwise an error that names every failed
+// check with its fix. Warnings are no errors.
 func Error(results []Result) error {
 	var failed []error
 	for _, r := range results {

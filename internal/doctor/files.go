@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inotifyNeeded is how many inotify instances the programs of a run have: the API server,
-// the controller-manager and the control plane watch files of theirs. Each has a few
-// watches.
+// inotifyNeeded is the number of inotify instances of a run's programs: the API server,
+// the controller-manager and the control plane watch some files. Each has a few watches.
 const inotifyNeeded = 16
 
 // checkInotify takes as many inotify instances as a run needs, with a watch each, and

@@ -12,7 +12,7 @@ func CheckSidecars(n, connections int) []Result {
 	return []Result{checkConnections(n, connections), checkOutgoingPorts(n)}
 }
 
-// realSidecarsFor are the commands that start real sidecars.
+// realSidecarsFor names the commands that start real sidecars.
 const realSidecarsFor = "for rollout --real-sidecars, latency and calibrate --fidelity"
 
 // checkSidecarPrograms looks at what real sidecars are made of. Most runs have none, so that it

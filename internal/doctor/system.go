@@ -41,7 +41,8 @@ const (
 // inherit it.
 func checkOpenFiles(pods int) Result { return checkConnections(pods, filesPerSidecar) }
 
-// checkConnections is checkOpenFiles for sidecars with so many connections each.
+// checkConnections is like checkOpenFiles, for sidecars with this number of connections
+// each.
 func checkConnections(pods, each int) Result {
 	r := Result{Name: "open files", Status: OK}
 	need := uint64(filesBesides + each*pods)
@@ -158,8 +159,9 @@ func judgeMemory(r Result, have uint64, req Requirements) Result {
 	return r
 }
 
-// freeMemory is what the kernel calls available, in bytes, or what the container that we are in
-// may still take, if that is less. All files are looked for below root.
+// freeMemory returns the memory that the kernel calls available, in bytes, or the memory
+// that this program's container may still take, if that is less. All files are looked up
+// below root.
 func freeMemory(root string) (uint64, error) {
 	text, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
@@ -187,7 +189,8 @@ func freeMemory(root string) (uint64, error) {
 	return have, nil
 }
 
-// reclaimable is the page cache of a control group that can be given back at once.
+// reclaimable returns the page cache of a control group that can be reclaimed at once, in
+// bytes.
 func reclaimable(group string) uint64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.stat"))
 	if err != nil {
@@ -312,7 +315,8 @@ func checkGo(ctx context.Context, programs []Program) Result {
 	return r
 }
 
-// unknown is a check that could not be made: no reason not to try.
+// unknown returns the result of a check that could not be made: a warning, because a run
+// may still work.
 func unknown(r Result, err error) Result {
 	r.Status, r.Detail, r.Fix = Warning, "cannot be determined: "+err.Error(), "none known; a run may still work"
 	return r

@@ -25,7 +25,7 @@ type Forwarder struct {
 	open      map[net.Conn]bool
 }
 
-// Listen is ListenOn any port of loopback.
+// Listen calls ListenOn for any port of loopback.
 func Listen() (*Forwarder, error) { return ListenOn("127.0.0.1:0") }
 
 // ListenOn makes a forwarder without endpoints: it closes connections at once.
@@ -44,7 +44,7 @@ func From(listener net.Listener) *Forwarder {
 	return f
 }
 
-// Port is that on which it listens.
+// Port returns the port on which it listens.
 func (f *Forwarder) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
 // To states where new connections are passed on to: each to one of these addresses,
@@ -85,7 +85,7 @@ func (f *Forwarder) accept() {
 	}
 }
 
-// choose is where a connection goes; "" = nowhere.
+// choose returns a random endpoint for a connection; "" if there is none.
 func (f *Forwarder) choose() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

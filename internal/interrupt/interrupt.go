@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap is context.Canceled.
+// Unwrap returns context.Canceled.
 func (e *Error) Unwrap() error { return context.Canceled }
 
 // debounce is within which one interrupt may arrive twice, as from a terminal and
@@ -46,8 +46,8 @@ const debounce = 100 * time.Millisecond
 
 // Options state what is done about signals.
 type Options struct {
-	// Outputs are where the program prints. When one of them is a pipe that nobody
-	// reads any more, that counts as a signal.
+	// Outputs are the files that the program prints to. When one of them is a pipe that
+	// nobody reads any more, that counts as a signal.
 	Outputs []*os.File
 	// Stopping is called at the first signal, Hurrying at the second, GivingUp at
 	// the third: it may end the program.
@@ -97,7 +97,7 @@ func Notify(parent context.Context, opts Options) (ctx context.Context, stop fun
 	}
 }
 
-// watch is what Notify's goroutine knows.
+// watch is the state of Notify's goroutine.
 type watch struct {
 	opts          Options
 	cancel, hurry context.CancelCauseFunc
@@ -140,8 +140,8 @@ func broken(f *os.File) bool {
 
 type hurryKey struct{}
 
-// Uncancelled is ctx for taking down what was started: it goes on when ctx ends,
-// until the user asks to hurry.
+// Uncancelled returns a context for cleaning up what was started: it continues when ctx
+// ends, until the user asks to hurry.
 func Uncancelled(ctx context.Context) context.Context {
 	hurry, ok := ctx.Value(hurryKey{}).(context.Context)
 	if !ok {

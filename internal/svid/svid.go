@@ -86,8 +86,8 @@ func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto
 	return leaf, nil
 }
 
-// namesOf are the identities of a certificate, of the kind of the wanted one: a URI, or a DNS
-// name where it has no scheme.
+// namesOf returns the identities of a certificate of the same kind as the wanted one:
+// URIs, or DNS names if it has no scheme.
 func namesOf(leaf *x509.Certificate, wanted string) (names []string) {
 	if !isURI(wanted) {
 		return leaf.DNSNames
