@@ -55,8 +55,8 @@ func main() {
 // ends with its input.
 const serve = "serve"
 
-// quantiles are what is compared. The maximum is printed and not compared: one
-// request in ten seconds says nothing of a generator.
+// quantiles are the quantiles that are compared. The maximum is printed but not compared:
+// one request in ten seconds says nothing about a generator.
 var quantiles = []struct {
 	name string
 	of   func(opinion) float64
@@ -66,14 +66,14 @@ var quantiles = []struct {
 	{"p99", func(o opinion) float64 { return o.p99 }},
 }
 
-// opinion is what a generator says of one round, times in seconds.
+// opinion is the report of a generator for one round, times in seconds.
 type opinion struct {
 	p50, p90, p99, max float64
 	sent, failed       int64
 	late               float64 // p50 of how late it sent, if that is in its latency; 0 = it is not
 }
 
-// plan is what a generator is to send.
+// plan is the load that a generator sends.
 type plan struct {
 	address  string // HOST:PORT of the server
 	rate     int    // requests a second
@@ -119,8 +119,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return show(stdout, opinions)
 }
 
-// rounded has the generators take turns: A B C, C B A, and so on, so that what
-// drifts does not touch one more than another. One turn before is not counted.
+// rounded lets the generators take turns: A B C, C B A, and so on, so that drift affects
+// all of them equally. The first turn is not counted.
 func rounded(ctx context.Context, p plan, rounds int, opinions [][]opinion, progress io.Writer) error {
 	order := []int{0, 1, 2}
 	for round := range rounds + 1 {
@@ -190,9 +190,10 @@ func sendFortio(_ context.Context, p plan) (opinion, error) {
 	return all.opinion(r.DurationHistogram.Count, r.DurationHistogram.Count-r.RetCodes[200])
 }
 
-// observations are every latency that a generator reports: quantiles of all three
-// are made in one way. vegeta's are estimates, and fortio's own histogram has buckets
-// up to twice as wide as what is in them. To fortio it is an access log.
+// observations holds every latency that a generator reports, so that the quantiles of all
+// three are computed in the same way. vegeta's own are estimates, and fortio's own
+// histogram has buckets up to twice as wide as their values. fortio reports its
+// latencies to it through its access log interface.
 type observations struct{ *stats.Histogram }
 
 func (o observations) Start(ctx context.Context, _ periodic.ThreadID, _ int64, _ time.Time) context.Context {
@@ -205,7 +206,7 @@ func (o observations) Report(_ context.Context, _ periodic.ThreadID, _ int64, _ 
 
 func (o observations) Info() string { return "observations" }
 
-// opinion is what a histogram says.
+// opinion returns the summary of a histogram.
 func (o observations) opinion(sent, failed int64) (opinion, error) {
 	s := o.Summary()
 	all := opinion{sent: sent, failed: failed}
@@ -277,7 +278,7 @@ func show(w io.Writer, opinions [][]opinion) error {
 	return err
 }
 
-// echo is the server's process.
+// echo runs the server's process.
 func echo(stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

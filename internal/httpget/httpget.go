@@ -43,7 +43,7 @@ func Get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	return Do(client, request)
 }
 
-// Do is Get for any request.
+// Do is like Get, for any request.
 func Do(client *http.Client, request *http.Request) ([]byte, error) {
 	if client == nil {
 		client = http.DefaultClient

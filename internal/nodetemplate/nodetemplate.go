@@ -82,7 +82,7 @@ func printf(format string, args ...any) (string, error) {
 // limited takes MaxOutput bytes.
 type limited struct{ strings.Builder }
 
-// Write is part of io.Writer.
+// Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > MaxOutput {
 		return 0, fmt.Errorf("it makes more than %d bytes", MaxOutput)
@@ -90,5 +90,5 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Builder.Write(p)
 }
 
-// WriteString is part of io.StringWriter.
+// WriteString implements io.StringWriter.
 func (l *limited) WriteString(s string) (int, error) { return l.Write([]byte(s)) }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Formats are those in which everything can be printed, the default first.
+// Formats are the formats that everything can be printed in, the default first.
 var Formats = []string{"table", "json", "yaml", "markdown"}
 
 // Print writes an object in one of Formats. Text gives what it reads as, in Markdown

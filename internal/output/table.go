@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// Table is rows of cells below the names of their columns. What is in the cells need
-// not be harmless: Text and Markdown make it so.
+// Table is a table with named columns. Its texts may contain anything: Text and Markdown
+// escape them.
 type Table struct {
 	Head []string // the columns' names; nil is a table without them, for Text alone
-	// Left is how many columns after the first hold words, and align left as it
-	// does; the zero value is none. A column without a name holds words too. The
-	// others hold figures and align right.
+	// Left is the number of columns after the first that contain words and are
+	// left-aligned like it; 0 means none. A column without a name contains words too. The
+	// other columns contain figures and are right-aligned.
 	Left int
-	Rows [][]string // each with a cell for each column
+	Rows [][]string // each with one text per column
 }
 
 // Add adds a row.
@@ -23,10 +23,10 @@ func (t *Table) holdsWords(column int) bool {
 	return column <= t.Left || column < len(t.Head) && t.Head[column] == ""
 }
 
-// gap is what stands between two columns of text.
+// gap separates two columns of text.
 const gap = "   "
 
-// Text is the table as aligned columns, the names in capitals.
+// Text returns the table as aligned columns, the names in capitals.
 func (t Table) Text() string {
 	rows := make([][]string, 0, 1+len(t.Rows))
 	if t.Head != nil {
@@ -71,7 +71,7 @@ func (t Table) Text() string {
 	return b.String()
 }
 
-// Markdown is the table as GitHub reads it.
+// Markdown returns the table in GitHub's syntax.
 func (t Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) {

@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// Plain is s on one line, with nothing in it that a terminal would obey.
+// Plain returns s on one line, with unprintable characters, such as terminal escapes,
+// replaced by spaces.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -20,8 +21,8 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Text is s without what a terminal would obey or hide: as Plain, but with its line
-// ends and tabs.
+// Text returns s with unprintable characters, such as terminal escapes, replaced by
+// spaces. Unlike Plain it keeps line ends and tabs.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
@@ -34,10 +35,10 @@ func Text(s string) string {
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "~", `\~`)
 
-// Escaped is s, made Plain, as Markdown shows it unchanged.
+// Escaped returns s, made Plain, with Markdown's special characters escaped.
 func Escaped(s string) string { return markdownEscapes.Replace(Plain(s)) }
 
-// Counts are counts by name, sorted, as in "3 pods, 1 namespaces".
+// Counts formats counts by name, sorted, as in "3 pods, 1 namespaces".
 func Counts(counts map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -46,7 +47,7 @@ func Counts(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Pairs are values by name, sorted, as in "app=a,version=v1" with the separator ",".
+// Pairs formats values by name, sorted, as in "app=a,version=v1" with the separator ",".
 func Pairs(values map[string]string, separator string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -49,7 +49,7 @@ func (t *Task) Stop() {
 	t.work.Wait()
 }
 
-// unschedule is Cancel for those who hold mu.
+// unschedule does the work of Cancel. The caller holds mu.
 func (t *Task) unschedule() {
 	if t.timer != nil && t.timer.Stop() {
 		t.work.Done()

@@ -10,8 +10,9 @@ type Sample struct {
 	Value float64
 }
 
-// At is a counter at a moment, which is taken to grow evenly between two samples: the first value before the first
-// sample, and the last after the last. samples are in order of time; there is at least one.
+// At returns the value of a counter at a time, by linear interpolation between two
+// samples: the first value before the first sample, and the last after the last. samples
+// are in order of time; there is at least one.
 func At(samples []Sample, t time.Time) float64 {
 	if !t.After(samples[0].At) {
 		return samples[0].Value
@@ -27,9 +28,10 @@ func At(samples []Sample, t time.Time) float64 {
 	return samples[len(samples)-1].Value
 }
 
-// Bounds are the least and the most that a counter grew in [from, to]. A value is of a moment from older before its
-// timestamp to newer after it. known is false where the most is not known: where no sample is of before from, unless the first one is 0,
-// as at the start of a program, or none is of after to. samples are as for At.
+// Bounds returns the least and the most that a counter grew in [from, to]. A value may
+// have been read up to older before its timestamp or up to newer after it. known is false
+// if the most is not known: if no sample is before from, unless the first one is 0, as at
+// the start of a program, or if none is after to. samples are as for At.
 func Bounds(samples []Sample, from, to time.Time, older, newer time.Duration) (low, high float64, known bool) {
 	first, last := samples[0], samples[len(samples)-1]
 	outerFirst, outerLast, enclosed := first, last, false
@@ -54,7 +56,7 @@ func Bounds(samples []Sample, from, to time.Time, older, newer time.Duration) (l
 	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value), begins && enclosed
 }
 
-// Later is the later of two moments.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -62,7 +64,7 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// Earlier is the earlier of two moments.
+// Earlier returns the earlier of two times.
 func Earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
