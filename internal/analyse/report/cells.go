@@ -31,7 +31,7 @@ type namedFact struct {
 	Value cell
 }
 
-// cell is a document's text in a page.
+// cell converts a document's text to a cell of a page.
 func (d *doubts) cell(m marked) cell {
 	c := cell{Text: output.Plain(m.text)}
 	c.limit(m.marks...)
@@ -39,7 +39,7 @@ func (d *doubts) cell(m marked) cell {
 	return c
 }
 
-// cells are several texts of a document.
+// cells converts several texts of a document.
 func (d *doubts) cells(texts []marked) []cell {
 	var cells []cell
 	for _, text := range texts {
@@ -55,8 +55,8 @@ func (c *cell) limit(numbers ...int) {
 	c.limits = slices.Compact(c.limits)
 }
 
-// letters names a reason in a page: a to z, then aa and so on. A number after a
-// figure would be read as a part of it.
+// letters returns the name of a reason in a page: a to z, then aa and so on. A number
+// after a figure would be read as a part of it.
 func letters(number int) string {
 	text := ""
 	for n := number; n > 0; n = (n - 1) / 26 {
@@ -67,7 +67,7 @@ func letters(number int) string {
 
 func limitID(number int) string { return "limit-" + letters(number) }
 
-// finish makes the mark of a cell. Of several reasons, it leads to the first.
+// finish makes the mark of a cell. If there are several reasons, it links to the first.
 func (d *doubts) finish(c *cell) {
 	c.Mark = nil
 	if len(c.limits) == 0 {
@@ -95,7 +95,7 @@ func (d *doubts) link(n int) chart.Link {
 	return chart.Link{Href: "#" + limitID(n), Text: letters(n), Label: title}
 }
 
-// facts are a document's facts.
+// facts converts a document's facts.
 func (d *doubts) facts(facts []fact) []namedFact {
 	var cells []namedFact
 	for _, f := range facts {
@@ -104,7 +104,7 @@ func (d *doubts) facts(facts []fact) []namedFact {
 	return cells
 }
 
-// grids are a document's tables, without those that have no rows.
+// grids converts a document's tables, without those that have no rows.
 func (d *doubts) grids(tables ...table) []grid {
 	var grids []grid
 	for _, t := range tables {

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// containerColumns are the figures shown of each container of the control plane.
+// containerColumns are the figures shown for each container of the control plane.
 var containerColumns = []usageFigureColumn{
 	{"CPU time rollout", record.PhaseRollout, "cpuSeconds"},
 	{"cores steady", record.PhaseSteady, "cores.mean"},
@@ -16,8 +16,8 @@ var containerColumns = []usageFigureColumn{
 	{"working set peak rollout", record.PhaseRollout, "workingSetBytes.peak"},
 }
 
-// containers is what cAdvisor counts for the control plane's containers, together and each, and how that compares with
-// their own metrics over the same time.
+// containers shows cAdvisor's figures of the control plane's containers, together and
+// each, compared with the control plane's own metrics over the same time.
 func containers(r *runReport) table {
 	c := r.run.Containers
 	if c == nil {
@@ -45,8 +45,9 @@ func containers(r *runReport) table {
 	return t
 }
 
-// clusterPrometheus is what a Prometheus of the cluster has of the control plane's pods, and how that compares with what
-// scaler read over the same time. Where processor time is not known, it has its limits.
+// clusterPrometheus shows the figures that a Prometheus of the cluster has of the control
+// plane's pods, compared with scaler's readings over the same time. Where processor time
+// is not known, it shows its limits.
 func clusterPrometheus(r *runReport) table {
 	c := orEmpty(r.run.ClusterPrometheus)
 	t := table{Head: append([]marked{r.mark("clusterPrometheus", "").on("by the cluster's Prometheus")}, heads(containerColumns)...), Left: 1}

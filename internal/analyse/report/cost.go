@@ -19,7 +19,7 @@ import (
 // confidence of the intervals.
 const confidence = 0.95
 
-// sizesNeeded is how many different sizes a line needs to have an interval: two
+// sizesNeeded is the number of different sizes needed for the interval of a line: two
 // points always lie on one.
 const sizesNeeded = 3
 
@@ -70,8 +70,8 @@ func millicores(v *float64) string {
 	return threeDigits(*v*1e3) + "m"
 }
 
-// alike are completed runs that differ in nothing but the size, or in nothing
-// but size and knobs.
+// alike is a group of completed runs that differ in nothing but the size, or in nothing
+// but size and settings.
 type alike struct {
 	key  string
 	runs []*record.Run
@@ -106,8 +106,9 @@ func (g alike) sizes() []int {
 	return slices.Compact(sizes)
 }
 
-// surroundings are all in which runs on one line must agree, except the knobs. Who
-// calls whom, and in which namespace, may differ.
+// surroundings returns a function that combines all properties in which runs on one line
+// must agree, except the settings. The calls between services, and their namespaces, may
+// differ.
 func surroundings(differing []axis) func(*record.Run) string {
 	return func(r *record.Run) string {
 		var parts []string
@@ -187,7 +188,7 @@ func (g alike) oneMorePod(figure costFigure) string {
 	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, 1, figure.print)
 }
 
-// slope is what one more pod costs of a figure; see capacity.OneMorePod.
+// slope returns the increase of a figure with one more pod; see capacity.OneMorePod.
 func (g alike) slope(figure costFigure) (capacity.Cost, error) {
 	path := figure.path
 	if path == "phases.rollout" {
@@ -206,7 +207,7 @@ type term struct {
 var (
 	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.Spec.Pods)) }, 1}
 	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.Spec.Services)) }, 1}
-	// termConfiguration is what all proxies hold together.
+	// termConfiguration is the configuration that all proxies hold together.
 	termConfiguration = term{"MB of sidecars' configuration", func(r *record.Run) *float64 {
 		mean, holders := configurationMean(r), proxies(r)
 		if mean == nil || holders == nil {
@@ -285,8 +286,7 @@ func (d *document) effects(g alike, name string, doubts *doubts) {
 	}
 }
 
-// servicesPerPod is how many services each pod brought with it, where that is the
-// same in all runs.
+// servicesPerPod returns the ratio of services to pods, if it is the same in all runs.
 func (g alike) servicesPerPod() (share float64, ok bool) {
 	for i, r := range g.runs {
 		if r.Spec.Pods == 0 {
@@ -310,7 +310,7 @@ func interval(t stats.Term, scale float64, print func(*float64) string) string {
 	return fmt.Sprintf("%s (%s to %s)", value, low, high)
 }
 
-// joined is numbers as in "200, 400".
+// joined formats numbers as in "200, 400".
 func joined(numbers []int) string {
 	var parts []string
 	for _, n := range numbers {

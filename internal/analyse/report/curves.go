@@ -24,7 +24,7 @@ type curve struct {
 	withheld bool
 }
 
-// path is that of its figures in the record.
+// path returns the path of its figures in the record.
 func (c curve) path() string { return "latencies." + strings.ReplaceAll(c.file, "-", ".") }
 
 // curves draw a run's latencies.
@@ -63,7 +63,7 @@ func (r *runCharts) curves() []template.HTML {
 	return drawn
 }
 
-// curvesAtMost is how many runs' curves one chart can distinguish.
+// curvesAtMost is the largest number of runs whose curves one chart can distinguish.
 const curvesAtMost = chart.Hues
 
 // runCurves draws the configuration latency of several runs in one chart.
@@ -135,7 +135,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 	return l
 }
 
-// points are the distribution's; nil when nothing came.
+// points returns the points of the distribution; nil if it is empty.
 func (c curve) points() ([]chart.Point, error) {
 	missing := fmt.Errorf("no latencies/%s.hgrm in the record", c.file)
 	if c.run.Dir == "" {
@@ -162,7 +162,7 @@ func (c curve) points() ([]chart.Point, error) {
 	n := float64(c.summary.Count + c.summary.Lost)
 	var points []chart.Point
 	for _, p := range curve {
-		points = append(points, chart.Point{X: min(p.Quantile, 1-0.5/n), Y: p.Seconds / max(1, c.run.Spec.Dilation)}) // the file is in the time of the bench
+		points = append(points, chart.Point{X: min(p.Quantile, 1-0.5/n), Y: p.Seconds / max(1, c.run.Spec.Dilation)}) // the file is in the slowed-down time of the test machine
 	}
 	return points, nil
 }

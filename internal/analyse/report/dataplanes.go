@@ -15,8 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// proxyNoun is what the proxies of runs are called: sidecar, the name of the proxies of
-// nodes, or, where runs have several, proxy.
+// proxyNoun returns the word for the proxies of runs: sidecar, the name of the proxies of
+// nodes, or, if runs have several, proxy.
 func proxyNoun(runs ...*record.Run) string {
 	noun := ""
 	for _, r := range runs {
@@ -32,7 +32,7 @@ func proxyNoun(runs ...*record.Run) string {
 	return cmp.Or(noun, record.SidecarDataplane)
 }
 
-// plural is more than one of a noun of proxyNoun.
+// plural returns the plural of a noun of proxyNoun.
 func plural(noun string) string {
 	if noun == "proxy" {
 		return "proxies"
@@ -40,7 +40,7 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// ofProxies is a text about sidecars as it is said of the proxies of runs.
+// ofProxies rewrites a text about sidecars for the proxies of the runs.
 func ofProxies(text string, runs ...*record.Run) string {
 	noun := proxyNoun(runs...)
 	if noun == record.SidecarDataplane {
@@ -54,7 +54,8 @@ func mixed(r *record.Run) bool { return r.Proxies != nil && r.Proxies.Sidecars !
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// proxies is how many proxies a run had that hold the configuration; nil where that is not known.
+// proxies returns the number of proxies of a run that hold the configuration; nil if it
+// is not known.
 func proxies(r *record.Run) *float64 {
 	switch {
 	case r.Dataplane() == record.SidecarDataplane:
@@ -72,28 +73,31 @@ func proxies(r *record.Run) *float64 {
 	return nil
 }
 
-// planeKey is what repeats of a data plane have in common; see planes.
-type planeKey struct {
+// dataplaneKey identifies repeats of one data plane; see byDataplane.
+type dataplaneKey struct {
 	mode             string // without the data plane
 	pods, services   int
 	dataplane        string
 	podsPerNode, add int // add distinguishes runs that differ otherwise
 }
 
-// plane are completed runs of one data plane and one mode, of one size or of several.
-type plane struct {
-	key  planeKey
+// dataplaneGroup is a group of completed runs of one data plane and one mode, of one size or of
+// several.
+type dataplaneGroup struct {
+	key  dataplaneKey
 	runs []*record.Run
 }
 
-// modeOf is the mode of a run whatever its data plane. Scope means nothing to proxies of nodes.
+// modeOf returns the mode of a run whatever its data plane. Scope has no meaning for
+// proxies of nodes.
 func modeOf(r *record.Run) string {
 	return cmp.Or(r.Spec.Mode, fmt.Sprintf("mtls %s, authz %s", orAbsent(r.Environment.Knobs.MTLS), orAbsent(r.Environment.Knobs.Authz)))
 }
 
-// planes are the completed runs by mode, size and data plane, so that neighbours are comparable; nil where no
-// run has another data plane than sidecars. Without sizes, runs of all sizes are together.
-func planes(runs []record.Run, sizes bool) []plane {
+// byDataplane groups the completed runs by mode, size and data plane, so that neighbours are
+// comparable. It returns nil if all runs have sidecars. Without sizes, runs of all sizes
+// are in one group.
+func byDataplane(runs []record.Run, sizes bool) []dataplaneGroup {
 	var differing []axis
 	for _, a := range differingAxes(runs) {
 		switch a.name {
@@ -113,7 +117,7 @@ func planes(runs []record.Run, sizes bool) []plane {
 		}
 	}
 	around, others := surroundings(differing), map[string]int{}
-	var all []plane
+	var all []dataplaneGroup
 	for i := range runs {
 		r := &runs[i]
 		if r.Status != record.StatusCompleted {
@@ -122,28 +126,28 @@ func planes(runs []record.Run, sizes bool) []plane {
 		if _, known := others[around(r)]; !known {
 			others[around(r)] = len(others)
 		}
-		key := planeKey{mode: modeOf(r), dataplane: r.Dataplane(), podsPerNode: r.Spec.PodsPerNode, add: others[around(r)]}
+		key := dataplaneKey{mode: modeOf(r), dataplane: r.Dataplane(), podsPerNode: r.Spec.PodsPerNode, add: others[around(r)]}
 		if sizes {
 			key.pods, key.services = r.Spec.Pods, r.Spec.Services
 		}
-		at := slices.IndexFunc(all, func(p plane) bool { return p.key == key })
+		at := slices.IndexFunc(all, func(p dataplaneGroup) bool { return p.key == key })
 		if at < 0 {
-			at, all = len(all), append(all, plane{key: key})
+			at, all = len(all), append(all, dataplaneGroup{key: key})
 		}
 		all[at].runs = append(all[at].runs, r)
 	}
-	if !slices.ContainsFunc(all, func(p plane) bool { return p.key.dataplane != record.SidecarDataplane }) {
+	if !slices.ContainsFunc(all, func(p dataplaneGroup) bool { return p.key.dataplane != record.SidecarDataplane }) {
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b plane) int {
+	slices.SortStableFunc(all, func(a, b dataplaneGroup) int {
 		return cmp.Or(strings.Compare(a.key.mode, b.key.mode), cmp.Compare(a.key.add, b.key.add), cmp.Compare(a.key.pods, b.key.pods), cmp.Compare(a.key.services, b.key.services),
 			-strings.Compare(a.key.dataplane, b.key.dataplane), cmp.Compare(a.key.podsPerNode, b.key.podsPerNode))
 	})
 	return all
 }
 
-// otherSettings are a run's settings without those that all completed runs of its data plane
-// share: these belong to it.
+// otherSettings returns a function for a run's settings without those that all completed
+// runs of its data plane share, because these belong to the data plane.
 func otherSettings(runs []record.Run) func(*record.Run) string {
 	shared := map[string]map[string]string{} // by data plane
 	for i := range runs {
@@ -170,8 +174,8 @@ func otherSettings(runs []record.Run) func(*record.Run) string {
 	}
 }
 
-// name is the data plane, with the pods of a node where that has a proxy.
-func (p plane) name() string {
+// name returns the name of the data plane, with the pods per node if nodes have proxies.
+func (p dataplaneGroup) name() string {
 	if p.key.podsPerNode == 0 {
 		return p.key.dataplane
 	}
@@ -200,8 +204,9 @@ var planeFigures = []planeFigure{
 	{"readiness push, last", "latencies.propagation.endpointHealth.last.p50", lastHealth, seconds},
 }
 
-// certificatesOfRollout are the first certificates of pods or of their identities on each node; nil where
-// pods have both, as the distribution is of sidecars alone.
+// certificatesOfRollout returns the number of first certificates of pods, or of their
+// identities on each node; nil if pods have both, because the distribution covers only
+// sidecars.
 func certificatesOfRollout(r *record.Run) *float64 {
 	if l := r.Latencies.Certificate; l != nil && !mixed(r) {
 		return new(float64(l.Count))
@@ -209,7 +214,7 @@ func certificatesOfRollout(r *record.Run) *float64 {
 	return nil
 }
 
-// bytesOfRollout are those of all responses in the rollout.
+// bytesOfRollout returns the bytes of all responses in the rollout.
 func bytesOfRollout(r *record.Run) *float64 {
 	p := r.Phase(record.PhaseRollout)
 	if r.XDS == nil || r.XDS.Rates == nil || r.XDS.Rates.Rollout == nil || r.XDS.Rates.Rollout.BytesPerSecond == nil || p == nil || p.Seconds == nil {
@@ -234,7 +239,7 @@ func lastHealth(r *record.Run) *float64 {
 // dataplanes adds to a summary how data planes compare and what one more pod and node cost in
 // each, where runs have another one than sidecars.
 func (d *document) dataplanes(runs []record.Run, doubts *doubts) {
-	bySize := planes(runs, true)
+	bySize := byDataplane(runs, true)
 	if bySize == nil {
 		return
 	}
@@ -258,13 +263,13 @@ func (d *document) dataplanes(runs []record.Run, doubts *doubts) {
 		t.Add(row...)
 	}
 	d.tables = append(d.tables, t)
-	d.nodeCosts(planes(runs, false), doubts)
+	d.nodeCosts(byDataplane(runs, false), doubts)
 	for _, text := range planeSentences(runs, doubts) {
 		d.facts = append(d.facts, fact{"data planes", text})
 	}
 }
 
-// planeAnswers are planeSentences as paragraphs of a page.
+// planeAnswers returns planeSentences as paragraphs of a page.
 func planeAnswers(runs []record.Run, doubts *doubts) [][]marked {
 	var texts [][]marked
 	for _, one := range planeSentences(runs, doubts) {
@@ -273,12 +278,12 @@ func planeAnswers(runs []record.Run, doubts *doubts) [][]marked {
 	return texts
 }
 
-// termNodes are the nodes that have a proxy, each of the same pods.
+// termNodes counts the nodes that have a proxy.
 var termNodes = term{"node", proxies, 1}
 
 // nodeCosts adds what one more pod, and one more node, costs in each data plane, or why that
 // is not known.
-func (d *document) nodeCosts(all []plane, doubts *doubts) {
+func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
 	perNode, most := 0, 0 // of most of the runs that have nodes with proxies
 	for _, p := range all {
 		if p.key.podsPerNode > 0 && len(p.runs) > most {
@@ -348,13 +353,13 @@ func (g alike) morePods(figure costFigure, pods int) string {
 	return interval(stats.Term{Value: cost.Value * n, Low: cost.Low * n, High: cost.High * n}, 1, figure.print)
 }
 
-// repeatsInSentence are how many runs of a size it takes to state a difference.
+// repeatsInSentence is the number of runs of a size that is needed to state a difference.
 const repeatsInSentence = 3
 
 // planeSentences state, for each mode, what another data plane than sidecars changes at the
 // largest size that both were run with, or what is missing for that.
 func planeSentences(runs []record.Run, doubts *doubts) []marked {
-	bySize, together := planes(runs, true), planes(runs, false)
+	bySize, together := byDataplane(runs, true), byDataplane(runs, false)
 	var texts []marked
 	seen := map[string]bool{}
 	for _, b := range slices.Backward(bySize) { // the largest first
@@ -362,7 +367,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 		if b.key.dataplane == record.SidecarDataplane || mixed(b.runs[0]) || seen[name] {
 			continue
 		}
-		at := slices.IndexFunc(bySize, func(a plane) bool {
+		at := slices.IndexFunc(bySize, func(a dataplaneGroup) bool {
 			return a.key.dataplane == record.SidecarDataplane && a.key.mode == b.key.mode && a.key.add == b.key.add && a.key.pods == b.key.pods && a.key.services == b.key.services
 		})
 		if at < 0 {
@@ -379,7 +384,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 }
 
 // planeSentence compares runs with sidecars, a, with those of another data plane, at one size.
-func planeSentence(a, b plane, together []plane, doubts *doubts) marked {
+func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, doubts *doubts) marked {
 	about := fmt.Sprintf("%s, %s, %s", output.Many(a.key.pods, "pod"), a.key.mode, b.name())
 	if least := min(len(a.runs), len(b.runs)); least < repeatsInSentence {
 		return unmarked(fmt.Sprintf("no statement for %s: %s with sidecars and %d with %s, and %d of each are needed: --repeats %d",
@@ -429,8 +434,8 @@ func planeSentence(a, b plane, together []plane, doubts *doubts) marked {
 	return doubts.markAll(both, paths...).on(text)
 }
 
-// nodesText are the nodes of runs of one size.
-func nodesText(p plane) string {
+// nodesText describes the nodes of runs of one size.
+func nodesText(p dataplaneGroup) string {
 	if first := p.runs[0].Proxies; first != nil {
 		return output.Many(first.Nodes, "node")
 	}
@@ -439,12 +444,12 @@ func nodesText(p plane) string {
 
 // slopesText states what one more pod costs of processor time in both data planes; "" where
 // that is not known of both.
-func slopesText(a, b plane, together []plane) string {
+func slopesText(a, b dataplaneGroup, together []dataplaneGroup) string {
 	at := slices.IndexFunc(costFigures, func(f costFigure) bool { return f.path == "controlPlane.rollout.cpuSeconds" })
 	var texts []string
-	for _, p := range []plane{a, b} {
+	for _, p := range []dataplaneGroup{a, b} {
 		p.key.pods, p.key.services = 0, 0
-		all := slices.IndexFunc(together, func(o plane) bool { return o.key == p.key })
+		all := slices.IndexFunc(together, func(o dataplaneGroup) bool { return o.key == p.key })
 		if all < 0 {
 			return ""
 		}
@@ -457,10 +462,10 @@ func slopesText(a, b plane, together []plane) string {
 	return fmt.Sprintf("one more pod costs %s in place of %s of CPU time", texts[1], texts[0])
 }
 
-// relativeResolution is how exactly a figure is known at best, for its size.
+// relativeResolution is the best relative precision of a figure.
 const relativeResolution = 1e-3
 
-// logsOf are the logarithms of the positive figures of runs.
+// logsOf returns the logarithms of the positive figures of runs.
 func logsOf(runs []*record.Run, value func(*record.Run) *float64) []float64 {
 	var logs []float64
 	for _, r := range runs {

@@ -15,8 +15,8 @@ import (
 // definitionPrefix begins the names of the definitions' headings in a page.
 const definitionPrefix = "def-"
 
-// definitionsHTML is docs/reference/definitions.md as part of a page: its headings a level
-// lower, as it is a chapter there. Links that lead out of it become text.
+// definitionsHTML renders docs/reference/definitions.md as part of a page: its headings a
+// level lower, as it is a chapter there. Links that lead out of it become text.
 func definitionsHTML(markdown string) (template.HTML, error) {
 	written := []byte(markdown)
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))

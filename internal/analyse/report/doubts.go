@@ -21,7 +21,7 @@ type doubt struct {
 	reach   []string // the paths that it is about
 }
 
-// touches reports whether the figure at path is doubted.
+// touches reports whether the warning is about the figure at path.
 func (d doubt) touches(path string) bool {
 	return slices.ContainsFunc(d.reach, func(about string) bool { return record.Within(path, about) })
 }
@@ -37,23 +37,24 @@ func (d *doubts) add(run *record.Run) {
 	slices.SortStableFunc(d.reasons, func(a, b record.Reason) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// mark returns the numbers of the reasons to doubt the figure at path. A figure shown under a heading whose own path is within omits
-// the warnings that cover all of within: the heading has their mark.
+// mark returns the numbers of the warnings' reasons for the figure at path. A figure
+// shown under a heading whose own path is within omits the warnings that cover all of
+// within: the heading has their mark.
 func (d *doubts) mark(run *record.Run, path, within string) marks {
 	return d.numbers(func(n doubt) bool {
 		return n.run == run && n.touches(path) && !n.touches(within)
 	})
 }
 
-// markAll marks what is derived from the figure at path of several runs: a doubt
-// about one of them is a doubt about the result.
+// markAll returns the marks of a value derived from the figures at paths of several runs:
+// a warning about one of them is a warning about the result.
 func (d *doubts) markAll(runs []*record.Run, paths ...string) marks {
 	return d.numbers(func(n doubt) bool {
 		return slices.Contains(runs, n.run) && slices.ContainsFunc(paths, n.touches)
 	})
 }
 
-// numbers are those of the reasons of the warnings that touch.
+// numbers returns the numbers of the reasons of the warnings for which touches is true.
 func (d *doubts) numbers(touches func(doubt) bool) marks {
 	found := map[record.Reason]bool{}
 	for _, n := range d.warnings {
@@ -70,12 +71,12 @@ func (d *doubts) numbers(touches func(doubt) bool) marks {
 	return numbers
 }
 
-// of are the warnings with a reason, in the order of runs.
+// of returns the warnings with a reason, in the order of runs.
 func (d *doubts) of(r record.Reason) []doubt {
 	return slices.DeleteFunc(slices.Clone(d.warnings), func(n doubt) bool { return n.warning.Reason != r })
 }
 
-// lines are the warnings as they are printed, by reason; withRun adds the names of
+// lines returns the warnings as they are printed, by reason; withRun adds the names of
 // their runs.
 func (d *doubts) lines(withRun bool) []string {
 	var lines []string

@@ -6,11 +6,11 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// faultOutcomes is how many columns of faults have the outcome of a fault; the others
-// have its cost.
+// faultOutcomes is the number of columns of faults that show the outcome; the others show
+// the cost.
 const faultOutcomes = 7
 
-// faults has a row for each fault: its outcome and its cost.
+// faults returns a row for each fault: its outcome and its cost.
 func (r *runReport) faults() table {
 	t := table{Head: plain("fault", "in", "lasted", "converged after", "reconnected", "last back", "replaced", "attempts", "refusals", "CPU time", "cores, mean", "peak"), Left: 1}
 	for i, f := range r.run.Faults {
@@ -30,7 +30,7 @@ func (r *runReport) faults() table {
 	return t
 }
 
-// churn has what replacing pods made of the new ones' starts.
+// churn shows how the pods that replaced others started.
 func (r *runReport) churn() table {
 	t := table{Head: plain("churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost")}
 	c := r.run.Churn
@@ -49,7 +49,8 @@ func (r *runReport) churn() table {
 	return t
 }
 
-// lastOf is the greatest of a distribution, which is unknown when some were lost.
+// lastOf returns the maximum of a distribution, which is unknown if observations were
+// lost.
 func lastOf(l *record.Latency) string {
 	if orEmpty(l).Lost > 0 {
 		return quantile(l, nil)

@@ -74,7 +74,7 @@ func fidelityDocument(f *record.Fidelity) document {
 	return d
 }
 
-// certificatesCompared is the table of the requests for certificates.
+// certificatesCompared returns the table of the certificate requests.
 func certificatesCompared(f *record.Fidelity) table {
 	t := table{Head: plain("knobs", "certificate requests", "alike", "at once")}
 	for _, c := range f.Cases {
@@ -85,7 +85,7 @@ func certificatesCompared(f *record.Fidelity) table {
 	return t
 }
 
-// differenceRows are the differences of all cases, each about one thing once.
+// differenceRows returns the differences of all cases, without repetitions.
 func differenceRows(f *record.Fidelity) [][]string {
 	var rows [][]string
 	seen := map[string]bool{}
@@ -104,7 +104,7 @@ func differenceRows(f *record.Fidelity) [][]string {
 	return rows
 }
 
-// shortened is as much of a text as fits a table.
+// shortened cuts a text to the width of a table.
 func shortened(text string) string {
 	const most = 48
 	if runes := []rune(text); len(runes) > most {
@@ -135,7 +135,7 @@ func names(types map[string]record.HeldResources) string {
 	return fmt.Sprintf("%d the same", common)
 }
 
-// ratio is the simulated sidecar's bytes over the real one's.
+// ratio returns the ratio of the simulated sidecar's bytes to the real one's.
 func ratio(types map[string]record.HeldResources) string {
 	ratio, known := record.BytesRatio(types)
 	if !known {
@@ -158,7 +158,7 @@ func sameness(s record.Sameness) string {
 	}
 }
 
-// startSpread is a median with the range around it.
+// startSpread formats a median with its range.
 func startSpread(s *record.Spread) string {
 	if s == nil {
 		return absent

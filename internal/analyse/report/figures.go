@@ -26,8 +26,8 @@ func figureText(unit record.Unit, v *float64) string {
 	return number(v)
 }
 
-// columnsOf are figures of a T as columns, in the catalogue's order but for those that
-// come first.
+// columnsOf returns the figures of a T as columns, in the catalogue's order except that
+// those in first come first.
 func columnsOf[T any](figures []record.FigureOf[T], of *T, first ...string) []column {
 	var columns []column
 	for _, f := range figures {
@@ -37,7 +37,8 @@ func columnsOf[T any](figures []record.FigureOf[T], of *T, first ...string) []co
 	return columns
 }
 
-// placeIn is the place of a name in a list; after all of it if it is not there.
+// placeIn returns the index of a name in a list; the length of the list if it is not in
+// it.
 func placeIn(list []string, name string) int {
 	if i := slices.Index(list, name); i >= 0 {
 		return i
@@ -53,7 +54,7 @@ type usageRow struct {
 	print func(*record.Usage) string
 }
 
-// usageRows are the figures of a usage in the order in which they are shown.
+// usageRows are the figures of a usage in display order.
 var usageRows = func() []usageRow {
 	var rows []usageRow
 	for _, f := range record.UsageFigures {
@@ -86,11 +87,11 @@ type latencyRow struct {
 // changeKinds in the order they are shown.
 var changeKinds = record.ChangeKinds
 
-// expectedLatencies are those that every rollout should have.
+// expectedLatencies are the distributions that every rollout should have.
 var expectedLatencies = []string{"podAdmission", "podReady", "certificate", "connect", "firstConfiguration", "completeConfiguration"}
 
-// latencyRows are the distributions that tables show: all of the catalogue but those
-// that are for comparisons and charts alone.
+// latencyRows returns the distributions shown in tables: all of the catalogue except
+// those that are only for comparisons and charts.
 func latencyRows(l *record.Latencies) []latencyRow {
 	var rows []latencyRow
 	for _, d := range l.All() {

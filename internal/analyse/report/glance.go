@@ -10,8 +10,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// glance is the small table at the head of a page: a row for each size and setting,
-// and one for each run that did not complete.
+// glance returns the overview table at the head of a page: a row for each size and
+// setting, and one for each run that did not complete.
 func glance(runs []record.Run, d *doubts) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
 	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
@@ -32,7 +32,7 @@ func glance(runs []record.Run, d *doubts) grid {
 	return g
 }
 
-// glancePaths are the figures of a row.
+// glancePaths are the figures of a row of the overview table.
 var glancePaths = []string{
 	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.memoryBytes.peak",
 	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
@@ -78,9 +78,9 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 
 func runID(index int) string { return "run-" + strconv.Itoa(index+1) }
 
-// slowestPush is the push latency of the kind of change that took longest at
-// p50; a kind that lost its p50 takes longer than all others. Of p99, few changes say
-// nothing.
+// slowestPush returns the push latency of the kind of change that took longest at p50; a
+// kind whose p50 is lost takes longer than all others. It does not use p99, which few
+// changes do not determine.
 func slowestPush(r *record.Run) *record.Latency {
 	var slowest *record.Latency
 	for _, kind := range changeKinds {
@@ -140,14 +140,14 @@ func lostOf(runs []*record.Run) string {
 
 // glanceNote explains the table's columns.
 func glanceNote(runs []record.Run) string {
-	var plane string
+	var controlPlane string
 	for i := range runs {
-		plane = orAbsent(runs[i].Environment.ControlPlane.Name)
+		controlPlane = orAbsent(runs[i].Environment.ControlPlane.Name)
 	}
 	if _, same := common(runs, axes[0]); !same {
-		plane = "the control plane"
+		controlPlane = "the control plane"
 	}
-	note := "CPU time, cores and memory are of " + plane + " during the rollout. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
+	note := "CPU time, cores and memory are of " + controlPlane + " during the rollout. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
 		"Push: the slowest kind of change, from the change to the sidecar. Lost: certificates, configurations and pushes that had not come by the time limit. Limits: what limits figures of the row."
 	var all []*record.Run
 	for i := range runs {

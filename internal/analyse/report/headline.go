@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// settingsInAnswer is how many settings one answer compares.
+// settingsInAnswer limits the settings that one answer compares.
 const settingsInAnswer = 3
 
 // answers state in two sentences what a mesh needs: while it rolls out, and
@@ -44,25 +44,25 @@ func answers(runs []record.Run, d *doubts) [][]marked {
 	return texts
 }
 
-// answer is the two sentences about groups at one size.
+// answer returns the two sentences about groups at one size.
 func answer(groups []alike, names []string, size int, d *doubts) []marked {
 	a := sentence{doubts: d}
 	for _, g := range groups {
 		a.groups = append(a.groups, ofSize(g.runs, size))
 	}
-	plane := orAbsent(groups[0].runs[0].Environment.ControlPlane.Name)
-	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != plane }) {
-		plane = "the control plane"
+	controlPlane := orAbsent(groups[0].runs[0].Environment.ControlPlane.Name)
+	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != controlPlane }) {
+		controlPlane = "the control plane"
 	}
-	texts := []marked{a.rollout(names, size, plane), a.steady(plane)}
+	texts := []marked{a.rollout(names, size, controlPlane), a.steady(controlPlane)}
 	if len(slices.Concat(a.groups...)) > len(groups) {
 		texts = append(texts, unmarked("Each figure is the mean of several runs; the least and the greatest are in brackets."))
 	}
 	return texts
 }
 
-// rollout is the sentence about the rollout.
-func (s *sentence) rollout(names []string, size int, plane string) marked {
+// rollout returns the sentence about the rollout.
+func (s *sentence) rollout(names []string, size int, controlPlane string) marked {
 	text := "Rolling out " + output.Many(size, "pod")
 	if len(s.groups) == 1 {
 		text += " (" + names[0] + ")"
@@ -81,7 +81,7 @@ func (s *sentence) rollout(names []string, size int, plane string) marked {
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average,", text, plane,
+	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average,", text, controlPlane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
 		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number))
 	if s.known(pushesPerSidecar) {
@@ -93,7 +93,7 @@ func (s *sentence) rollout(names []string, size int, plane string) marked {
 	return s.mark().on(text)
 }
 
-// arrival is how the pods of all groups arrive; "" where that differs.
+// arrival describes how the pods of all groups arrive; "" if that differs.
 func (s *sentence) arrival() string {
 	var how []string
 	for _, r := range slices.Concat(s.groups...) {
@@ -105,7 +105,7 @@ func (s *sentence) arrival() string {
 	return how[0]
 }
 
-// arrivalName is how pods arrive, in words; "" where that is not known.
+// arrivalName describes how pods arrive; "" if that is not known.
 func arrivalName(spec record.Spec) string {
 	size, interval, bursts := strings.Cut(spec.Burst, "/")
 	switch {
@@ -120,13 +120,13 @@ func arrivalName(spec record.Spec) string {
 	}
 }
 
-// steady is the sentence about the steady phase.
-func (s *sentence) steady(plane string) marked {
+// steady returns the sentence about the steady phase.
+func (s *sentence) steady(controlPlane string) marked {
 	cores := func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }
 	if !s.known(usageFigure(record.PhaseSteady, cores)) {
 		return unmarked("The steady state was not measured.")
 	}
-	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", plane,
+	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", controlPlane,
 		s.usage(record.PhaseSteady, "cores.mean", cores, number),
 		s.usage(record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes))
 	if heap := liveHeap(slices.Concat(s.groups...)); s.known(heap.value) {
@@ -223,13 +223,13 @@ func unfinished(r *record.Run) string {
 	return text + "."
 }
 
-// settings are completed runs that differ in nothing but size and repeat.
+// settings groups completed runs that differ in nothing but size and repeat.
 func settings(runs []record.Run) []alike {
 	around := surroundings(differingAxes(runs))
 	return group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") })
 }
 
-// differingAxes are those in which runs differ.
+// differingAxes returns the axes in which runs differ.
 func differingAxes(runs []record.Run) []axis {
 	var differing []axis
 	for _, a := range axes {
@@ -247,8 +247,9 @@ type heapFigure struct {
 	after string // what it was measured after, in words
 }
 
-// liveHeap is what garbage collections after the steady phase left, if every run has
-// that: the last collection of the control plane's own may be of the rollout.
+// liveHeap returns the heap after the garbage collections that follow the steady phase,
+// if every run has that. Otherwise it returns the mean heap, because the control plane's
+// own last collection may have been during the rollout.
 func liveHeap(runs []*record.Run) heapFigure {
 	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
 	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected(r) == nil }) {
@@ -278,10 +279,10 @@ func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(
 	return fmt.Sprintf("%s (%s to %s)", mean, low, high)
 }
 
-// values are the mean and the range of the figures of several runs.
+// values are the mean and the range of a figure over several runs.
 type values struct{ mean, low, high float64 }
 
-// spread is nil when none of runs has the figure.
+// spread returns the mean and the range of a figure over runs; nil if no run has it.
 func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
 	var of *values
 	n := 0.0
@@ -303,7 +304,7 @@ func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
 	return of
 }
 
-// shortKnobs names a setting of the knobs briefly.
+// shortKnobs returns a short name of a run's settings.
 func shortKnobs(r *record.Run) string {
 	return r.Mode(func() string {
 		k := r.Environment.Knobs

@@ -26,7 +26,7 @@ type page struct {
 	Made        string   // when, and on what
 	Answers     [][]cell // paragraphs of sentences
 	Glances     []grid
-	Notes       []string // below the tables at a glance
+	Notes       []string // below the overview tables
 	Style       template.CSS
 	Limits      []limited
 	Sections    []section

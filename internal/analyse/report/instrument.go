@@ -4,7 +4,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// instrument has what scaler itself needed, and how little that may be.
+// instrument shows scaler's own usage and its limits.
 func (r *runReport) instrument() table {
 	i := r.run.Instrument
 	if i == nil {

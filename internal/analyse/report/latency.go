@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// certificateRows are the distributions of certificates after each pod's first.
+// certificateRows returns the distributions of certificates after each pod's first.
 func certificateRows(c *record.Certificates) []latencyRow {
 	if c == nil {
 		return nil
@@ -22,8 +22,8 @@ func certificateRows(c *record.Certificates) []latencyRow {
 
 func (r *runReport) latencies() table { return r.latencyTable(true) }
 
-// explained has the share of the push latency that the control plane's own push
-// metrics account for.
+// explained shows the share of the push latency that the control plane's own push metrics
+// account for.
 func (r *runReport) explained() table {
 	t := table{Head: plain("own metrics", "stages of a push, mean", "followed pushes, mean", "share")}
 	if e := r.run.Latencies.Explained; e != nil {
@@ -37,8 +37,9 @@ func (r *runReport) explained() table {
 // unknown is a quantile that too few changes were made for.
 const unknown = "unknown"
 
-// changes have the quantiles of the pushes of each kind of change, with intervals by
-// resampling changes: what many sidecars saw of one change is not independent.
+// changes shows the quantiles of the pushes of each kind of change, with intervals by
+// resampling changes: the observations that many sidecars make of one change are not
+// independent.
 func (r *runReport) changes() table {
 	t := table{Head: plain("push", "changes", "p50", "95% interval", "p90", "95% interval", "p99", "95% interval")}
 	for _, kind := range changeKinds {

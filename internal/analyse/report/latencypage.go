@@ -16,7 +16,7 @@ type latencyPart struct {
 	latency    *record.LatencyRun
 }
 
-// latencyAsRun is a latency run with what reports read of every run.
+// latencyAsRun returns the parts of a latency run that reports read of every run.
 func latencyAsRun(l *record.LatencyRun) *record.Run {
 	return &record.Run{
 		Name: l.Name, Dir: l.Dir, Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
@@ -50,7 +50,7 @@ func (p latencyPart) answer() []marked {
 	return texts
 }
 
-// highest are the indexes of the rows with the highest load.
+// highest returns the indexes of the rows with the highest load.
 func (p latencyPart) highest() []int {
 	load := func(row *record.LatencyRow) float64 { return max(row.RPS, float64(row.Connections)) }
 	var indexes []int
@@ -80,7 +80,7 @@ func (p latencyPart) rowMark(rows ...int) marks {
 	return p.doubts.markAll([]*record.Run{p.run}, paths...)
 }
 
-// addedPhrase is what a sidecar adds, in a sentence.
+// addedPhrase describes the latency that a sidecar adds, for a sentence.
 func addedPhrase(a *record.Added) string {
 	switch {
 	case a == nil:
@@ -92,7 +92,7 @@ func addedPhrase(a *record.Added) string {
 	}
 }
 
-// glance is the small table at the head of a page.
+// glance returns the overview table at the head of a page.
 func (p latencyPart) glance() grid {
 	g := grid{Name: "Request latency of each load and variant", Left: 1}
 	for _, head := range []string{"load", "variant", "p50", "p99", "added, p50", "added, p99", "achieved", "errors", "sidecar cores per 1000 RPS", "limits"} {
@@ -113,7 +113,7 @@ func (p latencyPart) glance() grid {
 // latencyNote explains the table's columns.
 const latencyNote = "Latency runs from the time at which a request was due to the last byte of its answer. Added: over the same load without sidecars, with the 95 % interval; ~ is no significant difference among all rows (paired t tests, corrected by Holm's method). Limits: what limits figures of the row."
 
-// section is all of one latency run.
+// section returns the section of a latency run.
 func (p latencyPart) section(id string, draw *drawer) section {
 	latency, sent := split(p.requests(), 7)
 	title := "latency"
@@ -188,7 +188,7 @@ func split(t table, at int) (first, second table) {
 	return first, second
 }
 
-// limitsCell is a row's cell in the column of limits.
+// limitsCell returns a row's cell in the column of limits.
 func (d *doubts) limitsCell(m marks) cell {
 	mark := d.cell(m.on("")).Mark
 	if mark == nil {
@@ -197,7 +197,7 @@ func (d *doubts) limitsCell(m marks) cell {
 	return cell{Text: strings.ReplaceAll(mark.Text, ",", ", "), Href: mark.Href}
 }
 
-// plainCells are texts without marks.
+// plainCells returns texts as cells without marks.
 func plainCells(texts []string) []cell {
 	var cells []cell
 	for _, text := range texts {

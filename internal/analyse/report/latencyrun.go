@@ -16,7 +16,7 @@ func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
 	return output.Print(w, format, "a latency run", run, func(markdown bool) string { return latencyDocument(run).as(markdown) })
 }
 
-// LatencyFormats are what PrintAll takes when there are latency runs.
+// LatencyFormats are the formats that PrintAll takes for latency runs.
 var LatencyFormats = append(slices.Clone(output.Formats), "html")
 
 // PrintAll writes runs as Print does, and the latency runs after them. Where
@@ -72,7 +72,7 @@ func latencyDocument(l *record.LatencyRun) document {
 	return d
 }
 
-// latencyFacts are the facts of a latency run.
+// facts returns the facts of a latency run.
 func (p latencyPart) facts() []fact {
 	l := p.latency
 	place, where := placeText(l)
@@ -107,7 +107,7 @@ func placeText(l *record.LatencyRun) (kind, text string) {
 	return "nodes", "of context " + l.Cluster.Context + ": " + listed(nodes)
 }
 
-// omitted is what the set-up of a latency run lacks of a mesh in production.
+// omitted lists the parts of a mesh in production that the set-up of a latency run lacks.
 func omitted(s record.LatencySpec) string {
 	const rest = "the network: a production mesh adds more"
 	if s.Redirected {
@@ -142,7 +142,7 @@ func wayText(s record.LatencySpec) string {
 	}
 }
 
-// offered names a row's load, and where its pods were.
+// offered names a row's load, and its placement.
 func offered(row *record.LatencyRow) string {
 	text := threeDigits(row.RPS) + " RPS"
 	if row.Connections > 0 {

@@ -14,13 +14,13 @@ type limited struct {
 	Warnings                   []warned // nil when the extents have all of them
 }
 
-// extent is what is limited, and by how much.
+// extent says what is limited, and how much.
 type extent struct{ About, Text string }
 
 // warned is one warning in a page.
 type warned struct{ Run, About, Text string }
 
-// limits are the reasons that limit the figures of a page; several reports that the
+// limits returns the reasons that limit the figures of a page. several reports that the
 // page is about several runs.
 func (d *doubts) limits(several bool) []limited {
 	var list []limited

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// marks are the numbers of reasons, ascending, that limit a figure.
+// marks are the numbers of the reasons that limit a figure, ascending.
 type marks []int
 
 // String returns the marks as they follow a figure, as in " [1,3]"; "" if there are
@@ -44,7 +44,7 @@ func plain(texts ...string) []marked {
 	return all
 }
 
-// table is an output.Table whose cells have marks.
+// table is an output.Table whose texts have marks.
 type table struct {
 	Head []marked
 	Left int // how many columns after the first hold words
@@ -57,7 +57,7 @@ func (t *table) Add(cells ...marked) { t.Rows = append(t.Rows, cells) }
 // AddPlain adds a row that nothing limits.
 func (t *table) AddPlain(texts ...string) { t.Add(plain(texts...)...) }
 
-// printed returns the table with its marks in the text of its cells.
+// printed returns the table with its marks included in the texts.
 func (t table) printed() output.Table {
 	texts := func(cells []marked) []string {
 		all := make([]string, len(cells))

@@ -29,7 +29,7 @@ func withUniqueNames(runs []record.Run) []record.Run {
 	return renamed
 }
 
-// commonParent is the deepest folder that holds all runs' folders.
+// commonParent returns the deepest folder that contains all runs' folders.
 func commonParent(runs []record.Run) string {
 	parent := ""
 	for i := range runs {

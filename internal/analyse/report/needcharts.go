@@ -20,7 +20,7 @@ type sizeFigure struct {
 	value func(*record.Run) *float64
 }
 
-// sizeChart is what one chart has of every run.
+// sizeChart describes a chart of figures over size.
 type sizeChart struct {
 	id, title, axis string
 	format          func(*float64) string
@@ -105,7 +105,7 @@ func barOf(v *values) chart.Bar {
 	return chart.Bar{Value: v.mean, Low: v.low, High: v.high}
 }
 
-// settingNames are short names of the groups that differ from one another.
+// settingNames returns short, distinct names of the groups.
 func settingNames(groups []alike) []string {
 	var names []string
 	seen := map[string]int{}
@@ -215,7 +215,7 @@ func (r *runCharts) xdsCharts() []template.HTML {
 	}
 }
 
-// named are figures by type of resource.
+// named holds figures by type of resource, with a name.
 type named struct {
 	name   string
 	byType map[string]float64

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// realColumns are what one real sidecar of a run needed, the mean over all.
+// realColumns are the figures of one real sidecar of a run, as the mean over all.
 var realColumns = []struct {
 	head  string
 	path  string // below sidecars.real; whose warnings are the figure's too
@@ -23,7 +23,7 @@ var realColumns = []struct {
 	{"cores steady", "steady.cores.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, millicores},
 }
 
-// realOf is nil for a run without real sidecars.
+// realOf returns the real sidecars of a run; nil if there are none.
 func realOf(r *record.Run) *record.RealSidecars {
 	if r.Sidecars == nil || r.Sidecars.Real == nil || len(r.Sidecars.Real.Each) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func realOf(r *record.Run) *record.RealSidecars {
 	return r.Sidecars.Real
 }
 
-// perSidecar is the mean of a figure over the sidecars that have it.
+// perSidecar returns the mean of a figure over the sidecars that have it.
 func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, of func(*record.Usage) *float64) *float64 {
 	sum, n := 0.0, 0
 	for i := range real.Each {
@@ -99,7 +99,7 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 	}
 }
 
-// mean is nil of nothing.
+// mean returns the mean of the values; nil if there are none.
 func mean(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil

@@ -11,12 +11,12 @@ import (
 type explanation struct {
 	of             record.Reason
 	title, meaning string
-	// value is the one of a warning's values that says most, and extent a format for
-	// it; "" for reasons without.
+	// value is the key of a warning's most important value, and extent a format for it;
+	// "" for reasons without one.
 	value, extent string
 }
 
-// explanations are those of all reasons; the reasons that limit most come first.
+// explanations lists all reasons, the most limiting first.
 var explanations = []explanation{
 	{record.ReasonUnconverged, "Not converged", "The time limit passed before every sidecar had its configuration and its certificate. Times of the rollout are lower bounds.", "", ""},
 	{record.ReasonNotConvergedAgain, "Not converged again", "The mesh did not converge again after churn or a fault within the time limit.", "limitSeconds", "within %s"},
@@ -74,7 +74,7 @@ var explanations = []explanation{
 	{"", "Other", "", "", ""},
 }
 
-// rank is the place of a reason among the explanations.
+// rank returns the position of a reason in explanations.
 func rank(r record.Reason) int {
 	for i, e := range explanations {
 		if e.of == r {
@@ -84,8 +84,8 @@ func rank(r record.Reason) int {
 	return len(explanations)
 }
 
-// explained is the explanation of a reason; of one that a newer scaler recorded,
-// only its name.
+// explained returns the explanation of a reason. For a reason recorded by a newer scaler
+// it has only the name.
 func explained(r record.Reason) explanation {
 	if i := rank(r); i < len(explanations) {
 		return explanations[i]

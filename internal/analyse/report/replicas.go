@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// replicaColumns are the figures shown of each replica of a control plane.
+// replicaColumns are the figures shown for each replica of a control plane.
 var replicaColumns = []usageFigureColumn{
 	{"cores rollout", record.PhaseRollout, "cores.mean"},
 	{"peak rollout", record.PhaseRollout, "cores.peak"},
@@ -21,7 +21,7 @@ var replicaColumns = []usageFigureColumn{
 	{"restarts rollout", record.PhaseRollout, "restarts"},
 }
 
-// replicas has what each replica needed, and the streams that it had.
+// replicas shows the usage and the streams of each replica.
 func replicas(r *runReport) table {
 	t := table{Head: []marked{r.mark("replicas", "").on("replica")}}
 	t.Head = append(t.Head, heads(replicaColumns)...)
@@ -44,8 +44,8 @@ func replicas(r *runReport) table {
 	return t
 }
 
-// balance has how evenly streams were spread over the replicas, at the ends of phases and
-// after faults.
+// balance shows how evenly streams were spread over the replicas, at the ends of phases
+// and after faults.
 func balance(r *runReport) table {
 	t := table{Head: plain("streams to replicas", "before", "at the end", "most", "expected", "probability"), Left: 1}
 	all := r.run.Replicas

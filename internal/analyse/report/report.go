@@ -21,7 +21,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// RunFormats are what Print takes, the default first.
+// RunFormats are the formats that Print takes, the default first.
 var RunFormats = append(slices.Clone(output.Formats), "html", "csv")
 
 // Print writes runs in one of RunFormats; as JSON and YAML they are a record.RunList.

@@ -36,7 +36,7 @@ func runDocument(run *record.Run) document {
 	return d
 }
 
-// mark marks the figure at path; see doubts.mark.
+// mark returns the marks of the figure at path; see doubts.mark.
 func (r *runReport) mark(path, within string) marks { return r.doubts.mark(r.run, path, within) }
 
 func (r *runReport) facts() []fact {
@@ -114,7 +114,7 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 	return strings.Join(parts, ", ")
 }
 
-// dilationText says by how much time was slowed down; "" where it was not.
+// dilationText states the factor by which time was slowed down; "" if it was not.
 func dilationText(spec record.Spec) string {
 	if spec.Dilation <= 1 {
 		return ""
@@ -122,7 +122,7 @@ func dilationText(spec record.Spec) string {
 	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
 }
 
-// choiceText says how trials chose the factor of a dilation.
+// choiceText states how trials chose the factor of a dilation.
 func choiceText(d *record.Dilation) string {
 	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", d.Factor, percent(&d.Auto.Limit))}
 	if made := d.Auto.Made; made != nil {
@@ -165,13 +165,13 @@ func topologyText(spec record.Spec) string {
 	return text
 }
 
-// meshText is the captured mesh of a run.
+// meshText describes the captured mesh of a run.
 func meshText(m *record.Mesh) string {
 	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", m.File, m.Digest, m.Scale,
 		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
 }
 
-// notCheckedText is what of a captured mesh is not checked.
+// notCheckedText lists the parts of a captured mesh that are not checked.
 func notCheckedText(m *record.Mesh) string {
 	var parts []string
 	for _, n := range m.NotChecked {
@@ -184,7 +184,7 @@ func notCheckedText(m *record.Mesh) string {
 	return strings.Join(parts, ", ")
 }
 
-// burstText is how pods arrive, as its flag has it.
+// burstText describes how pods arrive, in the syntax of the flag.
 func burstText(spec record.Spec) string {
 	if spec.Arrival != "" {
 		return "one by one at " + spec.Arrival
@@ -255,7 +255,7 @@ func (r *runReport) phases() table {
 // figure's path below that of the table, and its text.
 type column struct{ head, path, text string }
 
-// oneRow is a table of what the record has at path, each figure with its mark.
+// oneRow returns a table of the record's figures at path, each with its mark.
 func (r *runReport) oneRow(title, path, name string, columns []column) table {
 	t := table{Head: plain(title)}
 	row := []marked{r.mark(path, "").on(name)}
@@ -295,7 +295,7 @@ func (r *runReport) xds() table {
 	return t
 }
 
-// received has the rates at which sidecars received responses, by phase.
+// received shows the rates at which sidecars received responses, by phase.
 func received(r *runReport) table {
 	x := r.run.XDS
 	if x == nil || x.Rates == nil {
@@ -336,7 +336,8 @@ func (r *runReport) streams() table {
 	return r.oneRow("streams", "xds", ofProxies("all sidecars", r.run), columnsOf(record.StreamFigures, x, "attempts", "refusals", "reconnects"))
 }
 
-// waypoints is what each waypoint holds; nothing where there are none.
+// waypoints shows the configuration that each waypoint holds; it is empty if there are
+// none.
 func waypoints(r *runReport) table {
 	p := r.run.Proxies
 	if p == nil || p.Waypoints == nil {

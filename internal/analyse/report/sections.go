@@ -18,7 +18,7 @@ type part struct {
 	tables      []table
 }
 
-// section is all of one run.
+// section returns the section of one run.
 func (r *runReport) section(id string, draw *drawer) section {
 	charts := &runCharts{runReport: r, id: id, draw: draw}
 	parts := []part{
@@ -58,8 +58,8 @@ func runTitle(run *record.Run) string {
 	return output.Plain(strings.Join(append(parts, orAbsent(string(run.Status))), " "))
 }
 
-// disturbed has churn and faults; what came of the faults and what they cost the
-// control plane are two tables, as a page is not wide enough for one.
+// disturbed shows churn and faults. The outcomes of the faults and their costs for the
+// control plane are two tables, because a page is not wide enough for one.
 func (r *runReport) disturbed() []table {
 	outcome, cost := split(r.faults(), faultOutcomes)
 	return []table{r.churn(), outcome, cost, balance(r)}
@@ -73,15 +73,15 @@ func bySize(runs []record.Run, d *doubts, draw *drawer) section {
 	}
 }
 
-// details has the figures of several runs, a row for each.
+// details shows the figures of several runs, a row for each.
 func details(runs []record.Run, d *doubts) section {
 	doc := summary(runs, d, summaryTable(runs, d, timeColumns[:1]), narrowTable(runs, d, needColumns), narrowTable(runs, d, timeColumns[1:]))
 	return section{ID: "details", Title: "All runs in figures", Defined: "what-programs-need", Facts: d.facts(doc.facts), Tables: d.grids(doc.tables...)}
 }
 
-// counterparts are the control plane's own counts of the whole run, by their names
-// in the record, and what counts the same with us. Its count of streams is that at a
-// moment, and ours of pods that ever had one: they are not the same.
+// counterparts maps the control plane's own counts of the whole run, by their names in
+// the record, to our counts of the same thing. Its count of streams is at one moment, and
+// ours is of pods that ever had one, so that these are not compared.
 var counterparts = []struct {
 	own, ours string
 	value     func(*record.Run) *int64
@@ -90,7 +90,7 @@ var counterparts = []struct {
 	{"totalCertificates", "certificates.issued", func(r *record.Run) *int64 { return orEmpty(r.Certificates).Issued }},
 }
 
-// own has the control plane's own metrics by phase, and its counts compared with ours.
+// own shows the control plane's own metrics by phase, and its counts compared with ours.
 func (r *runReport) own() []table {
 	if r.run.Own == nil {
 		return nil

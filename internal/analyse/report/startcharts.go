@@ -31,8 +31,8 @@ var stages = []stage{
 	{"seen ready", func(s *record.Startup) time.Time { return s.Reported }, func(s *record.Startup) time.Time { return s.Ready }},
 }
 
-// done is when a sidecar had its certificate and the configuration that its pod needs to
-// serve. Older records have no Usable.
+// done returns the time at which a sidecar had its certificate and the configuration that
+// its pod needs to serve. Older records have no Usable.
 func done(s *record.Startup) time.Time {
 	configured := cmp.Or(s.Usable, s.Complete)
 	if configured.IsZero() || s.Certified.IsZero() {
@@ -89,8 +89,8 @@ func (r *runCharts) ofPods(n int, err error) string {
 
 func readyAfter(p record.PodStartup) time.Duration { return p.Times.Ready.Sub(p.Times.Seen) }
 
-// ofRollout are the starts of pods that came in the rollout: others are of probes,
-// churn and faults.
+// ofRollout returns the starts of pods that were created in the rollout, without those of
+// probes, churn and faults.
 func (r *runCharts) ofRollout(all []record.PodStartup) []record.PodStartup {
 	p := r.run.Phase(record.PhaseRollout)
 	if p == nil {

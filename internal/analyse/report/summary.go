@@ -47,8 +47,8 @@ var axes = []axis{
 	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
 }
 
-// dataplaneText is what the pods of a run had; "" where it was sidecars. Runs that differ in
-// size alone have the same.
+// dataplaneText describes the data plane of a run's pods; "" for sidecars. Runs that
+// differ only in size have the same text.
 func dataplaneText(r *record.Run) string {
 	if r.Dataplane() == record.SidecarDataplane {
 		return ""
@@ -72,8 +72,8 @@ type summaryColumn struct {
 	print func(*record.Run) string
 }
 
-// headlineColumns are what is said of a run first: what the control plane needed for
-// its rollout, and at which arrival.
+// headlineColumns are the figures shown first: the control plane's usage during the
+// rollout, and the arrival of the pods.
 var headlineColumns = []summaryColumn{
 	{"pods", "pods.requested", func(r *record.Run) string { return count(&r.Spec.Pods) }},
 	{"arrival", "arrival", func(r *record.Run) string { return burstText(r.Spec) }},
@@ -100,7 +100,7 @@ func perSidecarText(r *record.Run, path string) string {
 	return absent
 }
 
-// headline is the headline figures, a row for each run.
+// headline returns a table of the headline figures, with a row for each run.
 func headline(d *doubts, runs ...*record.Run) table {
 	t := table{Head: plain("headline"), Left: 1}
 	for _, c := range headlineColumns {
@@ -116,7 +116,7 @@ func headline(d *doubts, runs ...*record.Run) table {
 	return t
 }
 
-// needColumns are what the control plane needed.
+// needColumns are the figures of the control plane's usage.
 var needColumns = []summaryColumn{
 	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
 	usageColumn("peak rollout", record.PhaseRollout, "cores.peak"),
@@ -128,7 +128,7 @@ var needColumns = []summaryColumn{
 	usageColumn("heap after GC", record.PhaseSteady, "heapBytes.collected"),
 }
 
-// timeColumns are how long its sidecars waited, and how much they received.
+// timeColumns are the waits of the sidecars, and the amount that they received.
 var timeColumns = []summaryColumn{
 	{"converged", "pods.converged", convergedText},
 	{"rollout time", "phases.rollout", rolloutText},
@@ -220,7 +220,7 @@ func summaryDocument(runs []record.Run) document {
 	return summary(runs, &d, headline(&d, all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
 }
 
-// summary is a document about several runs, of which tables have the figures.
+// summary returns a document about several runs, with these tables.
 func summary(runs []record.Run, d *doubts, tables ...table) document {
 	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
@@ -239,7 +239,8 @@ func summary(runs []record.Run, d *doubts, tables ...table) document {
 	return doc
 }
 
-// common is what all runs have on an axis; of no runs nothing.
+// common returns the value of all runs on an axis, and whether it is the same; "" for no
+// runs.
 func common(runs []record.Run, a axis) (value string, same bool) {
 	if len(runs) == 0 {
 		return "", true
@@ -268,7 +269,7 @@ func differenceTable(runs []record.Run, differing []axis) table {
 	return t
 }
 
-// summaryTable has the size, the knobs and some figures of each run.
+// summaryTable returns a table with the size, the settings and some figures of each run.
 func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 	t := table{Head: plain("run", "status", "mtls", "scope", "authz", "pods", "services"), Left: 4}
 	for i := range runs {
@@ -281,7 +282,7 @@ func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 	return t
 }
 
-// narrowTable has some figures of each run, for where there is no room for the knobs.
+// narrowTable returns a table with some figures of each run, without the settings.
 func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 	t := table{Head: plain("run")}
 	for i := range runs {

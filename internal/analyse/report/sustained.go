@@ -2,7 +2,7 @@ package report
 
 import "scaler.mesh/scaler/pkg/record"
 
-// changesMade has what came of changes at a rate.
+// changesMade shows the results of changes at a rate.
 func changesMade(r *runReport) table {
 	t := table{Head: plain("changes at a rate", "offered/s", "achieved/s", "changes", "missed", "p50", "95% interval", "p99", "lost", "from due p99", "backlog")}
 	c := r.run.Change
@@ -29,7 +29,7 @@ func changesMade(r *runReport) table {
 	return t
 }
 
-// changesCost has what the changes cost, each.
+// changesCost shows the cost of each change.
 func changesCost(r *runReport) table {
 	t := table{Head: plain("cost of changes", "responses per change", "bytes per change", "CPU time per change", "cores, mean", "peak", "superseded", "late p99", "write p50", "p99")}
 	c := r.run.Change

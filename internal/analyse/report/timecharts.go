@@ -47,7 +47,7 @@ func (r *runCharts) timeLines() []template.HTML {
 		format           func(*float64) string
 		ticks            func(float64) string
 		lines            []timeLine
-		figures          []string // paths of what is doubted as the lines are
+		figures          []string // paths of the figures whose warnings also apply to the lines
 	}{
 		{"cores", "Cores over time", "Means over a second each.", number, chart.Number, loads(named, func(l record.Load) float64 { return l.Cores }), loadFigures("cores.mean", "cores.peak")},
 		{"memory", "Resident memory over time", "", bytes, chart.Bytes, loads(named, func(l record.Load) float64 { return l.MemoryBytes }), loadFigures("memoryBytes.mean", "memoryBytes.peak")},
@@ -70,11 +70,11 @@ func (r *runCharts) timeLines() []template.HTML {
 	return drawn
 }
 
-// usualTypes are those of every sidecar.
+// usualTypes are the types that every sidecar subscribes to.
 var usualTypes = []string{"CDS", "EDS", "LDS", "RDS"}
 
-// typesSent are the types of responses over time: those of sidecars, unless proxies have others alone,
-// and others of which there were any.
+// typesSent returns the types of responses over time: those of sidecars, unless the
+// proxies use only others, and others that were sent.
 func typesSent(moments []record.Moment) []string {
 	if len(moments) == 0 {
 		return usualTypes
@@ -95,8 +95,8 @@ func typesSent(moments []record.Moment) []string {
 	return append(types, others...)
 }
 
-// connectionsAbout is what the chart of connections shows. Where nodes have proxies, streams are counted,
-// and pods by the proxy that serves each.
+// connectionsAbout describes the chart of connections. If nodes have proxies, streams are
+// counted, and pods by the proxy that serves each.
 func connectionsAbout(r *record.Run) string {
 	if r.Proxies == nil {
 		return "Sidecars with an open stream, and how far they have come."
@@ -104,7 +104,7 @@ func connectionsAbout(r *record.Run) string {
 	return "Proxies with an open stream (connected), and pods: those that their proxy serves (complete), and those whose proxy holds exactly what is expected (converged)."
 }
 
-// loadFigures are the paths of figures of the programs that are drawn, in every phase.
+// loadFigures returns the paths of the figures of the drawn programs, in every phase.
 func loadFigures(figures ...string) []string {
 	var paths []string
 	for _, p := range phasesShown {
@@ -123,7 +123,7 @@ func below(path string, names []string) []string {
 	return paths
 }
 
-// absence is why a file of the record is not shown; "" for no error.
+// absence explains why a file of the record is not shown; "" for no error.
 func (r *runCharts) absence(err error, what, none string) string {
 	switch {
 	case err == nil:
@@ -136,7 +136,7 @@ func (r *runCharts) absence(err error, what, none string) string {
 	}
 }
 
-// rate is the increase of a count per second.
+// rate returns a function for the increase of a count per second.
 func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 {
 	return func(m, before *record.Moment) float64 {
 		if before == nil || !m.Time.After(before.Time) {
@@ -146,7 +146,7 @@ func rate(of func(*record.Moment) int64) func(m, before *record.Moment) float64 
 	}
 }
 
-// loads are lines of programs by name, and of all others together.
+// loads returns lines of programs by name, and of all others together.
 func loads(named []string, of func(record.Load) float64) []timeLine {
 	var lines []timeLine
 	for i, name := range named {
@@ -220,7 +220,7 @@ func phaseNames(phases []record.Phase) string {
 	return strings.Join(names, ", ")
 }
 
-// timeTable has the mean and the greatest of each line in each phase.
+// timeTable returns a table with the mean and the maximum of each line in each phase.
 func timeTable(l chart.Lines, format func(*float64) string) chart.Table {
 	t := chart.Table{Head: []string{"mean, greatest"}}
 	for _, b := range l.Bands {

@@ -11,8 +11,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// measured is the title of a page: what was measured, as in "istiod 1.31: 200 to
-// 1600 pods, permissive and strict".
+// measured returns the title of a page, which says what was measured, as in "istiod 1.31:
+// 200 to 1600 pods, permissive and strict".
 func measured(runs []record.Run, latencies []record.LatencyRun) string {
 	var parts []string
 	if len(runs) > 0 {
@@ -32,12 +32,12 @@ func measured(runs []record.Run, latencies []record.LatencyRun) string {
 }
 
 func rolloutTitle(runs []record.Run) string {
-	var planes, modes, arrivals, extras []string
+	var controlPlanes, modes, arrivals, extras []string
 	var sizes []int
 	for i := range runs {
 		r := &runs[i]
 		if name := planeName(r.Environment.ControlPlane); name != absent {
-			planes = appendNew(planes, name)
+			controlPlanes = appendNew(controlPlanes, name)
 		}
 		if r.Spec.Pods > 0 { // it is absent when a run ended before it was known
 			sizes = append(sizes, r.Spec.Pods)
@@ -58,10 +58,10 @@ func rolloutTitle(runs []record.Run) string {
 		}
 	}
 	// A run that ended early does not know the version of its control plane.
-	planes = slices.DeleteFunc(slices.Clone(planes), func(name string) bool {
-		return slices.ContainsFunc(planes, func(other string) bool { return strings.HasPrefix(other, name+" ") })
+	controlPlanes = slices.DeleteFunc(slices.Clone(controlPlanes), func(name string) bool {
+		return slices.ContainsFunc(controlPlanes, func(other string) bool { return strings.HasPrefix(other, name+" ") })
 	})
-	title := orAbsent(listed(planes))
+	title := orAbsent(listed(controlPlanes))
 	switch text := sizesText(sizes); {
 	case text != "":
 		title += ": " + text
@@ -88,15 +88,15 @@ func rolloutTitle(runs []record.Run) string {
 	return title
 }
 
-// latencyTitle has the loads and the variants of latency runs.
+// latencyTitle returns a title with the loads and the variants of latency runs.
 func latencyTitle(latencies []record.LatencyRun) string {
-	var planes, variants []string
+	var controlPlanes, variants []string
 	var rates []float64
 	var connections []int
 	for i := range latencies {
 		l := &latencies[i]
 		if name := l.Environment.ControlPlane.Name; name != "" {
-			planes = appendNew(planes, planeName(l.Environment.ControlPlane))
+			controlPlanes = appendNew(controlPlanes, planeName(l.Environment.ControlPlane))
 		}
 		rates = append(rates, l.Spec.RPS...)
 		connections = append(connections, l.Spec.Connections...)
@@ -113,8 +113,8 @@ func latencyTitle(latencies []record.LatencyRun) string {
 	if variants != nil {
 		title += ", " + listed(variants)
 	}
-	if planes != nil {
-		title = listed(planes) + ": " + title
+	if controlPlanes != nil {
+		title = listed(controlPlanes) + ": " + title
 	}
 	if len(latencies) == 1 && latencies[0].Status != record.StatusCompleted {
 		title += " (" + orAbsent(string(latencies[0].Status)) + ")"
@@ -122,7 +122,7 @@ func latencyTitle(latencies []record.LatencyRun) string {
 	return title
 }
 
-// variantName is a variant of a latency run in words.
+// variantName describes a variant of a latency run.
 func variantName(variant string) string {
 	if variant == "none" {
 		return "without sidecars"
@@ -130,16 +130,17 @@ func variantName(variant string) string {
 	return variant
 }
 
-// planeName is a control plane and its version, without the commit that it was
-// built from. A date belongs to the version: 1.31-20260423 is not 1.31.
+// planeName returns the name of a control plane and its version, without the commit that
+// it was built from. A date belongs to the version: 1.31-20260423 is not 1.31.
 func planeName(c record.ControlPlaneSource) string {
 	return strings.TrimSpace(orAbsent(c.Name) + " " + planeVersion.FindString(c.Version))
 }
 
-// planeVersion is what titles have of a version; nothing of "devel".
+// planeVersion matches the part of a control plane's version that titles show; nothing in
+// "devel".
 var planeVersion = regexp.MustCompile(`^v?\d+(\.\d+)*(-\d{8}$)?`)
 
-// modeName is a run's mode, or its knobs where it has none.
+// modeName returns a run's mode, or its settings if it has none.
 func modeName(r *record.Run) string {
 	return r.Mode(func() string { return knobsText(r.Environment.Knobs, "") })
 }
@@ -148,18 +149,18 @@ func modeName(r *record.Run) string {
 // they are the same with all.
 func modeMeanings(runs []record.Run) string {
 	var modes, texts []string
-	planes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
+	controlPlanes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
 	for i := range runs {
 		r := &runs[i]
-		mode, plane, is := r.Spec.Mode, r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
-		if mode == "" || plane == "" { // a run that ended early does not know them
+		mode, controlPlane, is := r.Spec.Mode, r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
+		if mode == "" || controlPlane == "" { // a run that ended early does not know them
 			continue
 		}
-		modes, planes[mode], knobs[mode] = appendNew(modes, mode), appendNew(planes[mode], plane), appendNew(knobs[mode], is)
-		meanings[mode] = appendNew(meanings[mode], is+" with "+plane)
+		modes, controlPlanes[mode], knobs[mode] = appendNew(modes, mode), appendNew(controlPlanes[mode], controlPlane), appendNew(knobs[mode], is)
+		meanings[mode] = appendNew(meanings[mode], is+" with "+controlPlane)
 	}
 	for _, mode := range modes {
-		if len(planes[mode]) > 1 && len(knobs[mode]) > 1 {
+		if len(controlPlanes[mode]) > 1 && len(knobs[mode]) > 1 {
 			texts = append(texts, "Mode "+mode+" is "+strings.Join(meanings[mode], "; ")+".")
 		}
 	}
@@ -175,7 +176,7 @@ func sizesText(sizes []int) string {
 	return text + " pods"
 }
 
-// rangeOf is numbers as in "200", "200 and 400" or "200 to 1600".
+// rangeOf formats numbers as in "200", "200 and 400" or "200 to 1600".
 func rangeOf[T int | float64](numbers []T, print func(T) string) string {
 	sorted := slices.Clone(numbers)
 	slices.Sort(sorted)
@@ -192,7 +193,7 @@ func rangeOf[T int | float64](numbers []T, print func(T) string) string {
 	}
 }
 
-// listed is words as in "a, b and c".
+// listed formats words as in "a, b and c".
 func listed(words []string) string {
 	switch n := len(words); n {
 	case 0:

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// absent is what a figure that was not measured prints as.
+// absent is the text for a figure that was not measured.
 const absent = "-"
 
 // seconds prints a time with three digits, as in 431ms.
@@ -73,7 +73,7 @@ func threeDigits(v float64) string {
 	return output.Digits(v, 3)
 }
 
-// orEmpty is an empty value in place of one that was not measured.
+// orEmpty returns an empty value in place of one that was not measured.
 func orEmpty[T any](measured *T) *T {
 	if measured == nil {
 		return new(T)

@@ -8,19 +8,19 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// phasesShown are the phases with figures, in order. Rollout and steady are
-// shown always, the others when there is something to show.
+// phasesShown are the phases with figures, in order. Rollout and steady are always shown,
+// the others only if they have figures.
 var phasesShown = []struct {
 	name   record.PhaseName
 	always bool
 }{{record.PhaseBaseline, false}, {record.PhaseRollout, true}, {record.PhaseSteady, true}, {record.PhaseProbe, false}, {record.PhaseChange, false}, {record.PhaseCycle, false}, {record.PhaseStorm, false}, {record.PhaseChurn, false}}
 
-// usage is what a phase used; of one that was not measured it has nothing.
+// usage returns the usage of a phase; an empty one if it was not measured.
 func usage(figures *record.ByPhase[*record.Usage], phase record.PhaseName) *record.Usage {
 	return orEmpty(*orEmpty(orEmpty(figures).At(phase)))
 }
 
-// usageTable has a row for each figure and a column for each phase.
+// usageTable returns a table with a row for each figure and a column for each phase.
 func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*record.Usage]) table {
 	t := table{Head: []marked{r.mark(path, "").on(title)}}
 	var phases []record.PhaseName
@@ -70,7 +70,7 @@ func heads(columns []usageFigureColumn) (all []marked) {
 	return all
 }
 
-// clusterColumns are the figures shown of each of the cluster's programs.
+// clusterColumns are the figures shown for each of the cluster's programs.
 var clusterColumns = []usageFigureColumn{
 	{"cores rollout", record.PhaseRollout, "cores.mean"},
 	{"peak rollout", record.PhaseRollout, "cores.peak"},

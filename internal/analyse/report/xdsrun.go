@@ -13,7 +13,8 @@ func PrintXDS(w io.Writer, format string, run *record.XDSRun) error {
 	return output.Print(w, format, "an xds run", run, func(markdown bool) string { return xdsDocument(run).as(markdown) })
 }
 
-// xdsDocument has those tables of a run that an XDSRun has figures for.
+// xdsDocument returns a document with the tables of a run for which an XDSRun has
+// figures.
 func xdsDocument(x *record.XDSRun) document {
 	r := runReport{run: &record.Run{
 		Started: x.Started, Finished: &x.Finished,

@@ -21,14 +21,14 @@ type BarSeries struct {
 	Bars  []Bar // one for each group
 }
 
-// Bar is one bar; a Value of NaN is none. Low and High are the range of the values
-// that it stands for; for one value they equal it.
+// Bar is one bar; a Value of NaN means none. Low and High are the range of the values
+// that it summarizes; for one value they equal it.
 type Bar struct{ Value, Low, High float64 }
 
 // NoBar is the absence of one.
 var NoBar = Bar{math.NaN(), math.NaN(), math.NaN()}
 
-// One is a bar that stands for one value.
+// One returns a bar for one value.
 func One(v float64) Bar { return Bar{v, v, v} }
 
 // HTML draws the chart.

@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// Chart is what all charts have.
+// Chart holds what all charts have in common.
 type Chart struct {
 	ID    string // unique in its page
 	Title string
 	// About describes the chart in a sentence or two, also for those who cannot see
 	// it.
 	About string
-	// Absent is why there is nothing to draw; "" when there is something.
+	// Absent says why there is nothing to draw; "" if there is something.
 	Absent string
 	Doubts []Link // to what limits its figures
 	Table  Table  // the numbers; none when it has no head
@@ -32,13 +32,13 @@ type Chart struct {
 // Link leads to another place in the page.
 type Link struct{ Href, Text, Label string }
 
-// Table has the numbers of a chart.
+// Table holds the numbers of a chart.
 type Table struct {
 	Head []string
 	Rows [][]string
 }
 
-// Hues is how many hues there are; beyond them a style's hue repeats.
+// Hues is the number of different hues; beyond it a style's hue repeats.
 const Hues = 8
 
 // Style distinguishes a series.
@@ -122,7 +122,7 @@ func at(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// place is the position at which a share of the plot's width or height lies.
+// place returns the position of shares of the plot's width and height.
 func place(x, y float64) (float64, float64) {
 	return left + x*plotWidth, top + (1-y)*plotHeight
 }

@@ -32,7 +32,7 @@ type Band struct {
 	From, To float64
 }
 
-// most is how many points a line is drawn with: as many as there is room for.
+// most limits the points of a drawn line to those that fit its width.
 const most = 400
 
 // HTML draws the chart.
@@ -115,7 +115,7 @@ func (v *view) line(s Series, x, y scale) {
 	}
 }
 
-// thinned are about as many points as a drawing can show. Of points at the same place
+// thinned returns about as many points as a drawing can show. Of points at the same place
 // it keeps the lowest, the highest and gaps, in their order: a dip of a second is as
 // important as a peak.
 func thinned(points []Point) []Point {
@@ -146,7 +146,8 @@ func thinned(points []Point) []Point {
 // missing reports whether a point breaks its line.
 func missing(p Point) bool { return math.IsNaN(p.X) || math.IsNaN(p.Y) }
 
-// extremes are the lowest and the highest of points that are there, in their order.
+// extremes returns the lowest and the highest of the points, without gaps, in their
+// order.
 func extremes(points []Point) []Point {
 	low, high := 0, 0
 	for i, p := range points {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kind is how an axis maps values to places.
+// Kind says how an axis maps values to places.
 type Kind int
 
 // The kinds of axes.
@@ -36,7 +36,7 @@ type scale struct {
 // beyond is the greatest value that is drawn; values above it are drawn as it.
 const beyond = 1e100
 
-// share is where v lies between the ends, from 0 to 1.
+// share returns the position of v between the ends, from 0 to 1.
 func (s scale) share(v float64) float64 {
 	v = min(v, beyond)
 	return min(1, max(0, (s.bend(v)-s.low)/(s.high-s.low)))
@@ -77,7 +77,7 @@ func linearScale(most float64) scale {
 	return s
 }
 
-// endAt has the axis end at a value below its last tick, and no ticks beyond it.
+// endAt ends the axis at a value below its last tick, and removes the ticks beyond it.
 func (s *scale) endAt(v float64) {
 	if !(v > 0) {
 		return
@@ -86,7 +86,7 @@ func (s *scale) endAt(v float64) {
 	s.ticks = slices.DeleteFunc(s.ticks, func(t float64) bool { return t > v*(1+1e-9) })
 }
 
-// niceStep is the least of 1, 2 and 5 times a power of ten that is not below v.
+// niceStep returns the smallest of 1, 2 and 5 times a power of ten that is not below v.
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -97,7 +97,7 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// ticksAtMost is how many steps a logarithmic axis has at most.
+// ticksAtMost limits the steps of a logarithmic axis.
 const ticksAtMost = 8
 
 // logScale goes from one of 1, 2 and 5 times a power of ten to another.

@@ -20,7 +20,7 @@ type Span struct {
 	Hue      int
 }
 
-// spanRoom is what a span takes of the height.
+// spanRoom is the height of a span.
 const spanRoom = 23.0
 
 // HTML draws the chart, as high as it has spans.

@@ -16,9 +16,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// CSV writes a row for each run and a column for each figure that any of them has,
-// named by its path in the record, in base units. What a run does not have is an
-// empty cell. Phases and faults are named where a path would have a number:
+// CSV writes a row for each run and a column for each figure that any of them has, named
+// by its path in the record, in base units. A figure that a run does not have is an empty
+// cell. Phases and faults are named where a path would have a number:
 // phases.rollout.seconds. Warnings are one cell.
 func CSV(w io.Writer, runs []record.Run) error {
 	var rows []flat
@@ -162,7 +162,7 @@ func (f *flat) takeNamed(d *json.Decoder, path string, seen map[string]int) erro
 	return f.take(inner, path+"."+named.Name)
 }
 
-// words are text that no spreadsheet reads as a formula.
+// words returns s so that no spreadsheet reads it as a formula.
 func words(s string) string {
 	s = output.Plain(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
