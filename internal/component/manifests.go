@@ -2,6 +2,7 @@ package component
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path"
@@ -31,11 +33,25 @@ const (
 // gatewayAPIPath is the module of the Gateway API.
 const gatewayAPIPath = "sigs.k8s.io/gateway-api"
 
-// manifests is that folder of the default release; hack/update-manifests.sh writes it. With it no
-// Go toolchain is needed where all programs are ready.
+// manifests is that folder of the default release, each file compressed with gzip;
+// hack/update-manifests.sh writes it. With it no Go toolchain is needed where all programs are ready.
 //
-//go:embed manifests
+//go:embed manifests/*.gz
 var manifests embed.FS
+
+// manifest gives a file of the default release's folder, decompressed.
+func manifest(name string) ([]byte, error) {
+	compressed, err := manifests.Open(path.Join("manifests", name+".gz"))
+	if err != nil {
+		return nil, err
+	}
+	defer compressed.Close()
+	text, err := gzip.NewReader(compressed)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing %s: %w", name, err)
+	}
+	return io.ReadAll(text)
+}
 
 // renderArgs are those of istioctl. The registry and the tag are only in objects that are not
 // installed: no container is started.
@@ -110,11 +126,10 @@ func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, 
 	files := map[string][]byte{}
 	if release == IstioDefault && revision == "" {
 		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile, GatewayAPIFile} {
-			text, err := manifests.ReadFile(path.Join("manifests", name))
-			if err != nil {
+			var err error
+			if files[name], err = manifest(name); err != nil {
 				return nil, err
 			}
-			files[name] = text
 		}
 		return files, nil
 	}
