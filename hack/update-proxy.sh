@@ -5,7 +5,7 @@
 # write there instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:-pkg/controlplane/istio/proxy}
+out=${1:-internal/controlplane/istio/proxy}
 envoy=$(go run ./cmd/scaler components path envoy)
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT

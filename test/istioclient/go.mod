@@ -136,7 +136,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// As in pkg/component/modules/istio.mod, for istiod and this to share what was compiled.
+// As in internal/component/modules/istio.mod, for istiod and this to share what was compiled.
 replace (
 	github.com/envoyproxy/go-control-plane/contrib => github.com/envoyproxy/go-control-plane/contrib v1.36.1-0.20260729145720-a2d8c7492908
 	github.com/envoyproxy/go-control-plane/envoy => github.com/envoyproxy/go-control-plane/envoy v1.40.0
