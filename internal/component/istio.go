@@ -103,7 +103,7 @@ func moduleVersion(mod, module string) string {
 }
 
 // istioGraphs are the module graphs of a release: of istiod and istioctl, and of the agent.
-func istioGraphs(release string) []graph {
+func istioGraphs(release string) []Graph {
 	version := release
 	name, agent, title := "istio-"+release, "istio-agent-"+release, " "+release
 	if release == IstioDefault {
@@ -125,23 +125,23 @@ func istioGraphs(release string) []graph {
 	if release == IstioDefault {
 		completes = ""
 	}
-	return []graph{
+	return []Graph{
 		{
-			name: name, title: "Istio" + title, mod: mod, sum: sum, sumFrom: completes, minutes: 4, stamps: stamps,
+			Name: name, Title: "Istio" + title, Mod: mod, Sum: sum, SumFrom: completes, Minutes: 4, Stamps: stamps,
 			// STANDARD_TAGS in Makefile.core.mk of istio.io/istio, as its releases are built. They
 			// matter here: vtprotobuf is the faster of two ways to marshal configuration.
-			tags: "vtprotobuf,disable_pgv",
-			programs: []program{
+			Tags: "vtprotobuf,disable_pgv",
+			Programs: []Program{
 				{Istiod, version, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}},
 				{Istioctl, version, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
 			},
 			images: control,
 		},
 		{
-			name: agent, title: "Istio's agent" + title, mod: mod, sum: sum, sumFrom: completes, minutes: 1, stamps: stamps,
+			Name: agent, Title: "Istio's agent" + title, Mod: mod, Sum: sum, SumFrom: completes, Minutes: 1, Stamps: stamps,
 			// AGENT_TAGS of the same file.
-			tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
-			programs: []program{
+			Tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
+			Programs: []Program{
 				{PilotAgent, version, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}},
 			},
 			images: agentImages,
@@ -150,7 +150,7 @@ func istioGraphs(release string) []graph {
 }
 
 // graphsOf are all graphs, with Istio of a release.
-func graphsOf(release string) []graph {
+func graphsOf(release string) []Graph {
 	all := slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
 	if g, _ := find(all, Envoy); g != nil {
 		_, _, g.images = istioImages(release)

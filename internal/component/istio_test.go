@@ -13,20 +13,20 @@ func TestIstioReleases(t *testing.T) {
 	for _, release := range IstioReleases() {
 		version := istioModuleVersion(release)
 		for _, g := range istioGraphs(release) {
-			if version == "" || !strings.Contains(g.sum, istioModulePath+" "+version+" h1:") {
+			if version == "" || !strings.Contains(g.Sum, istioModulePath+" "+version+" h1:") {
 				t.Fatalf("%s: modules/ does not pin %s %s", release, istioModulePath, version)
 			}
-			if (release == IstioDefault) != (g.sumFrom == "") {
-				t.Errorf("%s: the rest of its hashes is from %q", release, g.sumFrom)
+			if (release == IstioDefault) != (g.SumFrom == "") {
+				t.Errorf("%s: the rest of its hashes is from %q", release, g.SumFrom)
 			}
-			for _, p := range g.programs {
-				key := p.name + "/" + g.key(p, "go1.26.8", "")
+			for _, p := range g.Programs {
+				key := p.Name + "/" + g.key(p, "go1.26.8", "")
 				if other, taken := keys[key]; taken {
-					t.Errorf("%s of %s and of %s are both in %s", p.name, other, release, key)
+					t.Errorf("%s of %s and of %s are both in %s", p.Name, other, release, key)
 				}
 				keys[key] = release
-				if IstioLine(p.version) != IstioLine(release) || !strings.Contains(g.ldflags(), "buildVersion="+p.version) {
-					t.Errorf("%s of %s is of version %s, stamped %s", p.name, release, p.version, g.ldflags())
+				if IstioLine(p.Version) != IstioLine(release) || !strings.Contains(g.ldflags(), "buildVersion="+p.Version) {
+					t.Errorf("%s of %s is of version %s, stamped %s", p.Name, release, p.Version, g.ldflags())
 				}
 			}
 		}

@@ -81,7 +81,7 @@ func (s *store) istioManifests(ctx context.Context, release, revision string) (s
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return "", hinted(fmt.Errorf("making the cache folder: %w", err), "")
 	}
-	g := &graph{name: IstioManifests, title: "the manifests of Istio " + release, mod: mod, sum: sum}
+	g := &Graph{Name: IstioManifests, Title: "the manifests of Istio " + release, Mod: mod, Sum: sum}
 	unlock, err := s.lock(ctx, g)
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (s *store) istioManifests(ctx context.Context, release, revision string) (s
 	defer os.RemoveAll(dir)
 	files, err := s.manifestFiles(ctx, g, release, revision, dir)
 	if err != nil {
-		return "", fmt.Errorf("making %s: %w", g.title, err)
+		return "", fmt.Errorf("making %s: %w", g.Title, err)
 	}
 	ready := filepath.Join(dir, "ready")
 	if err := os.Mkdir(ready, 0o755); err != nil {
@@ -122,7 +122,7 @@ func manifestsIntact(dir string) bool {
 }
 
 // manifestFiles are the files of a release, rendered by the pinned istioctl in dir.
-func (s *store) manifestFiles(ctx context.Context, g *graph, release, revision, dir string) (map[string][]byte, error) {
+func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if release == IstioDefault && revision == "" {
 		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile, GatewayAPIFile} {
@@ -171,7 +171,7 @@ func gatewayAPI(ctx context.Context, istio string, tc toolchain, dir string) ([]
 	if err := errors.Join(modErr, sumErr); err != nil {
 		return nil, err
 	}
-	module, err := moduleFolder(ctx, &graph{title: "the Gateway API", mod: string(mod), sum: string(sum)}, gatewayAPIPath, tc, dir)
+	module, err := moduleFolder(ctx, &Graph{Title: "the Gateway API", Mod: string(mod), Sum: string(sum)}, gatewayAPIPath, tc, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -190,19 +190,19 @@ func gatewayAPI(ctx context.Context, istio string, tc toolchain, dir string) ([]
 
 // moduleFolder downloads a module of the graph, if need be, and gives its folder. What is not of
 // the hash that the graph has for it is refused. dir is a folder for the graph's files.
-func moduleFolder(ctx context.Context, g *graph, module string, tc toolchain, dir string) (string, error) {
-	version := moduleVersion(g.mod, module)
+func moduleFolder(ctx context.Context, g *Graph, module string, tc toolchain, dir string) (string, error) {
+	version := moduleVersion(g.Mod, module)
 	hash := ""
-	for line := range strings.Lines(g.sum) {
+	for line := range strings.Lines(g.Sum) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == module && fields[1] == version {
 			hash = fields[2]
 		}
 	}
 	if err := errors.Join(
-		os.WriteFile(filepath.Join(dir, "go.mod"), []byte(g.mod), 0o644),
-		os.WriteFile(filepath.Join(dir, "go.sum"), []byte(g.sum), 0o644),
+		os.WriteFile(filepath.Join(dir, "go.mod"), []byte(g.Mod), 0o644),
+		os.WriteFile(filepath.Join(dir, "go.sum"), []byte(g.Sum), 0o644),
 	); err != nil {
-		return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.title, err), "")
+		return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.Title, err), "")
 	}
 	cmd := groupCommand(ctx, tc.path, "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = dir

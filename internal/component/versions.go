@@ -66,13 +66,13 @@ func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
 }
 
 // reportOf is what the program at a path reports, without its digest.
-func reportOf(ctx context.Context, p program, path string) (Report, error) {
-	reported, err := answer(ctx, path, p.ask)
+func reportOf(ctx context.Context, p Program, path string) (Report, error) {
+	reported, err := answer(ctx, path, p.Ask)
 	if err != nil {
 		return Report{}, err
 	}
 	b := Report{Version: reported, Text: reported}
-	if strings.HasPrefix(p.version, "v") && release.MatchString("v"+reported) {
+	if strings.HasPrefix(p.Version, "v") && release.MatchString("v"+reported) {
 		b.Version = "v" + reported // etcd answers without
 	}
 	if !release.MatchString(strings.TrimPrefix(reported, "v")) {

@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/test/realnode/nodeprograms"
 )
 
 const (
@@ -90,7 +91,7 @@ func importImage(ctx context.Context, o options, paths map[string]string, i imag
 	err := i.write(archive)
 	for _, s := range sites[:o.nodes] {
 		if err == nil {
-			_, err = command(ctx, paths[component.Ctr], "--address", s.file(o, "containerd.sock"), "--namespace", "k8s.io", "images", "import", archive)
+			_, err = command(ctx, paths[nodeprograms.Ctr], "--address", s.file(o, "containerd.sock"), "--namespace", "k8s.io", "images", "import", archive)
 		}
 	}
 	if err := errors.Join(err, os.Remove(archive)); err != nil {

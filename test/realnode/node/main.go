@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/test/realnode/nodeprograms"
 )
 
 // Exit statuses.
@@ -89,6 +90,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w, with flags only, one replica at least and 1 to %d nodes", errUsage, len(sites))
 	}
 	o.programs.ImageRegistry = []string{"none"} // what the node runs is built here
+	o.programs.Graphs = nodeprograms.Graphs()
 	o.programs.Progress = progress
 	switch args[0] {
 	case "up":

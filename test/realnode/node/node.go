@@ -18,14 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/test/realnode/nodeprograms"
 )
-
-// nodePrograms are those that run on the node.
-var nodePrograms = []string{
-	component.Kubelet, component.KubeProxy, component.Containerd, component.ContainerdShim, component.Ctr, component.CNIPtp, component.CNIHostLocal,
-}
 
 // apiPort is that of machineAddress that leads to the API server, which listens on loopback.
 const apiPort = 6443
@@ -99,19 +94,19 @@ func (n *node) start(ctx context.Context) (err error) {
 		return err
 	}
 	progress("starting containerd")
-	containerd, err := n.run(component.Containerd, "--config", n.file("containerd.toml"))
+	containerd, err := n.run(nodeprograms.Containerd, "--config", n.file("containerd.toml"))
 	if err != nil {
 		return err
 	}
 	err = process.WaitReady(ctx, containerd, func(ctx context.Context) error {
-		_, err := command(ctx, n.paths[component.Ctr], "--address", n.file("containerd.sock"), "version")
+		_, err := command(ctx, n.paths[nodeprograms.Ctr], "--address", n.file("containerd.sock"), "version")
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	progress("starting kubelet and kube-proxy")
-	proxy, err := n.run(component.KubeProxy, "--kubeconfig", n.file("kubeconfig"), "--proxy-mode=iptables", "--cluster-cidr="+podRange, "--hostname-override="+n.site.name,
+	proxy, err := n.run(nodeprograms.KubeProxy, "--kubeconfig", n.file("kubeconfig"), "--proxy-mode=iptables", "--cluster-cidr="+podRange, "--hostname-override="+n.site.name,
 		"--healthz-bind-address=127.0.0.1:10256", "--metrics-bind-address=127.0.0.1:10249", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s")
 	if err != nil {
 		return err
@@ -124,7 +119,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if n.o.housekeeping > 0 {
 		args = append(args, "--housekeeping-interval="+n.o.housekeeping.String())
 	}
-	kubelet, err := n.run(component.Kubelet, args...)
+	kubelet, err := n.run(nodeprograms.Kubelet, args...)
 	if err != nil {
 		return err
 	}
@@ -259,13 +254,13 @@ func (n *node) writeFiles() error {
 			return err
 		}
 	}
-	for _, program := range []string{component.CNIPtp, component.CNIHostLocal} {
+	for _, program := range []string{nodeprograms.CNIPtp, nodeprograms.CNIHostLocal} {
 		if err := os.Symlink(n.paths[program], filepath.Join(plugins, program)); err != nil {
 			return err
 		}
 	}
 	files := map[string]string{
-		"containerd.toml":     fmt.Sprintf(containerdConfig, n.site.dir(n.o), n.tools.wrapper("runc"), n.paths[component.ContainerdShim], appImage),
+		"containerd.toml":     fmt.Sprintf(containerdConfig, n.site.dir(n.o), n.tools.wrapper("runc"), n.paths[nodeprograms.ContainerdShim], appImage),
 		"cni/10-ptp.conflist": fmt.Sprintf(cniConfig, n.site.pods),
 		"kubelet.yaml":        fmt.Sprintf(kubeletConfig, n.site.dir(n.o), n.site.linked, machineAddress, n.site.group),
 	}

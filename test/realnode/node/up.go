@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/test/realnode/nodeprograms"
 )
 
 const (
@@ -31,7 +32,7 @@ func up(ctx context.Context, o options) (kubeconfig string, err error) {
 	if err := check(ctx, o); err != nil {
 		return "", err
 	}
-	programs := slices.Concat(experiment.ClusterComponents(), nodePrograms, []string{component.Istiod, component.IstioManifests})
+	programs := slices.Concat(experiment.ClusterComponents(), nodeprograms.Names(), []string{component.Istiod, component.IstioManifests})
 	if o.sidecars {
 		programs = append(programs, component.PilotAgent, component.Envoy)
 	}
