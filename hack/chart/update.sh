@@ -15,7 +15,7 @@ for values in hack/chart/testdata/*.values.yaml; do
 	"$helm" template scaler hack/chart/scaler --namespace scaler "${kubernetes[@]}" --values "$values" >"${values%.values.yaml}.yaml"
 done
 # What the schema is to refuse.
-for wrong in plan.pods='{1,2}' plan.repeats=1 image.pullPolicy=Sometimes plan.unknown=true rbac.subjects='{a}' plan.extraArgs='{steady}'; do
+for wrong in rollout.pods='{1,2}' rollout.pods=0 image.pullPolicy=Sometimes rollout.unknown=true rbac.subjects='{a}' rollout.extraArgs='{steady}'; do
 	if "$helm" template scaler hack/chart/scaler "${kubernetes[@]}" --set "$wrong" >/dev/null 2>&1; then
 		echo "hack/chart/update.sh: the schema accepts $wrong" >&2
 		exit 1

@@ -117,14 +117,13 @@ func hostPort(text string) bool {
 }
 
 // prepare looks at the cluster, shows what would be done and asks. goOn is false where
-// nothing is to be done. several is of runs that have a label each, in place of the specification's.
-func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec run.Spec, several bool) (goOn bool, err error) {
+// nothing is to be done.
+func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec run.Spec) (goOn bool, err error) {
 	found, err := run.Inspect(cmd.Context(), spec)
 	if err != nil {
 		return false, err
 	}
-	label, removal := labelOf(o.use.Target, found.Run, several)
-	if err := showFound(s.err, found, label, removal); err != nil {
+	if err := showFound(s.err, found, o.use.Target.Removal(found.Run)); err != nil {
 		return false, err
 	}
 	return o.confirm(cmd.Context(), s, found.Objects)
@@ -157,14 +156,6 @@ func (c *confirmation) confirm(ctx context.Context, s streams, objects []runtime
 	return true, nil
 }
 
-// labelOf states what the objects of a run have, or those of several, and the command that deletes them.
-func labelOf(target attach.Target, run string, several bool) (label, removal string) {
-	if several {
-		return "scaler.mesh/run, with a value for each run that is printed at its start", target.RemovalOfAll()
-	}
-	return "scaler.mesh/run=" + run, target.Removal(run)
-}
-
 // answer reads a line, and reports whether it says yes.
 func answer(ctx context.Context, in io.Reader) (bool, error) {
 	line := make(chan string, 1)
@@ -181,8 +172,8 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 	}
 }
 
-// showFound states what a cluster has and what a run would create there.
-func showFound(w io.Writer, f *run.Found, label, removal string) error {
+// showFound states what a cluster has, what a run would create there, and the command that deletes it.
+func showFound(w io.Writer, f *run.Found, removal string) error {
 	var b strings.Builder
 	writeFound(&b, f.Found)
 	if s := f.Prometheus; s != nil {
@@ -196,7 +187,7 @@ func showFound(w io.Writer, f *run.Found, label, removal string) error {
 	if real > 0 {
 		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
 	}
-	fmt.Fprintf(&b, "  label:        %s\n", label)
+	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
 	if len(f.Neighbours.DaemonSets) > 0 {
 		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
 	}

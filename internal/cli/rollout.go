@@ -151,7 +151,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if o.ladder.Spec.Existing != nil {
-		if goOn, err := o.existing.prepare(cmd, s, o.ladder.Runs()[0], false); err != nil || !goOn {
+		if goOn, err := o.existing.prepare(cmd, s, o.ladder.Runs()[0]); err != nil || !goOn {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ var _ = Describe("the Helm chart", func() {
 				}
 				var job batchv1.CronJob
 				Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &job)).To(Succeed())
-				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plan"}, Spec: job.Spec.JobTemplate.Spec.Template.Spec}
+				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rollout"}, Spec: job.Spec.JobTemplate.Spec.Template.Spec}
 				pod.Spec.ServiceAccountName = "default" // that of the chart is not there
 				Eventually(func(ctx context.Context) error {
 					_, err := client.CoreV1().Pods("scaler").Create(ctx, &pod, dryRun)

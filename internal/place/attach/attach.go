@@ -53,13 +53,8 @@ func NewID() (string, error) {
 }
 
 // Removal is the command that deletes what a run with a label has left in the cluster.
-func (t Target) Removal(label string) string { return t.cleanup("--run " + label) }
-
-// RemovalOfAll is the command that deletes what all runs have left in the cluster.
-func (t Target) RemovalOfAll() string { return t.cleanup("--all") }
-
-func (t Target) cleanup(of string) string {
-	command := "scaler cleanup " + of + " --context " + t.Context
+func (t Target) Removal(label string) string {
+	command := "scaler cleanup --run " + label + " --context " + t.Context
 	if t.Kubeconfig != "" {
 		command += " --kubeconfig " + t.Kubeconfig
 	}
