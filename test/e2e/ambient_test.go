@@ -19,7 +19,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "4", "--no-calibrate",
 			"--fault", "reset-streams:50%@steady", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Spec.Dataplane).To(Equal("ambient"))
@@ -60,7 +60,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 		session := where.start("rollout", "--dilate", "1", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--no-calibrate", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		run := printed(session)
 		Expect(run.Spec.Waypoints).To(Equal("service"))
 		Expect(*run.Proxies.Waypoints.Ready).To(Equal(services))

@@ -41,7 +41,7 @@ var _ = Describe("scaler cluster", func() {
 		Expect(where.children()).To(HaveLen(kept), "cleanup leaves alone what is kept")
 
 		Expect(wait(where.start("cluster", "down", "mine"))).To(Equal(exitDone))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		Expect(kubeconfig).NotTo(BeAnExistingFile())
 	})
 
@@ -53,6 +53,6 @@ var _ = Describe("scaler cluster", func() {
 		interrupt(up)
 		Expect(wait(up)).To(Equal(exitInterrupted))
 		Expect(up.Out.Contents()).To(BeEmpty())
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })

@@ -21,7 +21,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 			session := where.start("rollout", "--pods", "20", "--seed", seed, "--out", where.out, "-o", "json",
 				"--baseline", "2s", "--settle", "1s", "--steady", "3s", "--probes", "0", "--no-calibrate")
 			Expect(wait(session)).To(Equal(exitDone))
-			where.expectNothingLeft(nil)
+			where.expectNothingLeft()
 			return printed(session), string(session.Err.Contents())
 		}
 		first, said := rollout()

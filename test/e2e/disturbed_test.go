@@ -59,7 +59,7 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 		Expect(wait(session)).To(Equal(exitDone))
 		run = printed(session)
 		faults = faultsOf(run)
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 
 	It("comes back from every one", func() {
@@ -188,7 +188,7 @@ var _ = Describe("a control plane with too little memory", func() {
 		session := where.rollout(20, "--control-plane-memory", "80Mi", "--control-plane-env", "GOMEMLIMIT=off", "--control-plane-env", "GOGC=off")
 		Expect(wait(session)).To(Equal(exitFailed))
 		Expect(session.Err).To(gbytes.Say("istiod was killed by the kernel: out of memory at its limit of 80 MiB"))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 
 		run := where.recorded()
 		Expect(run.Status).To(Equal(record.StatusFailed))

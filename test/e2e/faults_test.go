@@ -48,7 +48,7 @@ var _ = Describe("a control plane that is killed in mid-rollout", func() {
 		Expect(run.Warnings).To(ContainElement(And(
 			HaveField("About", "controlPlane.rollout"), HaveField("Reason", record.ReasonCrashed), HaveField("Detail", ContainSubstring("signal: killed")),
 		)))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })
 
@@ -67,7 +67,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(string(second.Err.Contents())).To(And(
 			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another --out"),
 		))
-		other.expectNothingLeft(nil)
+		other.expectNothingLeft()
 
 		By("being listed, and left alone by cleanup")
 		status := where.start("cluster", "status")
@@ -100,7 +100,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 
 	It("leaves a folder, which cleanup removes", func() {
 		Expect(where.groups()).To(HaveLen(1))
-		dir := where.groups()[0].Dir
+		dir := where.groups()[0]
 		dry := where.start("cleanup", "--dry-run")
 		Expect(wait(dry)).To(Equal(exitDone))
 		Expect(string(dry.Out.Contents())).To(ContainSubstring(dir))
@@ -109,7 +109,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		cleanup := where.start("cleanup")
 		Expect(wait(cleanup)).To(Equal(exitDone))
 		Expect(string(cleanup.Out.Contents())).To(ContainSubstring(dir))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		Expect(where.recorded().Name).To(Equal("istiod-permissive-20"), "records are left alone")
 	})
 })
@@ -125,7 +125,7 @@ var _ = Describe("a full disk", func() {
 		Expect(string(session.Err.Contents())).To(And(
 			ContainSubstring("checking disk of --out: "), ContainSubstring("make room, or name a folder on another disk"),
 		))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		Expect(os.ReadDir(where.out)).To(BeEmpty())
 	})
 
@@ -139,7 +139,7 @@ var _ = Describe("a full disk", func() {
 		Expect(string(session.Err.Contents())).To(And(
 			ContainSubstring("no space left on device"), ContainSubstring("choose another with --out"),
 		))
-		where.expectNothingLeft(sockets)
+		where.expectNothingLeft(sockets...)
 		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})
 })

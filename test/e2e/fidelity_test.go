@@ -51,7 +51,7 @@ var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 			Expect(*c.BytesRatio).To(BeNumerically("~", 1, 0.02), c.Name)
 			Expect(c.Differences).To(HaveEach(HaveField("Explained", Not(BeEmpty()))), c.Name)
 		}
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 
 	DescribeTable("leaves nothing behind when it is ended",
@@ -62,7 +62,7 @@ var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 			end(session)
 			Expect(wait(session)).To(Equal(code))
 			Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
-			where.expectNothingLeft(nil)
+			where.expectNothingLeft()
 			Expect(filepath.Glob(filepath.Join(where.state, "*", "*"))).To(BeEmpty())
 		},
 		Entry("by ctrl-C", interrupt, exitInterrupted),
@@ -74,6 +74,6 @@ var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 		session := where.start("calibrate", "--fidelity", "--envoy", "/bin/true")
 		Expect(wait(session)).To(Equal(exitFailed))
 		Expect(session.Err.Contents()).To(ContainSubstring("/bin/true"))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })

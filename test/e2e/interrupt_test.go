@@ -32,7 +32,7 @@ var _ = Describe("ctrl-C", func() {
 			Expect(sockets).NotTo(BeEmpty())
 			interrupt(session)
 			Expect(wait(session)).To(Equal(exitInterrupted))
-			where.expectNothingLeft(sockets)
+			where.expectNothingLeft(sockets...)
 
 			run := where.recorded()
 			Expect(run.Status).To(Equal(record.StatusInterrupted))

@@ -79,7 +79,7 @@ var _ = Describe("a ladder of both modes", Ordered, func() {
 			Expect(*run.Pods.Converged).To(Equal(pods))
 			Expect(*run.XDS.Nacks).To(BeZero())
 		}
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 
 	It("records what was asked, and how pods came", func() {
@@ -152,7 +152,7 @@ var _ = Describe("a ladder that does not go well", func() {
 				Expect(syscall.Kill(server, syscall.SIGCONT)).To(Succeed())
 			}
 			Expect(wait(session)).To(Equal(exitInterrupted))
-			where.expectNothingLeft(sockets)
+			where.expectNothingLeft(sockets...)
 
 			runs, err := record.Read(where.out)
 			Expect(err).NotTo(HaveOccurred())
@@ -177,6 +177,6 @@ var _ = Describe("a ladder that does not go well", func() {
 			Expect(run.Latencies.CompleteConfiguration.Lost).To(BeEquivalentTo(run.Spec.Pods))
 			Expect(run.Warnings).To(ContainElement(And(HaveField("Reason", record.ReasonUnconverged), HaveField("Detail", Or(ContainSubstring("pods are not ready"), ContainSubstring("0 pods are there")))))) // none came yet
 		}
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })

@@ -61,6 +61,6 @@ var _ = Describe("limits", func() {
 			Expect(*runs[0].Change.OfferedPerSecond).To(Equal(one.Value))
 			Expect(runs[0].Value(r.Figure)).To(HaveValue(Equal(*one.Figure)))
 		}
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })

@@ -47,6 +47,6 @@ var _ = Describe("Linkerd", func() {
 		expectFollowed(run, record.EndpointAdd, record.EndpointRemove, record.RouteChange)
 		By("the record, which has no keys")
 		Expect(filepath.Glob(filepath.Join(where.out, "*", "logs", "*", "*"))).To(BeEmpty())
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })

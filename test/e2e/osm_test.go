@@ -55,6 +55,6 @@ var _ = Describe("Open Service Mesh", func() {
 
 		By("the changes")
 		expectFollowed(run, record.EndpointAdd, record.EndpointRemove, record.PolicyChange)
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	}, SpecTimeout(5*time.Minute))
 })

@@ -53,7 +53,7 @@ var _ = Describe("a plan that is carried out", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(runs).To(HaveLen(1))
 		Expect(runs[0].Spec).To(And(HaveField("Pods", 30), HaveField("Burst", "10/2s"), HaveField("Topology", "star"), HaveField("Faults", []string{"kill-control-plane@steady"})))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 
 	It("leaves nothing when it is interrupted", func() {
@@ -63,6 +63,6 @@ var _ = Describe("a plan that is carried out", Ordered, func() {
 		sockets := where.sockets(session)
 		interrupt(session)
 		Expect(wait(session)).To(Equal(exitInterrupted))
-		where.expectNothingLeft(sockets)
+		where.expectNothingLeft(sockets...)
 	})
 })

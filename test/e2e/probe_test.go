@@ -65,7 +65,7 @@ var _ = Describe("probes", func() {
 		Expect(next(ctx, changes, watch.Deleted)).To(Equal(added))
 		Expect(syscall.Kill(recorder, syscall.SIGCONT)).To(Succeed())
 		Expect(wait(session)).To(Equal(exitInterrupted))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		Expect(string(where.event("objectsDeleted"))).NotTo(ContainSubstring(`"error"`), "its time is its own")
 	})
 })

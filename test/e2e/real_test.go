@@ -36,7 +36,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 		cmd := where.command("rollout", "--pods", "12", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "5s", "--probes", "1",
 			"--converge-timeout", "90s", "--services", "3", "--mode", "strict", "--real-sidecars", "2", "--envoy", envoy(ctx), "--control-plane-env", "API_TOKEN")
 		cmd.Env = append(cmd.Env, "API_TOKEN=hunter2hunter2")
-		session := where.session(cmd)
+		session := session(cmd)
 
 		By("looking at what it shows to others while it runs")
 		Eventually(where.phase, "2m").Should(BeElementOf(record.PhaseSettle, record.PhaseSteady)) // all sidecars are up

@@ -17,7 +17,7 @@ var _ = Describe("two replicas of a control plane, one of which is killed", func
 		session := where.rollout(pods, "--replicas", "2", "--fault", "kill-replica@steady")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Environment.ControlPlane.Replicas).To(Equal(2))

@@ -117,7 +117,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 	})
 
 	It("leaves nothing but its record", func() {
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 		Expect(os.ReadDir(where.out)).To(HaveLen(1))
 	})
 })
@@ -137,7 +137,7 @@ var _ = Describe("a rollout over state-of-the-world xDS", func() {
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s", w.About, w.Text)
 		}
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 	})
 })
 
@@ -155,7 +155,7 @@ var _ = Describe("two rollouts side by side", func() {
 			Expect(*run.Pods.Converged).To(Equal(20))
 			Expect(*run.Certificates.Issued).To(BeEquivalentTo(20))
 		}
-		one.expectNothingLeft(nil)
+		one.expectNothingLeft()
 	})
 })
 

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,23 +49,25 @@ func newPlace() place {
 	dir, err := os.MkdirTemp("", "scaler-e2e-")
 	Expect(err).NotTo(HaveOccurred())
 	p := place{state: filepath.Join(dir, "state"), out: filepath.Join(dir, "out")}
+	Expect(os.Mkdir(p.temporary(), 0o755)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		groups, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
-		Expect(err).NotTo(HaveOccurred())
-		for _, group := range groups { // of a spec that failed
-			s, err := process.Inspect(group)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(s.Remove(ctx)).To(Succeed())
+		for _, group := range p.groups() { // of a spec that failed
+			if s, err := process.Inspect(group); err == nil {
+				Expect(s.Remove(ctx)).To(Succeed())
+			}
 		}
 		Expect(os.RemoveAll(dir)).To(Succeed())
 	})
 	return p
 }
 
+// temporary is the folder of scalers' temporary files.
+func (p place) temporary() string { return filepath.Join(filepath.Dir(p.state), "tmp") }
+
 // command is `scaler ARGS...` in this place.
 func (p place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(scaler, args...)
-	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER_IMAGE_REGISTRY=none")
+	cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+p.state, "SCALER_IMAGE_REGISTRY=none", "TMPDIR="+p.temporary())
 	if p.bin != "" {
 		cmd.Env = append(cmd.Env, "SCALER_BIN_DIR="+p.bin)
 	}
@@ -95,12 +99,13 @@ func (p *place) hold(ctx context.Context, program string) {
 // start starts it.
 func (p place) start(args ...string) *gexec.Session {
 	GinkgoHelper()
-	return p.session(p.command(args...))
+	return session(p.command(args...))
 }
 
-func (p place) session(cmd *exec.Cmd) *gexec.Session {
+// session starts a command, which ends with the spec.
+func session(cmd *exec.Cmd) *gexec.Session {
 	GinkgoHelper()
-	GinkgoWriter.Println("$ scaler", strings.Join(cmd.Args[1:], " "))
+	GinkgoWriter.Println("$", strings.Join(cmd.Args, " "))
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { session.Kill().Wait() })
@@ -118,11 +123,25 @@ func (p place) rollout(pods int, args ...string) *gexec.Session {
 	}, args...)...)
 }
 
+// referenceArgs are those of a small rollout against the reference control plane, which starts in seconds.
+func (p place) referenceArgs(args ...string) []string {
+	return append([]string{
+		"rollout", "--dilate", "1", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--no-calibrate",
+		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0", "--converge-timeout", "90s",
+	}, args...)
+}
+
 // wait waits for the end of a scaler and returns its exit code.
 func wait(session *gexec.Session) int {
 	GinkgoHelper()
 	Eventually(session).WithTimeout(3 * time.Minute).Should(gexec.Exit())
 	return session.ExitCode()
+}
+
+// signal sends a signal to a scaler alone.
+func signal(session *gexec.Session, number syscall.Signal) {
+	GinkgoHelper()
+	Expect(syscall.Kill(session.Command.Process.Pid, number)).To(Succeed())
 }
 
 // interrupt does what ctrl-C does in a terminal: the whole process group of the
@@ -208,10 +227,15 @@ func (p place) children() []int {
 	return pids
 }
 
-// child is the process id of a scaler's child by its name.
+// child is the process id of a scaler's child by the name that its group has for it.
 func (p place) child(name string) int {
 	GinkgoHelper()
-	for _, s := range p.groups() {
+	for _, group := range p.groups() {
+		s, err := process.Inspect(group)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
 		for _, c := range s.Children {
 			if c.Name == name && c.Alive {
 				return c.PID
@@ -222,33 +246,37 @@ func (p place) child(name string) int {
 	return 0
 }
 
-// groups are the process groups in this place, one for each cluster.
-func (p place) groups() []process.State {
+// running is the process id of a scaler's child, or of a child of that, by the name of its program.
+func (p place) running(program string) int {
 	GinkgoHelper()
-	dirs, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
-	Expect(err).NotTo(HaveOccurred())
-	var groups []process.State
-	for _, dir := range dirs {
-		s, err := process.Inspect(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	for _, pid := range p.children() {
+		// One that cannot be read has ended.
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if path, _, _ := strings.Cut(string(line), "\x00"); filepath.Base(path) == program {
+			return pid
 		}
-		Expect(err).NotTo(HaveOccurred())
-		groups = append(groups, s)
 	}
-	return groups
+	Fail("no " + program + " runs")
+	return 0
+}
+
+// groups are the folders of process groups in this place.
+func (p place) groups() []string {
+	GinkgoHelper()
+	groups, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	return slices.DeleteFunc(groups, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || !info.IsDir()
+	})
 }
 
 // expectNothingLeft holds when all that scalers started in this place is gone:
 // processes, the sockets they listened on, and folders.
-func (p place) expectNothingLeft(sockets []string) {
+func (p place) expectNothingLeft(sockets ...string) {
 	GinkgoHelper()
 	Expect(p.children()).To(BeEmpty())
-	entries, err := os.ReadDir(filepath.Join(p.state, "clusters"))
-	if !errors.Is(err, fs.ErrNotExist) {
-		Expect(err).NotTo(HaveOccurred())
-	}
-	Expect(entries).To(BeEmpty())
+	Expect(p.groups()).To(BeEmpty())
 	for _, socket := range sockets {
 		Expect(listeners()).NotTo(HaveKey(socket))
 	}
@@ -261,15 +289,27 @@ func (p place) sockets(session *gexec.Session) []string {
 	all := listeners()
 	var sockets []string
 	for _, pid := range append(p.children(), session.Command.Process.Pid) {
-		links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
-		Expect(err).NotTo(HaveOccurred())
-		for _, link := range links {
-			if target, err := os.Readlink(link); err == nil && all[target] != "" {
-				sockets = append(sockets, target)
-			}
-		}
+		sockets = slices.AppendSeq(sockets, maps.Keys(heldBy(pid, all)))
 	}
 	return sockets
+}
+
+// heldBy are those of some sockets that a process has open.
+func heldBy(pid int, all map[string]string) map[string]string {
+	GinkgoHelper()
+	links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil {
+			continue // it was closed
+		}
+		if address, ok := all[target]; ok {
+			found[target] = address
+		}
+	}
+	return found
 }
 
 // listeners are the addresses of all listening TCP sockets of this machine, by

@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"os"
+	ossignal "os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,10 +22,18 @@ var (
 	prometheus string // for a second look at time series
 )
 
+// binaryVariable is the program to test, if it is not to be built.
+const binaryVariable = "SCALER_E2E_BINARY"
+
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	// A process starts with the signals ignored that its parent ignores, as below nohup,
+	// but not with those that its parent handles.
+	hangups := make(chan os.Signal, 1)
+	ossignal.Notify(hangups, syscall.SIGHUP)
+	defer ossignal.Stop(hangups)
 	RunSpecs(t, "scaler", Label("e2e"))
 }
 
@@ -35,8 +45,10 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	}, component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler,
 		component.Kwok, component.Istiod, component.Prometheus)
 	Expect(err).NotTo(HaveOccurred())
-	scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
-	Expect(err).NotTo(HaveOccurred())
+	if scaler = os.Getenv(binaryVariable); scaler == "" {
+		scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
+		Expect(err).NotTo(HaveOccurred())
+	}
 	return []byte(scaler + "\n" + programs[component.Prometheus])
 }, func(built []byte) {
 	scaler, prometheus, _ = strings.Cut(string(built), "\n")

@@ -29,7 +29,7 @@ var _ = Describe("an upgrade in two waves", func() {
 		const pods = 20
 		where := newPlace()
 		Expect(wait(where.upgrade(pods))).To(Equal(exitDone))
-		where.expectNothingLeft(nil)
+		where.expectNothingLeft()
 
 		recorded := where.recorded()
 		Expect(recorded.Status).To(Equal(record.StatusCompleted))

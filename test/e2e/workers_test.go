@@ -59,6 +59,6 @@ var _ = Describe("a rollout with a worker in another process", func() {
 		run := where.recorded()
 		Expect(run.Status).To(Equal(record.StatusFailed))
 		Expect(run.Reason).To(ContainSubstring("worker worker-1 is lost"))
-		where.expectNothingLeft(sockets)
+		where.expectNothingLeft(sockets...)
 	})
 })

@@ -1,12 +1,10 @@
 //go:build e2e
 
-package robust
+package e2e
 
 import (
 	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,9 +24,9 @@ import (
 var _ = Describe("nothing is lost", func() {
 	It("12: two programs never write one record, and a run never writes into an existing one", func() {
 		where := newPlace()
-		first := where.start(where.rolloutArgs("--baseline", "1m")...)
+		first := where.start(where.referenceArgs("--baseline", "1m")...)
 		where.reach(first, record.PhaseBaseline)
-		second := where.start(where.rolloutArgs("--pods", "6")...)
+		second := where.start(where.referenceArgs("--pods", "6")...)
 		Expect(wait(second)).To(Equal(exitFailed))
 		Expect(second.Err).To(gbytes.Say("choose another --out"))
 		other := where.start("latency", "--control-plane", "reference", "--variants", "none", "--out", where.out)
@@ -38,7 +36,7 @@ var _ = Describe("nothing is lost", func() {
 		Expect(wait(first)).To(Equal(exitInterrupted))
 		before, err := os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))
 		Expect(err).NotTo(HaveOccurred())
-		third := where.start(where.rolloutArgs()...)
+		third := where.start(where.referenceArgs()...)
 		Expect(wait(third)).To(Equal(exitFailed))
 		Expect(third.Err).To(gbytes.Say("choose another --out"))
 		Expect(os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))).To(Equal(before))
@@ -48,7 +46,7 @@ var _ = Describe("nothing is lost", func() {
 var _ = Describe("what was measured", func() {
 	It("10: is on disk as it arrives: the record of a run that was killed has what its programs used", func() {
 		where := newPlace()
-		s := where.start(where.rolloutArgs("--steady", "1m")...)
+		s := where.start(where.referenceArgs("--steady", "1m")...)
 		where.reach(s, record.PhaseSteady)
 		Eventually(where.samplesInSteady).Should(BeNumerically(">", 3))
 		s.Kill()
@@ -74,7 +72,7 @@ var _ = Describe("nothing is exposed", func() {
 	It("13, 14: sockets listen on loopback, etcd wants a certificate, keys are the user's alone, secrets are in no record", func() {
 		where := newPlace()
 		secrets := exposure.Secrets{"hunter2hunter2": "the value of --control-plane-env"}
-		cmd := where.command(where.rolloutArgs("--steady", "1m", "--workers", "2", "--probes", "1", "--control-plane-env", "API_TOKEN")...)
+		cmd := where.command(where.referenceArgs("--steady", "1m", "--workers", "2", "--probes", "1", "--control-plane-env", "API_TOKEN")...)
 		cmd.Env = append(cmd.Env, "API_TOKEN=hunter2hunter2")
 		run := session(cmd)
 		where.reach(run, record.PhaseSteady)
@@ -147,7 +145,7 @@ func (p place) samplesInSteady() (n int, err error) {
 // argument is what follows a prefix in the arguments of a scaler's child.
 func (p place) argument(name, prefix string) string {
 	GinkgoHelper()
-	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.child(name)), "cmdline"))
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.running(name)), "cmdline"))
 	Expect(err).NotTo(HaveOccurred())
 	for argument := range strings.SplitSeq(string(line), "\x00") {
 		if value, ok := strings.CutPrefix(argument, prefix); ok {
@@ -156,42 +154,4 @@ func (p place) argument(name, prefix string) string {
 	}
 	Fail(name + " has no " + prefix)
 	return ""
-}
-
-// listeningSockets are all of this machine that are listened on: addresses by inode.
-func listeningSockets() map[string]string {
-	GinkgoHelper()
-	const listening = "0A"
-	all := map[string]string{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(table)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a kernel without IPv6
-		}
-		Expect(err).NotTo(HaveOccurred())
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) > 9 && f[3] == listening {
-				all[f[9]] = f[1]
-			}
-		}
-	}
-	return all
-}
-
-// socketsOf are the inodes of the sockets that a process has open.
-func socketsOf(pid int) []string {
-	GinkgoHelper()
-	links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
-	Expect(err).NotTo(HaveOccurred())
-	var inodes []string
-	for _, link := range links {
-		target, err := os.Readlink(link)
-		if err != nil {
-			continue // it was closed
-		}
-		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
-			inodes = append(inodes, strings.TrimSuffix(inode, "]"))
-		}
-	}
-	return inodes
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package robust
+package e2e
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ var _ = Describe("what a machine lacks", func() {
 		doctor := where.mounted(disk + `exec "$SCALER" doctor --out $0/disk/out`)
 		Expect(wait(doctor)).To(Equal(exitFailed))
 		Expect(doctor.Out).To(gbytes.Say(`disk of --out +failed .*make room`))
-		run := where.mounted(disk+`exec "$SCALER" "$@" --out $0/disk/out`, where.rolloutArgs()...)
+		run := where.mounted(disk+`exec "$SCALER" "$@" --out $0/disk/out`, where.referenceArgs()...)
 		Expect(wait(run)).To(Equal(exitFailed))
 		Expect(run.Err).To(gbytes.Say("disk of --out.*make room"))
 		where.expectNothingLeft()
@@ -51,7 +51,7 @@ var _ = Describe("what a machine lacks", func() {
 	It("11: a disk that is filled during a run ends it with an error that says so", func() {
 		where := newPlace()
 		run := where.mounted(`mkdir -p $0/disk; mount -t tmpfs -o size=200m none $0/disk; exec "$SCALER" "$@" --out $0/disk/out`,
-			where.rolloutArgs("--baseline", "2m")...)
+			where.referenceArgs("--baseline", "2m")...)
 		Eventually(run.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say("baseline +[0-9]+s/"))
 		disk := filepath.Join("/proc", strconv.Itoa(run.Command.Process.Pid), "root", filepath.Dir(where.state), "disk")
 		fill, err := os.Create(filepath.Join(disk, "fill"))
@@ -66,7 +66,7 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: an output folder that is deleted during a run ends it with an error that names it", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs("--baseline", "5s")...)
+		run := where.start(where.referenceArgs("--baseline", "5s")...)
 		where.begin(run)
 		// What the run writes meanwhile may fill a folder again that is to be removed.
 		Eventually(func() error { return os.RemoveAll(where.out) }).Should(Succeed())
@@ -78,7 +78,7 @@ var _ = Describe("what a machine lacks", func() {
 	It("11: a state folder that cannot be written is an error before anything starts", func() {
 		where := newPlace()
 		const readOnly = `mkdir -p $0/ro; mount --bind $0/ro $0/ro; mount -o remount,ro,bind $0/ro; export SCALER_STATE_DIR=$0/ro; exec "$SCALER" "$@"`
-		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}, {"doctor"}} {
+		for _, args := range [][]string{where.referenceArgs(), {"cluster", "up"}, {"doctor"}} {
 			s := where.mounted(readOnly, args...)
 			Expect(wait(s)).To(Equal(exitFailed))
 			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(MatchRegexp(`SCALER_STATE_DIR.* cannot be written: read-only file system`))
@@ -88,7 +88,7 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: programs that may not be executed are an error that says why", func() {
 		where := newPlace()
-		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}, {"doctor"}} {
+		for _, args := range [][]string{where.referenceArgs(), {"cluster", "up"}, {"doctor"}} {
 			s := where.mounted(`cache=${SCALER_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/scaler}; mount --bind $cache $cache; mount -o remount,noexec,bind $cache; exec "$SCALER" "$@"`, args...)
 			Expect(wait(s)).To(Equal(exitFailed))
 			Expect(string(s.Err.Contents()) + string(s.Out.Contents())).To(ContainSubstring("mounted noexec"))
@@ -98,7 +98,7 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: too few open files or inotify instances are an error that says how many are needed", func() {
 		where := newPlace()
-		for _, args := range [][]string{where.rolloutArgs(), {"cluster", "up"}} {
+		for _, args := range [][]string{where.referenceArgs(), {"cluster", "up"}} {
 			files := exec.Command("unshare", append([]string{"--user", "prlimit", "--nofile=200:200", scaler}, args...)...)
 			files.Env = append(os.Environ(), "SCALER_STATE_DIR="+where.state)
 			s := session(files)
@@ -119,7 +119,7 @@ var _ = Describe("what a machine lacks", func() {
 	DescribeTable("11: an environment that does not say where state belongs is an error that names the variable",
 		func(change func([]string) []string, want string) {
 			where := newPlace()
-			for _, args := range [][]string{where.rolloutArgs(), {"cluster", "status"}} {
+			for _, args := range [][]string{where.referenceArgs(), {"cluster", "status"}} {
 				cmd := where.command(args...)
 				cmd.Env = change(without(cmd.Env, "SCALER_STATE_DIR", "XDG_STATE_HOME"))
 				s := session(cmd)
@@ -135,7 +135,7 @@ var _ = Describe("what a machine lacks", func() {
 	It("11: time that scaler did not run is a warning on the figures of that phase", func() {
 		where := newPlace()
 		const asked, interval = 5 * time.Second, measure.ClockInterval // between two looks at the clocks
-		run := where.start(where.rolloutArgs("--steady", "12s")...)
+		run := where.start(where.referenceArgs("--steady", "12s")...)
 		where.reach(run, record.PhaseSteady)
 		before := time.Now()
 		signal(run, syscall.SIGSTOP)

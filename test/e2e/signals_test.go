@@ -1,14 +1,11 @@
 //go:build e2e
 
-package robust
+package e2e
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,12 +16,6 @@ import (
 
 	"scaler.mesh/scaler/pkg/record"
 )
-
-// signal sends a signal to a scaler alone.
-func signal(s *gexec.Session, number syscall.Signal) {
-	GinkgoHelper()
-	Expect(syscall.Kill(s.Command.Process.Pid, number)).To(Succeed())
-}
 
 // shell starts a script in which $SCALER is the program, in this place.
 func (p place) shell(script string, args ...string) *gexec.Session {
@@ -45,7 +36,7 @@ var _ = Describe("nothing is left", func() {
 
 	It("5: when a pipe is closed: rollout 2>&1 | head -1, and the record says so", func() {
 		where := newPlace()
-		s := where.shell(`"$SCALER" "$@" 2>&1 | head -1; exit ${PIPESTATUS[0]}`, where.rolloutArgs()...)
+		s := where.shell(`"$SCALER" "$@" 2>&1 | head -1; exit ${PIPESTATUS[0]}`, where.referenceArgs()...)
 		Expect(wait(s)).To(Equal(exitInterrupted))
 		where.expectNothingLeft()
 		run := where.recorded()
@@ -56,7 +47,7 @@ var _ = Describe("nothing is left", func() {
 	DescribeTable("5: when it gets a signal, and the record says which",
 		func(number syscall.Signal, reason string) {
 			where := newPlace()
-			s := where.start(where.rolloutArgs("--baseline", "1m")...)
+			s := where.start(where.referenceArgs("--baseline", "1m")...)
 			where.reach(s, record.PhaseBaseline)
 			signal(s, number)
 			Expect(wait(s)).To(Equal(exitInterrupted))
@@ -73,7 +64,7 @@ var _ = Describe("nothing is left", func() {
 
 	It("5: and nohup holds: a signal that was ignored at start is", func() {
 		where := newPlace()
-		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.rolloutArgs()...)
+		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.referenceArgs()...)
 		where.begin(s)
 		signal(s, syscall.SIGHUP)
 		Expect(wait(s)).To(Equal(exitDone))
@@ -83,10 +74,10 @@ var _ = Describe("nothing is left", func() {
 
 	It("6: the first ctrl-C says how long it can take, and the second kills at once", func() {
 		where := newPlace()
-		s := where.start(where.rolloutArgs("--baseline", "1m")...)
+		s := where.start(where.referenceArgs("--baseline", "1m")...)
 		where.reach(s, record.PhaseBaseline)
 		// A child that does not end when asked to.
-		stubborn := where.child("kube-apiserver")
+		stubborn := where.running("kube-apiserver")
 		Expect(syscall.Kill(stubborn, syscall.SIGSTOP)).To(Succeed())
 		signal(s, syscall.SIGINT)
 		Eventually(s.Err).Should(gbytes.Say("stopping what was started, which can take up to 1m0s; ctrl-C again"))
@@ -111,10 +102,10 @@ var _ = Describe("nothing is left", func() {
 
 	It("7: an interrupted ladder ends with 130, also when its first run was being taken down", func() {
 		where := newPlace()
-		s := where.start(where.rolloutArgs("--pods", "5,6", "--steady", "5s")...)
+		s := where.start(where.referenceArgs("--pods", "5,6", "--steady", "5s")...)
 		where.reach(s, record.PhaseSteady)
 		// The first run is not down before all its programs have ended, and pods run on without this one.
-		last := where.child("kwok")
+		last := where.running("kwok")
 		Expect(syscall.Kill(last, syscall.SIGSTOP)).To(Succeed())
 		Eventually(s.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say(`steady: [0-9.]+ s`))
 		signal(s, syscall.SIGINT)
@@ -126,21 +117,3 @@ var _ = Describe("nothing is left", func() {
 		Expect(runs).To(HaveLen(1))
 	})
 })
-
-// child is the process id of a scaler's child by its name.
-func (p place) child(name string) int {
-	GinkgoHelper()
-	for _, pid := range p.processes() {
-		f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil {
-			continue
-		}
-		line, _ := io.ReadAll(f)
-		_ = f.Close()
-		if program, _, _ := strings.Cut(string(line), "\x00"); filepath.Base(program) == name {
-			return pid
-		}
-	}
-	Fail("no " + name + " runs")
-	return 0
-}

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package robust
+package e2e
 
 import (
 	"os"
@@ -35,10 +35,10 @@ var _ = Describe("what is not scaler's", func() {
 
 	It("2, 3: is what runs still: a live run is neither listed nor stopped by cleanups, and outlives a look from elsewhere", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs()...)
+		run := where.start(where.referenceArgs()...)
 		where.begin(run)
 		signal(run, syscall.SIGSTOP) // it goes on when it was looked at
-		before := where.processes()
+		before := where.children()
 		status := where.start("cluster", "status")
 		Expect(wait(status)).To(Equal(exitDone))
 		Expect(status.Out).To(gbytes.Say(`running +process %d`, run.Command.Process.Pid))
@@ -50,7 +50,7 @@ var _ = Describe("what is not scaler's", func() {
 			Expect(wait(s)).To(Equal(exitDone))
 			Expect(s.Err).To(gbytes.Say("nothing to clean up"))
 		}
-		Expect(where.processes()).To(ConsistOf(before))
+		Expect(where.children()).To(ConsistOf(before))
 		signal(run, syscall.SIGCONT)
 		Expect(wait(run)).To(Equal(exitDone))
 		where.expectNothingLeft()
@@ -58,11 +58,11 @@ var _ = Describe("what is not scaler's", func() {
 
 	It("3: is removed once by cleanups at the same time, which all succeed", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs("--keep", "--baseline", "1m")...)
+		run := where.start(where.referenceArgs("--keep", "--baseline", "1m")...)
 		where.reach(run, record.PhaseBaseline)
 		run.Kill() // SIGKILL; with --keep its children live on
 		wait(run)
-		Expect(where.processes()).NotTo(BeEmpty())
+		Expect(where.children()).NotTo(BeEmpty())
 		status := where.start("cluster", "status")
 		Expect(wait(status)).To(Equal(exitDone))
 		Expect(status.Out).To(gbytes.Say(`running +killed`))
@@ -78,15 +78,15 @@ var _ = Describe("what is not scaler's", func() {
 
 	It("9: is no part of a kept cluster: its status is that of what was kept", func() {
 		where := newPlace()
-		run := where.start(where.rolloutArgs("--keep")...)
+		run := where.start(where.referenceArgs("--keep")...)
 		Expect(wait(run)).To(Equal(exitDone))
 		status := where.start("cluster", "status")
 		Expect(wait(status)).To(Equal(exitDone))
 		Expect(status.Out).To(gbytes.Say(`running +kept`))
-		Expect(where.child(filepath.Base(scaler))).NotTo(BeZero(), "which shortens the logs")
+		Expect(where.running(filepath.Base(scaler))).NotTo(BeZero(), "which shortens the logs")
 
 		By("ending one of its programs")
-		Expect(syscall.Kill(where.child("kwok"), syscall.SIGKILL)).To(Succeed())
+		Expect(syscall.Kill(where.running("kwok"), syscall.SIGKILL)).To(Succeed())
 		Eventually(func() string {
 			status := where.start("cluster", "status")
 			Expect(wait(status)).To(Equal(exitDone))
@@ -94,11 +94,11 @@ var _ = Describe("what is not scaler's", func() {
 		}).Should(MatchRegexp(`degraded \(ended: kwok\) +kept`))
 
 		By("ending all of them")
-		for _, pid := range where.processes() {
+		for _, pid := range where.children() {
 			// One that is gone has ended since the others did.
 			Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Or(Succeed(), MatchError(syscall.ESRCH)))
 		}
-		Eventually(where.processes).Should(BeEmpty())
+		Eventually(where.children).Should(BeEmpty())
 		status = where.start("cluster", "status", "-o", "json")
 		Expect(wait(status)).To(Equal(exitDone))
 		Expect(status.Out).To(gbytes.Say(`"state": "stopped"`))

@@ -1,18 +1,20 @@
 //go:build e2e
 
-package robust
+package e2e
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,11 +28,11 @@ import (
 // The numbers of rounds and the time are small in continuous integration. For the long
 // campaigns of docs/security.md they are set by these variables.
 const (
-	killsVariable      = "SCALER_ROBUST_KILLS"
-	interruptsVariable = "SCALER_ROBUST_INTERRUPTS"
-	limitVariable      = "SCALER_ROBUST_LIMIT"  // time after which no new round begins, as in 5m
-	reportVariable     = "SCALER_ROBUST_REPORT" // file to which a line per round is added
-	firstVariable      = "SCALER_ROBUST_FIRST"  // number of the first round: which command it begins with
+	killsVariable      = "SCALER_E2E_KILLS"
+	interruptsVariable = "SCALER_E2E_INTERRUPTS"
+	limitVariable      = "SCALER_E2E_LIMIT"  // time after which no new round begins, as in 5m
+	reportVariable     = "SCALER_E2E_REPORT" // file to which a line per round is added
+	firstVariable      = "SCALER_E2E_FIRST"  // number of the first round: which command it begins with
 )
 
 // ended is a command that is ended at a random time.
@@ -47,13 +49,14 @@ type ended struct {
 	phases []record.PhaseName
 }
 
-// endings are all commands of scaler, those that start something several times.
-func endings() []*ended {
+// endable are all commands of scaler, those that start something several times.
+func endable() []*ended {
+	complete := sync.OnceValue(completeRecord)
 	rollout := func(args ...string) func(place) []string {
-		return func(p place) []string { return p.rolloutArgs(args...) }
+		return func(p place) []string { return p.referenceArgs(args...) }
 	}
 	on := func(args ...string) func(place) []string {
-		return func(place) []string { return append(slices.Clip(args), recorded) }
+		return func(place) []string { return append(slices.Clip(args), complete()) }
 	}
 	const long = 25 * time.Second
 	each := []record.PhaseName{record.PhaseBaseline, record.PhaseRollout, record.PhaseSettle, record.PhaseSteady}
@@ -83,43 +86,30 @@ func endings() []*ended {
 			return []string{"xds", "--address", "127.0.0.1:9", "--clients", "20", "--plaintext", "--duration", "5s"}
 		}, 5 * time.Second, false, nil},
 	}
-	for _, args := range [][]string{
-		{"report", "-o", "html"}, {"compare", recorded}, {"plan", "--pods", "100"}, {"doctor"},
-		{"components", "list"}, {"cleanup"}, {"cluster", "status"},
-	} {
-		name := strings.Join(args, " ")
-		if args[0] == "compare" {
-			name = "compare"
-		}
-		e := &ended{name: name, args: func(place) []string { return args }, within: time.Second}
-		if args[0] == "report" || args[0] == "compare" || args[0] == "plan" {
+	for _, args := range [][]string{{"report", "-o", "html"}, {"compare"}, {"plan", "--pods", "100"}, {"doctor"}, {"components", "list"}, {"cleanup"}, {"cluster", "status"}} {
+		e := &ended{name: strings.Join(args, " "), args: func(place) []string { return args }, within: time.Second}
+		switch args[0] {
+		case "report", "plan":
 			e.args = on(args...)
+		case "compare":
+			e.args = func(place) []string { return []string{"compare", complete(), complete()} }
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-// recorded is where a complete record is, for commands that read one.
-var recorded string
-
-func needRecord() {
+// completeRecord makes the record of a complete run, for commands that read one. It lasts as long as the spec.
+func completeRecord() string {
 	GinkgoHelper()
-	if recorded != "" {
-		return
-	}
-	dir, err := os.MkdirTemp("", "scaler-recorded-")
-	Expect(err).NotTo(HaveOccurred())
-	where := place{state: filepath.Join(dir, "state"), out: filepath.Join(dir, "out")}
-	Expect(wait(where.start(where.rolloutArgs()...))).To(Equal(exitDone))
-	recorded = where.out
+	where := newPlace()
+	Expect(wait(where.start(where.referenceArgs()...))).To(Equal(exitDone))
+	return where.out
 }
 
 var _ = Describe("nothing is left at random", func() {
-	BeforeEach(needRecord)
-
 	It("8: when scaler is killed with SIGKILL, and cleanup is called", func() {
-		commands := slices.DeleteFunc(endings(), func(e *ended) bool { return !e.starts })
+		commands := slices.DeleteFunc(endable(), func(e *ended) bool { return !e.starts })
 		c := newCampaign("kill -9", killsVariable, 5)
 		for round := range c.rounds() {
 			// Only of those that start something can anything be left.
@@ -139,10 +129,10 @@ var _ = Describe("nothing is left at random", func() {
 	})
 
 	It("6: when scaler is interrupted", func() {
-		commands := endings()
+		commands := endable()
 		c := newCampaign("interrupt", interruptsVariable, 5)
 		for round := range c.rounds() {
-			c.end(commands[round%len(commands)], interrupt, func(where place, code int) {
+			c.end(commands[round%len(commands)], endAtOnce, func(where place, code int) {
 				Expect(code).To(Or(Equal(exitInterrupted), Equal(exitDone)), "0 is a command that had just ended")
 				if code == exitInterrupted {
 					return
@@ -155,8 +145,8 @@ var _ = Describe("nothing is left at random", func() {
 	})
 })
 
-// interrupt sends a signal that ends scaler, or a second one while it stops.
-func interrupt(s *gexec.Session) string {
+// endAtOnce sends a signal that ends scaler, or a second one while it stops.
+func endAtOnce(s *gexec.Session) string {
 	number := []syscall.Signal{syscall.SIGINT, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}[rand.IntN(5)]
 	// An error is that it has ended.
 	_ = syscall.Kill(s.Command.Process.Pid, number)
@@ -216,8 +206,9 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 	GinkgoHelper()
 	for {
 		where := newPlace()
+		args := command.args(where)
 		began := time.Now()
-		s := where.start(command.args(where)...)
+		s := where.start(args...)
 		wanted := time.Duration(rand.Int64N(int64(command.within)))
 		if len(command.phases) > 0 && rand.IntN(4) > 0 {
 			aimed := command.phases[rand.IntN(len(command.phases))]
@@ -253,7 +244,7 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		where.expectNothingLeft()
 		where.expectGone(before)
 		if code != -1 && c.name == "interrupt" { // what is killed cannot remove its temporary files
-			Expect(os.ReadDir(filepath.Join(filepath.Dir(where.state), "tmp"))).To(BeEmpty(), line)
+			Expect(os.ReadDir(where.temporary())).To(BeEmpty(), line)
 		}
 		if c.report != "" {
 			f, err := os.OpenFile(c.report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -263,6 +254,13 @@ func (c *campaign) end(command *ended, how func(*gexec.Session) string, clearUp 
 		}
 		return
 	}
+}
+
+// begun reports whether a scaler has made its record folder or its state folder in this place.
+func (p place) begun() bool {
+	_, out := os.Stat(p.out)
+	_, state := os.Stat(p.state)
+	return out == nil || state == nil
 }
 
 // unhandled reports whether a signal did to a scaler that has ended what it does to any Go program
@@ -276,7 +274,7 @@ func unhandled(s *gexec.Session) bool {
 type traces struct {
 	scaler    int               // its process id
 	processes map[int]string    // their start times by process id
-	sockets   map[string]string // addresses that they listen on, by inode
+	sockets   map[string]string // addresses that they listen on, as listeners has them
 }
 
 // traces finds all descendants of a scaler, in whatever environment, and their sockets.
@@ -292,18 +290,14 @@ func (p place) traces(scaler int) traces {
 		parents[pid], starts[pid] = parentAndStart(pid)
 	}
 	found := traces{scaler: scaler, processes: map[int]string{}, sockets: map[string]string{}}
-	listening := listeningSockets()
+	listening := listeners()
 	for pid, start := range starts {
 		for ancestor := pid; ancestor > 1; ancestor = parents[ancestor] {
 			if ancestor != scaler {
 				continue
 			}
 			found.processes[pid] = start
-			for _, inode := range socketsOf(pid) {
-				if address, ok := listening[inode]; ok {
-					found.sockets[inode] = address
-				}
-			}
+			maps.Copy(found.sockets, heldBy(pid, listening))
 			break
 		}
 	}
@@ -317,9 +311,9 @@ func (p place) expectGone(before traces) {
 		Eventually(func() bool { _, now := parentAndStart(pid); return start != "" && now == start }).Should(BeFalse(), "process %d is there still", pid)
 	}
 	Expect(controlGroups(before.scaler)).To(BeEmpty())
-	now := listeningSockets()
-	for inode, address := range before.sockets {
-		Expect(now).NotTo(HaveKey(inode), "something listens on %s still", address)
+	now := listeners()
+	for socket, address := range before.sockets {
+		Expect(now).NotTo(HaveKey(socket), "something listens on %s still", address)
 	}
 }
 
