@@ -109,14 +109,14 @@ func (c Cluster) list(ctx context.Context, r Resource, gvr schema.GroupVersionRe
 		}
 	}
 	for _, item := range taken {
-		if err := add(g, item); err != nil {
+		if err := g.add(item); err != nil {
 			return 0, err
 		}
 	}
 	return len(taken), nil
 }
 
-func add(g *Gatherer, object *unstructured.Unstructured) error {
+func (g *Gatherer) add(object *unstructured.Unstructured) error {
 	if err := g.Add(object); err != nil {
 		return fmt.Errorf("%s: %w", Identity(object.GetKind(), object.GetNamespace(), object.GetName()), err)
 	}

@@ -20,7 +20,7 @@ import (
 func FromFiles(paths ...string) (Mesh, error) {
 	g := NewGatherer()
 	for _, path := range paths {
-		if err := addFile(g, path); err != nil {
+		if err := g.addFile(path); err != nil {
 			return Mesh{}, err
 		}
 	}
@@ -31,7 +31,7 @@ func FromFiles(paths ...string) (Mesh, error) {
 	return mesh, nil
 }
 
-func addFile(g *Gatherer, path string) error {
+func (g *Gatherer) addFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func addFile(g *Gatherer, path string) error {
 			return nil
 		}
 		if err == nil {
-			err = addDocument(g, text)
+			err = g.addDocument(text)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: document %d: %w", path, n, err)
@@ -53,7 +53,7 @@ func addFile(g *Gatherer, path string) error {
 }
 
 // addDocument adds the objects of a document.
-func addDocument(g *Gatherer, text []byte) error {
+func (g *Gatherer) addDocument(text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil
 	}
@@ -75,14 +75,14 @@ func addDocument(g *Gatherer, text []byte) error {
 		return errors.New("want apiVersion and kind, as 'kubectl get -A -o yaml' prints them")
 	}
 	if !object.IsList() {
-		return add(g, whole(object))
+		return g.add(whole(object))
 	}
 	return object.EachListItem(func(item runtime.Object) error {
 		one, ok := item.(*unstructured.Unstructured)
 		if !ok || one.GetKind() == "" {
 			return errors.New("an item of the list has no kind")
 		}
-		return add(g, whole(one))
+		return g.add(whole(one))
 	})
 }
 

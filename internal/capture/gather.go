@@ -128,7 +128,7 @@ func (g *Gatherer) configure(r Resource, object *unstructured.Unstructured) {
 		return
 	}
 	g.configured[identity] = true
-	g.mesh.Objects = append(g.mesh.Objects, trimmed(r, object))
+	g.mesh.Objects = append(g.mesh.Objects, r.trimmed(object))
 }
 
 func (g *Gatherer) service(object *unstructured.Unstructured) error {
@@ -187,7 +187,7 @@ func (g *Gatherer) owner(object *unstructured.Unstructured) error {
 			w.Spec.Replicas = int(d.Status.DesiredNumberScheduled)
 		}
 	}
-	fill(&w.Spec, template.ObjectMeta, template.Spec)
+	w.Spec.fill(template.ObjectMeta, template.Spec)
 	key := ownerKey(w.Spec.Owner, w.Namespace, w.Name)
 	if g.owners[key] != nil {
 		g.LeaveOut(plural(object), givenTwice, 1)
@@ -223,7 +223,7 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 	w := g.pods[key]
 	if w == nil {
 		w = &Workload{Namespace: p.Namespace, Name: name}
-		fill(&w.Spec, p.ObjectMeta, p.Spec)
+		w.Spec.fill(p.ObjectMeta, p.Spec)
 		w.Spec.Owner, w.Spec.Sidecar = kind, w.Spec.Gateway || hasProxy(p.Spec)
 		g.pods[key] = w
 	}

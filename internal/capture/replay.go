@@ -30,7 +30,7 @@ func (m *Mesh) Topology() topology.Mesh {
 			Pods: w.Spec.Replicas, Outside: !w.Spec.Sidecar,
 		}
 		if taken[s.Name] || len(s.Name) > maxLabel {
-			s.Name = unique(w, taken)
+			s.Name = w.unique(taken)
 		}
 		taken[s.Name] = true
 		mesh.Services = append(mesh.Services, s)
@@ -42,7 +42,7 @@ func (m *Mesh) Topology() topology.Mesh {
 const maxLabel = 63
 
 // unique returns a name for a workload that no other has, and that fits into a label.
-func unique(w Workload, taken map[string]bool) string {
+func (w Workload) unique(taken map[string]bool) string {
 	base := w.Name + "." + w.Namespace
 	for n := 0; ; n++ {
 		name := base

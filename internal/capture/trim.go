@@ -60,7 +60,7 @@ func kept(all map[string]string, keep func(string) bool) map[string]string {
 
 // trimmed returns an object of a mesh's configuration reduced to what the control plane
 // reads: its name, labels, kept annotations and spec.
-func trimmed(r Resource, object *unstructured.Unstructured) *unstructured.Unstructured {
+func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := map[string]any{"name": object.GetName()}
 	if !r.Cluster {
 		metadata["namespace"] = object.GetNamespace()
@@ -125,7 +125,7 @@ func trimmedService(s corev1.Service) corev1.Service {
 }
 
 // fill takes over what a pod's metadata and specification say of a workload.
-func fill(w *WorkloadSpec, meta metav1.ObjectMeta, spec corev1.PodSpec) {
+func (w *WorkloadSpec) fill(meta metav1.ObjectMeta, spec corev1.PodSpec) {
 	w.Labels, w.Annotations = meta.Labels, meta.Annotations
 	w.Gateway = isGateway(meta, spec)
 	if spec.ServiceAccountName != "default" {

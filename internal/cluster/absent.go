@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"scaler.mesh/scaler/internal/process"
 )
 
 // Absent kills a component, starts it again with the same arguments after the given
@@ -41,5 +39,5 @@ func (c *Cluster) Absent(ctx context.Context, name string, length time.Duration)
 	c.watch(child)
 	ready, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
-	return process.WaitReady(ready, child, answers(client, was.ready))
+	return child.WaitReady(ready, answers(client, was.ready))
 }

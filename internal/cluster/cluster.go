@@ -248,7 +248,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 			started = append(started, child)
 		}
 		for i, child := range started {
-			if err := process.WaitReady(ctx, child, answers(client, wave[i].ready)); err != nil {
+			if err := child.WaitReady(ctx, answers(client, wave[i].ready)); err != nil {
 				return err
 			}
 			if err := makeObjects(ctx, l.kubeconfig(), child, wave[i].objects); err != nil {

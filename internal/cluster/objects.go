@@ -59,7 +59,7 @@ func makeObjects(ctx context.Context, kubeconfig string, component *process.Proc
 		return fmt.Errorf("making objects of the cluster: %w", err)
 	}
 	for _, o := range all {
-		if err := process.WaitReady(ctx, component, func(ctx context.Context) error { return o.make(ctx, client) }); err != nil {
+		if err := component.WaitReady(ctx, func(ctx context.Context) error { return o.make(ctx, client) }); err != nil {
 			return fmt.Errorf("making %s: %w", o.setting.Name, err)
 		}
 	}

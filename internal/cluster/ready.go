@@ -94,7 +94,7 @@ func runPod(ctx context.Context, kubeconfig string, player *process.Process) err
 	}
 	f := first{client}
 	for _, step := range []func(context.Context) error{f.create, f.runs, f.remove} {
-		if err := process.WaitReady(ctx, player, step); err != nil {
+		if err := player.WaitReady(ctx, step); err != nil {
 			return fmt.Errorf("running a first pod: %w", err)
 		}
 	}

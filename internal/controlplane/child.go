@@ -56,7 +56,7 @@ func (c *Child) Restart(ctx context.Context) error {
 	c.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := process.WaitReady(limited, started, c.Ready); err != nil {
+	if err := started.WaitReady(limited, c.Ready); err != nil {
 		return errors.Join(fmt.Errorf("waiting for %s: %w", spec.Name, err), started.Stop(interrupt.Uncancelled(ctx)))
 	}
 	return nil

@@ -101,7 +101,7 @@ func (s *Pods) Streams() int {
 
 // StreamsTo counts the streams of simulated sidecars that are open and have been answered
 // by the address that was dialled, those of terminating pods too.
-func StreamsTo(s *Pods) map[string]int {
+func (s *Pods) StreamsTo() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := map[string]int{}

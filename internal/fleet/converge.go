@@ -137,7 +137,7 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	s := f.Pods
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	connected := answered(s)
+	connected := s.connected()
 	if len(connected) == 0 {
 		return errors.New("no sidecar is connected")
 	}
@@ -153,9 +153,9 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	return nil
 }
 
-// answered are the pods whose sidecars are connected and were answered, sorted. The
+// connected are the pods whose sidecars are connected and were answered, sorted. The
 // caller holds Pods.mu.
-func answered(s *Pods) []string {
+func (s *Pods) connected() []string {
 	var connected []string
 	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
 		if p := s.byID[id]; !p.gone && p.connection.answered {
@@ -167,15 +167,15 @@ func answered(s *Pods) []string {
 
 // Connected are the ids of the pods of a fleet whose simulated sidecars are connected and were
 // answered, sorted. What a real sidecar does is up to it.
-func Connected(f *Fleet) []string {
+func (f *Fleet) Connected() []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	return slices.DeleteFunc(answered(f.Pods), func(id string) bool { return f.Pods.byID[id].worker == nil })
+	return slices.DeleteFunc(f.Pods.connected(), func(id string) bool { return f.Pods.byID[id].worker == nil })
 }
 
 // Act does something with the simulated sidecar of a pod; nothing where there is none
 // any more. After worker.Reset the sidecar is awaited as one that lost its stream.
-func Act(f *Fleet, action worker.Action, id string) {
+func (f *Fleet) Act(action worker.Action, id string) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	p := f.Pods.byID[id]
@@ -246,7 +246,7 @@ func (s *Pods) states() states {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := states{away: s.away}
-	for p := range workloads(s) {
+	for p := range s.workloads() {
 		switch {
 		case !s.current(p):
 			n.old++

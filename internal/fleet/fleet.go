@@ -128,7 +128,7 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	}
 	switch {
 	case deleted && ev.Kind != observe.Deleted && kwok.HasGracePeriod(ev.Pod):
-		leave(f, p)
+		f.leave(p)
 	case deleted:
 		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
@@ -176,7 +176,7 @@ func (f *Fleet) add(ev observe.PodEvent) *pod {
 
 // end stops the proxy of a pod that is gone. The caller holds Pods.mu.
 func (f *Fleet) end(p *pod, at time.Time) {
-	leave(f, p)
+	f.leave(p)
 	if f.Pods.end(p, at) && p.stop != nil {
 		p.stop()
 	}
@@ -184,7 +184,7 @@ func (f *Fleet) end(p *pod, at time.Time) {
 
 // leave takes that a pod is being deleted: it is none of the mesh any more, and nothing waits for
 // it. Its proxy stays until the pod is gone. The caller holds Pods.mu.
-func leave(f *Fleet, p *pod) {
+func (f *Fleet) leave(p *pod) {
 	if p.gone {
 		return
 	}

@@ -4,13 +4,12 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/worker"
-	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // Missed takes that a worker was lost with all its sidecars, which begin their lives again in another
 // one. What they had not reported counts as lost: what comes of a pod's start, changes that are
 // followed, and those of endpoints. What comes again is in no figure. It returns how many there are.
-func Missed(f *Fleet, w worker.Worker, at time.Time) int {
+func (f *Fleet) Missed(w worker.Worker, at time.Time) int {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	unseen := NewLatencies()
@@ -22,7 +21,7 @@ func Missed(f *Fleet, w worker.Worker, at time.Time) int {
 		n++
 		p.missed, p.connection.missed, p.latencies = true, true, unseen
 		f.Pods.lost(p, at)
-		convergence.Miss(p.revision.tracker, p.id)
+		p.revision.tracker.Miss(p.id)
 	}
 	return n
 }

@@ -39,7 +39,7 @@ func TestMissed(t *testing.T) {
 	}
 	start("ns/pod-00", 0) // pod-01 has reported nothing
 	start("ns/pod-02", 0)
-	if n := Missed(f, gone, at(10)); n != 2 {
+	if n := f.Missed(gone, at(10)); n != 2 {
 		t.Errorf("%d sidecars were missed, want 2", n)
 	}
 	if f.Pods.away != 2 {

@@ -79,7 +79,7 @@ func (n *nodes) servesAll(namespace string) bool {
 }
 
 // workloads are the pods of the mesh that are not gone. The caller holds Pods.mu.
-func workloads(s *Pods) iter.Seq[*pod] {
+func (s *Pods) workloads() iter.Seq[*pod] {
 	return func(yield func(*pod) bool) {
 		for p := range s.there {
 			if !p.extra() && !yield(p) {
@@ -199,11 +199,11 @@ func (n *nodes) count(c *Counts) {
 		}
 		if p.ofNode && !p.times.Connected.IsZero() {
 			c.Nodes++
-			stands[p.node] = convergence.StandOf(p.revision.tracker, p.id)
+			stands[p.node] = p.revision.tracker.StandOf(p.id)
 		}
 	}
 	c.Complete, c.Converged = 0, 0
-	for p := range workloads(n.fleet.Pods) {
+	for p := range n.fleet.Pods.workloads() {
 		c.Created++
 		if !p.times.Ready.IsZero() {
 			c.Ready++
@@ -215,7 +215,7 @@ func (n *nodes) count(c *Counts) {
 		if !p.served {
 			if connected = !p.times.Connected.IsZero(); connected {
 				c.Simulated++
-				stand = convergence.StandOf(p.revision.tracker, p.id)
+				stand = p.revision.tracker.StandOf(p.id)
 			} else {
 				stand = convergence.Stand{}
 			}
@@ -231,7 +231,7 @@ func (n *nodes) count(c *Counts) {
 
 // Proxies are the proxies of nodes that are there, and how many of them are ready; nothing
 // where each pod has its own.
-func Proxies(f *Fleet) (there, ready int) {
+func (f *Fleet) Proxies() (there, ready int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	for p := range f.Pods.there {
@@ -246,7 +246,7 @@ func Proxies(f *Fleet) (there, ready int) {
 }
 
 // Waypoints are how many waypoints are ready, and how many there should be.
-func Waypoints(f *Fleet) (ready, wanted int) {
+func (f *Fleet) Waypoints() (ready, wanted int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	if f.nodes == nil {
@@ -262,7 +262,7 @@ func Waypoints(f *Fleet) (ready, wanted int) {
 
 // WaypointsOf are the ids of the pods of the waypoints of these services, which are indices of
 // the mesh.
-func WaypointsOf(f *Fleet, services []int) []string {
+func (f *Fleet) WaypointsOf(services []int) []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var ids []string
@@ -280,11 +280,11 @@ func WaypointsOf(f *Fleet, services []int) []string {
 
 // Sidecars are the ids of the pods of these services that have a simulated sidecar each, where others have
 // the proxy of their node.
-func Sidecars(f *Fleet, services []string) []string {
+func (f *Fleet) Sidecars(services []string) []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var ids []string
-	for p := range workloads(f.Pods) {
+	for p := range f.Pods.workloads() {
 		if p.worker != nil && slices.Contains(services, p.service) {
 			ids = append(ids, p.id)
 		}
@@ -295,7 +295,7 @@ func Sidecars(f *Fleet, services []string) []string {
 
 // OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
 // takes those of pods: waypoints are sent these, and sidecars in a mesh that has both.
-func OnListed(f *Fleet, ev observe.EndpointsEvent) {
+func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := controlplane.Listed(ev.Service + ":" + port)
@@ -310,7 +310,7 @@ func OnListed(f *Fleet, ev observe.EndpointsEvent) {
 }
 
 // IDs are the ids of the pods that are there, of the mesh and of its nodes' proxies.
-func IDs(f *Fleet) []string {
+func (f *Fleet) IDs() []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var ids []string

@@ -161,7 +161,7 @@ func TestWaypoints(t *testing.T) {
 	going := observe.Endpoint{Addr: at, Ready: true, Terminating: true}
 	f.OnEndpoints(event("ns/s", going))
 	f.OnEndpoints(event("ns/w", going))
-	OnListed(f, event("ns/s"))
+	f.OnListed(event("ns/s"))
 	held := func(endpoints convergence.Endpoints) convergence.Update {
 		return convergence.Update{ReceivedAt: begin, AckedAt: begin, Set: []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}}}
 	}
@@ -212,7 +212,7 @@ func TestMixedMesh(t *testing.T) {
 	at := netip.MustParseAddrPort("10.0.0.1:80")
 	event := observe.EndpointsEvent{Seen: begin, Service: "ns/s", Ports: map[string][]observe.Endpoint{"http": {{Addr: at}}}}
 	f.OnEndpoints(event) // of pods
-	OnListed(f, event)   // of the API server
+	f.OnListed(event)    // of the API server
 	f.wanted.Store(2)
 	held := func(endpoints convergence.Endpoints) convergence.Update {
 		return convergence.Update{ReceivedAt: begin, AckedAt: begin, Set: []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}}}

@@ -185,7 +185,7 @@ func (s *Pods) TakeOldest() (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest *pod
-	for p := range workloads(s) {
+	for p := range s.workloads() {
 		if p.ready && !p.chosen && (oldest == nil || p.order < oldest.order) {
 			oldest = p
 		}
@@ -265,7 +265,7 @@ func (s *Pods) Certificates() Certificates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Certificates{Issued: s.csr.issued, First: s.csr.first, Last: s.csr.last}
-	for p := range workloads(s) {
+	for p := range s.workloads() {
 		c.There++
 		if p.times.Certified.IsZero() {
 			c.Without++

@@ -79,7 +79,7 @@ func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error)
 	}
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := process.WaitReady(limited, s.proc, s.ready); err != nil {
+	if err := s.proc.WaitReady(limited, s.ready); err != nil {
 		return s, fmt.Errorf("starting Grafana: %w", err)
 	}
 	return s, nil

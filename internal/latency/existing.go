@@ -18,7 +18,6 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/place/attach"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -122,7 +121,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	}
 	for _, v := range f.variants {
 		v.plan(s, f, e, objects, driver.Installed.Sidecar)
-		f.Objects = append(f.Objects, workload.SurroundingManifests(v.applier)...)
+		f.Objects = append(f.Objects, v.applier.SurroundingManifests()...)
 		for _, p := range v.pods() {
 			f.Objects = append(f.Objects, p.manifest)
 		}

@@ -21,7 +21,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/test/golden"
 )
@@ -122,7 +121,7 @@ func TestClusterManifests(t *testing.T) {
 	strict, _ := driver.Mode(VariantStrict)
 	for _, v := range []*clusterVariant{{variant: VariantNone}, {variant: VariantStrict, knobs: strict.Knobs}} {
 		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
-		objects := workload.SurroundingManifests(v.applier)
+		objects := v.applier.SurroundingManifests()
 		for _, p := range v.pods() {
 			objects = append(objects, p.manifest)
 		}

@@ -143,11 +143,11 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 		return record.LatencyRun{Dir: r.record.Dir}, err
 	}
 	r.plan()
-	return r.finish(ctx, experiment.RunSteps(ctx, steps(r)))
+	return r.finish(ctx, experiment.RunSteps(ctx, r.steps()))
 }
 
 // steps returns the steps of a run.
-func steps(r *run) []experiment.Step {
+func (r *run) steps() []experiment.Step {
 	measured := []experiment.Step{
 		{Name: "sampling", Do: func(ctx context.Context) (undo experiment.Undo, err error) {
 			r.sampling, undo, err = startSampling(ctx, r.sampler)
@@ -226,7 +226,7 @@ func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
 func (r *run) startBed(ctx context.Context, variant string) (*testbed, error) {
 	switch {
 	case variant == VariantNone && r.net != nil:
-		return startPlainPods(ctx, r)
+		return r.startPlainPods(ctx)
 	case variant == VariantNone:
 		return r.startPlain(ctx)
 	}

@@ -16,19 +16,19 @@ var errOtherIdentity = errors.New("a request with a certificate of the mesh that
 // verifyOtherIdentities connects to each workload over TLS past the client's sidecar, as the mesh's own proxies
 // do: without a certificate, which every one must refuse, and with one that is no allowed caller's, which
 // those that are closed must refuse and the others must not.
-func verifyOtherIdentities(ctx context.Context, spec *Spec, w way) error {
+func (w way) verifyOtherIdentities(ctx context.Context, spec *Spec) error {
 	for _, s := range w.servers {
 		if s.otherIdentity == nil {
 			continue
 		}
 		nobody := s.otherIdentity.Clone()
 		nobody.Certificates = nil
-		if err := requestOverTLS(ctx, spec, w, s, nobody); err == nil {
+		if err := w.requestOverTLS(ctx, spec, s, nobody); err == nil {
 			return fmt.Errorf("%s: a request over TLS without a certificate was answered", s.name)
 		} else if !isRemoteAlert(err) {
 			return fmt.Errorf("%s: a request over TLS without a certificate was not refused but failed: %w", s.name, err)
 		}
-		err := requestOverTLS(ctx, spec, w, s, s.otherIdentity)
+		err := w.requestOverTLS(ctx, spec, s, s.otherIdentity)
 		_, refused := errors.AsType[*refusedError](err)
 		switch {
 		case ctx.Err() != nil:
@@ -57,7 +57,7 @@ func (e *refusedError) Error() string { return "refused: " + e.cause.Error() }
 func (e *refusedError) Unwrap() error { return e.cause }
 
 // requestOverTLS sends a request with this configuration of TLS, in HTTP/1.1. nil is a good answer.
-func requestOverTLS(ctx context.Context, spec *Spec, w way, s checkedServer, config *tls.Config) error {
+func (w way) requestOverTLS(ctx context.Context, spec *Spec, s checkedServer, config *tls.Config) error {
 	dial := w.past
 	if dial == nil {
 		dial = new(net.Dialer).DialContext

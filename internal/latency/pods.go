@@ -281,7 +281,7 @@ func (b *testbed) startApplications(ctx context.Context, r *run, tier []*podPlac
 
 // startPlainPods starts the variant none in the same kind of networks: nothing redirects, and each tier
 // calls the pods of its next in turn.
-func startPlainPods(ctx context.Context, r *run) (*testbed, error) {
+func (r *run) startPlainPods(ctx context.Context) (*testbed, error) {
 	v, err := planPods(r.net, r.tiers, VariantNone, controlplane.Knobs{})
 	if err != nil {
 		return nil, err

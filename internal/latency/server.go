@@ -76,7 +76,7 @@ func (s *echoServer) start(ctx context.Context) error {
 	if s.at.pod != nil {
 		dial = s.at.pod.DialContext
 	}
-	return process.WaitReady(ctx, p, func(ctx context.Context) error {
+	return p.WaitReady(ctx, func(ctx context.Context) error {
 		c, err := dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.at.port)))
 		if err != nil {
 			return err

@@ -91,10 +91,10 @@ func (w way) awaitAnswers(ctx context.Context, spec *Spec) error {
 
 // check tries what every server must refuse, or answer.
 func (w way) check(ctx context.Context, spec *Spec) (record.LatencyCheck, error) {
-	if err := verifyPlaintext(ctx, spec, w); err != nil {
+	if err := w.verifyPlaintext(ctx, spec); err != nil {
 		return record.LatencyCheck{}, err
 	}
-	if err := verifyOtherIdentities(ctx, spec, w); err != nil {
+	if err := w.verifyOtherIdentities(ctx, spec); err != nil {
 		return record.LatencyCheck{}, err
 	}
 	return w.checked(), nil
@@ -183,7 +183,7 @@ func get(ctx context.Context, client *http.Client, to dataplane.Target, path str
 }
 
 // verifyPlaintext sends a request to each workload past the client's sidecar.
-func verifyPlaintext(ctx context.Context, spec *Spec, w way) error {
+func (w way) verifyPlaintext(ctx context.Context, spec *Spec) error {
 	for _, s := range w.servers {
 		refused, err := plaintext(ctx, spec, s.to, w.past)
 		switch {

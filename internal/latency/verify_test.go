@@ -59,9 +59,9 @@ var _ = Describe("the check for plaintext", func() {
 		if CurrentSpecReport().LeafNodeText == silent { // all others end by themselves
 			spec.Timeout = 300 * time.Millisecond
 		}
-		return verifyPlaintext(ctx, &spec, way{servers: []checkedServer{
+		return way{servers: []checkedServer{
 			{name: "strict-server-0", to: dataplane.Target{Addresses: []string{address}, Host: "server.host"}, strict: strict},
-		}})
+		}}.verifyPlaintext(ctx, &spec)
 	}
 
 	for _, version := range []int{1, 2} {

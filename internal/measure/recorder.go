@@ -165,7 +165,7 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 	}
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := process.WaitReady(ready, r.proc, r.ready); err != nil {
+	if err := r.proc.WaitReady(ready, r.ready); err != nil {
 		return err
 	}
 	if opts.Progress != nil {

@@ -354,7 +354,7 @@ func query(ctx context.Context, group *process.Group, tsdb, expr string, at time
 	})
 	Expect(err).NotTo(HaveOccurred())
 	var answer string
-	Expect(process.WaitReady(ctx, p, func(ctx context.Context) error {
+	Expect(p.WaitReady(ctx, func(ctx context.Context) error {
 		url := fmt.Sprintf("http://%s/api/v1/query?time=%.3f&query=%s", address, seconds(at), strings.ReplaceAll(expr, " ", "%20"))
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

@@ -90,7 +90,7 @@ func (s *Sampler) RealTime(from, to time.Time) {
 }
 
 // slowed is the factor by which time was slowed down in [from, to). The caller holds mu.
-func slowed(s *Sampler, from, to time.Time) float64 {
+func (s *Sampler) slowed(from, to time.Time) float64 {
 	if slices.ContainsFunc(s.realTime, func(r span) bool { return !from.Before(r.from) && !to.After(r.to) }) {
 		return 1
 	}
@@ -221,7 +221,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	peak, k := max(peakWindow, s.interval), slowed(s, from, to)
+	peak, k := max(peakWindow, s.interval), s.slowed(from, to)
 	if _, group := s.groups[name]; group {
 		u, err = usageTogether(all, from, to, peak, k)
 	} else {
@@ -242,17 +242,17 @@ func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 	defer s.mu.Unlock()
 	members, group := s.groups[name]
 	if !group {
-		return live(s, name)
+		return s.live(name)
 	}
 	for _, one := range members {
-		c, m, running := live(s, one)
+		c, m, running := s.live(one)
 		cores, memory, ok = cores+c, memory+m, ok || running
 	}
 	return cores, memory, ok
 }
 
 // live is Live of a component. The caller holds mu.
-func live(s *Sampler, name string) (cores, memory float64, ok bool) {
+func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	t := s.tracks[name]
 	if t == nil || t.live == nil {
 		return 0, 0, false

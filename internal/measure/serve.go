@@ -99,7 +99,7 @@ func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true}
-	if err := process.WaitReady(limited, proc, func(ctx context.Context) error { return ready(ctx, transport, s.url) }); err != nil {
+	if err := proc.WaitReady(limited, func(ctx context.Context) error { return ready(ctx, transport, s.url) }); err != nil {
 		return nil, fmt.Errorf("starting Prometheus: %w", err)
 	}
 	return s, nil

@@ -164,7 +164,7 @@ func TestSlowedWindows(t *testing.T) {
 	s.SlowDown(4)
 	s.RealTime(at(10), at(20))
 	for _, w := range []struct{ from, to, want float64 }{{10, 20, 1}, {12, 13, 1}, {0, 10, 4}, {9, 15, 4}, {15, 21, 4}, {20, 30, 4}} {
-		if got := slowed(s, at(w.from), at(w.to)); got != w.want {
+		if got := s.slowed(at(w.from), at(w.to)); got != w.want {
 			t.Errorf("in [%g, %g) time is slowed down %g times, want %g", w.from, w.to, got, w.want)
 		}
 	}

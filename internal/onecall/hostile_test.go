@@ -35,7 +35,7 @@ func TestLargeMessage(t *testing.T) {
 	message := framed(want)
 	p.check(p.WriteData(1, false, message[:10]))
 	for c.incoming.body == nil {
-		if _, err := (reader{c}).next(); err != nil {
+		if _, err := c.next(); err != nil {
 			t.Fatal(err)
 		}
 	}

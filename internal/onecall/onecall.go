@@ -106,7 +106,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c.unwatch = context.AfterFunc(ctx, func() { c.abort(status.FromContextError(ctx.Err()).Err()) })
-	writer{c}.keepalive()
+	c.keepalive()
 	return c, nil
 }
 
@@ -171,7 +171,7 @@ func (c *Conn) greet() error {
 	if !ok || theirs.IsAck() {
 		return fmt.Errorf("reading the server's HTTP/2 settings: got a frame of type %v", frame.Header().Type)
 	}
-	return writer{c}.settings(theirs)
+	return c.settings(theirs)
 }
 
 // Open begins the call of a method, as in "/package.Service/Method". The deadline
@@ -184,7 +184,7 @@ func (c *Conn) Open(method string, md metadata.MD) error {
 	if err != nil {
 		return err
 	}
-	return writer{c}.write(func(b []byte) []byte { return writer{c}.appendHeaders(b, block) })
+	return c.write(func(b []byte) []byte { return c.appendHeaders(b, block) })
 }
 
 // Ask combines Open, Send of one message and CloseSend in one write. If it returns an
@@ -200,7 +200,7 @@ func (c *Conn) Ask(method string, md metadata.MD, message []byte) error {
 		return err
 	}
 	c.outgoing.closing = true
-	return writer{c}.write(func(b []byte) []byte { return writer{c}.appendMessages(writer{c}.appendHeaders(b, block), message) })
+	return c.write(func(b []byte) []byte { return c.appendMessages(c.appendHeaders(b, block), message) })
 }
 
 // open makes the headers that begin a call. The caller holds mu, and sends them.
@@ -262,7 +262,7 @@ func (c *Conn) Again() bool {
 	if o.opened && !o.closed {
 		// The server did not wait for all that was to be sent. What cannot be sent
 		// is found out by reading.
-		_ = writer{c}.write(func(b []byte) []byte { return writer{c}.appendCancel(b) })
+		_ = c.write(func(b []byte) []byte { return c.appendCancel(b) })
 	}
 	o.opened, o.closing, o.closed, o.pending = false, false, false, nil
 	o.window = o.initial
@@ -310,7 +310,7 @@ func (c *Conn) Close() error {
 	c.ping.stop()
 	if c.over == nil && c.outgoing.opened {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(shutdownTimeout))
-		_, _ = c.conn.Write(writer{c}.appendCancel(nil))
+		_, _ = c.conn.Write(c.appendCancel(nil))
 	}
 	c.giveBack()
 	c.in.release()

@@ -33,30 +33,27 @@ type incoming struct {
 	body   *[]byte // nil while the prefix is read; grows to size
 }
 
-// reader is a connection as its one reader uses it: it takes the frames of the server.
-type reader struct{ *Conn }
-
 // Receive returns the next message, which the caller frees before it receives
 // again. It returns io.EOF when the server ended the call with OK, else its status.
 func (c *Conn) Receive() (mem.Buffer, error) {
 	c.giveBack()
 	if err := c.ctx.Err(); err != nil { // which abort may be about to report
-		reader{c}.end(status.FromContextError(err).Err())
+		c.end(status.FromContextError(err).Err())
 	}
 	for c.over == nil {
-		message, err := reader{c}.next()
+		message, err := c.next()
 		if message != nil {
 			return message, nil
 		}
 		if err != nil {
-			reader{c}.end(reader{c}.wrong(err))
+			c.end(c.wrong(err))
 		}
 	}
 	return nil, c.over
 }
 
 // end notes how the call ended.
-func (c reader) end(err error) {
+func (c *Conn) end(err error) {
 	if c.over == nil {
 		c.over = err
 	}
@@ -71,7 +68,7 @@ func (c reader) end(err error) {
 }
 
 // wrong makes a status of an error.
-func (c reader) wrong(err error) error {
+func (c *Conn) wrong(err error) error {
 	var broken http2.ConnectionError
 	var stream http2.StreamError
 	switch {
@@ -93,7 +90,7 @@ var errProtocol = errors.New("the server broke the protocol")
 
 // next goes on by a frame, or a part of one. It returns a message when one is
 // whole.
-func (c reader) next() (mem.Buffer, error) {
+func (c *Conn) next() (mem.Buffer, error) {
 	in := &c.incoming
 	if in.frame > 0 {
 		return c.message()
@@ -117,7 +114,7 @@ func (c reader) next() (mem.Buffer, error) {
 }
 
 // frame takes a frame that holds no data.
-func (c reader) frame(frame http2.Frame) error {
+func (c *Conn) frame(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
 		if f.StreamID == c.stream.Load() {
@@ -128,10 +125,10 @@ func (c reader) frame(frame http2.Frame) error {
 		}
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
-			return writer(c).settings(f)
+			return c.settings(f)
 		}
 	case *http2.WindowUpdateFrame:
-		return writer(c).granted(f.StreamID, f.Increment)
+		return c.granted(f.StreamID, f.Increment)
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			return c.locked(func(b []byte) []byte {
@@ -155,14 +152,14 @@ func (c reader) frame(frame http2.Frame) error {
 }
 
 // opened reports whether a call is under way.
-func (c reader) opened() bool {
+func (c *Conn) opened() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.outgoing.opened
 }
 
 // leave keeps further calls from being made, and reports whether one is under way.
-func (c reader) leave() bool {
+func (c *Conn) leave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outgoing.leaving = true
@@ -170,22 +167,22 @@ func (c reader) leave() bool {
 }
 
 // locked sends frames.
-func (c reader) locked(frames func(b []byte) []byte) error {
+func (c *Conn) locked(frames func(b []byte) []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return writer(c).write(frames)
+	return c.write(frames)
 }
 
 // data begins a DATA frame. The server is granted as much again along with what
 // is sent anyway, or when half of the windows was used.
-func (c reader) data(head http2.FrameHeader) error {
+func (c *Conn) data(head http2.FrameHeader) error {
 	in := &c.incoming
 	length := int(head.Length)
 	c.mu.Lock()
 	c.outgoing.received += head.Length
 	var err error
 	if c.outgoing.received >= uint32(c.options.Window)/2 {
-		err = writer(c).write(func(b []byte) []byte { return writer(c).grant(b, 0) })
+		err = c.write(func(b []byte) []byte { return c.grant(b, 0) })
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -213,7 +210,7 @@ func (c reader) data(head http2.FrameHeader) error {
 }
 
 // skip reads over the padding of a frame.
-func (c reader) skip() error {
+func (c *Conn) skip() error {
 	n := c.incoming.padding
 	c.incoming.padding = 0
 	_, err := io.CopyN(io.Discard, &c.in, int64(n))
@@ -222,7 +219,7 @@ func (c reader) skip() error {
 
 // message reads what a DATA frame holds of a message, and returns the message if
 // that was the end of it.
-func (c reader) message() (mem.Buffer, error) {
+func (c *Conn) message() (mem.Buffer, error) {
 	in := &c.incoming
 	target := in.prefix[:]
 	if in.body != nil {

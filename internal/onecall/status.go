@@ -43,7 +43,7 @@ func timeout(d time.Duration) string {
 }
 
 // headers takes the headers of the response, or its trailers.
-func (c reader) headers(f *http2.MetaHeadersFrame) error {
+func (c *Conn) headers(f *http2.MetaHeadersFrame) error {
 	if f.Truncated {
 		return fmt.Errorf("%w: headers of more than %d bytes", errProtocol, maxHeaderList)
 	}
@@ -112,7 +112,7 @@ func ofHTTP(code string) codes.Code {
 }
 
 // finish ends the call with the status in the trailers.
-func (c reader) finish(md metadata.MD) error {
+func (c *Conn) finish(md metadata.MD) error {
 	values := md["grpc-status"]
 	if len(values) != 1 {
 		return fmt.Errorf("%w: the stream ended without a status", errProtocol)
@@ -143,7 +143,7 @@ func unescape(s string) string {
 
 // reset returns the status of a stream that the server has reset, as defined in gRPC's
 // doc/PROTOCOL-HTTP2.md.
-func (c reader) reset(code http2.ErrCode) error {
+func (c *Conn) reset(code http2.ErrCode) error {
 	became := codes.Internal
 	// A server that finds the deadline passed cancels, perhaps before we do.
 	if deadline, ok := c.ctx.Deadline(); ok && code == http2.ErrCodeCancel && !time.Now().Before(deadline) {

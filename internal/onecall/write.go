@@ -41,11 +41,8 @@ var writes = sync.Pool{New: func() any { return new([]byte) }}
 // maxKept is the size up to which such a buffer is kept.
 const maxKept = 64 << 10
 
-// writer is a connection as those use it who send frames to the server.
-type writer struct{ *Conn }
-
 // write sends the frames that the function appends. The caller holds mu.
-func (c writer) write(frames func(b []byte) []byte) error {
+func (c *Conn) write(frames func(b []byte) []byte) error {
 	lent, _ := writes.Get().(*[]byte)
 	b := frames((*lent)[:0])
 	var err error
@@ -64,7 +61,7 @@ func (c writer) write(frames func(b []byte) []byte) error {
 // writeInTime writes. With a keepalive the server has pingTimeout to take it, as by
 // grpc-go's TCP_USER_TIMEOUT (gRFC A18): who waits for that holds mu, and no ping
 // could find that the server is gone.
-func (c writer) writeInTime(b []byte) error {
+func (c *Conn) writeInTime(b []byte) error {
 	if c.options.Keepalive > 0 {
 		c.writeUntil(time.Now().Add(pingTimeout))
 		defer c.writeUntil(time.Time{})
@@ -77,7 +74,7 @@ func (c writer) writeInTime(b []byte) error {
 }
 
 // writeUntil sets the deadline of writing, unless everything was aborted.
-func (c writer) writeUntil(deadline time.Time) {
+func (c *Conn) writeUntil(deadline time.Time) {
 	_ = c.conn.SetWriteDeadline(deadline)
 	if c.cut.Load() != nil { // perhaps just before
 		_ = c.conn.SetWriteDeadline(time.Now())
@@ -96,7 +93,7 @@ func (c *Conn) Send(messages ...[]byte) error {
 	if !c.outgoing.opened || c.outgoing.closing {
 		return errSent
 	}
-	return writer{c}.flush(messages...)
+	return c.flush(messages...)
 }
 
 // sendable fails for a message that is too large.
@@ -117,13 +114,13 @@ func (c *Conn) CloseSend() error {
 		return errSent
 	}
 	c.outgoing.closing = true
-	return writer{c}.flush()
+	return c.flush()
 }
 
 // flush sends what is pending and then messages, as far as the windows allow; the
 // rest becomes pending. What the server is to be granted goes along. The caller
 // holds mu.
-func (c writer) flush(messages ...[]byte) error {
+func (c *Conn) flush(messages ...[]byte) error {
 	if err := c.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
@@ -131,7 +128,7 @@ func (c writer) flush(messages ...[]byte) error {
 }
 
 // appendMessages adds what flush sends. The caller holds mu.
-func (c writer) appendMessages(b []byte, messages ...[]byte) []byte {
+func (c *Conn) appendMessages(b []byte, messages ...[]byte) []byte {
 	o, stream := &c.outgoing, c.stream.Load()
 	b = c.grant(b, c.options.Window/16)
 	b = o.appendPending(b, stream)
@@ -180,7 +177,7 @@ func (o *outgoing) appendData(b []byte, stream uint32, first, second []byte) []b
 
 // grant adds window updates for what was received, if that is at least so much.
 // The caller holds mu.
-func (c writer) grant(b []byte, least int32) []byte {
+func (c *Conn) grant(b []byte, least int32) []byte {
 	n := c.outgoing.received
 	if n < uint32(least) {
 		return b
@@ -190,7 +187,7 @@ func (c writer) grant(b []byte, least int32) []byte {
 }
 
 // granted takes the increment of a window.
-func (c writer) granted(stream uint32, n uint32) error {
+func (c *Conn) granted(stream uint32, n uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := &c.outgoing
@@ -207,7 +204,7 @@ func (c writer) granted(stream uint32, n uint32) error {
 }
 
 // settings takes the server's settings and acknowledges them.
-func (c writer) settings(f *http2.SettingsFrame) error {
+func (c *Conn) settings(f *http2.SettingsFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := &c.outgoing
@@ -253,7 +250,7 @@ func (o *outgoing) encode(fields []hpack.HeaderField) ([]byte, error) {
 }
 
 // appendHeaders adds the frames that open the stream. The caller holds mu.
-func (c writer) appendHeaders(b, block []byte) []byte {
+func (c *Conn) appendHeaders(b, block []byte) []byte {
 	stream, kind := c.stream.Load(), http2.FrameHeaders
 	for rest := block; kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
 		part := rest[:min(len(rest), c.outgoing.maxFrame)]
@@ -274,7 +271,7 @@ func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, stream uint3
 }
 
 // appendCancel adds the frame that cancels the call.
-func (c writer) appendCancel(b []byte) []byte {
+func (c *Conn) appendCancel(b []byte) []byte {
 	return appendUint32(appendFrame(b, http2.FrameRSTStream, 0, c.stream.Load(), 4), uint32(http2.ErrCodeCancel))
 }
 
@@ -305,7 +302,7 @@ func (p *ping) stop() {
 
 // keepalive schedules pings as grpc-go does: one when nothing was read for a time, and
 // the end of the connection when then nothing is read for pingTimeout.
-func (c writer) keepalive() {
+func (c *Conn) keepalive() {
 	if c.options.Keepalive <= 0 {
 		return
 	}
@@ -314,7 +311,7 @@ func (c writer) keepalive() {
 	c.ping.timer = time.AfterFunc(c.options.Keepalive, c.onKeepalive)
 }
 
-func (c writer) onKeepalive() {
+func (c *Conn) onKeepalive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.ping

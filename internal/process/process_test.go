@@ -223,7 +223,7 @@ var _ = Describe("a group", func() {
 			p, err := group.Start(shell("one", dir, "sleep 1000"))
 			Expect(err).NotTo(HaveOccurred())
 			calls := 0
-			Expect(process.WaitReady(ctx, p, func(context.Context) error {
+			Expect(p.WaitReady(ctx, func(context.Context) error {
 				if calls++; calls < 3 {
 					return errors.New("not yet")
 				}
@@ -233,7 +233,7 @@ var _ = Describe("a group", func() {
 		It("ends with the process, even when a probe hangs", func(ctx SpecContext) {
 			p, err := group.Start(shell("one", dir, "echo bad flag; sleep 0.1; exit 2"))
 			Expect(err).NotTo(HaveOccurred())
-			err = process.WaitReady(ctx, p, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			err = p.WaitReady(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 			Expect(err).To(MatchError(ContainSubstring("bad flag")))
 		})
 		It("ends with the context and reports the error of the last probe", func(ctx SpecContext) {
@@ -242,7 +242,7 @@ var _ = Describe("a group", func() {
 			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			defer cancel()
 			refused := errors.New("connection refused")
-			err = process.WaitReady(short, p, func(context.Context) error { return refused })
+			err = p.WaitReady(short, func(context.Context) error { return refused })
 			Expect(err).To(MatchError(refused))
 			Expect(err).To(MatchError(context.DeadlineExceeded))
 			Expect(err).To(MatchError(ContainSubstring("waiting for one to be ready")))

@@ -15,21 +15,21 @@ const (
 // WaitReady calls probe about every 50 ms until it returns nil. It ends early
 // with p.Err() when the process ends. When ctx is done the error contains that
 // of the last probe. Each probe has a few seconds.
-func WaitReady(ctx context.Context, p *Process, probe func(context.Context) error) error {
+func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) error) error {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
-		err := runProbe(ctx, p, probe)
+		err := p.runProbe(ctx, probe)
 		switch {
 		case p.ended():
-			return notReady(p)
+			return p.notReady()
 		case err == nil:
 			return nil
 		}
 		select {
 		case <-poll.C:
 		case <-p.Done():
-			return notReady(p)
+			return p.notReady()
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s to be ready: %w; the last answer was: %w", p.spec.Name, context.Cause(ctx), err)
 		}
@@ -37,7 +37,7 @@ func WaitReady(ctx context.Context, p *Process, probe func(context.Context) erro
 }
 
 // runProbe ends the probe when the process ends.
-func runProbe(ctx context.Context, p *Process, probe func(context.Context) error) error {
+func (p *Process) runProbe(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	result := make(chan error, 1)
@@ -51,7 +51,7 @@ func runProbe(ctx context.Context, p *Process, probe func(context.Context) error
 	}
 }
 
-func notReady(p *Process) error {
+func (p *Process) notReady() error {
 	if err := p.Err(); err != nil {
 		return err
 	}

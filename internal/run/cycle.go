@@ -13,7 +13,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -77,7 +76,7 @@ func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Cycle == 0 {
 		return nil, nil
 	}
-	pods := fleet.Connected(r.fleet)
+	pods := r.fleet.Connected()
 	age, renewal := r.spec.slowed(r.driver.ConnectionAge), r.spec.renewal(r.driver)
 	turns, renewals := planCycle(pods, r.spec.Cycle, age, renewal, r.spec.Topology.Seed)
 	section := &record.Cycle{
@@ -94,7 +93,7 @@ func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
 			if err := experiment.WaitUntil(ctx, begin.Add(t.at)); err != nil {
 				return "", err
 			}
-			fleet.Act(r.fleet, t.action, t.pod)
+			r.fleet.Act(t.action, t.pod)
 		}
 		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(r.spec.Cycle)), r.fleet.AwaitConverged(limited))
 		return r.timeline.EndedBy(ctx, limited, "cycle", err)

@@ -125,7 +125,7 @@ func startNodeProxies(ctx context.Context, r *run) (experiment.Undo, error) {
 		return nil, fmt.Errorf("creating daemon set %s: %w", proxies.Name, err)
 	}
 	err := awaitProxies(ctx, r, func() (done bool, state string) {
-		there, ready := fleet.Proxies(r.fleet)
+		there, ready := r.fleet.Proxies()
 		return ready == wanted && there == wanted, fmt.Sprintf("%d of %d %ss are there and %d ready", there, wanted, r.driver.ProxyName, ready)
 	})
 	if err != nil {
@@ -160,7 +160,7 @@ func startWaypoints(ctx context.Context, r *run) (experiment.Undo, error) {
 		return nil, fmt.Errorf("creating waypoints: %w", err)
 	}
 	err := awaitProxies(ctx, r, func() (done bool, state string) {
-		ready, _ := fleet.Waypoints(r.fleet)
+		ready, _ := r.fleet.Waypoints()
 		return ready == wanted, fmt.Sprintf("%d of %d waypoints are ready", ready, wanted)
 	})
 	if err != nil {
@@ -213,7 +213,7 @@ func takePods(ctx context.Context, r *run) func(observe.PodEvent) {
 func takeEndpoints(r *run) func(observe.EndpointsEvent) {
 	switch {
 	case r.adapter.Waypoints != nil, r.adapter.Mixed(r.mesh):
-		return func(ev observe.EndpointsEvent) { fleet.OnListed(r.fleet, ev) }
+		return func(ev observe.EndpointsEvent) { r.fleet.OnListed(ev) }
 	case r.adapter.Nodes != nil:
 		return nil
 	}

@@ -98,11 +98,11 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	if s.Existing.WorkerImage != "" {
 		f.Objects = append(f.Objects, s.Existing.workers(s, f.Run).Objects()...)
 	}
-	f.Objects = append(f.Objects, workload.Manifests(&workload.Applier{
+	f.Objects = append(f.Objects, (&workload.Applier{
 		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
 		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.EchoImage,
-	})...)
+	}).Manifests()...)
 	return nil
 }
 

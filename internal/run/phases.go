@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/run/probes"
@@ -104,7 +103,7 @@ func expectedHoldings(r *run) (expected map[string]map[convergence.Key]bool, opt
 	}
 	var discovered []convergence.Key // by sidecars, where others have the proxy of their node
 	if r.adapter.Nodes != nil {
-		pods := fleet.IDs(r.fleet)
+		pods := r.fleet.IDs()
 		add("", r.adapter.Nodes.Holds(r.mesh, r.spec.Knobs(), pods))
 		for _, w := range waypoints(r) {
 			add(w.Name, r.adapter.Waypoints.Holds(r.mesh, w, pods))

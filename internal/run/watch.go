@@ -101,7 +101,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Journal: r.journal, Edge: func() (time.Time, error) { return edge(r) }, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
 	})
 	r.workers.phases.Store(true)
-	streams := func() map[string]int { return fleet.StreamsTo(r.fleet.Pods) }
+	streams := func() map[string]int { return r.fleet.Pods.StreamsTo() }
 	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, supervisionOptions(r))
 	r.helpers = map[string]*supervision.Supervisor{}
 	for _, h := range r.adapter.Helpers {

@@ -13,7 +13,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/worker"
@@ -138,7 +137,7 @@ func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, optio
 
 // missWorker takes that a worker in the cluster was lost, with its sidecars.
 func missWorker(r *run, lost worker.Worker, err error) {
-	name, sidecars := lost.State().Name, fleet.Missed(r.fleet, lost, time.Now())
+	name, sidecars := lost.State().Name, r.fleet.Missed(lost, time.Now())
 	r.progress.say(fmt.Sprintf("warning: %v: what its %d sidecars miss counts as lost", err, sidecars))
 	r.journal.Event(record.WorkerLost{Worker: name, Sidecars: sidecars, Error: err.Error()})
 	phase := r.currentPhase()

@@ -256,7 +256,7 @@ func (s *Sidecar) handle(p *process.Process) process.Handle {
 
 // watch notices when a life's Envoy runs and when it is ready.
 func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
-	err := process.WaitReady(ctx, p, func(context.Context) (err error) {
+	err := p.WaitReady(ctx, func(context.Context) (err error) {
 		if s.opts.Agent != "" {
 			life.Envoy, err = findEnvoy(s.opts.Dir)
 		}
@@ -271,7 +271,7 @@ func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 	if s.opts.Started != nil {
 		s.opts.Started(life)
 	}
-	if process.WaitReady(ctx, p, s.admin.ready) != nil {
+	if p.WaitReady(ctx, s.admin.ready) != nil {
 		return
 	}
 	s.mu.Lock()

@@ -10,8 +10,8 @@ import (
 
 // Manifests returns the objects that an Applier makes, as they are sent to the API
 // server, Deployments with all their replicas.
-func Manifests(a *Applier) []runtime.Object {
-	all := SurroundingManifests(a)
+func (a *Applier) Manifests() []runtime.Object {
+	all := a.SurroundingManifests()
 	for i, s := range a.Mesh.Services {
 		if s.Real > 0 {
 			all = append(all, a.realDeployment(s, s.Real))
@@ -23,7 +23,7 @@ func Manifests(a *Applier) []runtime.Object {
 
 // SurroundingManifests returns the objects of Applier.Surroundings: all except the
 // Deployments.
-func SurroundingManifests(a *Applier) []runtime.Object {
+func (a *Applier) SurroundingManifests() []runtime.Object {
 	var all []runtime.Object
 	for _, name := range a.Mesh.Namespaces {
 		all = append(all, a.namespace(name))

@@ -18,7 +18,7 @@ func TestManifestsOfRealPods(t *testing.T) {
 		{Name: "a", Namespace: "mesh", Account: "a", Pods: 5, Real: 2, Ports: ports}, {Name: "b", Namespace: "mesh", Account: "b", Pods: 3, Ports: ports},
 	}}}
 	replicas := map[string]int32{}
-	for _, object := range Manifests(a) {
+	for _, object := range a.Manifests() {
 		d, ok := object.(*appsv1.Deployment)
 		if !ok {
 			continue

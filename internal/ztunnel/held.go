@@ -98,8 +98,8 @@ func (h *held) take(u *convergence.Update) *proxy.NodeUpdate {
 // isLocal reports whether a workload is a pod of the ztunnel's node.
 func (h *held) isLocal(w *workload) bool { return w.pod && w.node == h.node }
 
-// servicesOf returns the services of a workload.
-func servicesOf(w *workload) []string {
+// serviceNames returns the services of a workload.
+func (w *workload) serviceNames() []string {
 	if len(w.services) == 0 {
 		return []string{noService}
 	}
@@ -108,7 +108,7 @@ func servicesOf(w *workload) []string {
 
 func (h *held) add(name string, w *workload, touch func(string)) {
 	h.workloads[name] = w
-	for _, s := range servicesOf(w) {
+	for _, s := range w.serviceNames() {
 		touch(s)
 		if h.members[s] == nil {
 			h.members[s] = map[string]*workload{}
@@ -131,7 +131,7 @@ func (h *held) remove(name string, touch func(string)) *workload {
 		return nil
 	}
 	delete(h.workloads, name)
-	for _, s := range servicesOf(w) {
+	for _, s := range w.serviceNames() {
 		touch(s)
 		if delete(h.members[s], name); len(h.members[s]) == 0 {
 			delete(h.members, s)

@@ -38,7 +38,7 @@ func (t *Tracker) deliver(sl *slot) {
 		sl.delivered = max(sl.delivered, newest, svc.versionAt(sl.received))
 		if from, had := sl.sidecar.before[sl]; had {
 			delete(sl.sidecar.before, sl)
-			missVersions(t, svc, from, sl.delivered)
+			t.missVersions(svc, from, sl.delivered)
 		}
 		return
 	}

@@ -4,7 +4,7 @@ package convergence
 // now on, and begins its life again. Changes that are followed to them, now or before they are
 // complete again, are lost, and so are those that would have been Delivered meanwhile: see Missed.
 // Ids that are not registered are ignored. Versions of FollowVersions do not concern them any more.
-func Miss(t *Tracker, ids ...string) {
+func (t *Tracker) Miss(ids ...string) {
 	t.apply(func() {
 		for _, id := range ids {
 			old := t.sidecars[id]
@@ -32,7 +32,7 @@ func Miss(t *Tracker, ids ...string) {
 }
 
 // missVersions counts the versions of a service that nobody saw a sidecar receive.
-func missVersions(t *Tracker, svc *service, from, to version) {
+func (t *Tracker) missVersions(svc *service, from, to version) {
 	if t.Missed == nil {
 		return
 	}

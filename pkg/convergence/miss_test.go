@@ -20,7 +20,7 @@ func TestMiss(t *testing.T) {
 	added := Endpoints{addrA: Healthy, addrB: Healthy}
 	f.SetEndpoints(probed, added, f.after(10))
 	during := f.Follow(Change{Service: probed, Addr: addrB, Health: Healthy}, []string{"a", "b"})
-	Miss(f.Tracker, "a", "unknown")
+	f.Tracker.Miss("a", "unknown")
 	if c := f.Counts(); c.Sidecars != 3 || c.Complete != 1 || c.Certified != 0 {
 		t.Fatalf("after the loss: %+v", c)
 	}
@@ -28,7 +28,7 @@ func TestMiss(t *testing.T) {
 	if !isDone(during) {
 		t.Error("the change is still waited for")
 	}
-	Miss(f.Tracker, "a") // once more, before it was back
+	f.Tracker.Miss("a") // once more, before it was back
 	meanwhile := f.Follow(Change{Marker: "m"}, []string{"a"})
 	if !isDone(meanwhile) {
 		t.Error("a change that begins meanwhile is waited for")

@@ -49,7 +49,7 @@ type held struct {
 type Stand struct{ Complete, Converged bool }
 
 // StandOf returns the Stand of a sidecar; the zero Stand if it is not registered.
-func StandOf(t *Tracker, id string) Stand {
+func (t *Tracker) StandOf(id string) Stand {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.sidecars[id]

@@ -15,19 +15,19 @@ func (l *Latencies) BelowClock(uncertainty float64) []string {
 		all  map[ChangeKind]*Latency
 	}{{"push", l.Push}, {"pushFromWrite", l.PushFromWrite}, {"rolloutPush", l.RolloutPush}} {
 		for _, kind := range slices.Sorted(maps.Keys(of.all)) {
-			if below(of.all[kind], uncertainty) {
+			if of.all[kind].below(uncertainty) {
 				paths = append(paths, "latencies."+of.name+"."+string(kind))
 			}
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(l.Propagation)) {
-		if p := l.Propagation[kind]; below(p.First, uncertainty) || below(p.Last, uncertainty) {
+		if p := l.Propagation[kind]; p.First.below(uncertainty) || p.Last.below(uncertainty) {
 			paths = append(paths, "latencies.propagation."+string(kind))
 		}
 	}
 	return paths
 }
 
-func below(l *Latency, uncertainty float64) bool {
+func (l *Latency) below(uncertainty float64) bool {
 	return l != nil && l.P50 != nil && *l.P50 < uncertainty
 }

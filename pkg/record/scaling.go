@@ -77,20 +77,20 @@ func (r *Run) Undilated() (*Run, error) {
 	}
 	for i := range scaled.Phases {
 		if seconds := scaled.Phases[i].Seconds; seconds != nil {
-			*seconds /= slowdown(r, scaled.Phases[i].Name)
+			*seconds /= r.slowdown(scaled.Phases[i].Name)
 		}
 	}
 	if scaled.Own != nil {
 		for _, phase := range FigurePhases {
 			own := scaled.Own.At(phase)
-			*own = undilatedOwn(*own, slowdown(r, phase))
+			*own = undilatedOwn(*own, r.slowdown(phase))
 		}
 	}
 	return scaled, nil
 }
 
 // slowdown is the factor by which time was slowed down in a phase.
-func slowdown(r *Run, phase PhaseName) float64 {
+func (r *Run) slowdown(phase PhaseName) float64 {
 	if r.Environment.Dilation == nil { // the run ended before its control plane was described
 		return r.Spec.Dilation
 	}

@@ -73,7 +73,7 @@ func (s *Client) prepare(c Config) (err error) {
 		c.BackoffMax = streamBackoffMax
 	}
 	c.BackoffBase, c.BackoffMax = c.Slowdown.Of(c.BackoffBase), c.Slowdown.Of(c.BackoffMax)
-	if s.node, err = encodeNode(&c); err != nil {
+	if s.node, err = c.encodeNode(); err != nil {
 		return fmt.Errorf("encoding the node metadata of %s: %w", c.ID, err)
 	}
 	c.Metadata = nil // encoded now, and large
@@ -96,7 +96,7 @@ func (s *Client) prepare(c Config) (err error) {
 }
 
 // encodeNode encodes the node of the first request, without its Build.
-func encodeNode(c *Config) ([]byte, error) {
+func (c *Config) encodeNode() ([]byte, error) {
 	node := &corev3.Node{Id: c.NodeID, Cluster: c.NodeCluster}
 	if c.Build == nil {
 		node.UserAgentName = "envoy"

@@ -83,7 +83,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 func (c *bare) serve(stream grpc.ClientStream) error {
-	node, err := encodeNode(&c.config)
+	node, err := c.config.encodeNode()
 	if err != nil {
 		return err
 	}

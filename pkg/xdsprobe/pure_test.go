@@ -49,7 +49,7 @@ func TestMinus(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
-	node, err := encodeNode(&Config{NodeID: "n", NodeCluster: "c", Metadata: map[string]any{"LABELS": map[string]any{"app": "a"}}})
+	node, err := (&Config{NodeID: "n", NodeCluster: "c", Metadata: map[string]any{"LABELS": map[string]any{"app": "a"}}}).encodeNode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestNodeInTwoParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := encodeNode(&Config{NodeID: "id", Build: build})
+	node, err := (&Config{NodeID: "id", Build: build}).encodeNode()
 	if err != nil {
 		t.Fatal(err)
 	}

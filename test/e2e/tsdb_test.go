@@ -94,7 +94,7 @@ func open(ctx context.Context, tsdb string) plainPrometheus {
 		Args: []string{"--storage.tsdb.path=data", "--web.listen-address=" + address},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(process.WaitReady(ctx, p, func(ctx context.Context) error {
+	Expect(p.WaitReady(ctx, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/-/ready", nil)
 		if err != nil {
 			return err

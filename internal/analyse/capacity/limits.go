@@ -168,7 +168,7 @@ type pace struct {
 
 // measurePace fits the factor, from runs whose rollout was not saturated if there
 // are enough of them; otherwise it says so.
-func measurePace(s *sample, known map[string]*record.Limits) pace {
+func (s *sample) measurePace(known map[string]*record.Limits) pace {
 	var quiet, all []*record.Run
 	quietSizes := map[int]bool{}
 	for _, r := range s.runs {

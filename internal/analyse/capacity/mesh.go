@@ -23,7 +23,7 @@ type target struct {
 // aim makes the target: its services by the ratio of the largest run unless they are
 // given, its nodes, and what a proxy will hold. Configuration grows with services, pods and nodes;
 // where these grew in step, only a mesh of that ratio can be forecast.
-func aim(s *sample, o Options) (target, error) {
+func (s *sample) aim(o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
 	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}

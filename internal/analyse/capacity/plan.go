@@ -168,7 +168,7 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 		o.PodsPerNode = usualPerNode(left)
 	}
 	s.onePace(o.Pods, o.Known)
-	t, err := aim(&s, o)
+	t, err := s.aim(o)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if there := existing(s.runs); there > 0 {
 		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(there, "run"), len(s.runs))
 	}
-	pace := measurePace(s, o.Known)
+	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
 	m.replicas = int(t.replicas)
 	if ofProxies(last) {

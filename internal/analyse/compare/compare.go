@@ -201,7 +201,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 func (r *Result) cell(p pair, rules rules) Cell {
 	c := Cell{
 		Label: p.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
-		A: side(p.a), B: side(p.b), Modes: rules.across.modes(p),
+		A: p.a.side(), B: p.b.side(), Modes: rules.across.modes(p),
 		Differs: rules.differs(p.a.first, p.b.first),
 		Forced:  differences(rules.conditions, p.a.first, p.b.first),
 	}
@@ -244,7 +244,7 @@ func (r *Result) cell(p pair, rules rules) Cell {
 	return c
 }
 
-func side(r *repeats) Side {
+func (r *repeats) side() Side {
 	s := Side{Used: []string{}}
 	for _, run := range r.used {
 		s.Used = append(s.Used, place(run))

@@ -77,7 +77,7 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 			j := Judged{Bound: b.Text, Cell: cell.Label, Figure: b.Figure}
 			at := slices.IndexFunc(cell.Figures, func(f Figure) bool { return f.Name == b.Figure })
 			switch {
-			case worse(cell):
+			case cell.worse():
 				j.Outcome, j.Why = Unknown, fmt.Sprintf("%d of %d runs of B did not complete, of A %d of %d",
 					len(cell.B.Unused), len(cell.B.Unused)+len(cell.B.Used), len(cell.A.Unused), len(cell.A.Unused)+len(cell.A.Used))
 			case at < 0:
@@ -96,7 +96,7 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 
 // worse reports whether more of B's runs than of A's did not complete: then those
 // that did are the better ones.
-func worse(c Cell) bool {
+func (c Cell) worse() bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
 }
 

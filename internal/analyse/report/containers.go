@@ -18,7 +18,7 @@ var containerColumns = []usageFigureColumn{
 
 // containers shows cAdvisor's figures of the control plane's containers, together and
 // each, compared with the control plane's own metrics over the same time.
-func containers(r *runReport) table {
+func (r *runReport) containers() table {
 	c := r.run.Containers
 	if c == nil {
 		return table{}
@@ -48,7 +48,7 @@ func containers(r *runReport) table {
 // clusterPrometheus shows the figures that a Prometheus of the cluster has of the control
 // plane's pods, compared with scaler's readings over the same time. Where processor time
 // is not known, it shows its limits.
-func clusterPrometheus(r *runReport) table {
+func (r *runReport) clusterPrometheus() table {
 	c := orEmpty(r.run.ClusterPrometheus)
 	t := table{Head: append([]marked{r.mark("clusterPrometheus", "").on("by the cluster's Prometheus")}, heads(containerColumns)...), Left: 1}
 	t.Head = slices.Insert(append(t.Head, plain("CPU time, run", "by scaler", "memory, run", "by scaler")...), 1, unmarked("metrics, interval"))

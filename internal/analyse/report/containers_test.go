@@ -19,7 +19,7 @@ func TestContainersTable(t *testing.T) {
 			"istiod-a": {Usage: usage(1)},
 		},
 	}}
-	table := containers(&runReport{run: run})
+	table := (&runReport{run: run}).containers()
 	rows := printedRows(table)
 	want := []string{
 		"all|3.00s|-|200MB|-|-|-|-|-|-",
@@ -29,7 +29,7 @@ func TestContainersTable(t *testing.T) {
 	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
-	if empty := containers(&runReport{run: &record.Run{}}); len(empty.Rows) > 0 {
+	if empty := (&runReport{run: &record.Run{}}).containers(); len(empty.Rows) > 0 {
 		t.Errorf("a run without containers has %d rows", len(empty.Rows))
 	}
 }
@@ -44,7 +44,7 @@ func TestClusterPrometheusTable(t *testing.T) {
 			Compared: &record.PrometheusCompared{CPUSeconds: 4.5, OwnCPUSecondsLow: 4.25, OwnCPUSecondsHigh: 4.75, MemoryBytes: new(1.5e8), OwnMemoryBytesLow: new(1.4e8), OwnMemoryBytesHigh: new(1.6e8)},
 		}},
 	}
-	table := clusterPrometheus(&runReport{run: &record.Run{ClusterPrometheus: &record.ClusterPrometheus{OwnMetrics: source, Cadvisor: &record.PrometheusSource{IntervalSeconds: 30}}}})
+	table := (&runReport{run: &record.Run{ClusterPrometheus: &record.ClusterPrometheus{OwnMetrics: source, Cadvisor: &record.PrometheusSource{IntervalSeconds: 30}}}}).clusterPrometheus()
 	rows := printedRows(table)
 	want := []string{
 		"all|ownMetrics, 15.0s|500ms to 2.50s|-|-|-|-|-|-|-|-",
@@ -54,7 +54,7 @@ func TestClusterPrometheusTable(t *testing.T) {
 	if strings.Join(rows, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
-	if empty := clusterPrometheus(&runReport{run: &record.Run{}}); len(empty.Rows) > 0 {
+	if empty := (&runReport{run: &record.Run{}}).clusterPrometheus(); len(empty.Rows) > 0 {
 		t.Errorf("a run without a Prometheus has %d rows", len(empty.Rows))
 	}
 }

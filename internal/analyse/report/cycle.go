@@ -4,7 +4,7 @@ import "scaler.mesh/scaler/pkg/record"
 
 // cycle shows the needs of a steady mesh in which connections are closed at their maximum
 // age.
-func cycle(r *runReport) table {
+func (r *runReport) cycle() table {
 	t := table{Head: plain("steady mesh with reconnects", "sidecars", "age", "renewals", "cores, steady", "with reconnects", "CPU time of a cycle", "came back", "reconnect p50", "p99", "lost")}
 	c := r.run.Cycle
 	if c == nil {

@@ -421,7 +421,7 @@ func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, doubts *doubt
 		return unmarked(fmt.Sprintf("no statement for %s: CPU time and memory were not measured in every run", about))
 	}
 	first := b.runs[0]
-	text := fmt.Sprintf("with %s and %s (%s), %s needed %s with %s in place of sidecars", output.Many(a.key.pods, "pod"), nodesText(b), a.key.mode,
+	text := fmt.Sprintf("with %s and %s (%s), %s needed %s with %s in place of sidecars", output.Many(a.key.pods, "pod"), b.nodesText(), a.key.mode,
 		planeName(first.Environment.ControlPlane), listed(parts), plural(proxyNoun(first)))
 	if x, y := certificatesOfRollout(a.runs[0]), certificatesOfRollout(first); x != nil && y != nil {
 		text += fmt.Sprintf(", and issued %s certificates in place of %s", tally(&spread(b.runs, certificatesOfRollout).mean), tally(&spread(a.runs, certificatesOfRollout).mean))
@@ -435,7 +435,7 @@ func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, doubts *doubt
 }
 
 // nodesText describes the nodes of runs of one size.
-func nodesText(p dataplaneGroup) string {
+func (p dataplaneGroup) nodesText() string {
 	if first := p.runs[0].Proxies; first != nil {
 		return output.Many(first.Nodes, "node")
 	}

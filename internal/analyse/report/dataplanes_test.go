@@ -100,10 +100,10 @@ func TestWaypoints(t *testing.T) {
 	if n := proxies(&run); n == nil || *n != 5 {
 		t.Errorf("%v proxies, want 5", n)
 	}
-	if rows := waypoints(&runReport{run: &run}).Rows; len(rows) != 1 {
+	if rows := (&runReport{run: &run}).waypoints().Rows; len(rows) != 1 {
 		t.Errorf("%d rows, want one", len(rows))
 	}
-	if rows := waypoints(&runReport{run: &record.Run{}}).Rows; len(rows) != 0 {
+	if rows := (&runReport{run: &record.Run{}}).waypoints().Rows; len(rows) != 0 {
 		t.Errorf("%d rows without waypoints", len(rows))
 	}
 }

@@ -22,7 +22,7 @@ var replicaColumns = []usageFigureColumn{
 }
 
 // replicas shows the usage and the streams of each replica.
-func replicas(r *runReport) table {
+func (r *runReport) replicas() table {
 	t := table{Head: []marked{r.mark("replicas", "").on("replica")}}
 	t.Head = append(t.Head, heads(replicaColumns)...)
 	t.Head = append(t.Head, plain("streams rollout", "streams steady", "own count")...)
@@ -46,7 +46,7 @@ func replicas(r *runReport) table {
 
 // balance shows how evenly streams were spread over the replicas, at the ends of phases
 // and after faults.
-func balance(r *runReport) table {
+func (r *runReport) balance() table {
 	t := table{Head: plain("streams to replicas", "before", "at the end", "most", "expected", "probability"), Left: 1}
 	all := r.run.Replicas
 	if all == nil {

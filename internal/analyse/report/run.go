@@ -26,8 +26,8 @@ func runDocument(run *record.Run) document {
 		warnings: r.doubts.lines(false),
 	}
 	for _, t := range []table{
-		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), replicas(&r), containers(&r), clusterPrometheus(&r), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), received(&r), r.streams(), waypoints(&r), r.certificates(), changesMade(&r), changesCost(&r), cycle(&r), upgradeStages(&r), upgradeSides(&r), r.churn(), r.faults(), balance(&r), r.instrument(), r.floor(),
+		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.replicas(), r.containers(), r.clusterPrometheus(), r.cluster(), r.realSidecars(),
+		r.latencies(), r.changes(), r.explained(), r.xds(), r.received(), r.streams(), r.waypoints(), r.certificates(), r.changesMade(), r.changesCost(), r.cycle(), r.upgradeStages(), r.upgradeSides(), r.churn(), r.faults(), r.balance(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
@@ -296,7 +296,7 @@ func (r *runReport) xds() table {
 }
 
 // received shows the rates at which sidecars received responses, by phase.
-func received(r *runReport) table {
+func (r *runReport) received() table {
 	x := r.run.XDS
 	if x == nil || x.Rates == nil {
 		return table{}
@@ -338,7 +338,7 @@ func (r *runReport) streams() table {
 
 // waypoints shows the configuration that each waypoint holds; it is empty if there are
 // none.
-func waypoints(r *runReport) table {
+func (r *runReport) waypoints() table {
 	p := r.run.Proxies
 	if p == nil || p.Waypoints == nil {
 		return table{}

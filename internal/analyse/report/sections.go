@@ -24,17 +24,17 @@ func (r *runReport) section(id string, draw *drawer) section {
 	parts := []part{
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: charts.needCharts(), tables: []table{r.controlPlane(), replicas(r), containers(r), clusterPrometheus(r), r.cluster(), r.realSidecars()}},
+			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.containers(), r.clusterPrometheus(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: ofProxies("How long sidecars and changes took", r.run), defined: "connections-and-configuration",
 			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
 		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
 		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
-			charts: charts.xdsCharts(), tables: []table{r.xds(), received(r), r.streams(), waypoints(r)}},
+			charts: charts.xdsCharts(), tables: []table{r.xds(), r.received(), r.streams(), r.waypoints()}},
 		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
-		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{changesMade(r), changesCost(r)}},
-		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{cycle(r)}},
-		{name: "upgrade", title: "The upgrade", defined: "upgrades", charts: charts.upgradeCharts(), tables: []table{upgradeStages(r), upgradeSides(r)}},
+		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{r.changesMade(), r.changesCost()}},
+		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{r.cycle()}},
+		{name: "upgrade", title: "The upgrade", defined: "upgrades", charts: charts.upgradeCharts(), tables: []table{r.upgradeStages(), r.upgradeSides()}},
 		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
 		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},
@@ -62,7 +62,7 @@ func runTitle(run *record.Run) string {
 // control plane are two tables, because a page is not wide enough for one.
 func (r *runReport) disturbed() []table {
 	outcome, cost := split(r.faults(), faultOutcomes)
-	return []table{r.churn(), outcome, cost, balance(r)}
+	return []table{r.churn(), outcome, cost, r.balance()}
 }
 
 // bySize draws several runs by size and knobs.

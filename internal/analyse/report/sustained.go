@@ -3,7 +3,7 @@ package report
 import "scaler.mesh/scaler/pkg/record"
 
 // changesMade shows the results of changes at a rate.
-func changesMade(r *runReport) table {
+func (r *runReport) changesMade() table {
 	t := table{Head: plain("changes at a rate", "offered/s", "achieved/s", "changes", "missed", "p50", "95% interval", "p99", "lost", "from due p99", "backlog")}
 	c := r.run.Change
 	if c == nil {
@@ -30,7 +30,7 @@ func changesMade(r *runReport) table {
 }
 
 // changesCost shows the cost of each change.
-func changesCost(r *runReport) table {
+func (r *runReport) changesCost() table {
 	t := table{Head: plain("cost of changes", "responses per change", "bytes per change", "CPU time per change", "cores, mean", "peak", "superseded", "late p99", "write p50", "p99")}
 	c := r.run.Change
 	if c == nil || c.Changes == nil {

@@ -12,7 +12,7 @@ import (
 
 // upgradeStages returns a row for each stage of an upgrade: the usage of both control
 // planes together, and the starts of the pods that were created meanwhile.
-func upgradeStages(r *runReport) table {
+func (r *runReport) upgradeStages() table {
 	t := table{Head: plain("upgrade", "length", "pods moved", "replaced", "both: cores, peak", "memory, peak", "pods, peak",
 		"certificate p50", "p99", "complete p50", "p99", "lost", "reconnect p50", "max"), Left: 1}
 	for _, name := range r.run.UpgradeStages() {
@@ -39,7 +39,7 @@ func upgradeStages(r *runReport) table {
 }
 
 // upgradeSides returns a row for each control plane in each stage of an upgrade.
-func upgradeSides(r *runReport) table {
+func (r *runReport) upgradeSides() table {
 	t := table{Head: plain("stage", "control plane", "cores, mean", "peak", "CPU time", "memory, peak", "end", "responses",
 		"endpoint added p50", "p99", "stale, mean", "stale p50", "p99", "max"), Left: 2}
 	for _, name := range r.run.UpgradeStages() {

@@ -59,7 +59,7 @@ func TestObjectsAreWhatAHostProcessNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &ControlPlane{opts: Options{Manifests: programs[component.IstioManifests]}, reached: reached{webhook: 15017}}
-	objects, err := (installer{c}).objects()
+	objects, err := c.objects()
 	if err != nil {
 		t.Fatal(err)
 	}

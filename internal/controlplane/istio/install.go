@@ -37,12 +37,9 @@ const (
 // endpoint of the mesh.
 var leftOut = map[string]bool{"Deployment": true, "HorizontalPodAutoscaler": true}
 
-// installer installs what istiod needs in its cluster.
-type installer struct{ *ControlPlane }
-
 // objects are the manifests' objects that are installed, in their order, with
 // the webhooks pointed at the host's istiod.
-func (c installer) objects() ([]*unstructured.Unstructured, error) {
+func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 	manifests, err := c.read(component.IstioManifestsFile)
 	if err != nil {
 		return nil, err
@@ -71,7 +68,7 @@ func (c installer) objects() ([]*unstructured.Unstructured, error) {
 }
 
 // read gives the objects of a file of the manifests, in their order.
-func (c installer) read(file string) ([]*unstructured.Unstructured, error) {
+func (c *ControlPlane) read(file string) ([]*unstructured.Unstructured, error) {
 	text, err := os.ReadFile(filepath.Join(c.opts.Manifests, file))
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifests: %w", err)
@@ -93,7 +90,7 @@ func (c installer) read(file string) ([]*unstructured.Unstructured, error) {
 
 // pointWebhooks makes the API server call the host's istiod. istiod's serving
 // certificate has names only, so localhost and not its address.
-func (c installer) pointWebhooks(obj *unstructured.Unstructured, path string) {
+func (c *ControlPlane) pointWebhooks(obj *unstructured.Unstructured, path string) {
 	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
 	for _, w := range webhooks {
 		w.(map[string]any)["clientConfig"] = map[string]any{"url": "https://" + customHost + ":" + strconv.Itoa(c.reached.webhook) + path}
@@ -101,7 +98,7 @@ func (c installer) pointWebhooks(obj *unstructured.Unstructured, path string) {
 	_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 }
 
-func (c installer) install(ctx context.Context) error {
+func (c *ControlPlane) install(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); controlplane.Created(err) != nil {
 		return fmt.Errorf("creating namespace %s: %w", namespace, err)
@@ -126,11 +123,11 @@ func (c installer) install(ctx context.Context) error {
 	return controlplane.AwaitDefinitions(ctx, c.client.Discovery(), objects)
 }
 
-func (c installer) mapper() meta.RESTMapper {
+func (c *ControlPlane) mapper() meta.RESTMapper {
 	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 }
 
-func (c installer) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+func (c *ControlPlane) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -148,7 +145,7 @@ func (c installer) create(ctx context.Context, mapper meta.RESTMapper, obj *unst
 
 // replaces reports whether an object of a kind takes the place of one that is there: what
 // revisions share and, where there are none, everything but a Service, which has its address.
-func (c installer) replaces(kind string) bool {
+func (c *ControlPlane) replaces(kind string) bool {
 	return c.opts.Next && (kind == "CustomResourceDefinition" || c.opts.Revision == "" && kind != "Service")
 }
 
@@ -167,7 +164,7 @@ func replace(ctx context.Context, client dynamic.ResourceInterface, obj *unstruc
 
 // awaitInstalled returns once istiod has put its certificate authority into
 // the webhooks and its root certificate into the default namespace.
-func (c installer) awaitInstalled(ctx context.Context) error {
+func (c *ControlPlane) awaitInstalled(ctx context.Context) error {
 	return poll(ctx, func(ctx context.Context) (bool, error) {
 		mutating, err := c.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, c.mutatingWebhook(), metav1.GetOptions{})
 		if err != nil {

@@ -150,13 +150,12 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	i := installer{c}
 	opts.Progress("installing Istio " + c.report.Version)
-	if err := i.install(ctx); err != nil {
+	if err := c.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Istio: %w", err)
 	}
 	opts.Progress("starting istiod")
-	if err := c.start(ctx, i); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
 	}
 	return c, nil
@@ -177,14 +176,14 @@ func (c *ControlPlane) prepare() (err error) {
 
 // start starts the istiods, and returns when the first has put itself in charge of what
 // they all share: webhooks, and the root certificate.
-func (c *ControlPlane) start(ctx context.Context, i installer) error {
+func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.first.Restart(ctx); err != nil {
 		return err
 	}
 	if err := c.first.checkTaken(); err != nil {
 		return err
 	}
-	if err := i.awaitInstalled(ctx); err != nil {
+	if err := c.awaitInstalled(ctx); err != nil {
 		return fmt.Errorf("waiting for Istio's webhooks and root certificate: %w", err)
 	}
 	if c.replicas != nil {
@@ -192,7 +191,7 @@ func (c *ControlPlane) start(ctx context.Context, i installer) error {
 			return err
 		}
 	}
-	return i.findOtherServices(ctx)
+	return c.findOtherServices(ctx)
 }
 
 // stop ends the istiods that run.

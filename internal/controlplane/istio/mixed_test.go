@@ -112,7 +112,7 @@ func TestMixedDriver(t *testing.T) {
 // Sidecars are injected with what the ambient profile has for them, and their agents act on it.
 func TestMixedMetadata(t *testing.T) {
 	config := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"mesh": "defaultConfig:\n  discoveryAddress: istiod:15012\nenablePrometheusMerge: true\n"}}}
-	if err := (installer{mixed()}).adaptMeshConfig(config); err != nil {
+	if err := mixed().adaptMeshConfig(config); err != nil {
 		t.Fatal(err)
 	}
 	text, _, _ := unstructured.NestedString(config.Object, "data", "mesh")

@@ -52,7 +52,7 @@ func kindOf(p corev1.ServicePort) listenerKind {
 }
 
 // findOtherServices reads the services that are there before the mesh is.
-func (c installer) findOtherServices(ctx context.Context) error {
+func (c *ControlPlane) findOtherServices(ctx context.Context) error {
 	services, err := c.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing the services outside the mesh: %w", err)
@@ -73,7 +73,7 @@ func (c installer) findOtherServices(ctx context.Context) error {
 }
 
 // findPodless reads the endpoints that have no pod, each of which is a workload of its own.
-func (c installer) findPodless(ctx context.Context) error {
+func (c *ControlPlane) findPodless(ctx context.Context) error {
 	slices, err := c.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing the endpoints outside the mesh: %w", err)

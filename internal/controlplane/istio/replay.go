@@ -394,12 +394,11 @@ func (r *replayed) Holds(topology.Mesh, controlplane.Knobs, int) []convergence.K
 // Prepare installs the kinds of the Gateway API where the mesh has objects of it.
 func (c captured) Prepare(ctx context.Context, mesh *capture.Mesh) error {
 	definitions := gatewayDefinitions(mesh)
-	i := installer(c)
-	mapper := i.mapper()
+	mapper := c.mapper()
 	for _, d := range definitions {
-		if err := i.create(ctx, mapper, d); err != nil {
+		if err := c.create(ctx, mapper, d); err != nil {
 			return fmt.Errorf("creating %s: %w", d.GetName(), err)
 		}
 	}
-	return controlplane.AwaitDefinitions(ctx, i.client.Discovery(), definitions)
+	return controlplane.AwaitDefinitions(ctx, c.client.Discovery(), definitions)
 }

@@ -74,12 +74,11 @@ func (c aRevision) Serves(pod *corev1.Pod) bool { return pod.Labels[revisionLabe
 // does: namespaces that name no revision are its own then, and it takes over the leases.
 func (c aRevision) Promote(ctx context.Context) error {
 	c.promoted.Store(true)
-	i := installer(c)
-	objects, err := i.objects()
+	objects, err := c.objects()
 	if err != nil {
 		return err
 	}
-	mapper := i.mapper()
+	mapper := c.mapper()
 	for _, obj := range objects {
 		if obj.GetLabels()[tagLabel] == "" {
 			continue
@@ -116,12 +115,11 @@ func (c aRevision) moveService(ctx context.Context, name string, labels map[stri
 // Remove deletes the objects of this revision, as `istioctl uninstall --revision` does. What
 // revisions share stays, and so does a tag that means another revision.
 func (c aRevision) Remove(ctx context.Context) error {
-	i := installer(c)
-	objects, err := i.objects()
+	objects, err := c.objects()
 	if err != nil {
 		return err
 	}
-	mapper := i.mapper()
+	mapper := c.mapper()
 	for _, obj := range objects {
 		own := obj.GetLabels()[revisionLabel] == c.opts.Revision || strings.Contains(obj.GetName(), "-"+c.opts.Revision)
 		if !own || obj.GetLabels()[tagLabel] != "" || obj.GetKind() == "CustomResourceDefinition" {

@@ -13,7 +13,7 @@ var upstreamEnvironment = []string{"PILOT_ENABLE_METADATA_EXCHANGE=false", "PILO
 // adaptMeshConfig takes out of the mesh configuration, with UpstreamEnvoy, what
 // needs Istio's own statistics filter, and the agent's merging of an
 // application's metrics with it. With Mixed it adds what the ambient profile has for sidecars.
-func (c installer) adaptMeshConfig(obj *unstructured.Unstructured) error {
+func (c *ControlPlane) adaptMeshConfig(obj *unstructured.Unstructured) error {
 	text, found, _ := unstructured.NestedString(obj.Object, "data", "mesh")
 	if !c.opts.UpstreamEnvoy && !c.opts.Mixed || !found {
 		return nil

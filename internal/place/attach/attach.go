@@ -105,7 +105,7 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 			return f.Kubernetes, err
 		}},
 		{"rights", "bind the ClusterRole in docs/guides/own-cluster.md to the user of the context", func(ctx context.Context, f *Found) (string, error) {
-			return checkRights(ctx, f, t, existing.Rights(d.Installed.Rights))
+			return f.checkRights(ctx, t, existing.Rights(d.Installed.Rights))
 		}},
 		{"nodes and pods", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (_ string, err error) {
 			if t.Injected {
@@ -141,7 +141,7 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 	}
 }
 
-func checkRights(ctx context.Context, f *Found, t Target, rights []rbacv1.PolicyRule) (string, error) {
+func (f *Found) checkRights(ctx context.Context, t Target, rights []rbacv1.PolicyRule) (string, error) {
 	roles := existing.RoleName
 	if t.Inside {
 		rights = append(rights, existing.WorkerRights()...)

@@ -36,7 +36,7 @@ func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlp
 		results = append(results, doctor.Result{Name: c.name, Status: doctor.OK, Detail: detail})
 	}
 	if f.Cluster != nil && len(f.Installation.Pods) > 0 {
-		results = append(results, checkKubelets(ctx, f))
+		results = append(results, f.checkKubelets(ctx))
 		if source := lookForPrometheus(ctx, t, f); source != nil {
 			results = append(results, checkPrometheus(source))
 		}
@@ -45,7 +45,7 @@ func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlp
 }
 
 // checkKubelets reports whether a run may read what containers use. One that may not is possible.
-func checkKubelets(ctx context.Context, f *Found) doctor.Result {
+func (f *Found) checkKubelets(ctx context.Context) doctor.Result {
 	r := doctor.Result{Name: "kubelets", Status: doctor.OK, Detail: "what containers use may be read from the kubelets' cAdvisor"}
 	missing, err := f.Cluster.MissingRights(ctx, existing.KubeletRights())
 	switch {

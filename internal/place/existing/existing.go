@@ -98,7 +98,7 @@ func (e *Environment) startProcess(ctx context.Context, opts Options) error {
 	}
 	ready, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %v", readyTimeout))
 	defer cancel()
-	err = process.WaitReady(ready, started, func(ctx context.Context) error {
+	err = started.WaitReady(ready, func(ctx context.Context) error {
 		_, err := httpget.Get(ctx, http.DefaultClient, "http://"+address+"/healthz")
 		return err
 	})

@@ -119,7 +119,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 		errs = append(errs, err)
 	}
 	if r.concerned > 0 {
-		made.Intervals = intervals(r)
+		made.Intervals = r.intervals()
 	}
 	if r.pushes > 0 {
 		made.Superseded = new(float64(r.superseded) / float64(r.pushes))
@@ -140,7 +140,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 }
 
 // intervals are how exactly the changes determine the quantiles of their pushes.
-func intervals(r *result) *record.PushIntervals {
+func (r *result) intervals() *record.PushIntervals {
 	of := func(q float64) *record.QuantileInterval {
 		i, ok := stats.ClusterQuantile(r.blocks, q, 0.95)
 		if !ok {

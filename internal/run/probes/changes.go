@@ -227,10 +227,10 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 // it concerns: a route concerns their waypoints, where there are any, and no proxy of a node.
 func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []string {
 	if p.Adapter.Waypoints != nil && kind == controlplane.RouteProbe {
-		return fleet.WaypointsOf(p.Fleet, concerned)
+		return p.Fleet.WaypointsOf(concerned)
 	}
 	if p.Adapter.Mixed(p.Mesh) && kind == controlplane.RouteProbe {
-		return fleet.Sidecars(p.Fleet, p.names(concerned))
+		return p.Fleet.Sidecars(p.names(concerned))
 	}
 	return p.Fleet.Pods.Simulated(p.names(concerned))
 }

@@ -154,7 +154,7 @@ var errGoal = errors.New("want a figure of docs/reference/figures.md that has a 
 
 // recommend states which value is recommended, if any.
 func recommend(r *Result, o Options) {
-	judged := judge(r, o)
+	judged := r.judge(o)
 	say := func(format string, args ...any) { r.Sentences = append(r.Sentences, fmt.Sprintf(format, args...)) }
 	r.Sentences, r.Recommended = []string{}, ""
 	if o.Objective != nil && !slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.always() }) {
@@ -167,7 +167,7 @@ func recommend(r *Result, o Options) {
 		say("%s is met in every run with no value, nor with the %s.", o.Objective.Text, o.Base)
 		return
 	}
-	if tooFew(r) {
+	if r.tooFew() {
 		r.Answer = Unknown
 		say("No recommendation: too few runs for any test; 4 of each are the least.")
 		return
@@ -196,7 +196,7 @@ func recommend(r *Result, o Options) {
 }
 
 // tooFew reports that no variant has enough runs for any test.
-func tooFew(r *Result) bool {
+func (r *Result) tooFew() bool {
 	return !slices.ContainsFunc(r.Effects.Variants, func(e compare.Effect) bool {
 		return stats.SmallestP(len(e.Base.Used), len(e.Runs.Used)) <= r.Effects.Alpha
 	})
@@ -211,7 +211,7 @@ type judgement struct {
 }
 
 // judge sorts the established effects of each variant.
-func judge(r *Result, o Options) []judgement {
+func (r *Result) judge(o Options) []judgement {
 	var all []judgement
 	for i := range r.Effects.Variants {
 		e := &r.Effects.Variants[i]

@@ -98,7 +98,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = process.WaitReady(ctx, containerd, func(ctx context.Context) error {
+	err = containerd.WaitReady(ctx, func(ctx context.Context) error {
 		_, err := command(ctx, n.paths[nodeprograms.Ctr], "--address", n.file("containerd.sock"), "version")
 		return err
 	})
@@ -127,7 +127,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := process.WaitReady(ctx, kubelet, func(ctx context.Context) error { return n.ready(ctx, client) }); err != nil {
+	if err := kubelet.WaitReady(ctx, func(ctx context.Context) error { return n.ready(ctx, client) }); err != nil {
 		return err
 	}
 	// Its service is the API server's, which pods on the node need.
@@ -135,7 +135,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return process.WaitReady(ctx, proxy, func(ctx context.Context) error {
+	return proxy.WaitReady(ctx, func(ctx context.Context) error {
 		_, err := command(ctx, "nsenter", "--target", strconv.Itoa(n.holder), "--net", self, "reach", "--to", "10.0.0.1:443")
 		return err
 	})
@@ -191,7 +191,7 @@ func (n *node) openNamespaces(ctx context.Context) error {
 		return err
 	}
 	n.holder = opener.PID()
-	return process.WaitReady(ctx, opener, func(context.Context) error {
+	return opener.WaitReady(ctx, func(context.Context) error {
 		_, err := os.Stat(opened)
 		return err
 	})
@@ -208,7 +208,7 @@ func (n *node) serve(ctx context.Context, server string) error {
 	if err != nil {
 		return err
 	}
-	return process.WaitReady(ctx, child, func(ctx context.Context) error {
+	return child.WaitReady(ctx, func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(machineAddress, strconv.Itoa(apiPort)))
 		if err != nil {
 			return err
