@@ -211,7 +211,7 @@ func (o *rolloutOptions) readMesh(f *pflag.FlagSet) error {
 		return usagef("%w", err)
 	}
 	spec := &o.ladder.Spec
-	run.UseMesh(spec, mesh)
+	spec.UseMesh(mesh)
 	o.sizes = sizes{spec.Topology.Pods}
 	if !f.Changed("probes") {
 		spec.Probes = 0 // changes of a captured mesh are not followed
@@ -299,7 +299,7 @@ func (o *rolloutOptions) parseTexts(f *pflag.FlagSet) (err error) {
 		spec.Faults = append(spec.Faults, fault)
 	}
 	if spec.Dilation == dilation.Auto && !f.Changed("dilate") {
-		spec.Dilation, o.ladder.ByDefault = run.DefaultDilation(*spec), true
+		spec.Dilation, o.ladder.ByDefault = spec.DefaultDilation(), true
 	}
 	return nil
 }

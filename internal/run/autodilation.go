@@ -19,9 +19,9 @@ import (
 // DefaultDilation is the factor of rollouts for which none was given: dilation.Auto, or 0 where time cannot be
 // slowed down, where what the control plane uses at rest would be recorded as K times that, and where the mesh
 // is kept for other uses.
-func DefaultDilation(s Spec) float64 {
+func (s Spec) DefaultDilation() float64 {
 	s.Dilation = dilation.Max
-	if s.Existing != nil || s.Keep || s.checkDilation() != nil || realTime(s) == nil {
+	if s.Existing != nil || s.Keep || s.checkDilation() != nil || s.realTime() == nil {
 		return 0
 	}
 	return dilation.Auto
@@ -165,5 +165,5 @@ func try(ctx context.Context, spec Spec, versions *component.Versions, progress 
 // expected is about how long a run takes, without probes, cycle and certificate storm. Its rollout is taken to be as
 // long as that of a trial, times the factor: one that is limited by processors takes no longer.
 func (s Spec) expected(trial dilation.Times) time.Duration {
-	return trial.Around + FixedLength(s) + s.slowed(trial.Rollout)
+	return trial.Around + s.FixedLength() + s.slowed(trial.Rollout)
 }

@@ -121,7 +121,7 @@ func TestDefaultDilation(t *testing.T) {
 	} {
 		s := DefaultSpec()
 		c.change(&s)
-		if got := DefaultDilation(s); got != c.want {
+		if got := s.DefaultDilation(); got != c.want {
 			t.Errorf("%s: %g, want %g", name, got, c.want)
 		}
 	}

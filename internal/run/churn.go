@@ -34,7 +34,7 @@ func (r course) churn(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Churn == 0 || r.spec.Change.PerSecond > 0 {
 		return nil, nil
 	}
-	return nil, r.newChurn(likeSteady(r.spec)).run(ctx)
+	return nil, r.newChurn(r.spec.likeSteady()).run(ctx)
 }
 
 // churn replaces pods.

@@ -11,7 +11,7 @@ import (
 )
 
 // checkReal checks what goes with real sidecars in a cluster that is there already.
-func checkReal(s Spec, d controlplane.Driver) error {
+func (s Spec) checkReal(d controlplane.Driver) error {
 	switch {
 	case s.RealSidecars == 0 && s.EchoImage != "":
 		return fmt.Errorf("parsing --echo-image %q: want it with --real-sidecars", s.EchoImage)

@@ -10,12 +10,12 @@ import (
 
 func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
 	var doubt *record.Warning
-	if r.resources, doubt = controlPlaneResources(r.spec, r.affinity.given); doubt != nil {
+	if r.resources, doubt = r.spec.controlPlaneResources(r.affinity.given); doubt != nil {
 		r.journal.Warn(*doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	var undo experiment.Undo
-	if r.adapter, undo, err = placeOf(r.spec).startControlPlane(ctx, r); err != nil {
+	if r.adapter, undo, err = r.spec.place().startControlPlane(ctx, r); err != nil {
 		return undo, err
 	}
 	r.describeControlPlane()

@@ -42,11 +42,11 @@ func ParseDataplanes(s string) []string {
 }
 
 // withSidecars reports whether the pods of the mesh have a proxy each.
-func withSidecars(s Spec) bool { return s.Dataplane == "" || s.Dataplane == controlplane.Sidecars }
+func (s Spec) withSidecars() bool { return s.Dataplane == "" || s.Dataplane == controlplane.Sidecars }
 
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.
-func checkDataplane(s Spec, d controlplane.Driver) error {
-	if withSidecars(s) {
+func (s Spec) checkDataplane(d controlplane.Driver) error {
+	if s.withSidecars() {
 		return nil
 	}
 	if s.PodsPerNode < 1 || s.PodsPerNode > maxPodsPerNode {
@@ -88,8 +88,8 @@ func checkDataplanes(names []string) error {
 }
 
 // nodes is how many fake nodes a run has.
-func nodes(s Spec, profile topology.Profile) int {
-	if withSidecars(s) {
+func (s Spec) nodes(profile topology.Profile) int {
+	if s.withSidecars() {
 		return max(profile.Zones, kwok.Nodes(s.Topology.Pods+profile.OutsidePods))
 	}
 	return max(1, (s.Topology.Pods+s.PodsPerNode-1)/s.PodsPerNode)
@@ -100,7 +100,7 @@ func nodeProxies(r *run) int {
 	if r.adapter.Nodes == nil {
 		return 0
 	}
-	return nodes(r.spec, r.mesh.Profile)
+	return r.spec.nodes(r.mesh.Profile)
 }
 
 // proxiesInterval is how often node proxies are counted that are awaited.

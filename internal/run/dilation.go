@@ -64,7 +64,7 @@ func (s Spec) onBench() (Spec, error) {
 		burst.Interval = s.slowed(burst.Interval)
 		s.Burst = burst.String()
 	}
-	if realTime(s) == nil {
+	if s.realTime() == nil {
 		s.Baseline, s.Steady = s.slowed(s.Baseline), s.slowed(s.Steady)
 	}
 	for _, d := range []*time.Duration{
@@ -80,7 +80,7 @@ func (s Spec) onBench() (Spec, error) {
 
 // realTime are the phases that are not slowed down. In these the control plane is at rest, and its own timers, which cannot be
 // slowed down, decide what it uses. In a phase that is slowed down that is recorded as K times as much.
-func realTime(s Spec) []record.PhaseName {
+func (s Spec) realTime() []record.PhaseName {
 	driver, err := s.Driver()
 	if err != nil || s.dilation() == 1 || !driver.RestsInRealTime {
 		return nil
@@ -92,8 +92,8 @@ func realTime(s Spec) []record.PhaseName {
 }
 
 // likeSteady is the length on this machine of a phase that is as long as steady and is slowed down.
-func likeSteady(s Spec) time.Duration {
-	if realTime(s) == nil {
+func (s Spec) likeSteady() time.Duration {
+	if s.realTime() == nil {
 		return s.Steady // onBench slowed it down
 	}
 	return s.slowed(s.Steady)
@@ -124,7 +124,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 			"scrapes and readings of all programs",
 		}, d.Scaled),
 		Unscaled: d.Unscaled,
-		RealTime: realTime(s),
+		RealTime: s.realTime(),
 		Auto:     s.Choice,
 	}
 }

@@ -106,14 +106,14 @@ func TestPhasesInRealTime(t *testing.T) {
 				baseline, steady = 10*time.Second, time.Minute
 				phases = []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 			}
-			if bench.Baseline != baseline || bench.Steady != steady || bench.Settle != 40*time.Second || likeSteady(bench) != 4*time.Minute {
-				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", bench.Baseline, bench.Steady, bench.Settle, likeSteady(bench), baseline, steady)
+			if bench.Baseline != baseline || bench.Steady != steady || bench.Settle != 40*time.Second || bench.likeSteady() != 4*time.Minute {
+				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", bench.Baseline, bench.Steady, bench.Settle, bench.likeSteady(), baseline, steady)
 			}
 			want := baseline + steady + 40*time.Second
 			if asked.Churn > 0 {
 				want += 4 * time.Minute
 			}
-			if got := FixedLength(asked); got != want {
+			if got := asked.FixedLength(); got != want {
 				t.Errorf("phases of fixed length take %s, want %s", got, want)
 			}
 			driver, err := bench.Driver()

@@ -68,7 +68,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{Found: *there, Run: run, Mesh: e.mesh(meshOf(s))}
+	f := &Found{Found: *there, Run: run, Mesh: e.mesh(s.mesh())}
 	if err := f.describeObjects(ctx, s, driver); err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	if s.Existing.KwokImage != "" {
 		f.Objects = append(f.Objects, s.Existing.kwokPod(f.Run, f.Neighbours.Addresses).Objects()...)
 	}
-	pool := placeOf(s).pool(f.Run)
-	for n := range nodeLabels(s) {
+	pool := s.place().pool(f.Run)
+	for n := range s.nodeLabels() {
 		f.Objects = append(f.Objects, pool.Node(n, f.Run))
 	}
 	workers, err := s.Existing.workerObjects(s, f.Run, f.Mesh)
@@ -126,7 +126,7 @@ func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*uns
 }
 
 // checkExisting checks what goes with an existing cluster.
-func checkExisting(s Spec, d controlplane.Driver) error {
+func (s Spec) checkExisting(d controlplane.Driver) error {
 	if s.Existing == nil && s.EchoImage != "" {
 		return fmt.Errorf("parsing --echo-image %q: want it with --context", s.EchoImage)
 	}
@@ -176,11 +176,11 @@ func checkExisting(s Spec, d controlplane.Driver) error {
 			return fmt.Errorf("parsing --%s %s: want none with --context, %s", f.flag, f.value, f.why)
 		}
 	}
-	if err := checkReal(s, d); err != nil {
+	if err := s.checkReal(d); err != nil {
 		return err
 	}
 	switch {
-	case !withSidecars(s):
+	case !s.withSidecars():
 		return fmt.Errorf("parsing --dataplane %q: want %s with --context, where others are not supported yet", s.Dataplane, controlplane.Sidecars)
 	case s.Upgrade != nil:
 		return errors.New("parsing --context: want none in an upgrade")

@@ -41,10 +41,10 @@ func (r *run) calibrate(ctx context.Context) error {
 
 // floor is the instrument's floor for a run of this size; nil where it is not
 // known.
-func floor(spec Spec) map[string]float64 {
-	known, err := calibrate.Cached(spec.Programs)
+func (s Spec) floor() map[string]float64 {
+	known, err := calibrate.Cached(s.Programs)
 	if err != nil {
 		return nil
 	}
-	return known.Floor(spec.XDS, spec.Topology.Pods)
+	return known.Floor(s.XDS, s.Topology.Pods)
 }

@@ -45,8 +45,8 @@ func (s Spec) checkKnobs(d controlplane.Driver) error {
 	return nil
 }
 
-// modesOf are the modes that a run may have; a captured mesh has none but its own.
-func modesOf(s Spec, d controlplane.Driver) []string {
+// modes are the modes that a run may have; a captured mesh has none but its own.
+func (s Spec) modes(d controlplane.Driver) []string {
 	if s.Mesh != nil {
 		return []string{s.Mode}
 	}
@@ -75,10 +75,10 @@ func (s Spec) preset() string {
 func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-"
-	if !withSidecars(s) {
+	if !s.withSidecars() {
 		name += s.Dataplane + "-"
 	}
-	if w := waypointsName(s); w != "" {
+	if w := s.waypointsName(); w != "" {
 		name += w + "-waypoints-"
 	}
 	if s.Upgrade != nil {

@@ -100,10 +100,10 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 		return err
 	}
 	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
-	if err := requirePrograms(ctx, &req, largest.Programs, placeOf(largest).programs(driver), largest.State); err != nil {
+	if err := requirePrograms(ctx, &req, largest.Programs, largest.place().programs(driver), largest.State); err != nil {
 		return err
 	}
-	if req.RealSidecars = onThisMachine(largest); req.RealSidecars > 0 {
+	if req.RealSidecars = largest.sidecarProcesses(); req.RealSidecars > 0 {
 		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}

@@ -276,7 +276,7 @@ func (m measurement) measureFaults(ctx context.Context) error {
 
 // measureInstrument records what scaler itself needed, over the rollout.
 func (m measurement) measureInstrument(ctx context.Context) error {
-	instrument := &record.Instrument{Floor: floor(m.spec), CPUs: m.affinity.others}
+	instrument := &record.Instrument{Floor: m.spec.floor(), CPUs: m.affinity.others}
 	m.document.Instrument = instrument
 	if summary := m.observed.lag.Summary(); summary.Count > 0 {
 		lag := record.Latency(summary)

@@ -41,8 +41,8 @@ func (r *run) realOptions() *fleet.RealOptions {
 	}
 }
 
-// onThisMachine is how many real sidecars of a run are processes of this machine.
-func onThisMachine(s Spec) int {
+// sidecarProcesses is how many real sidecars of a run are processes of this machine.
+func (s Spec) sidecarProcesses() int {
 	if s.Existing != nil {
 		return 0
 	}

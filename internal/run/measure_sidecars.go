@@ -46,7 +46,7 @@ func (m measurement) measureSidecars() error {
 		return err
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
-		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars+served(m.run), m.spec.RealSidecars-onThisMachine(m.spec))
+		m.observed.latencies.Lose(m.spec.Topology.Pods, m.spec.RealSidecars+served(m.run), m.spec.RealSidecars-m.spec.sidecarProcesses())
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
 }

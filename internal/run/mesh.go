@@ -51,7 +51,7 @@ func ReadMesh(path string, scale int) (*MeshFile, error) {
 }
 
 // UseMesh makes a specification one of a captured mesh.
-func UseMesh(s *Spec, m *MeshFile) {
+func (s *Spec) UseMesh(m *MeshFile) {
 	s.Mesh = m
 	sidecars, _ := m.Mesh.Sidecars()
 	s.Topology = topology.Spec{
@@ -59,8 +59,8 @@ func UseMesh(s *Spec, m *MeshFile) {
 	}
 }
 
-// meshOf is what is rolled out.
-func meshOf(s Spec) topology.Mesh {
+// mesh is what is rolled out.
+func (s Spec) mesh() topology.Mesh {
 	if s.Mesh != nil {
 		return s.Mesh.Mesh.Topology()
 	}
@@ -72,7 +72,7 @@ func meshOf(s Spec) topology.Mesh {
 }
 
 // checkMesh checks what goes with a captured mesh.
-func checkMesh(s Spec, d controlplane.Driver) error {
+func (s Spec) checkMesh(d controlplane.Driver) error {
 	if s.Mesh == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func checkMesh(s Spec, d controlplane.Driver) error {
 	switch {
 	case d.CheckMesh == nil:
 		return fmt.Errorf("parsing --mesh %s: want none with --control-plane %s, which cannot replay one", s.Mesh.File, s.ControlPlane)
-	case !withSidecars(s):
+	case !s.withSidecars():
 		return refused("dataplane", s.Dataplane, "whose pods have sidecars")
 	case s.Topology.Pods == 0:
 		return fmt.Errorf("parsing --mesh %s: want one with a sidecar at least", s.Mesh.File)
@@ -137,10 +137,10 @@ func (m *MeshFile) templates() []corev1.PodTemplateSpec {
 
 // nodeLabels are the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
 // mesh has its own.
-func nodeLabels(s Spec) []map[string]string {
+func (s Spec) nodeLabels() []map[string]string {
 	if s.Mesh == nil {
-		profile := meshOf(s).Profile
-		all := make([]map[string]string, nodes(s, profile))
+		profile := s.mesh().Profile
+		all := make([]map[string]string, s.nodes(profile))
 		for i := range all {
 			if profile.Zones > 0 {
 				of := corev1.Node{}

@@ -33,7 +33,7 @@ const (
 
 // checkProfile refuses parts of a mesh that a control plane has no objects and no
 // expectations for.
-func checkProfile(s Spec, d controlplane.Driver) error {
+func (s Spec) checkProfile(d controlplane.Driver) error {
 	p := s.Topology.Resolved()
 	text := p.Text()
 	switch {

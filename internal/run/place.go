@@ -34,8 +34,8 @@ type location interface {
 	stays(label string) string
 }
 
-// placeOf is where a run of the specification happens.
-func placeOf(s Spec) location {
+// place is where a run of the specification happens.
+func (s Spec) place() location {
 	if s.Existing != nil {
 		return s.Existing
 	}
@@ -72,13 +72,13 @@ func (embeddedPlace) startCluster(ctx context.Context, r *run) (place.Environmen
 
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
 	o := startOptions(r)
-	o.Revision, _ = revisionsOf(r.spec)
+	o.Revision, _ = r.spec.revisions()
 	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
 		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)
 	}
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
-	if replicated(r.spec) {
-		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), spareReplicas(r.spec)
+	if r.spec.replicated() {
+		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), r.spec.spareReplicas()
 	}
 	adapter, err := r.driver.Start(ctx, o)
 	if err != nil || adapter.Replicas == nil {

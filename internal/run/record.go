@@ -29,7 +29,7 @@ func newRecord(spec Spec) record.Run {
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
 			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
-			Dataplane: dataplaneName(spec), PodsPerNode: recordedPodsPerNode(spec), Waypoints: waypointsName(spec),
+			Dataplane: spec.dataplaneName(), PodsPerNode: spec.recordedPodsPerNode(), Waypoints: spec.waypointsName(),
 			BaselineSeconds:        spec.Baseline.Seconds(),
 			SettleSeconds:          spec.Settle.Seconds(),
 			SteadySeconds:          spec.Steady.Seconds(),
@@ -39,14 +39,14 @@ func newRecord(spec Spec) record.Run {
 			CertificateLifetime:    lifetimeText(spec.CertificateLifetime),
 			Churn:                  spec.Churn.String(),
 			Change:                 spec.Change.String(),
-			ChangeSeconds:          changeSeconds(spec),
+			ChangeSeconds:          spec.changeSeconds(),
 			CycleSeconds:           spec.Cycle.Seconds(),
 			Faults:                 texts(spec.Faults),
 			RealSidecars:           spec.RealSidecars,
 			CertificateStorm:       spec.CertificateStorm,
 			Upgrade:                spec.Upgrade.String(),
 			Probes:                 spec.Probes,
-			Dilation:               recordedDilation(spec),
+			Dilation:               spec.recordedDilation(),
 		},
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
@@ -155,35 +155,35 @@ func (r *run) finish(err error) (record.Run, error) {
 }
 
 // dataplaneName is what the pods have, as the record has it.
-func dataplaneName(spec Spec) string {
-	if withSidecars(spec) {
+func (s Spec) dataplaneName() string {
+	if s.withSidecars() {
 		return controlplane.Sidecars
 	}
-	return spec.Dataplane
+	return s.Dataplane
 }
 
 // recordedPodsPerNode is for how many pods there is a node; 0 where that matters to nothing.
-func recordedPodsPerNode(spec Spec) int {
-	if withSidecars(spec) {
+func (s Spec) recordedPodsPerNode() int {
+	if s.withSidecars() {
 		return 0
 	}
-	return spec.PodsPerNode
+	return s.PodsPerNode
 }
 
 // waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
-func waypointsName(spec Spec) string {
-	if spec.Waypoints == controlplane.NoWaypoints {
+func (s Spec) waypointsName() string {
+	if s.Waypoints == controlplane.NoWaypoints {
 		return ""
 	}
-	return spec.Waypoints
+	return s.Waypoints
 }
 
 // recordedDilation is the factor by which time is slowed down; 0 where it is not.
-func recordedDilation(spec Spec) float64 {
-	if spec.dilation() == 1 {
+func (s Spec) recordedDilation() float64 {
+	if s.dilation() == 1 {
 		return 0
 	}
-	return spec.Dilation
+	return s.Dilation
 }
 
 // lifetimeText is a lifetime as the record has it.
@@ -195,9 +195,9 @@ func lifetimeText(d time.Duration) string {
 }
 
 // changeSeconds is the length of the change phase; 0 where there is none.
-func changeSeconds(spec Spec) float64 {
-	if spec.Change.PerSecond == 0 {
+func (s Spec) changeSeconds() float64 {
+	if s.Change.PerSecond == 0 {
 		return 0
 	}
-	return spec.ChangeDuration.Seconds()
+	return s.ChangeDuration.Seconds()
 }

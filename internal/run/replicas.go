@@ -100,10 +100,10 @@ func usageKnown(c *controlplane.ControlPlane) bool {
 }
 
 // replicated reports whether the control plane is started as several programs.
-func replicated(s Spec) bool { return s.Replicas > 1 || spareReplicas(s) > 0 }
+func (s Spec) replicated() bool { return s.Replicas > 1 || s.spareReplicas() > 0 }
 
 // spareReplicas is how many are added while the run goes on.
-func spareReplicas(s Spec) int {
+func (s Spec) spareReplicas() int {
 	n := 0
 	for _, f := range s.Faults {
 		if f.Kind == faults.AddReplica {
@@ -168,11 +168,11 @@ func (r programsOf) names() []string {
 
 // checkReplicas checks how many programs the control plane is to run as, and the faults that
 // end or add some.
-func checkReplicas(s Spec, d controlplane.Driver) error {
+func (s Spec) checkReplicas(d controlplane.Driver) error {
 	if s.Replicas < 0 || s.Replicas > maxReplicas {
 		return fmt.Errorf("parsing --replicas %d: want 1 to %d", s.Replicas, maxReplicas)
 	}
-	if s.Upgrade != nil && replicated(s) {
+	if s.Upgrade != nil && s.replicated() {
 		return fmt.Errorf("parsing --replicas %d: want 1 with an upgrade, which has one of each version", s.Replicas)
 	}
 	if !d.Replicas {
@@ -185,7 +185,7 @@ func checkReplicas(s Spec, d controlplane.Driver) error {
 			}
 		}
 	}
-	if total := s.Replicas + spareReplicas(s); total > maxReplicas {
+	if total := s.Replicas + s.spareReplicas(); total > maxReplicas {
 		return fmt.Errorf("parsing --replicas %d: want %d at most, with those that --fault adds", s.Replicas, maxReplicas)
 	}
 	return faults.CheckReplicas(s.Faults, max(1, s.Replicas))

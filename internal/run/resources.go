@@ -67,12 +67,12 @@ func lastProcessors(all []int, n int) []int {
 // controlPlaneResources decides what the control plane is given of this machine, of
 // which cpus are its own processors. A memory limit that cannot be enforced is a doubt
 // about the run; nil = there is none.
-func controlPlaneResources(spec Spec, cpus []int) (controlplane.Resources, *record.Warning) {
+func (s Spec) controlPlaneResources(cpus []int) (controlplane.Resources, *record.Warning) {
 	resources := controlplane.Resources{
 		CPUs:        cpus,
-		MaxProcs:    spec.ControlPlaneCPUs,
-		MemoryBytes: spec.ControlPlaneMemory,
-		Env:         spec.ControlPlaneEnv,
+		MaxProcs:    s.ControlPlaneCPUs,
+		MemoryBytes: s.ControlPlaneMemory,
+		Env:         s.ControlPlaneEnv,
 	}
 	if resources.MemoryBytes > 0 {
 		err := controlplane.CanLimitMemory()

@@ -118,7 +118,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		spec:     spec,
 		driver:   driver,
 		progress: progress,
-		mesh:     placeOf(spec).mesh(meshOf(spec)),
+		mesh:     spec.place().mesh(spec.mesh()),
 		fail:     fail,
 		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), changeLag: stats.NewHistogram()},
@@ -141,9 +141,9 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
 			kept := func() bool { return r.spec.Keep && r.completed }
 			return experiment.Deletion{
-				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: placeOf(spec).stays(r.runLabel()),
+				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
 			}.Undo, nil
-		}, Reserve: deletionTime(placeOf(spec))},
+		}, Reserve: deletionTime(spec.place())},
 		{Name: "starting KWOK in the cluster", Do: func(ctx context.Context) (experiment.Undo, error) { return startKwokPod(ctx, r) }},
 		{Name: "making fake nodes", Do: r.makeNodes},
 		{Name: "starting the workers", Do: func(ctx context.Context) (experiment.Undo, error) { return r.workers.startJob(ctx, r) }},
@@ -173,10 +173,10 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 // prepare gets ready what a run needs and does not start: nothing of it is the
 // run's own, so a failure leaves no record.
 func (r *run) prepare(ctx context.Context) (err error) {
-	options := ownPrograms(r.spec)
+	options := r.spec.ownPrograms()
 	options.Progress = r.progress.say
-	names := placeOf(r.spec).programs(r.driver)
-	if onThisMachine(r.spec) > 0 {
+	names := r.spec.place().programs(r.driver)
+	if r.spec.sidecarProcesses() > 0 {
 		names = append(names, r.driver.SidecarPrograms...)
 		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
 			return err
@@ -186,11 +186,11 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	kwok, err := r.programs.askVersions(ctx, onThisMachine(r.spec))
+	kwok, err := r.programs.askVersions(ctx, r.spec.sidecarProcesses())
 	if err != nil {
 		return err
 	}
-	kubernetes, err := placeOf(r.spec).kubernetes(ctx, r.programs)
+	kubernetes, err := r.spec.place().kubernetes(ctx, r.programs)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if r.spec.Upgrade != nil {
-		if r.programs.next, err = findNext(ctx, r.spec, r.driver.Programs, r.progress.say, origins); err != nil {
+		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs, r.progress.say, origins); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (r *run) stopGroup(ctx context.Context) error {
 }
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
-	if r.env, err = placeOf(r.spec).startCluster(ctx, r); err != nil {
+	if r.env, err = r.spec.place().startCluster(ctx, r); err != nil {
 		return nil, err
 	}
 	describeCluster(r.env, r.journal)
@@ -253,7 +253,7 @@ func (r *run) complete(context.Context) (experiment.Undo, error) {
 
 // runLabel is the value of the run label on everything the run makes in its
 // cluster, and part of the names of its nodes.
-func (r *run) runLabel() string { return placeOf(r.spec).label(r.spec.Name()) }
+func (r *run) runLabel() string { return r.spec.place().label(r.spec.Name()) }
 
 // clusterName distinguishes the clusters of scalers that run at the same time.
 func (r *run) clusterName() string {

@@ -8,19 +8,19 @@ const AroundPhases = 40 * time.Second
 
 // FixedLength is how long the phases of a run whose length is given take on this machine:
 // baseline, settle, steady, and changes or churn. Probes and the cycle are not part of it.
-func FixedLength(s Spec) time.Duration {
+func (s Spec) FixedLength() time.Duration {
 	sum := s.Settle
 	if s.Change.PerSecond > 0 {
 		sum += s.ChangeDuration
 	} else if s.Churn > 0 {
 		sum += s.Steady
 	}
-	return atRest(s) + s.slowed(sum)
+	return s.atRest() + s.slowed(sum)
 }
 
 // atRest is how long baseline and steady take on this machine.
-func atRest(s Spec) time.Duration {
-	if realTime(s) == nil {
+func (s Spec) atRest() time.Duration {
+	if s.realTime() == nil {
 		return s.slowed(s.Baseline + s.Steady)
 	}
 	return s.Baseline + s.Steady

@@ -144,29 +144,29 @@ func (s Spec) Validate() error {
 	if err := s.checkExternal(driver); err != nil {
 		return err
 	}
-	if err := checkMesh(s, driver); err != nil {
+	if err := s.checkMesh(driver); err != nil {
 		return err
 	}
-	if err := checkExisting(s, driver); err != nil {
+	if err := s.checkExisting(driver); err != nil {
 		return err
 	}
-	if err := s.Programs.Validate(placeOf(s).programs(driver)...); err != nil {
+	if err := s.Programs.Validate(s.place().programs(driver)...); err != nil {
 		return err
 	}
 	if err := s.checkProxyVersion(driver); err != nil {
 		return err
 	}
-	if err := checkDataplane(s, driver); err != nil {
+	if err := s.checkDataplane(driver); err != nil {
 		return err
 	}
-	if err := checkUpgrade(s, driver); err != nil {
+	if err := s.checkUpgrade(driver); err != nil {
 		return err
 	}
 	for _, choice := range []struct {
 		flag, value string
 		want        []string
 	}{
-		{"mode", s.Mode, modesOf(s, driver)},
+		{"mode", s.Mode, s.modes(driver)},
 		{"xds", s.XDS, driver.Variants()},
 	} {
 		if choice.flag == "xds" && driver.NoXDS {
@@ -182,7 +182,7 @@ func (s Spec) Validate() error {
 	if all := len(experiment.Processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
 		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
 	}
-	if err := checkReplicas(s, driver); err != nil {
+	if err := s.checkReplicas(driver); err != nil {
 		return err
 	}
 	if err := checkEnv(s.ControlPlaneEnv); err != nil {
@@ -226,7 +226,7 @@ func (s Spec) Validate() error {
 	if err := s.checkKnobs(driver); err != nil {
 		return err
 	}
-	if err := checkProfile(s, driver); err != nil {
+	if err := s.checkProfile(driver); err != nil {
 		return err
 	}
 	for _, d := range []struct {

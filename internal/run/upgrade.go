@@ -16,14 +16,14 @@ import (
 )
 
 // checkUpgrade checks an upgrade with the rest of the spec.
-func checkUpgrade(s Spec, d controlplane.Driver) error {
+func (s Spec) checkUpgrade(d controlplane.Driver) error {
 	if s.Upgrade == nil {
 		return nil
 	}
 	if !d.Revisions {
 		return fmt.Errorf("parsing --control-plane %q: want one that has revisions for an upgrade", s.ControlPlane)
 	}
-	if err := s.Upgrade.Validate(meshOf(s)); err != nil {
+	if err := s.Upgrade.Validate(s.mesh()); err != nil {
 		return err
 	}
 	for _, version := range []struct{ flag, value string }{{"from", s.Upgrade.From}, {"to", s.Upgrade.To}} {
@@ -34,8 +34,8 @@ func checkUpgrade(s Spec, d controlplane.Driver) error {
 	return checkEnvOf("to-env", s.Upgrade.ToEnv)
 }
 
-// revisionsOf are the names of the two control planes of an upgrade; "" where there is none.
-func revisionsOf(s Spec) (from, to string) {
+// revisions are the names of the two control planes of an upgrade; "" where there is none.
+func (s Spec) revisions() (from, to string) {
 	if s.Upgrade == nil {
 		return "", ""
 	}
@@ -43,27 +43,27 @@ func revisionsOf(s Spec) (from, to string) {
 }
 
 // ownPrograms are the options by which the programs of the first control plane are found.
-func ownPrograms(s Spec) component.Options {
+func (s Spec) ownPrograms() component.Options {
 	o := s.Programs
 	if s.Upgrade != nil {
 		o.Istio = s.Upgrade.From
-		o.IstioRevision, _ = revisionsOf(s)
+		o.IstioRevision, _ = s.revisions()
 	}
 	return o
 }
 
 // nextPrograms are those of the control plane that an upgrade leads to.
-func nextPrograms(s Spec) component.Options {
+func (s Spec) nextPrograms() component.Options {
 	o := s.Programs
 	o.Istio = s.Upgrade.To
-	_, o.IstioRevision = revisionsOf(s)
+	_, o.IstioRevision = s.revisions()
 	return o
 }
 
 // findNext finds the programs of the control plane that an upgrade leads to, and enters
 // where they are from under their names and its revision.
-func findNext(ctx context.Context, s Spec, names []string, say func(string), origins map[string]record.Program) (paths map[string]string, err error) {
-	options := nextPrograms(s)
+func (s Spec) findNext(ctx context.Context, names []string, say func(string), origins map[string]record.Program) (paths map[string]string, err error) {
+	options := s.nextPrograms()
 	options.Progress = say
 	if paths, err = component.Paths(ctx, options, names...); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	o.Programs = s.programs.next
 	o.Resources.Env = slices.Concat(o.Resources.Env, s.spec.Upgrade.ToEnv)
 	o.Name = s.driver.Name + "-" + s.spec.Upgrade.Next()
-	_, o.Revision = revisionsOf(s.spec)
+	_, o.Revision = s.spec.revisions()
 	o.Next = true
 	adapter, err := s.driver.Start(ctx, o)
 	if err != nil {

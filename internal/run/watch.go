@@ -28,7 +28,7 @@ import (
 func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	for i, zone := range nodeLabels(r.spec) {
+	for i, zone := range r.spec.nodeLabels() {
 		group.Go(func() error {
 			node := poolOf(r).Node(i, r.runLabel())
 			maps.Copy(node.Labels, zone)
@@ -148,7 +148,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 }
 
 // poolOf are the nodes of a run's pods.
-func poolOf(r *run) kwok.Pool { return placeOf(r.spec).pool(r.runLabel()) }
+func poolOf(r *run) kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
 // podLabels make pods those of a control plane.
 func podLabels(of *controlplane.ControlPlane) map[string]string {

@@ -183,7 +183,7 @@ func (o Options) remaining(r *Result, around time.Duration) time.Duration {
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // length is how long the phases of fixed length of a run take on this machine.
-func (o Options) length(value float64) time.Duration { return run.FixedLength(o.at(value)) }
+func (o Options) length(value float64) time.Duration { return o.at(value).FixedLength() }
 
 // report says what came of the last run and how long the search may still take.
 func (o Options) report(r *Result) {

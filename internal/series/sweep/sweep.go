@@ -243,7 +243,7 @@ func (o Options) announce(r *Result) {
 // length is how long the phases of a run take on this machine, without the rollout.
 func (o Options) length() time.Duration {
 	s := o.Spec
-	return run.FixedLength(s) + time.Duration(float64(s.Cycle+time.Duration(s.Probes)*perProbe)*max(1, s.Dilation))
+	return s.FixedLength() + time.Duration(float64(s.Cycle+time.Duration(s.Probes)*perProbe)*max(1, s.Dilation))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
