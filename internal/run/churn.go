@@ -30,7 +30,7 @@ const (
 
 // churn is the phase in which pods are replaced. Where changes are made at a rate, pods
 // are replaced in that phase instead.
-func (r course) churn(ctx context.Context) (experiment.Undo, error) {
+func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Churn == 0 || r.spec.Change.PerSecond > 0 {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ type churn struct {
 }
 
 // newChurn replaces pods for so long.
-func (r course) newChurn(length time.Duration) *churn {
+func (r *run) newChurn(length time.Duration) *churn {
 	return &churn{
 		rate: r.spec.Churn, length: length, timeout: r.spec.ConvergeTimeout,
 		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,

@@ -29,22 +29,22 @@ func (s Spec) checkReal(d controlplane.Driver) error {
 }
 
 // containerOptions are those of both.
-func (m measurement) containerOptions() containers.Options {
-	return containers.Options{Windows: m.timeline.Windows(), Await: m.completed, Sampler: m.sampler, Warn: m.journal.Warn, Say: m.progress.say}
+func (r *run) containerOptions(m measurement) containers.Options {
+	return containers.Options{Windows: m.windows, Await: r.completed, Sampler: r.sampler, Warn: r.journal.Warn, Say: r.progress.say}
 }
 
 // measureContainers puts into the record what containers used by the kubelets' count.
-func (m measurement) measureContainers(ctx context.Context) error {
-	if m.containers != nil {
-		m.document.Containers = m.containers.Measure(ctx, m.containerOptions())
+func (r *run) measureContainers(ctx context.Context, m measurement) error {
+	if r.containers != nil {
+		m.document.Containers = r.containers.Measure(ctx, r.containerOptions(m))
 	}
 	return nil
 }
 
 // askPrometheus puts into the record what the control plane used by a Prometheus of the cluster, which may be slow.
-func (m measurement) askPrometheus(ctx context.Context) error {
-	if e := m.spec.Existing; e != nil {
-		m.document.ClusterPrometheus = containers.AskPrometheus(ctx, &e.found.Found, m.driver, m.containerOptions())
+func (r *run) askPrometheus(ctx context.Context, m measurement) error {
+	if e := r.spec.Existing; e != nil {
+		m.document.ClusterPrometheus = containers.AskPrometheus(ctx, &e.found.Found, r.driver, r.containerOptions(m))
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		return undo, err
 	}
 	r.describeControlPlane()
-	return undo, useMesh(ctx, r)
+	return undo, r.useMesh(ctx)
 }
 
 // startOptions are what every control plane of a run is started with.
-func startOptions(r *run) controlplane.StartOptions {
+func (r *run) startOptions() controlplane.StartOptions {
 	return controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
@@ -41,3 +41,5 @@ func startOptions(r *run) controlplane.StartOptions {
 		Waypoints:    r.spec.Waypoints,
 	}
 }
+
+func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

@@ -13,6 +13,8 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -70,45 +72,63 @@ func (s Spec) renewal(d controlplane.Driver) time.Duration {
 	return cmp.Or(s.CertificateLifetime, s.slowed(authority.DefaultLifetime)) / 2
 }
 
-// cycle lets every sidecar reconnect once, and the certificates be renewed that are due
-// in that time, within Spec.Cycle. It ends when all are back.
-func (r course) cycle(ctx context.Context) (experiment.Undo, error) {
+// cycle is the phase in which every sidecar reconnects once, and the certificates are renewed
+// that are due in that time.
+type cycle struct {
+	length   time.Duration
+	turns    []turn
+	timeout  time.Duration // for all to be back
+	section  *record.Cycle // of the record
+	fleet    *fleet.Fleet
+	timeline *phases.Timeline
+	journal  *experiment.Journal
+}
+
+// cycle lets the sidecars take their turns, if that was asked for, and waits until all are back.
+func (r *run) cycle(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Cycle == 0 {
 		return nil, nil
 	}
 	pods := r.fleet.Connected()
 	age, renewal := r.spec.slowed(r.driver.ConnectionAge), r.spec.renewal(r.driver)
 	turns, renewals := planCycle(pods, r.spec.Cycle, age, renewal, r.spec.Topology.Seed)
-	section := &record.Cycle{
-		Sidecars: len(pods), AgeSeconds: r.driver.ConnectionAge.Seconds(),
-		RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
+	phase := cycle{
+		length: r.spec.Cycle, turns: turns, timeout: r.spec.ConvergeTimeout, fleet: r.fleet, timeline: r.timeline, journal: r.journal,
+		section: &record.Cycle{
+			Sidecars: len(pods), AgeSeconds: r.driver.ConnectionAge.Seconds(),
+			RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
+		},
 	}
-	r.journal.Update(func(run *record.Run) { run.Cycle = section })
-	background := r.fleet.Pods.Begin()
-	limited, cancel := context.WithTimeoutCause(ctx, r.spec.Cycle+r.spec.ConvergeTimeout, experiment.ErrUnconverged)
+	return nil, phase.run(ctx)
+}
+
+func (c cycle) run(ctx context.Context) error {
+	c.journal.Update(func(run *record.Run) { run.Cycle = c.section })
+	background := c.fleet.Pods.Begin()
+	limited, cancel := context.WithTimeoutCause(ctx, c.length+c.timeout, experiment.ErrUnconverged)
 	defer cancel()
-	err := r.timeline.Measure(ctx, record.PhaseCycle, r.spec.Cycle, func(ctx context.Context) (record.EndedBy, error) {
+	err := c.timeline.Measure(ctx, record.PhaseCycle, c.length, func(ctx context.Context) (record.EndedBy, error) {
 		begin := time.Now()
-		for _, t := range turns {
+		for _, t := range c.turns {
 			if err := experiment.WaitUntil(ctx, begin.Add(t.at)); err != nil {
 				return "", err
 			}
-			r.fleet.Act(t.action, t.pod)
+			c.fleet.Act(t.action, t.pod)
 		}
-		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(r.spec.Cycle)), r.fleet.AwaitConverged(limited))
-		return r.timeline.EndedBy(ctx, limited, "cycle", err)
+		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(c.length)), c.fleet.AwaitConverged(limited))
+		return c.timeline.EndedBy(ctx, limited, "cycle", err)
 	})
-	_, returned := r.fleet.Pods.End(background)
-	reconnect, saveErr := experiment.SaveHistogram(r.journal.Writer(), "cycle.reconnect", background.Latencies.Reconnect)
-	r.journal.Update(func(*record.Run) { section.Returned, section.Reconnect = &returned, reconnect })
+	_, returned := c.fleet.Pods.End(background)
+	reconnect, saveErr := experiment.SaveHistogram(c.journal.Writer(), "cycle.reconnect", background.Latencies.Reconnect)
+	c.journal.Update(func(*record.Run) { c.section.Returned, c.section.Reconnect = &returned, reconnect })
 	if errors.Is(err, experiment.ErrUnconverged) {
-		r.timeline.NotConvergedAgain("cycle", "", r.spec.ConvergeTimeout)
+		c.timeline.NotConvergedAgain("cycle", "", c.timeout)
 	}
-	return nil, errors.Join(err, saveErr)
+	return errors.Join(err, saveErr)
 }
 
 // measureCycle computes what a cycle costs, once the usage of its phase is known.
-func (m measurement) measureCycle(context.Context) error {
+func (m measurement) measureCycle() error {
 	if c, p := m.document.Cycle, m.document.Phase(record.PhaseCycle); c != nil && p != nil && m.document.ControlPlane != nil {
 		c.SetCores(m.document.ControlPlane.Steady, m.document.ControlPlane.Cycle, p.Seconds, m.document.Environment.Dilation)
 	}

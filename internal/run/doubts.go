@@ -12,15 +12,14 @@ import (
 
 // symptoms are what the doubts about the figures of a whole run are derived from.
 type symptoms struct {
-	lag, probeLag *stats.Histogram // how late scaler itself ran, during rollout and while changes were followed one at a time
-	changeLag     *stats.Histogram // and while changes were made at a rate; nil = there were none
-	counts        xdsprobe.Counts
-	xds           *record.XDS
-	incomplete    int           // sidecars that were reported although they lacked something
-	quiet         time.Duration // for which those had been sent nothing, at least
-	slowdown      float64       // factor by which time is slowed down, and latencies are divided; 0 = 1
-	starts        *fleet.Latencies
-	latencies     *record.Latencies // of those
+	lags       *lags
+	counts     xdsprobe.Counts
+	xds        *record.XDS
+	incomplete int           // sidecars that were reported although they lacked something
+	quiet      time.Duration // for which those had been sent nothing, at least
+	slowdown   float64       // factor by which time is slowed down, and latencies are divided; 0 = 1
+	starts     *fleet.Latencies
+	latencies  *record.Latencies // of those
 }
 
 // doubts are the warnings about the figures of a whole run, in a fixed order.
@@ -29,7 +28,7 @@ func (s symptoms) doubts() []record.Warning {
 	for _, each := range []struct {
 		about string
 		lag   *stats.Histogram
-	}{{"latencies", s.lag}, {"latencies.push", s.probeLag}, {"change", s.changeLag}} {
+	}{{"latencies", s.lags.rollout}, {"latencies.push", s.lags.probe}, {"change", s.lags.change}} {
 		if each.lag == nil {
 			continue
 		}

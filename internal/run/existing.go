@@ -248,7 +248,7 @@ func (e *Existing) startCluster(ctx context.Context, r *run) (place.Environment,
 }
 
 // startKwokPod has KWOK run in the cluster, if it is to. Taking it back ends the connection to it; the objects are the run's.
-func startKwokPod(ctx context.Context, r *run) (experiment.Undo, error) {
+func (r *run) startKwokPod(ctx context.Context) (experiment.Undo, error) {
 	e := r.spec.Existing
 	if e == nil || e.KwokImage == "" {
 		return nil, nil

@@ -25,9 +25,9 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
+func (r *run) collectGarbage(ctx context.Context) (_ experiment.Undo, err error) {
 	var urls []string
-	for _, e := range programsOf(r).endpoints() {
+	for _, e := range r.instances().endpoints() {
 		if e.Collect != "" {
 			urls = append(urls, e.Collect)
 		}
@@ -35,7 +35,6 @@ func (r course) collectGarbage(ctx context.Context) (experiment.Undo, error) {
 	if urls == nil {
 		return nil, nil
 	}
-	var err error
 	if r.observed.live, err = liveHeap(ctx, r.recorder, r.controlPlaneName(), urls...); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -1,78 +1,116 @@
 package run
 
 import (
-	"context"
-
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/place"
-	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/internal/run/supervision"
 )
 
-// addInstances adds what programs of the control plane use that run elsewhere: one has the
-// control plane's name, several are together what has it.
-func addInstances(r *run, sources map[string]measure.Source) {
-	all := r.adapter.Instances
-	for _, one := range all {
-		if len(all) == 1 {
-			sources[r.controlPlaneName()] = one.Usage
-			return
-		}
-		r.sampler.Join(r.controlPlaneName(), one.Name)
-		sources[one.Name] = one.Usage
-	}
+// instances are the programs that a run's control plane runs as: one, several replicas, or
+// those of an existing cluster.
+type instances struct {
+	name     string // of the control plane
+	adapter  *controlplane.ControlPlane
+	replicas *supervision.Replicas // nil where the control plane is one program
 }
 
-// instanceTargets are where they are scraped.
-func instanceTargets(job string, all []controlplane.Instance) []measure.Target {
+// instances are those of the run, once the control plane is there.
+func (r *run) instances() instances {
+	return instances{name: r.controlPlaneName(), adapter: r.adapter, replicas: r.replicas}
+}
+
+// endpoints are where the programs are asked about themselves: each replica that serves, or the
+// only one.
+func (i instances) endpoints() []controlplane.Endpoints {
+	if i.replicas == nil {
+		return []controlplane.Endpoints{i.adapter.Server.Endpoints()}
+	}
+	return i.replicas.Endpoints()
+}
+
+// usageKnown reports whether it is known what the programs use: they run on this machine, or
+// report it themselves.
+func (i instances) usageKnown() bool {
+	return i.adapter.Program != nil || i.adapter.Replicas != nil || i.adapter.Instances != nil
+}
+
+// sources are what the programs use, by name. Where there are several, a sampler is told that
+// they are together what has the control plane's name.
+func (i instances) sources(sampler *measure.Sampler) map[string]measure.Source {
+	sources := map[string]measure.Source{}
+	switch elsewhere := i.adapter.Instances; {
+	case i.adapter.Program != nil:
+		sources[i.name] = i.adapter.Program.Life().Usage()
+	case i.replicas != nil:
+		for _, one := range i.replicas.All() {
+			sampler.Join(i.name, one.Name())
+			if one.Started() {
+				sources[one.Name()] = one.Life().Usage()
+			}
+		}
+	case len(elsewhere) == 1:
+		sources[i.name] = elsewhere[0].Usage
+	default:
+		for _, one := range elsewhere {
+			sampler.Join(i.name, one.Name)
+			sources[one.Name] = one.Usage
+		}
+	}
+	return sources
+}
+
+// targets are where the programs are scraped.
+func (i instances) targets() []measure.Target {
 	var targets []measure.Target
-	for _, one := range all {
-		targets = append(targets, measure.Target{Job: job, Instance: one.Name, URL: one.Metrics})
+	switch {
+	case len(i.adapter.Instances) > 0:
+		for _, one := range i.adapter.Instances {
+			targets = append(targets, measure.Target{Job: i.name, Instance: one.Name, URL: one.Metrics})
+		}
+	case i.replicas != nil:
+		for _, one := range i.replicas.All() {
+			targets = append(targets, measure.Target{Job: i.name, Instance: one.Name(), URL: one.Endpoints().Metrics, Later: !one.Started()})
+		}
+	default:
+		if url := i.adapter.Server.Endpoints().Metrics; url != "" {
+			targets = append(targets, measure.Target{Job: i.name, URL: url})
+		}
 	}
 	return targets
 }
 
-// measureInstances computes the usage of each of several programs that run elsewhere.
-func (m measurement) measureInstances(ctx context.Context, w phases.Window) error {
-	if len(m.adapter.Instances) < 2 {
+// local are the names of the programs that run on this machine.
+func (i instances) local() []string {
+	switch {
+	case i.adapter.Instances != nil:
 		return nil
+	case i.adapter.Replicas == nil:
+		return []string{i.name}
 	}
-	if m.document.Replicas == nil {
-		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
+	var names []string
+	for _, one := range i.adapter.Replicas.All() {
+		names = append(names, one.Name())
 	}
-	for _, one := range m.adapter.Instances {
-		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), one.Name, w.Begin, w.End)
-		if err != nil {
-			return err
-		}
-		each := m.document.Replicas.Each[one.Name]
-		if each == nil {
-			each = &record.Replica{}
-			m.document.Replicas.Each[one.Name] = each
-		}
-		*each.Usage.At(w.Name) = experiment.UsageOf(usage)
-	}
-	return nil
+	return names
 }
 
 // components are the programs of the cluster, and those that help the control plane.
-func components(r *run) []place.Component {
-	all := r.env.Components()
-	for _, h := range r.adapter.Helpers {
+func (b *bench) components() []place.Component {
+	all := b.env.Components()
+	for _, h := range b.adapter.Helpers {
 		all = append(all, place.Component{Name: h.Name, Target: &measure.Target{Job: h.Name, URL: h.Metrics}, Usage: h.Program.Life().Usage()})
 	}
 	return all
 }
 
-// programNames are those of components.
-func programNames(r *run) []string {
+// componentNames are those of components.
+func (b *bench) componentNames() []string {
 	var names []string
-	for _, c := range r.env.Components() {
+	for _, c := range b.env.Components() {
 		names = append(names, c.Name)
 	}
-	for _, h := range r.adapter.Helpers {
+	for _, h := range b.adapter.Helpers {
 		names = append(names, h.Name)
 	}
 	return names

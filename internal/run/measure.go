@@ -8,31 +8,33 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// measurement computes the figures of a run that has ended: what the phases cost and
-// what came of the sidecars.
+// measurement is what all figures of a run that has ended are computed from, and go to.
 type measurement struct {
-	*run
-	document *record.Run // that the figures are put into
+	document *record.Run     // takes the figures
+	windows  []phases.Window // of the phases
+	journal  *experiment.Journal
 }
 
 // measure computes the figures of a run and puts them into its record. It is called
 // when the sidecars have been stopped and the recorder still runs.
 func (r *run) measure(ctx context.Context) error {
-	if len(r.timeline.Windows()) == 0 {
+	windows := r.timeline.Windows()
+	if len(windows) == 0 {
 		return nil
 	}
 	begin := time.Now()
 	document := r.journal.Run()
-	m := measurement{r, &document}
-	err := m.measure(ctx)
+	err := r.measureAll(ctx, measurement{document: &document, windows: windows, journal: r.journal})
 	r.journal.Update(func(run *record.Run) {
 		document.Warnings = run.Warnings // which grew meanwhile
 		*run = document
@@ -44,55 +46,104 @@ func (r *run) measure(ctx context.Context) error {
 	return r.journal.Save()
 }
 
-func (m measurement) measure(ctx context.Context) error {
-	if err := m.measureSidecars(); err != nil {
+// measureAll computes what the sidecars counted, what the phases cost, and what of both is doubtful.
+func (r *run) measureAll(ctx context.Context, m measurement) error {
+	if err := r.sidecarFigures(m).measure(); err != nil {
 		return err
 	}
-	windows := m.timeline.Windows()
-	since := windows[len(windows)-1].End
-	if last := m.fleet.Pods.LastResponse(); last.After(since) {
-		since = last // what was changed was taken back after its phase
+	if err := r.awaitSeries(ctx, m); err != nil {
+		return err
 	}
-	if m.upgrading == nil { // else what is read of the time series ended long before
-		if err := m.recorder.Scraped(ctx, since); err != nil {
-			m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
-		}
+	usage := r.usageFigures(m)
+	if err := usage.measure(ctx, r.progress.say); err != nil {
+		return err
 	}
-	if usageKnown(m.adapter) {
-		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
-	}
-	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
-	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
-	for i, w := range windows {
-		if m.dilation != nil && slices.Contains(m.dilation.RealTime, w.Name) {
-			m.sampler.RealTime(w.Begin, w.End)
-		}
-		m.progress.say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(windows)))
-		if err := m.measurePhase(ctx, w); err != nil {
-			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
-		}
-	}
-	for _, do := range []func(context.Context) error{m.measureCycle, m.measureFaults, m.measureUpgrade, m.measureContainers, m.measureReal, m.crossCheck, m.measureInstrument, m.askPrometheus} {
+	for _, do := range []func(context.Context) error{
+		func(context.Context) error { return m.measureCycle() },
+		func(ctx context.Context) error { return usage.measureFaults(ctx, r.injector) },
+		func(context.Context) error { return usage.measureUpgrade(r.upgrading) },
+		func(ctx context.Context) error { return r.measureContainers(ctx, m) },
+		func(context.Context) error { return r.realFigures(m).measure() },
+		func(ctx context.Context) error { return r.crossCheck(ctx, m) },
+		r.instrumentFigures(m).measure,
+		func(ctx context.Context) error { return r.askPrometheus(ctx, m) },
+	} {
 		if err := do(ctx); err != nil {
 			return err
 		}
 	}
-	incomplete, quiet := m.fleet.Readiness.Incomplete()
+	incomplete, quiet := r.fleet.Readiness.Incomplete()
 	for _, w := range (symptoms{
-		lag: m.observed.lag, probeLag: m.observed.probeLag, changeLag: m.observed.changeLag, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
-		incomplete: incomplete, quiet: quiet, slowdown: m.spec.dilation(), starts: m.observed.latencies, latencies: &m.document.Latencies,
+		lags: r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
+		incomplete: incomplete, quiet: quiet, slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)
 	}
 	return nil
 }
 
+// awaitSeries returns when the time series contain what is computed from them, and warns when
+// they do not.
+func (r *run) awaitSeries(ctx context.Context, m measurement) error {
+	if r.upgrading != nil {
+		return nil // what is read of the time series ended long before
+	}
+	since := m.windows[len(m.windows)-1].End
+	if last := r.fleet.Pods.LastResponse(); last.After(since) {
+		since = last // what was changed was taken back after its phase
+	}
+	if err := r.recorder.Scraped(ctx, since); err != nil {
+		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
+	}
+	return nil
+}
+
+// usageFigures are what the programs used, and what the control plane counts itself, by phase.
+type usageFigures struct {
+	measurement
+	instances  instances
+	components []place.Component // of the cluster
+	jobs       []string          // that are scraped
+	metrics    controlplane.Metrics
+	recorder   *measure.Recorder
+	sampler    *measure.Sampler
+	dilation   *record.Dilation // nil where time was not slowed down
+	live       *float64         // bytes of the control plane's heap at the end of steady; nil = not known
+	allStreams bool             // all streams are of simulated sidecars, which are counted
+}
+
+func (r *run) usageFigures(m measurement) usageFigures {
+	return usageFigures{
+		measurement: m, instances: r.instances(), components: r.components(), jobs: r.jobs, metrics: r.driver.Metrics,
+		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, allStreams: r.spec.RealSidecars == 0,
+	}
+}
+
+// measure computes them for all phases.
+func (m usageFigures) measure(ctx context.Context, say func(string)) error {
+	if m.instances.usageKnown() {
+		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
+	}
+	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
+	m.document.Own = &record.Own{Note: m.instances.name + "'s own metrics over the same windows"}
+	for i, w := range m.windows {
+		if m.dilation != nil && slices.Contains(m.dilation.RealTime, w.Name) {
+			m.sampler.RealTime(w.Begin, w.End)
+		}
+		say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(m.windows)))
+		if err := m.measurePhase(ctx, w); err != nil {
+			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
+		}
+	}
+	return nil
+}
+
 // measurePhase computes the usage of every component over one phase.
-func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
+func (m usageFigures) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if usageKnown(m.adapter) {
+	if m.instances.usageKnown() {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
@@ -117,20 +168,20 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 
 // measureControlPlane computes the usage of a control plane that runs here over one
 // phase.
-func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) error {
+func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) error {
 	slot := m.document.ControlPlane.At(w.Name)
-	usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), w.Begin, w.End)
+	usage, err := m.recorder.Figures(ctx, m.sampler, m.instances.name, w.Begin, w.End)
 	if err != nil {
 		return err
 	}
 	*slot = experiment.UsageOf(usage)
 	if w.Name == record.PhaseSteady {
-		setCollected(*slot, m.observed.live)
+		setCollected(*slot, m.live)
 	}
 	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
 	if s := usage.Saturation; m.document.AtLimit(w.Name) && (s == nil || *s <= record.Saturated) {
 		m.journal.Warn(record.Warning{
-			About: "controlPlane." + string(w.Name), Reason: record.ReasonAtLimit, Component: m.controlPlaneName(), Phase: w.Name,
+			About: "controlPlane." + string(w.Name), Reason: record.ReasonAtLimit, Component: m.instances.name, Phase: w.Name,
 			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(m.document.Environment.ControlPlane.GOMAXPROCS)},
 		})
 	}
@@ -138,8 +189,8 @@ func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) e
 }
 
 // measureCluster computes the usage of the cluster's programs over one phase.
-func (m measurement) measureCluster(ctx context.Context, w phases.Window) error {
-	for _, c := range components(m.run) {
+func (m usageFigures) measureCluster(ctx context.Context, w phases.Window) error {
+	for _, c := range m.components {
 		usage, err := m.recorder.Figures(ctx, m.sampler, c.Name, w.Begin, w.End)
 		if err != nil {
 			return err
@@ -158,11 +209,10 @@ func (m measurement) measureCluster(ctx context.Context, w phases.Window) error 
 }
 
 // measureOwn evaluates the control plane's own metrics over one phase.
-func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
+func (m usageFigures) measureOwn(ctx context.Context, w phases.Window) error {
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.End.Sub(w.Begin).Milliseconds())
-	metrics := m.driver.Metrics
-	for _, metric := range metrics.Phase {
+	for _, metric := range m.metrics.Phase {
 		value, ok, err := m.recorder.Value(ctx, strings.ReplaceAll(metric.Expr, "$window", seconds), w.End)
 		if err != nil {
 			return err
@@ -173,13 +223,13 @@ func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
 	}
 	*m.document.Own.At(w.Name) = own
 	if w.Name == record.PhaseProbe {
-		m.document.Latencies.Explained = explainedPush(m.document.Latencies.Push, metrics.Push, own)
+		m.document.Latencies.Explained = explainedPush(m.document.Latencies.Push, m.metrics.Push, own)
 	}
 	return nil
 }
 
 // checkScrapes warns of scrapes that were missed in a phase.
-func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
+func (m usageFigures) checkScrapes(ctx context.Context, w phases.Window) error {
 	warn := func(component string, missed, total int) {
 		if missed > 0 {
 			m.journal.Warn(record.Warning{
@@ -189,7 +239,7 @@ func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
 		}
 	}
 	for _, job := range m.jobs {
-		if job == m.controlPlaneName() && m.replicas != nil {
+		if job == m.instances.name && m.instances.replicas != nil {
 			continue
 		}
 		missed, total, err := m.recorder.Gaps(ctx, job, w.Begin, w.End)
@@ -198,11 +248,11 @@ func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
 		}
 		warn(job, missed, total)
 	}
-	if m.replicas == nil {
+	if m.instances.replicas == nil {
 		return nil
 	}
-	for _, name := range m.replicas.Throughout(w.Begin, w.End) {
-		missed, total, err := m.recorder.InstanceGaps(ctx, m.controlPlaneName(), name, w.Begin, w.End)
+	for _, name := range m.instances.replicas.Throughout(w.Begin, w.End) {
+		missed, total, err := m.recorder.InstanceGaps(ctx, m.instances.name, name, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
@@ -259,11 +309,11 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 }
 
 // measureFaults computes what the faults cost.
-func (m measurement) measureFaults(ctx context.Context) error {
-	return m.injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
+func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Injector) error {
+	return injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if usageKnown(m.adapter) {
-			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
+		if m.instances.usageKnown() {
+			usage, err := m.recorder.Figures(ctx, m.sampler, m.instances.name, begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 			}
@@ -274,46 +324,9 @@ func (m measurement) measureFaults(ctx context.Context) error {
 	})
 }
 
-// measureInstrument records what scaler itself needed, over the rollout.
-func (m measurement) measureInstrument(ctx context.Context) error {
-	instrument := &record.Instrument{Floor: m.spec.floor(), CPUs: m.affinity.others}
-	m.document.Instrument = instrument
-	if summary := m.observed.lag.Summary(); summary.Count > 0 {
-		lag := record.Latency(summary)
-		instrument.Lag = &lag
-		if err := m.journal.Writer().Histogram("lag", m.observed.lag); err != nil {
-			return err
-		}
-	}
-	var idle, loaded float64 // resident bytes without and with sidecars
-	for _, w := range m.timeline.Windows() {
-		usage, err := m.recorder.Figures(ctx, m.sampler, experiment.InstrumentName, w.Begin, w.End)
-		if err != nil {
-			return err
-		}
-		switch w.Name {
-		case record.PhaseBaseline:
-			idle = usage.MemoryEnd
-		case record.PhaseRollout:
-			loaded = usage.MemoryEnd
-			instrument.Cores = &usage.CoresMean
-			instrument.MemoryBytes = &usage.MemoryPeak
-			instrument.OpenFiles = &usage.OpenFilesPeak
-			instrument.Saturation, instrument.WaitedSeconds = usage.Saturation, usage.Waited
-			if err := m.measureWorkers(w); err != nil {
-				return err
-			}
-		}
-	}
-	if connected := m.document.Pods.Connected; m.adapter.Nodes == nil && loaded > 0 && connected != nil && *connected > 0 {
-		instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
-	}
-	return nil
-}
-
 // doubtUsage warns of what makes a phase's usage doubtful.
-func (m measurement) doubtUsage(about string, phase record.PhaseName, u measure.Usage) {
-	w := record.Warning{About: about, Component: m.controlPlaneName(), Phase: phase}
+func (m usageFigures) doubtUsage(about string, phase record.PhaseName, u measure.Usage) {
+	w := record.Warning{About: about, Component: m.instances.name, Phase: phase}
 	if u.Saturation != nil && *u.Saturation > record.Saturated {
 		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}
 		m.journal.Warn(w)

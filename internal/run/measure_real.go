@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"time"
@@ -33,7 +32,7 @@ func (r *run) realOptions() *fleet.RealOptions {
 			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
 			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
 		},
-		Certified: !hasAgents(r) && !r.driver.DeliversCertificates,
+		Certified: !r.hasAgents() && !r.driver.DeliversCertificates,
 		Sampler:   r.sampler,
 		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
 		Say:       r.progress.say,
@@ -50,33 +49,52 @@ func (s Spec) sidecarProcesses() int {
 }
 
 // hasAgents reports whether real sidecars of the run's control plane have an agent each.
-func hasAgents(r *run) bool { return r.programs.paths[component.PilotAgent] != "" }
+func (r *run) hasAgents() bool { return r.programs.paths[component.PilotAgent] != "" }
 
-// measureReal puts into the record what the real sidecars needed and how they
-// started. The sidecars have been stopped.
-func (m measurement) measureReal(context.Context) error {
-	if m.spec.RealSidecars == 0 {
+// realFigures are what the real sidecars needed.
+type realFigures struct {
+	measurement
+	count      int
+	envoy      component.Status
+	agents     bool                   // each has an agent
+	inPods     bool                   // they are containers of pods
+	containers *containers.Containers // that the kubelets count; nil where there are none
+	fleet      *fleet.Fleet
+	sampler    *measure.Sampler
+}
+
+func (r *run) realFigures(m measurement) realFigures {
+	return realFigures{
+		measurement: m, count: r.spec.RealSidecars, envoy: r.programs.envoy, agents: r.hasAgents(), inPods: r.spec.Existing != nil,
+		containers: r.containers, fleet: r.fleet, sampler: r.sampler,
+	}
+}
+
+// measure puts into the record what the real sidecars needed and how they started. The
+// sidecars have been stopped.
+func (m realFigures) measure() error {
+	if m.count == 0 {
 		return nil
 	}
 	options := m.fleet.Real
 	sidecars, starts := m.fleet.RealSidecars()
 	real := &record.RealSidecars{
-		Count: m.spec.RealSidecars, Envoy: m.programs.envoy.Version, Source: m.programs.envoy.Source, Starts: &record.Latencies{},
+		Count: m.count, Envoy: m.envoy.Version, Source: m.envoy.Source, Starts: &record.Latencies{},
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
-		fleet.LoseIn(m.spec.RealSidecars, starts.FirstConfiguration, starts.CompleteConfiguration)
+		fleet.LoseIn(m.count, starts.FirstConfiguration, starts.CompleteConfiguration)
 		if !options.Certified { // else it was there before the proxy was started, as a token
-			fleet.LoseIn(m.spec.RealSidecars, starts.Certificate)
+			fleet.LoseIn(m.count, starts.Certificate)
 		}
-		if hasAgents(m.run) {
-			fleet.LoseIn(m.spec.RealSidecars, starts.Token)
+		if m.agents {
+			fleet.LoseIn(m.count, starts.Token)
 		}
 	}
 	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
 		return err
 	}
-	if m.spec.Existing != nil {
-		m.containers.MeasureSidecars(sidecars, m.timeline.Windows(), real, m.journal.Warn)
+	if m.inPods {
+		m.containers.MeasureSidecars(sidecars, m.windows, real, m.journal.Warn)
 		sidecars = nil
 	}
 	for _, s := range sidecars {
@@ -91,9 +109,9 @@ func (m measurement) measureReal(context.Context) error {
 
 // measureRealSidecar is what one real sidecar needed in each phase. It is added to
 // what all needed.
-func (m measurement) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
+func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
 	each := record.RealSidecar{Pod: s.Pod, Service: s.Service, Crashes: s.Crashes}
-	for _, w := range m.timeline.Windows() {
+	for _, w := range m.windows {
 		if each.Proxy.At(w.Name) == nil {
 			continue
 		}
@@ -116,7 +134,7 @@ func (m measurement) measureRealSidecar(s fleet.RealSidecar, all *record.RealSid
 
 // usedBy is what a component used in a window; false for one that did not run in
 // it.
-func (m measurement) usedBy(name string, w phases.Window) (measure.Usage, bool) {
+func (m realFigures) usedBy(name string, w phases.Window) (measure.Usage, bool) {
 	u, err := m.sampler.Figures(name, w.Begin, w.End)
 	if err != nil && !errors.Is(err, measure.ErrNotWatched) {
 		m.journal.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: name, Detail: err.Error()})

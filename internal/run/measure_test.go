@@ -33,7 +33,7 @@ func TestLateReceiptIsADoubt(t *testing.T) {
 			counts.Waits, counts.LongestWait, counts.Waited = 3, c.longest, c.longest+10*time.Millisecond
 		}
 		got := symptoms{
-			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), counts: counts, xds: experiment.XDSCounts(counts),
+			lags: newLags(), counts: counts, xds: experiment.XDSCounts(counts),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}.doubts()
 		for i := range got {
@@ -54,7 +54,7 @@ func TestOrderOfWarnings(t *testing.T) {
 	}
 	for range 20 {
 		s := symptoms{
-			lag: late(), probeLag: late(), xds: experiment.XDSCounts(xdsprobe.Counts{}),
+			lags: &lags{rollout: late(), probe: late()}, xds: experiment.XDSCounts(xdsprobe.Counts{}),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string
@@ -73,7 +73,7 @@ func TestRefusedConnections(t *testing.T) {
 		starts := fleet.NewLatencies()
 		starts.NoStarts = noStarts
 		got := symptoms{
-			lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
+			lags: newLags(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
 			starts: starts, latencies: &record.Latencies{},
 		}.doubts()
 		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused == noStarts {

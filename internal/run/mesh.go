@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -135,43 +134,8 @@ func (m *MeshFile) templates() []corev1.PodTemplateSpec {
 	return all
 }
 
-// nodeLabels are the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
-// mesh has its own.
-func (s Spec) nodeLabels() []map[string]string {
-	if s.Mesh == nil {
-		profile := s.mesh().Profile
-		all := make([]map[string]string, s.nodes(profile))
-		for i := range all {
-			if profile.Zones > 0 {
-				of := corev1.Node{}
-				of.Labels = map[string]string{}
-				kwok.SetZone(&of, i%profile.Zones)
-				all[i] = of.Labels
-			}
-		}
-		return all
-	}
-	var all []map[string]string
-	sidecars, rest := s.Mesh.Mesh.Sidecars()
-	rest += sidecars
-	for _, z := range s.Mesh.Mesh.Zones() {
-		labels := map[string]string{corev1.LabelTopologyZone: z.Zone}
-		if z.Region != "" {
-			labels[corev1.LabelTopologyRegion] = z.Region
-		}
-		for range kwok.Nodes(z.Pods) {
-			all = append(all, labels)
-		}
-		rest -= z.Pods
-	}
-	if rest > 0 || all == nil {
-		all = append(all, make([]map[string]string, kwok.Nodes(rest))...)
-	}
-	return all
-}
-
 // useMesh makes the control plane that of a captured mesh, if there is one.
-func useMesh(ctx context.Context, r *run) error {
+func (r *run) useMesh(ctx context.Context) error {
 	if r.spec.Mesh == nil {
 		return nil
 	}

@@ -46,48 +46,78 @@ func (s Spec) checkProfile(d controlplane.Driver) error {
 	}
 }
 
-// outsideMesh is what is in the cluster and not in the mesh.
-type outsideMesh struct{ *run }
+// outside makes the pods that are in the cluster and not in the mesh.
+type outside struct {
+	client  kubernetes.Interface
+	label   string         // of the run
+	pods    int            // that are there all the time
+	churn   workload.Churn // of others, a second; 0 = none
+	length  time.Duration  // for which each of those is there
+	grace   time.Duration  // for which a pod runs on after it was deleted
+	timeout time.Duration  // for all to be Ready
+	journal *experiment.Journal
+	say     func(string)
+	fail    context.CancelCauseFunc
+}
+
+func (r *run) outside() outside {
+	profile := r.mesh.Profile
+	return outside{
+		client: r.api.Client, label: r.runLabel(), pods: profile.OutsidePods, churn: workload.Churn(profile.OutsideChurn / r.spec.dilation()),
+		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: r.spec.ConvergeTimeout,
+		journal: r.journal, say: r.progress.say, fail: r.fail,
+	}
+}
+
+// makePodsOutside is the step that creates the pods without sidecars.
+func (r *run) makePodsOutside(ctx context.Context) (experiment.Undo, error) {
+	return nil, r.outside().makePods(ctx)
+}
+
+// startChurnOutside is the step that begins the churn outside the mesh. Taken back, it reports
+// whether the churn kept its rate.
+func (r *run) startChurnOutside(ctx context.Context) (experiment.Undo, error) {
+	return r.outside().startChurn(ctx), nil
+}
 
 // makePods creates the pods without sidecars, and returns when all are Ready. They are
 // there before the mesh: what the control plane holds of them is in its baseline, too.
-func (r outsideMesh) makePods(ctx context.Context) (experiment.Undo, error) {
-	pods := r.mesh.Profile.OutsidePods
-	if pods == 0 && r.mesh.Profile.OutsideChurn == 0 {
-		return nil, nil
+func (o outside) makePods(ctx context.Context) error {
+	if o.pods == 0 && o.churn == 0 {
+		return nil
 	}
-	labels := map[string]string{kwok.RunLabel: r.runLabel()}
+	labels := map[string]string{kwok.RunLabel: o.label}
 	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
-		_, err := r.api.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outsideNamespace, Labels: labels}}, metav1.CreateOptions{})
+		_, err := o.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outsideNamespace, Labels: labels}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("creating namespace %s: %w", outsideNamespace, err)
+		return fmt.Errorf("creating namespace %s: %w", outsideNamespace, err)
 	}
-	for i := 0; i*outsideEach < pods; i++ {
-		if err := r.makeDeployment(ctx, i, min(outsideEach, pods-i*outsideEach)); err != nil {
-			return nil, err
+	for i := 0; i*outsideEach < o.pods; i++ {
+		if err := o.makeDeployment(ctx, i, min(outsideEach, o.pods-i*outsideEach)); err != nil {
+			return err
 		}
 	}
-	return nil, r.await(ctx, pods)
+	return o.await(ctx)
 }
 
-func (r outsideMesh) makeDeployment(ctx context.Context, number, pods int) error {
+func (o outside) makeDeployment(ctx context.Context, number, pods int) error {
 	name := fmt.Sprintf("outside-%d", number)
 	count, own := int32(pods), map[string]string{"app": name, outsideLabel: "true"}
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: outsideNamespace, Labels: map[string]string{kwok.RunLabel: r.runLabel(), outsideLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: outsideNamespace, Labels: map[string]string{kwok.RunLabel: o.label, outsideLabel: "true"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: own},
-			Template: outsidePod(own, gracePeriod(r.run)),
+			Template: outsidePod(own, o.grace),
 		},
 	}
 	return workload.Persist(ctx, func(ctx context.Context, _ int) error {
-		_, err := r.api.Client.AppsV1().Deployments(outsideNamespace).Create(ctx, deployment, metav1.CreateOptions{})
+		_, err := o.client.AppsV1().Deployments(outsideNamespace).Create(ctx, deployment, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating deployment %s: %w", name, err)
 		}
@@ -111,19 +141,19 @@ func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplat
 }
 
 // gracePeriod is for how long pods run on after they were deleted.
-func gracePeriod(r *run) time.Duration {
+func (r *run) gracePeriod() time.Duration {
 	return r.spec.slowed(time.Duration(r.mesh.Profile.GracePeriod * float64(time.Second)))
 }
 
-// await returns once so many pods outside the mesh are Ready.
-func (r outsideMesh) await(ctx context.Context, pods int) error {
-	if pods == 0 {
+// await returns once all pods are Ready.
+func (o outside) await(ctx context.Context) error {
+	if o.pods == 0 {
 		return nil
 	}
-	r.progress.say(fmt.Sprintf("waiting for %d pods outside the mesh", pods))
+	o.say(fmt.Sprintf("waiting for %d pods outside the mesh", o.pods))
 	ready := 0
-	err := wait.PollUntilContextTimeout(ctx, time.Second, r.spec.ConvergeTimeout, false, func(ctx context.Context) (bool, error) {
-		all, err := r.api.Client.AppsV1().Deployments(outsideNamespace).List(ctx, metav1.ListOptions{LabelSelector: outsideLabel})
+	err := wait.PollUntilContextTimeout(ctx, time.Second, o.timeout, false, func(ctx context.Context) (bool, error) {
+		all, err := o.client.AppsV1().Deployments(outsideNamespace).List(ctx, metav1.ListOptions{LabelSelector: outsideLabel})
 		if err != nil {
 			return false, nil //nolint:nilerr // the API server may be away for a moment
 		}
@@ -131,13 +161,13 @@ func (r outsideMesh) await(ctx context.Context, pods int) error {
 		for _, d := range all.Items {
 			ready += int(d.Status.ReadyReplicas)
 		}
-		return ready >= pods, nil
+		return ready >= o.pods, nil
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("waiting for %d pods outside the mesh: %d are ready after %s", pods, ready, r.spec.ConvergeTimeout)
+		return fmt.Errorf("waiting for %d pods outside the mesh: %d are ready after %s", o.pods, ready, o.timeout)
 	}
 	return nil
 }
@@ -197,23 +227,20 @@ func (c *outsideChurn) run(ctx context.Context) error {
 
 func jobName(n int) string { return fmt.Sprintf("job-%d", n) }
 
-// startChurn is the step that begins the churn outside the mesh. Taken back, it says
-// whether the churn kept its rate.
-func (r outsideMesh) startChurn(ctx context.Context) (experiment.Undo, error) {
-	rate := workload.Churn(r.mesh.Profile.OutsideChurn / r.spec.dilation())
-	if rate == 0 {
-		return nil, nil
+func (o outside) startChurn(ctx context.Context) experiment.Undo {
+	if o.churn == 0 {
+		return nil
 	}
-	c := &outsideChurn{client: r.api.Client, rate: rate, length: r.spec.slowed(jobLength), grace: gracePeriod(r.run)}
-	b := newBackground(ctx, r.fail)
+	c := &outsideChurn{client: o.client, rate: o.churn, length: o.length, grace: o.grace}
+	b := newBackground(ctx, o.fail)
 	b.run("churn outside the mesh", c.run)
 	return func(context.Context) error {
 		b.stop()
-		if achieved := float64(c.made) / time.Since(c.begin).Seconds(); achieved < lateChurn*float64(rate) && c.made > 20 {
-			r.journal.Warn(record.Warning{About: "controlPlane", Reason: record.ReasonSlowChurn, Values: map[string]float64{
-				"achievedPerSecond": achieved, "offeredPerSecond": float64(rate),
+		if achieved := float64(c.made) / time.Since(c.begin).Seconds(); achieved < lateChurn*float64(o.churn) && c.made > 20 {
+			o.journal.Warn(record.Warning{About: "controlPlane", Reason: record.ReasonSlowChurn, Values: map[string]float64{
+				"achievedPerSecond": achieved, "offeredPerSecond": float64(o.churn),
 			}})
 		}
 		return nil
-	}, nil
+	}
 }

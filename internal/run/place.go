@@ -71,7 +71,7 @@ func (embeddedPlace) startCluster(ctx context.Context, r *run) (place.Environmen
 }
 
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
-	o := startOptions(r)
+	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
 	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
 		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)

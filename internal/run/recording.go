@@ -29,7 +29,7 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	r.sampler = measure.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
-	r.sampler.WatchBriefly(programsOf{r}.names()...)
+	r.sampler.WatchBriefly(r.instances().local()...)
 	r.metrics = measure.NewMetrics(measure.Build{Version: experiment.Version()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
@@ -39,15 +39,15 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := append(programsOf{r}.targets(), measure.Target{Job: experiment.InstrumentName, URL: server.URL()})
-	sources := programsOf{r}.sources()
+	targets := append(r.instances().targets(), measure.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	sources := r.instances().sources(r.sampler)
 	for _, source := range sources {
 		if err := measure.Uncounted(source); err != nil {
 			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })
 		}
 	}
 	sources[experiment.InstrumentName] = r.workers.instrument()
-	for _, c := range components(r) {
+	for _, c := range r.components() {
 		if c.Usage != nil {
 			sources[c.Name] = c.Usage
 		}
@@ -95,20 +95,9 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	}, nil
 }
 
-// late takes one delay of scaler's own scheduling. It is recorded during the phases
-// that latencies are measured in; the rest would only dilute it.
+// late takes one delay of scaler's own scheduling.
 func (r *run) late(d time.Duration) {
-	switch r.currentPhase() {
-	case record.PhaseRollout:
-		r.observed.lag.Record(d)
-		if r.workers.sampler != nil {
-			r.workers.lagOf(workerName(0)).Record(d)
-		}
-	case record.PhaseProbe:
-		r.observed.probeLag.Record(d)
-	case record.PhaseChange:
-		r.observed.changeLag.Record(d)
-	}
+	r.observed.lags.record(r.currentPhase(), workerName(0), d)
 	r.metrics.Observe(measure.SchedulingLag, d)
 }
 
@@ -135,4 +124,13 @@ func runInfo(controlPlane string, document record.Run) measure.RunInfo {
 		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
 		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
 	}
+}
+
+// edge reads the counters of all processes, and counts streams: the edge of a phase.
+func (r *run) edge() (time.Time, error) {
+	at, err := r.workers.edge(r.sampler)
+	if err == nil && r.replicas != nil {
+		r.replicas.Edge(at)
+	}
+	return at, err
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -18,8 +16,8 @@ import (
 const maxReplicas = 16
 
 // measureReplicas computes the usage and the streams of each replica over one phase.
-func (m measurement) measureReplicas(ctx context.Context, w phases.Window) error {
-	if m.replicas == nil {
+func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) error {
+	if m.instances.replicas == nil {
 		return nil
 	}
 	document := m.document.Replicas
@@ -27,13 +25,13 @@ func (m measurement) measureReplicas(ctx context.Context, w phases.Window) error
 		document = &record.Replicas{Each: map[string]*record.Replica{}}
 		m.document.Replicas = document
 	}
-	streams := m.replicas.At(w.End)
+	streams := m.instances.replicas.At(w.End)
 	*document.Balance.At(w.Name) = faults.Balance(streams)
-	for _, r := range m.replicas.All() {
+	for _, r := range m.instances.replicas.All() {
 		if !r.Started() {
 			continue
 		}
-		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), r.Name(), w.Begin, w.End)
+		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.instances.name, r.Name(), w.Begin, w.End)
 		if err != nil {
 			return err
 		}
@@ -56,11 +54,34 @@ func (m measurement) measureReplicas(ctx context.Context, w phases.Window) error
 	return nil
 }
 
+// measureInstances computes the usage of each of several programs that run elsewhere.
+func (m usageFigures) measureInstances(ctx context.Context, w phases.Window) error {
+	if len(m.instances.adapter.Instances) < 2 {
+		return nil
+	}
+	if m.document.Replicas == nil {
+		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
+	}
+	for _, one := range m.instances.adapter.Instances {
+		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.instances.name, one.Name, w.Begin, w.End)
+		if err != nil {
+			return err
+		}
+		each := m.document.Replicas.Each[one.Name]
+		if each == nil {
+			each = &record.Replica{}
+			m.document.Replicas.Each[one.Name] = each
+		}
+		*each.Usage.At(w.Name) = experiment.UsageOf(usage)
+	}
+	return nil
+}
+
 // measureStreams compares the streams to one replica with its own count. In steady state
 // they must be equal.
-func (m measurement) measureStreams(ctx context.Context, w phases.Window, name string, one *record.Replica, ours int) error {
+func (m usageFigures) measureStreams(ctx context.Context, w phases.Window, name string, one *record.Replica, ours int) error {
 	*one.Streams.At(w.Name) = &ours
-	expr := m.driver.Metrics.Counters.ReplicaConnected
+	expr := m.metrics.Counters.ReplicaConnected
 	if expr == "" {
 		return nil
 	}
@@ -72,31 +93,13 @@ func (m measurement) measureStreams(ctx context.Context, w phases.Window, name s
 	if ok {
 		*one.OwnStreams.At(w.Name) = &theirs
 	}
-	if w.Name == record.PhaseSteady && int(theirs) != ours && m.spec.RealSidecars == 0 {
+	if w.Name == record.PhaseSteady && int(theirs) != ours && m.allStreams {
 		m.journal.Warn(record.Warning{
 			About: "replicas.streams", Reason: record.ReasonCountsDiffer, Component: name, Phase: w.Name, Detail: expr,
 			Values: map[string]float64{"theirs": theirs, "ours": float64(ours)},
 		})
 	}
 	return nil
-}
-
-// programsOf are the programs of a run's control plane, one or several.
-type programsOf struct{ *run }
-
-// endpoints are where the programs of a control plane are asked about themselves: each
-// replica that serves, or the only one.
-func (r programsOf) endpoints() []controlplane.Endpoints {
-	if r.replicas == nil {
-		return []controlplane.Endpoints{r.adapter.Server.Endpoints()}
-	}
-	return r.replicas.Endpoints()
-}
-
-// usageKnown reports whether it is known what the programs of a control plane use: they run
-// on this machine, or report it themselves.
-func usageKnown(c *controlplane.ControlPlane) bool {
-	return c.Program != nil || c.Replicas != nil || c.Instances != nil
 }
 
 // replicated reports whether the control plane is started as several programs.
@@ -111,59 +114,6 @@ func (s Spec) spareReplicas() int {
 		}
 	}
 	return n
-}
-
-// sources are what the programs of the control plane use, by name.
-func (r programsOf) sources() map[string]measure.Source {
-	sources := map[string]measure.Source{}
-	switch {
-	case r.adapter.Program != nil:
-		sources[r.controlPlaneName()] = r.adapter.Program.Life().Usage()
-	case r.replicas != nil:
-		for _, one := range r.replicas.All() {
-			r.sampler.Join(r.controlPlaneName(), one.Name())
-			if one.Started() {
-				sources[one.Name()] = one.Life().Usage()
-			}
-		}
-	default:
-		addInstances(r.run, sources)
-	}
-	return sources
-}
-
-// targets are where the programs of the control plane are scraped.
-func (r programsOf) targets() []measure.Target {
-	job := r.controlPlaneName()
-	if len(r.adapter.Instances) > 0 {
-		return instanceTargets(job, r.adapter.Instances)
-	}
-	if r.replicas == nil {
-		if url := r.adapter.Server.Endpoints().Metrics; url != "" {
-			return []measure.Target{{Job: job, URL: url}}
-		}
-		return nil
-	}
-	var targets []measure.Target
-	for _, one := range r.replicas.All() {
-		targets = append(targets, measure.Target{Job: job, Instance: one.Name(), URL: one.Endpoints().Metrics, Later: !one.Started()})
-	}
-	return targets
-}
-
-// names are those of the programs of the control plane that run on this machine.
-func (r programsOf) names() []string {
-	if r.adapter.Instances != nil {
-		return nil
-	}
-	if r.adapter.Replicas == nil {
-		return []string{r.controlPlaneName()}
-	}
-	var names []string
-	for _, one := range r.adapter.Replicas.All() {
-		names = append(names, one.Name())
-	}
-	return names
 }
 
 // checkReplicas checks how many programs the control plane is to run as, and the faults that
@@ -189,13 +139,4 @@ func (s Spec) checkReplicas(d controlplane.Driver) error {
 		return fmt.Errorf("parsing --replicas %d: want %d at most, with those that --fault adds", s.Replicas, maxReplicas)
 	}
 	return faults.CheckReplicas(s.Faults, max(1, s.Replicas))
-}
-
-// edge reads the counters of all processes, and counts streams: the edge of a phase.
-func edge(r *run) (time.Time, error) {
-	at, err := r.workers.edge(r.sampler)
-	if err == nil && r.replicas != nil {
-		r.replicas.Edge(at)
-	}
-	return at, err
 }

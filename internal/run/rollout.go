@@ -3,259 +3,89 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
-	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/cluster"
-	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
-	"scaler.mesh/scaler/internal/place"
-	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/run/supervision"
-	"scaler.mesh/scaler/internal/run/upgrade"
-	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// run is one run of `scaler rollout`, from an empty machine to its record.
-type run struct {
-	// fixed at the start
-	spec     Spec
-	driver   controlplane.Driver
-	progress Progress
-	mesh     topology.Mesh
-	fail     context.CancelCauseFunc // ends the run with a reason
-	journal  *experiment.Journal
-
-	// made by the steps, in this order
-	bench
-	recording
-	parts
-	workers workers
-
-	observed  observed
-	completed bool // all phases were done
+// rollout is the phase in which the mesh is created and converges.
+type rollout struct {
+	deployment
+	dataplane dataplane
+	timeline  *phases.Timeline
+	timeout   time.Duration
+	observed  *observed // takes what the proxies received and hold at the end
 }
 
-// bench is what a run is done on.
-type bench struct {
-	programs  programs
-	affinity  affinity
-	group     *process.Group // of everything that the run starts
-	env       place.Environment
-	api       experiment.APIServer
-	resources controlplane.Resources
-	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
-	adapter   *controlplane.ControlPlane
-}
-
-// parts are what the phases of a run work with.
-type parts struct {
-	fleet      *fleet.Fleet
-	timeline   *phases.Timeline
-	monitor    *monitor
-	supervisor *supervision.Supervisor
-	helpers    map[string]*supervision.Supervisor // of the programs that help the control plane, by name
-	replicas   *supervision.Replicas              // nil where the control plane is one program
-	injector   *faults.Injector
-	applier    *workload.Applier
-	watching   *background      // what runs from baseline to the end
-	upgrading  *upgrade.Upgrade // nil where there is none
-}
-
-// programs are what a run needs and does not start.
-type programs struct {
-	versions *component.Versions // as the programs report them
-	paths    map[string]string
-	next     map[string]string // of the control plane that an upgrade leads to; nil where there is none
-	envoy    component.Status  // of the real sidecars; zero where there are none
-	keys     *experiment.KeyPool
-}
-
-// observed is what the steps of a run find and the journal does not have yet.
-type observed struct {
-	latencies  *fleet.Latencies
-	lag        *stats.Histogram   // how late scaler itself ran during rollout
-	probeLag   *stats.Histogram   // and while changes were followed, one at a time
-	changeLag  *stats.Histogram   // and while they were made at a rate
-	holdings   fleet.Holdings     // of the sidecars when converged
-	perSidecar *record.PerSidecar // received in the rollout; nil = not known
-	perNode    *record.PerSidecar // likewise by the proxies of nodes, where pods have sidecars, too; else nil
-	live       *float64           // bytes of the control plane's heap after two collections at the end of steady; nil = not known
-	storm      *record.CertificateStorm
-}
-
-// stopTime is reserved for stopping the programs of a run.
-const stopTime = 10 * time.Second
-
-// execute does one run, whose record goes into folder: a cluster and a control plane
-// of its own are started, the mesh is rolled out and measured, the record is written,
-// and everything is stopped again. The record that it returns is also in its folder;
-// Dir is "" when nothing was started.
-//
-// The error is ErrUnconverged when a time limit passed first, and wraps
-// context.Canceled when ctx ended the run.
-func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *component.Versions, progress Progress) (record.Run, error) {
-	driver, err := spec.Driver()
-	if err != nil {
-		return record.Run{}, err
-	}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	document := newRecord(spec)
-	if spec, err = spec.onBench(); err != nil {
-		return document, err
-	}
-	r := &run{
-		spec:     spec,
-		driver:   driver,
-		progress: progress,
-		mesh:     spec.place().mesh(spec.mesh()),
-		fail:     fail,
-		bench:    bench{programs: programs{versions: versions}},
-		observed: observed{latencies: fleet.NewLatencies(), lag: stats.NewHistogram(), probeLag: stats.NewHistogram(), changeLag: stats.NewHistogram()},
-	}
-	writer, err := folder.Create(spec.Name())
-	if err != nil {
-		return document, err
-	}
-	r.journal = experiment.NewJournal(document, writer, fail)
-	if err := r.prepare(ctx); err != nil {
-		return r.journal.Run(), errors.Join(err, writer.Discard())
-	}
-	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
-	c := course{r}
-	err = experiment.RunSteps(ctx, []experiment.Step{
-		{Name: "reserving processors", Do: r.reserveProcessors},
-		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
-		{Name: "starting the cluster", Do: r.startCluster},
-		{Name: "starting the control plane", Do: r.startControlPlane},
-		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
-			kept := func() bool { return r.spec.Keep && r.completed }
-			return experiment.Deletion{
-				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
-			}.Undo, nil
-		}, Reserve: deletionTime(spec.place())},
-		{Name: "starting KWOK in the cluster", Do: func(ctx context.Context) (experiment.Undo, error) { return startKwokPod(ctx, r) }},
-		{Name: "making fake nodes", Do: r.makeNodes},
-		{Name: "starting the workers", Do: func(ctx context.Context) (experiment.Undo, error) { return r.workers.startJob(ctx, r) }},
-		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
-		{Name: "watching", Do: r.startWatching},
-		{Name: "making pods outside the mesh", Do: outsideMesh{r}.makePods},
-		{Name: "starting the nodes' proxies", Do: func(ctx context.Context) (experiment.Undo, error) { return startNodeProxies(ctx, r) }},
-		{Name: "starting the waypoints", Do: func(ctx context.Context) (experiment.Undo, error) { return startWaypoints(ctx, r) }},
-		{Name: "baseline", Do: c.baseline},
-		{Name: "churn outside the mesh", Do: outsideMesh{r}.startChurn},
-		{Name: "rollout", Do: c.rollOut},
-		{Name: "settle", Do: c.settle},
-		{Name: "steady", Do: c.steady},
-		{Name: "collecting garbage", Do: c.collectGarbage},
-		{Name: "probe", Do: c.probe},
-		{Name: "upgrade", Do: c.upgrade},
-		{Name: "changes", Do: c.change},
-		{Name: "cycle", Do: c.cycle},
-		{Name: "certificate storm", Do: c.certificateStorm},
-		{Name: "churn", Do: c.churn},
-		{Name: "faults", Do: c.faultsInSteady},
-		{Name: "finishing", Do: r.complete},
-	})
-	return r.finish(err)
-}
-
-// prepare gets ready what a run needs and does not start: nothing of it is the
-// run's own, so a failure leaves no record.
-func (r *run) prepare(ctx context.Context) (err error) {
-	options := r.spec.ownPrograms()
-	options.Progress = r.progress.say
-	names := r.spec.place().programs(r.driver)
-	if r.spec.sidecarProcesses() > 0 {
-		names = append(names, r.driver.SidecarPrograms...)
-		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
-			return err
-		}
-	}
-	r.programs.paths, err = component.Paths(ctx, options, names...)
-	if err != nil {
-		return err
-	}
-	kwok, err := r.programs.askVersions(ctx, r.spec.sidecarProcesses())
-	if err != nil {
-		return err
-	}
-	kubernetes, err := r.spec.place().kubernetes(ctx, r.programs)
-	if err != nil {
-		return err
-	}
-	origins, err := experiment.ProgramOrigins(options, r.programs.paths)
-	if err != nil {
-		return err
-	}
-	if r.spec.Upgrade != nil {
-		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs, r.progress.say, origins); err != nil {
-			return err
-		}
-	}
-	r.journal.Update(func(run *record.Run) {
-		run.Environment.Kubernetes, run.Environment.Kwok, run.Environment.Programs = kubernetes, kwok, origins
-	})
-	if r.programs.keys, err = experiment.NewKeyPool(); err != nil {
-		return err
-	}
-	return r.calibrate(ctx)
-}
-
-// openGroup opens the process group of everything that the run starts. Its
-// folder is the cluster's, by which the cluster commands and cleanup find it.
-func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
-	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
-	r.group, err = process.OpenGroup(dir, process.GroupOptions{
-		Keep: r.spec.Keep, Prioritize: !r.spec.NoPriority, LimitsMemory: r.spec.ControlPlaneMemory > 0,
-	})
+// rollOut creates the mesh as planned and waits until it has converged.
+func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
+	burst, err := r.spec.burst()
 	if err != nil {
 		return nil, err
 	}
-	priority := priorityRecord(r.group.Priorities())
-	r.journal.Update(func(run *record.Run) { run.Environment.Priority = priority })
-	return r.stopGroup, nil
-}
-
-// stopGroup ends everything that runs, or with --keep leaves it.
-func (r *run) stopGroup(ctx context.Context) error {
-	if r.spec.Keep && r.completed {
-		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.env.API().Kubeconfig, r.clusterName()))
-		return errors.Join(cluster.CapLogs(r.group), r.group.MarkKept())
+	phase := &rollout{
+		deployment: deployment{
+			plan: workload.Plan(r.mesh, burst), overlap: r.spec.Arrival > 0, second: r.spec.slowed(time.Second),
+			applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
+		},
+		dataplane: r.dataplane(), timeline: r.timeline, timeout: r.spec.ConvergeTimeout, observed: &r.observed,
 	}
-	return r.group.Remove(ctx)
+	return nil, phase.run(ctx)
 }
 
-func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
-	if r.env, err = r.spec.place().startCluster(ctx, r); err != nil {
-		return nil, err
+func (d *rollout) run(ctx context.Context) error {
+	defer d.fleet.Rollout()()
+	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, experiment.ErrUnconverged)
+	defer cancel()
+	err := d.timeline.Measure(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
+		err := d.create(limited)
+		return d.timeline.EndedBy(ctx, limited, "pods.converged", errors.Join(err, d.injector.End(err)))
+	})
+	// Counting is no part of the phase.
+	c := d.fleet.Count()
+	d.observed.perSidecar, d.observed.perNode = d.dataplane.received(d.fleet.Workers.Counts(), c)
+	d.journal.Update(func(run *record.Run) {
+		pods := run.Pods
+		pods.Created, pods.Ready, pods.Connected = &c.Created, &c.Ready, &c.Connected
+		pods.Complete, pods.Converged = &c.Complete, &c.Converged
+	})
+	arrival := d.arrival()
+	d.journal.Update(func(run *record.Run) { run.Arrival = arrival })
+	holdings, heldErr := d.fleet.Holdings(ctx)
+	d.observed.holdings = holdings
+	return errors.Join(err, heldErr)
+}
+
+// received is what was received so far over the proxies that were ever connected. In a mixed mesh the
+// proxies of nodes have types of their own, and what they received is not counted for the sidecars.
+func (d dataplane) received(counts xdsprobe.Counts, c fleet.Counts) (sidecar, node *record.PerSidecar) {
+	if !d.mixed() {
+		return perProxy(counts, c.Simulated), nil
 	}
-	describeCluster(r.env, r.journal)
-	r.api, err = experiment.Connect(r.env)
-	return nil, err // the group stops the cluster
+	ofNodes := counts
+	ofNodes.ByType = nil
+	counts.ByType = slices.DeleteFunc(slices.Clone(counts.ByType), func(of xdsprobe.TypeCounts) bool {
+		nodes := slices.ContainsFunc(ztunnel.Types(), func(t xdsprobe.ResourceType) bool { return t.Name == of.Type })
+		if nodes {
+			ofNodes.ByType = append(ofNodes.ByType, of)
+		}
+		return nodes
+	})
+	return perProxy(counts, c.Simulated-c.Nodes), perProxy(ofNodes, c.Nodes)
 }
 
-// complete is the last step: all phases were done.
-func (r *run) complete(context.Context) (experiment.Undo, error) {
-	r.completed = true
-	return nil, nil
-}
-
-// runLabel is the value of the run label on everything the run makes in its
-// cluster, and part of the names of its nodes.
-func (r *run) runLabel() string { return r.spec.place().label(r.spec.Name()) }
-
-// clusterName distinguishes the clusters of scalers that run at the same time.
-func (r *run) clusterName() string {
-	return fmt.Sprintf("%s-%d", r.spec.Name(), os.Getpid())
+// perProxy is what was received over so many proxies; nil if there are none.
+func perProxy(received xdsprobe.Counts, proxies int) *record.PerSidecar {
+	if proxies == 0 {
+		return nil
+	}
+	responses, bytes := received.AllResponses()
+	return &record.PerSidecar{Responses: new(float64(responses) / float64(proxies)), Bytes: new(float64(bytes) / float64(proxies))}
 }

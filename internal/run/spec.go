@@ -1,4 +1,4 @@
-// Package rollout is `scaler rollout`: the ordered, visible sequence of a run, what
+// Package run is `scaler rollout`: the ordered, visible sequence of a run, what
 // is started, which phases follow each other, what is read at their edges, and how
 // everything is taken down again in reverse. How each mechanism works is left to it.
 package run

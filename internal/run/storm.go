@@ -7,6 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -14,47 +15,68 @@ import (
 // then has lost it.
 const stormTimeout = 5 * time.Minute
 
-// certificateStorm makes all sidecars request a certificate anew at once and waits
-// until each has it.
-func (r course) certificateStorm(ctx context.Context) (experiment.Undo, error) {
+// storm is the phase in which all sidecars request a certificate anew at once.
+type storm struct {
+	timeout      time.Duration // on this machine
+	controlPlane controlplane.Description
+	slowdown     float64
+	fleet        *fleet.Fleet
+	timeline     *phases.Timeline
+	writer       *record.Writer
+}
+
+// certificateStorm makes all sidecars request a certificate anew, if that was asked for, and
+// waits until each has it.
+func (r *run) certificateStorm(ctx context.Context) (experiment.Undo, error) {
 	if !r.spec.CertificateStorm {
 		return nil, nil
 	}
-	return nil, r.timeline.Measure(ctx, record.PhaseStorm, 0, func(ctx context.Context) (record.EndedBy, error) {
+	phase := storm{
+		timeout: r.spec.slowed(stormTimeout), controlPlane: r.adapter.Server.Describe(), slowdown: r.spec.dilation(),
+		fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(),
+	}
+	result, err := phase.run(ctx)
+	r.observed.storm = result
+	return nil, err
+}
+
+// run returns what came of the storm, as far as it went.
+func (s storm) run(ctx context.Context) (came *record.CertificateStorm, err error) {
+	err = s.timeline.Measure(ctx, record.PhaseStorm, 0, func(ctx context.Context) (record.EndedBy, error) {
 		begin := time.Now()
-		s := r.fleet.BeginStorm()
-		timer := time.NewTimer(r.spec.slowed(stormTimeout))
+		all := s.fleet.BeginStorm()
+		timer := time.NewTimer(s.timeout)
 		defer timer.Stop()
 		endedBy := record.EndedByConverged
 		select {
-		case <-s.Done():
+		case <-all.Done():
 		case <-timer.C:
 			endedBy = record.EndedByTimeout
 		case <-ctx.Done():
 		}
-		result := r.fleet.EndStorm(s)
-		r.observed.storm = stormRecord(result, begin, r.adapter.Server.Describe(), r.spec.dilation())
+		result := s.fleet.EndStorm(all)
+		came = s.record(result, begin)
 		if ctx.Err() != nil {
 			return record.EndedByInterrupt, context.Cause(ctx)
 		}
-		return endedBy, r.journal.Writer().Histogram("certificateStorm", result.Latency)
+		return endedBy, s.writer.Histogram("certificateStorm", result.Latency)
 	})
+	return came, err
 }
 
-// stormRecord is what came of a storm that began at a moment, as the record has it, of
-// a control plane as described, where time was slowed down by a factor.
-func stormRecord(s fleet.StormResult, begin time.Time, of controlplane.Description, slowdown float64) *record.CertificateStorm {
-	summary := s.Latency.Summary()
+// record is what came of a storm that began at a moment, as the record has it.
+func (s storm) record(came fleet.StormResult, begin time.Time) *record.CertificateStorm {
+	summary := came.Latency.Summary()
 	latency := record.Latency(summary)
 	result := &record.CertificateStorm{
-		Sidecars: s.Sidecars, Issued: summary.Count, Attempts: s.Requests, Failures: s.Failures,
+		Sidecars: came.Sidecars, Issued: summary.Count, Attempts: came.Requests, Failures: came.Failures,
 		Latency: &latency,
 	}
-	if s.Last.After(begin) {
-		seconds := s.Last.Sub(begin).Seconds()
+	if came.Last.After(begin) {
+		seconds := came.Last.Sub(begin).Seconds()
 		result.Seconds = &seconds
 		result.PerSecond = new(float64(summary.Count) / seconds)
-		result.BoundBy = record.StormBoundBy(of.Limits, of.Replicas, summary.Count, seconds/slowdown)
+		result.BoundBy = record.StormBoundBy(s.controlPlane.Limits, s.controlPlane.Replicas, summary.Count, seconds/s.slowdown)
 	}
 	return result
 }

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/supervision"
 	"scaler.mesh/scaler/internal/run/upgrade"
@@ -79,14 +80,14 @@ func (s Spec) findNext(ctx context.Context, names []string, say func(string), or
 }
 
 // upgrade moves the mesh to the new version of the control plane, if that was asked for.
-func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
+func (r *run) upgrade(ctx context.Context) (experiment.Undo, error) {
 	if r.spec.Upgrade == nil {
 		return nil, nil
 	}
 	plan := *r.spec.Upgrade
 	plan.Pause = r.spec.slowed(plan.Pause)
 	plan.Rate /= r.spec.dilation()
-	next := &successor{run: r.run}
+	next := r.newSuccessor()
 	r.upgrading = upgrade.New(upgrade.Options{
 		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: r.spec.ConvergeTimeout,
 		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Route: next.route, Stop: next.stop},
@@ -98,19 +99,36 @@ func (r course) upgrade(ctx context.Context) (experiment.Undo, error) {
 
 // successor is the control plane that an upgrade leads to, while it runs next to the first.
 type successor struct {
-	*run
-	supervisor *supervision.Supervisor
+	driver    controlplane.Driver
+	options   controlplane.StartOptions
+	old       *controlplane.ControlPlane
+	retired   *supervision.Supervisor // of the old one
+	supervise supervision.Options
+	sampler   *measure.Sampler
+	monitor   *monitor
+	watching  *background
+	workers   fleet.Workers
+
+	supervisor *supervision.Supervisor // set by start
+}
+
+// newSuccessor prepares the control plane of the run's upgrade.
+func (r *run) newSuccessor() *successor {
+	o := r.startOptions()
+	o.Programs = r.programs.next
+	o.Resources.Env = slices.Concat(o.Resources.Env, r.spec.Upgrade.ToEnv)
+	o.Name = r.driver.Name + "-" + r.spec.Upgrade.Next()
+	_, o.Revision = r.spec.revisions()
+	o.Next = true
+	return &successor{
+		driver: r.driver, options: o, old: r.adapter, retired: r.supervisor, supervise: r.supervisionOptions(),
+		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers,
+	}
 }
 
 // start starts it, and supervises it from then on.
 func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
-	o := startOptions(s.run)
-	o.Programs = s.programs.next
-	o.Resources.Env = slices.Concat(o.Resources.Env, s.spec.Upgrade.ToEnv)
-	o.Name = s.driver.Name + "-" + s.spec.Upgrade.Next()
-	_, o.Revision = s.spec.revisions()
-	o.Next = true
-	adapter, err := s.driver.Start(ctx, o)
+	adapter, err := s.driver.Start(ctx, s.options)
 	if err != nil {
 		return nil, err // what it started is in the run's group
 	}
@@ -118,7 +136,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err
 	}
-	s.supervisor = supervision.New(name, adapter.Program, supervisionOptions(s.run))
+	s.supervisor = supervision.New(name, adapter.Program, s.supervise)
 	s.watching.run("supervising the new control plane", s.supervisor.Run)
 	s.monitor.others.Store(&[]string{name})
 	return adapter, nil
@@ -126,17 +144,17 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 
 // route has sidecars that connect to the old control plane reach the new one.
 func (s *successor) route(next *controlplane.ControlPlane) error {
-	from, to := s.adapter.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
+	from, to := s.old.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
 	if from == "" || to == "" {
 		return errors.New("the address of a control plane for sidecars is not known")
 	}
-	s.fleet.Workers.Route(from, []string{to})
+	s.workers.Route(from, []string{to})
 	return nil
 }
 
 // stop ends the program of the new control plane, or of the old one, for good.
 func (s *successor) stop(ctx context.Context, next bool) error {
-	of := s.run.supervisor
+	of := s.retired
 	if next {
 		of = s.supervisor
 	}
@@ -144,11 +162,11 @@ func (s *successor) stop(ctx context.Context, next bool) error {
 }
 
 // measureUpgrade computes the figures of an upgrade.
-func (m measurement) measureUpgrade(context.Context) error {
-	if m.upgrading == nil {
+func (m usageFigures) measureUpgrade(upgrading *upgrade.Upgrade) error {
+	if upgrading == nil {
 		return nil
 	}
-	return m.upgrading.Measure(m.document, m.sampler, func(about, program string, phase record.PhaseName, used measure.Usage) {
+	return upgrading.Measure(m.document, m.sampler, func(about, program string, phase record.PhaseName, used measure.Usage) {
 		if used.Saturation != nil && *used.Saturation > record.Saturated {
 			m.journal.Warn(record.Warning{
 				About: about, Reason: record.ReasonSaturated, Component: program,

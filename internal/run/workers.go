@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
-	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/internal/workerjob"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -27,14 +26,25 @@ const maxWorkers = 64
 // workers are the processes that run the simulated sidecars: this one and children, or the pods of a
 // Job.
 type workers struct {
+	// fixed after newWorkers
+	count   int
+	driver  controlplane.Driver
+	proxies controlplane.ProxyServices // of this process
+	setup   worker.Setup               // of the others
+	group   *process.Group             // of children
+	logs    string                     // folder of theirs
+	journal *experiment.Journal
+	say     func(string)
+	fail    context.CancelCauseFunc
+	lags    *lags
+	phase   func() record.PhaseName // that goes on
+	lost    func(worker.Worker, error)
+
 	job     *workerjob.Job // nil where there is none
 	names   []string       // of the workers; nil where there is only this process
 	usage   []func() measure.Source
 	sampler *measure.Sampler // of each by its name; nil where there is only this process
-	phases  atomic.Bool      // the run has its timeline: late may ask for the phase
-
-	mu  sync.Mutex
-	lag map[string]*stats.Histogram // of each during the rollout, by its name
+	timed   atomic.Bool      // phase may be called: the run has its timeline
 }
 
 // workerName is the name of the n-th worker; 0 is this process.
@@ -45,98 +55,37 @@ func workerName(n int) string {
 	return fmt.Sprintf("worker-%d", n)
 }
 
-// start starts the workers that run the simulated sidecars.
-func (w *workers) start(ctx context.Context, r *run, observer proxy.Observer) ([]worker.Worker, error) {
-	name := workerName
-	if w.job != nil {
-		name = func(n int) string { return fmt.Sprintf("worker-%d", n) } // all are workers
+// newWorkers prepares the workers of the run.
+func (r *run) newWorkers() *workers {
+	return &workers{
+		count: r.spec.Workers, driver: r.driver, proxies: controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)},
+		setup: worker.Setup{
+			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
+		},
+		group: r.group, logs: r.journal.Writer().LogDir(), journal: r.journal, say: r.progress.say, fail: r.fail,
+		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker,
 	}
-	options := func(n int) worker.Options {
-		return worker.Options{
-			Name: name(n), Observer: observer, Failed: func(err error) { r.fail(err) },
-			Late: func(h *stats.Histogram) { w.late(name(n), r, h) },
-		}
+}
+
+// startJob is the step that has workers started in the cluster, if the sidecars are to run there.
+// Taking it back ends the connections to them; the objects are the run's.
+func (r *run) startJob(ctx context.Context) (experiment.Undo, error) {
+	r.workers = r.newWorkers()
+	e := r.spec.Existing
+	if e == nil || e.WorkerImage == "" {
+		return nil, nil
 	}
-	setup := worker.Setup{
-		Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
-	}
-	if w.job != nil {
-		setup.Kubeconfig = worker.OwnCluster
-		return w.connect(ctx, r, setup, options)
-	}
-	local, err := worker.NewLocal(ctx, options(0), r.driver, controlplane.ProxyServices{
-		Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client),
-	})
+	r.progress.say(fmt.Sprintf("starting %d workers in the cluster", r.spec.Workers))
+	job, err := workerjob.Start(ctx, e.found.Cluster, r.api.Client, e.workers(r.spec, r.runLabel()))
 	if err != nil {
 		return nil, err
 	}
-	all := []worker.Worker{local}
-	for n := 1; n < r.spec.Workers; n++ {
-		r.progress.say("starting " + workerName(n))
-		child, err := worker.StartChild(ctx, r.group, r.journal.Writer().LogDir(), setup, options(n))
-		if err != nil {
-			return nil, err // what it started is in the run's group
-		}
-		all = append(all, child)
-		if n == 1 {
-			w.add(workerName(0), measure.Self)
-		}
-		w.add(workerName(n), child.Usage)
-	}
-	return all, w.watch()
-}
-
-// startJob has workers started in the cluster, if the sidecars are to run there. Taking it back ends
-// the connections to them; the objects are the run's.
-func (w *workers) startJob(ctx context.Context, r *run) (_ experiment.Undo, err error) {
-	if e := r.spec.Existing; e != nil && e.WorkerImage != "" {
-		r.progress.say(fmt.Sprintf("starting %d workers in the cluster", r.spec.Workers))
-		if w.job, err = workerjob.Start(ctx, e.found.Cluster, r.api.Client, e.workers(r.spec, r.runLabel())); err != nil {
-			return nil, err
-		}
-		return func(context.Context) error { w.job.Close(); return nil }, nil
-	}
-	return nil, nil
-}
-
-// connect connects to the workers of the Job, to all at once.
-func (w *workers) connect(ctx context.Context, r *run, setup worker.Setup, options func(int) worker.Options) ([]worker.Worker, error) {
-	all, places := make([]worker.Worker, r.spec.Workers), make([]workerjob.Place, r.spec.Workers)
-	group, ctx := errgroup.WithContext(ctx)
-	for n := range all {
-		group.Go(func() error {
-			share, err := worker.NewShare(ctx, worker.ShareOptions{
-				Options: options(n),
-				Connect: func(ctx context.Context, o worker.Options) (worker.Worker, error) {
-					return w.job.Connect(ctx, n, setup, o)
-				},
-				Lost: func(lost worker.Worker, err error) { missWorker(r, lost, err) },
-				Replaced: func(by worker.Worker, after time.Duration) {
-					p := w.job.Place(n)
-					r.journal.Event(record.WorkerReplaced{Worker: by.State().Name, Pod: p.Pod, Node: p.Node, Seconds: after.Seconds()})
-				},
-			})
-			all[n], places[n] = share, w.job.Place(n)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err // the connections end with the Job's
-	}
-	for n, p := range places {
-		r.progress.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
-		w.add(options(n).Name, func() measure.Source { return w.job.Usage(context.WithoutCancel(ctx), n) })
-	}
-	r.journal.Update(func(run *record.Run) {
-		for n, p := range places {
-			run.Environment.Existing.Workers = append(run.Environment.Existing.Workers, record.WorkerPod{Name: options(n).Name, Pod: p.Pod, Node: p.Node})
-		}
-	})
-	return all, w.watch()
+	r.workers.job = job
+	return func(context.Context) error { job.Close(); return nil }, nil
 }
 
 // missWorker takes that a worker in the cluster was lost, with its sidecars.
-func missWorker(r *run, lost worker.Worker, err error) {
+func (r *run) missWorker(lost worker.Worker, err error) {
 	name, sidecars := lost.State().Name, r.fleet.Missed(lost, time.Now())
 	r.progress.say(fmt.Sprintf("warning: %v: what its %d sidecars miss counts as lost", err, sidecars))
 	r.journal.Event(record.WorkerLost{Worker: name, Sidecars: sidecars, Error: err.Error()})
@@ -149,6 +98,83 @@ func missWorker(r *run, lost worker.Worker, err error) {
 			About: about, Reason: record.ReasonWorkerLost, Component: name, Phase: phase, Values: map[string]float64{"sidecars": float64(sidecars)},
 		})
 	}
+}
+
+// start starts the workers that run the simulated sidecars.
+func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
+	if w.job != nil {
+		return w.connect(ctx, observer)
+	}
+	local, err := worker.NewLocal(ctx, w.options(workerName(0), observer), w.driver, w.proxies)
+	if err != nil {
+		return nil, err
+	}
+	all := []worker.Worker{local}
+	for n := 1; n < w.count; n++ {
+		name := workerName(n)
+		w.say("starting " + name)
+		child, err := worker.StartChild(ctx, w.group, w.logs, w.setup, w.options(name, observer))
+		if err != nil {
+			return nil, err // what it started is in the run's group
+		}
+		all = append(all, child)
+		if n == 1 {
+			w.add(workerName(0), measure.Self)
+		}
+		w.add(name, child.Usage)
+	}
+	return all, w.watch()
+}
+
+// options are those of the worker of a name.
+func (w *workers) options(name string, observer proxy.Observer) worker.Options {
+	return worker.Options{
+		Name: name, Observer: observer, Failed: func(err error) { w.fail(err) },
+		Late: func(late *stats.Histogram) {
+			if w.timed.Load() {
+				w.lags.merge(w.phase(), name, late)
+			}
+		},
+	}
+}
+
+// connect connects to the workers of the Job, to all at once.
+func (w *workers) connect(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
+	name := func(n int) string { return fmt.Sprintf("worker-%d", n) } // this process is none of them
+	setup := w.setup
+	setup.Kubeconfig = worker.OwnCluster
+	all, places := make([]worker.Worker, w.count), make([]workerjob.Place, w.count)
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range all {
+		group.Go(func() error {
+			share, err := worker.NewShare(ctx, worker.ShareOptions{
+				Options: w.options(name(n), observer),
+				Connect: func(ctx context.Context, o worker.Options) (worker.Worker, error) {
+					return w.job.Connect(ctx, n, setup, o)
+				},
+				Lost: w.lost,
+				Replaced: func(by worker.Worker, after time.Duration) {
+					p := w.job.Place(n)
+					w.journal.Event(record.WorkerReplaced{Worker: by.State().Name, Pod: p.Pod, Node: p.Node, Seconds: after.Seconds()})
+				},
+			})
+			all[n], places[n] = share, w.job.Place(n)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err // the connections end with the Job's
+	}
+	for n, p := range places {
+		w.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
+		w.add(name(n), func() measure.Source { return w.job.Usage(context.WithoutCancel(ctx), n) })
+	}
+	w.journal.Update(func(run *record.Run) {
+		for n, p := range places {
+			run.Environment.Existing.Workers = append(run.Environment.Existing.Workers, record.WorkerPod{Name: name(n), Pod: p.Pod, Node: p.Node})
+		}
+	})
+	return all, w.watch()
 }
 
 // add adds one of several workers.
@@ -188,69 +214,4 @@ func (w *workers) edge(all *measure.Sampler) (time.Time, error) {
 		_, err = w.sampler.Edge()
 	}
 	return at, err
-}
-
-// late takes how late a worker in another process ran.
-func (w *workers) late(name string, r *run, late *stats.Histogram) {
-	if !w.phases.Load() {
-		return
-	}
-	switch r.currentPhase() {
-	case record.PhaseRollout:
-		r.observed.lag.Merge(late)
-		w.lagOf(name).Merge(late)
-	case record.PhaseProbe:
-		r.observed.probeLag.Merge(late)
-	case record.PhaseChange:
-		r.observed.changeLag.Merge(late)
-	}
-}
-
-// lagOf is how late a worker ran during the rollout.
-func (w *workers) lagOf(name string) *stats.Histogram {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lag == nil {
-		w.lag = map[string]*stats.Histogram{}
-	}
-	if w.lag[name] == nil {
-		w.lag[name] = stats.NewHistogram()
-	}
-	return w.lag[name]
-}
-
-// measureWorkers records what each worker needed over the rollout, if there are
-// several, and warns of clocks that are not known well enough.
-func (m measurement) measureWorkers(rollout phases.Window) error {
-	if m.workers.sampler == nil {
-		return nil
-	}
-	for _, state := range m.fleet.Workers.States() {
-		usage, err := m.workers.sampler.Figures(state.Name, rollout.Begin, rollout.End)
-		if err != nil {
-			return err
-		}
-		one := record.InstrumentWorker{
-			Name: state.Name, Sidecars: state.Started,
-			Cores: &usage.CoresMean, MemoryBytes: &usage.MemoryPeak, OpenFiles: &usage.OpenFilesPeak,
-			Clock: record.WorkerClock{
-				Name: state.Clock.Name, OffsetSeconds: state.Clock.Offset.Seconds(), UncertaintySeconds: state.Clock.Uncertainty.Seconds(),
-			},
-		}
-		if lag := m.workers.lagOf(state.Name).Summary(); lag.Count > 0 {
-			one.Lag = new(record.Latency(lag))
-		}
-		m.document.Instrument.Workers = append(m.document.Instrument.Workers, one)
-		doubted := m.document.Latencies.BelowClock(state.Clock.Uncertainty.Seconds())
-		if state.Clock.Uncertainty > experiment.LateInstrument {
-			doubted = []string{"latencies"}
-		}
-		for _, about := range doubted {
-			m.journal.Warn(record.Warning{
-				About: about, Reason: record.ReasonUncertainClock, Component: state.Name,
-				Values: map[string]float64{"uncertaintySeconds": state.Clock.Uncertainty.Seconds()},
-			})
-		}
-	}
-	return nil
 }

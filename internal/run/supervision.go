@@ -21,7 +21,7 @@ func awaitEnd(ctx context.Context, env place.Environment, rec *measure.Recorder)
 }
 
 // supervisionOptions are those of what supervises the control plane of a run.
-func supervisionOptions(r *run) supervision.Options {
+func (r *run) supervisionOptions() supervision.Options {
 	return supervision.Options{
 		MemoryBytes: r.resources.MemoryBytes,
 		Sampler:     r.sampler, Journal: r.journal, Timeline: r.timeline, Say: r.progress.say, Standing: func() string { return r.monitor.status().String() },

@@ -12,10 +12,8 @@ import (
 // faultActions are how the faults of a run are made.
 func (r *run) faultActions() faults.Actions {
 	actions := faults.Actions{
-		EndControlPlane: func(ctx context.Context, program string, graceful bool) error {
-			return endControlPlane(ctx, r, program, graceful)
-		},
-		ResetStreams: func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
+		EndControlPlane: r.endControlPlane,
+		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
 		StopAPIServer: func(ctx context.Context, length time.Duration) error {
 			return r.stopAPIServer(ctx, r.spec.slowed(length))
 		},
@@ -31,7 +29,7 @@ func (r *run) faultActions() faults.Actions {
 }
 
 // endControlPlane ends a program of the control plane, as in faults.Fault.
-func endControlPlane(ctx context.Context, r *run, program string, graceful bool) error {
+func (r *run) endControlPlane(ctx context.Context, program string, graceful bool) error {
 	if program == "" && r.replicas != nil {
 		return r.replicas.End(ctx, graceful)
 	}
@@ -47,7 +45,8 @@ func (r *run) recovered(ctx context.Context, fault faults.Fault, about string, s
 	if fault.Kind != faults.APIServerGone {
 		return nil
 	}
-	return apiClients{r.recorder, r.journal, r.progress.say, r.spec.slowed(10 * time.Second)}.awaitWatches(ctx, about, since)
+	clients := apiClients{recorder: r.recorder, journal: r.journal, say: r.progress.say, recent: r.spec.slowed(10 * time.Second)}
+	return clients.awaitWatches(ctx, about, since)
 }
 
 // stopAPIServer keeps the API server stopped for a while.

@@ -1,0 +1,73 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// crossCheck compares the control plane's own counts with ours. After a phase in
+// which nothing was touched they must be equal, unless it was restarted and lost
+// them.
+func (r *run) crossCheck(ctx context.Context, m measurement) error {
+	if r.adapter.Instances != nil { // which count others than the run's, too
+		return nil
+	}
+	if !r.completed || r.supervisor.Restarted() || r.upgrading != nil || r.replicas != nil && r.replicas.Restarted() {
+		return nil
+	}
+	var w phases.Window // the last with figures
+	var own map[string]float64
+	for _, each := range m.windows {
+		if slot := m.document.Own.At(each.Name); slot != nil {
+			w, own = each, *slot
+		}
+	}
+	check := func(figure, about, expr string, at time.Time, ours int64) error {
+		if expr == "" {
+			return nil
+		}
+		theirs, ok, err := r.recorder.Value(ctx, expr, at)
+		if err != nil {
+			return err
+		}
+		if ok {
+			own[figure] = theirs
+		}
+		if int64(theirs) != ours {
+			m.journal.Warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: r.controlPlaneName(), Detail: expr, Values: map[string]float64{
+				"theirs": math.Trunc(theirs), "ours": float64(ours),
+			}})
+		}
+		return nil
+	}
+	counters := r.driver.Metrics.Counters
+	now := time.Now() // counts do not change any more; how many are connected did
+	if r.spec.RealSidecars > 0 {
+		// What real sidecars request, scaler does not count.
+		return check("connected", "pods.connected", counters.Connected, w.End, int64(r.spec.Topology.Pods))
+	}
+	var errs []error
+	for _, t := range slices.SortedFunc(maps.Keys(counters.Responses), convergence.Type.Compare) {
+		ours := m.document.XDS.Responses[t.String()]
+		for _, also := range counters.AlsoCounts[t] {
+			ours += m.document.XDS.Responses[also.String()]
+		}
+		errs = append(errs, check("totalResponses"+t.String(), "xds.responses."+t.String(), counters.Responses[t], now, ours))
+	}
+	errs = append(errs, check("connected", "pods.connected", counters.Connected, w.End, int64(w.Streams)))
+	if m.document.Certificates == nil {
+		return errors.Join(errs...)
+	}
+	return errors.Join(append(errs,
+		check("totalCertificateRequests", "certificates.attempts", counters.CertificateRequests, now, *m.document.Certificates.Attempts),
+		check("totalCertificates", "certificates.issued", counters.Certificates, now, *m.document.Certificates.Issued),
+	)...)
+}

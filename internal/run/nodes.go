@@ -1,0 +1,78 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
+)
+
+// makeNodes creates the fake nodes, which exist before the baseline.
+func (r *run) makeNodes(ctx context.Context) (experiment.Undo, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i, zone := range r.spec.nodeLabels() {
+		group.Go(func() error {
+			node := r.pool().Node(i, r.runLabel())
+			maps.Copy(node.Labels, zone)
+			if _, err := r.api.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating node %s: %w", node.Name, err)
+			}
+			return nil
+		})
+	}
+	return nil, group.Wait()
+}
+
+// pool are the nodes of a run's pods.
+func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
+
+// nodes is how many fake nodes a run has.
+func (s Spec) nodes(profile topology.Profile) int {
+	if s.withSidecars() {
+		return max(profile.Zones, kwok.Nodes(s.Topology.Pods+profile.OutsidePods))
+	}
+	return max(1, (s.Topology.Pods+s.PodsPerNode-1)/s.PodsPerNode)
+}
+
+// nodeLabels are the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
+// mesh has its own.
+func (s Spec) nodeLabels() []map[string]string {
+	if s.Mesh == nil {
+		profile := s.mesh().Profile
+		all := make([]map[string]string, s.nodes(profile))
+		for i := range all {
+			if profile.Zones > 0 {
+				of := corev1.Node{}
+				of.Labels = map[string]string{}
+				kwok.SetZone(&of, i%profile.Zones)
+				all[i] = of.Labels
+			}
+		}
+		return all
+	}
+	var all []map[string]string
+	sidecars, rest := s.Mesh.Mesh.Sidecars()
+	rest += sidecars
+	for _, z := range s.Mesh.Mesh.Zones() {
+		labels := map[string]string{corev1.LabelTopologyZone: z.Zone}
+		if z.Region != "" {
+			labels[corev1.LabelTopologyRegion] = z.Region
+		}
+		for range kwok.Nodes(z.Pods) {
+			all = append(all, labels)
+		}
+		rest -= z.Pods
+	}
+	if rest > 0 || all == nil {
+		all = append(all, make([]map[string]string, kwok.Nodes(rest))...)
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/run/supervision"
+	"scaler.mesh/scaler/internal/run/upgrade"
+	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/xdsprobe"
+)
+
+// parts are what the phases of a run work with.
+type parts struct {
+	fleet      *fleet.Fleet
+	timeline   *phases.Timeline
+	monitor    *monitor
+	supervisor *supervision.Supervisor
+	helpers    map[string]*supervision.Supervisor // of the programs that help the control plane, by name
+	replicas   *supervision.Replicas              // nil where the control plane is one program
+	injector   *faults.Injector
+	applier    *workload.Applier
+	watching   *background      // what runs from baseline to the end
+	upgrading  *upgrade.Upgrade // nil where there is none
+}
+
+// assemble makes what the phases work with: the fleet, the timeline, the supervisor,
+// the injector of faults and the applier of the mesh's objects.
+func (r *run) assemble(ctx context.Context) (err error) {
+	r.fleet, err = fleet.New(fleet.Options{
+		Driver: r.driver, StartWorkers: func(o proxy.Observer) ([]worker.Worker, error) { return r.workers.start(ctx, o) },
+		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
+		Variant:   xdsprobe.Variant(r.spec.XDS),
+		Latencies: r.observed.latencies, Metrics: r.metrics,
+		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
+		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
+		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(),
+	})
+	if err != nil {
+		return err
+	}
+	r.timeline = phases.NewTimeline(phases.Options{
+		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+	})
+	r.workers.timed.Store(true)
+	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, r.supervisionOptions())
+	r.helpers = map[string]*supervision.Supervisor{}
+	for _, h := range r.adapter.Helpers {
+		r.helpers[h.Name] = supervision.NewHelper(h, r.supervisionOptions())
+	}
+	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, r.fleet.Pods.StreamsTo, r.supervisionOptions())
+	r.monitor = &monitor{
+		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.componentNames,
+		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
+	}
+	if r.adapter.Nodes != nil {
+		r.monitor.proxy = r.driver.ProxyName
+	}
+	r.injector = faults.NewInjector(faults.Options{
+		Faults: r.spec.Faults, Actions: r.faultActions(), Pods: r.spec.Topology.Pods, Timeout: r.spec.ConvergeTimeout,
+		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
+	})
+	if r.replicas != nil {
+		r.injector.Streams = r.replicas.Now
+	}
+	workers, err := r.spec.Existing.workerObjects(r.spec, r.runLabel(), r.mesh)
+	if err != nil {
+		return err
+	}
+	r.applier = &workload.Applier{
+		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: r.pool(),
+		PodLabels:       podLabels(r.adapter),
+		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
+		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
+		Objects:         append(workers, r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs())...), Dynamic: r.api.Dynamic,
+		RealImage: r.spec.EchoImage,
+		Scaling:   r.fleet.Pods.Scaled, GracePeriod: r.gracePeriod(),
+	}
+	if r.adapter.Waypoints != nil {
+		r.applier.Labels = r.adapter.Waypoints.Labels
+	}
+	if r.adapter.Gateways != nil {
+		r.applier.Gateway = r.adapter.Gateways.MakeGateway
+	}
+	if r.spec.Mesh != nil {
+		r.applier.Templates, r.applier.Around = r.spec.Mesh.templates(), r.spec.Mesh.Mesh.Surroundings(r.adapter.Mesh.NamespaceLabels())
+	}
+	return nil
+}
+
+// podLabels make pods those of a control plane.
+func podLabels(of *controlplane.ControlPlane) map[string]string {
+	if of.Revision == nil {
+		return of.PodLabels
+	}
+	return of.Revision.PodLabels()
+}

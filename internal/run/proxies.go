@@ -1,0 +1,122 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/workload"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// proxiesInterval is how often proxies are counted that are awaited.
+const proxiesInterval = 100 * time.Millisecond
+
+// proxies starts the proxies that are there before the mesh is: those of nodes, and waypoints.
+type proxies struct {
+	dataplane dataplane
+	name      string // of the proxy of a node, as in ztunnel
+	label     string // of the run
+	client    kubernetes.Interface
+	applier   *workload.Applier
+	fleet     *fleet.Fleet
+	journal   *experiment.Journal
+	say       func(string)
+	timeout   time.Duration
+}
+
+func (r *run) proxies() proxies {
+	return proxies{
+		dataplane: r.dataplane(), name: r.driver.ProxyName, label: r.runLabel(), client: r.api.Client, applier: r.applier,
+		fleet: r.fleet, journal: r.journal, say: r.progress.say, timeout: r.spec.slowed(r.spec.ConvergeTimeout),
+	}
+}
+
+// startNodeProxies makes the proxies of the nodes, and returns once all are ready.
+func (r *run) startNodeProxies(ctx context.Context) (experiment.Undo, error) {
+	return nil, r.proxies().startOfNodes(ctx)
+}
+
+// startWaypoints makes the waypoints, and returns once all are ready.
+func (r *run) startWaypoints(ctx context.Context) (experiment.Undo, error) {
+	return nil, r.proxies().startWaypoints(ctx)
+}
+
+func (p proxies) startOfNodes(ctx context.Context) error {
+	adapter, mesh := p.dataplane.adapter, p.dataplane.mesh
+	if adapter.Nodes == nil {
+		return nil
+	}
+	wanted := p.dataplane.nodeProxies()
+	p.say(fmt.Sprintf("starting %d %ss", wanted, p.name))
+	account, daemons := adapter.Nodes.Objects()
+	kwok.SetRun(account, p.label)
+	if _, err := p.client.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating service account %s: %w", account.Name, err)
+	}
+	kwok.SetRun(daemons, p.label)
+	kwok.SetRun(&daemons.Spec.Template, p.label)
+	if _, err := p.client.AppsV1().DaemonSets(daemons.Namespace).Create(ctx, daemons, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating daemon set %s: %w", daemons.Name, err)
+	}
+	err := p.await(ctx, func() (done bool, state string) {
+		there, ready := p.fleet.Proxies()
+		return ready == wanted && there == wanted, fmt.Sprintf("%d of %d %ss are there and %d ready", there, wanted, p.name, ready)
+	})
+	if err != nil {
+		return err
+	}
+	document := &record.Proxies{Name: p.name, Nodes: wanted, Ready: &wanted}
+	if p.dataplane.mixed() {
+		document.Namespaces = slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool { return !adapter.ServedByNode(mesh, n) })
+		document.Sidecars = new(mesh.Sidecars() - p.dataplane.served())
+	}
+	p.journal.Update(func(run *record.Run) { run.Proxies = document })
+	return p.fleet.AwaitQuiet(ctx)
+}
+
+func (p proxies) startWaypoints(ctx context.Context) error {
+	wanted := len(p.dataplane.waypoints())
+	if wanted == 0 {
+		return nil
+	}
+	p.say(fmt.Sprintf("starting %d waypoints", wanted))
+	if err := p.applier.Prepare(ctx, p.dataplane.adapter.Waypoints.Objects(p.dataplane.mesh, p.label)); err != nil {
+		return fmt.Errorf("creating waypoints: %w", err)
+	}
+	err := p.await(ctx, func() (done bool, state string) {
+		ready, _ := p.fleet.Waypoints()
+		return ready == wanted, fmt.Sprintf("%d of %d waypoints are ready", ready, wanted)
+	})
+	if err != nil {
+		return err
+	}
+	p.journal.Update(func(run *record.Run) { run.Proxies.Waypoints = &record.Waypoints{Ready: &wanted} })
+	return p.fleet.AwaitQuiet(ctx)
+}
+
+// await returns once the proxies are done.
+func (p proxies) await(ctx context.Context, are func() (done bool, state string)) error {
+	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	for {
+		done, state := are()
+		if done {
+			return nil
+		}
+		if err := experiment.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("starting proxies: %s after %s", state, p.timeout)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"scaler.mesh/scaler/internal/cluster"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// run is one run of `scaler rollout`, from an empty machine to its record.
+type run struct {
+	// fixed at the start
+	spec     Spec
+	driver   controlplane.Driver
+	progress Progress
+	mesh     topology.Mesh
+	fail     context.CancelCauseFunc // ends the run with a reason
+	journal  *experiment.Journal
+
+	// made by the steps, in this order
+	bench
+	recording
+	parts
+	workers *workers
+
+	observed  observed
+	completed bool // all phases were done
+}
+
+// bench is what a run is done on.
+type bench struct {
+	programs  programs
+	affinity  affinity
+	group     *process.Group // of everything that the run starts
+	env       place.Environment
+	api       experiment.APIServer
+	resources controlplane.Resources
+	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
+	adapter   *controlplane.ControlPlane
+}
+
+// programs are what a run needs and does not start.
+type programs struct {
+	versions *component.Versions // as the programs report them
+	paths    map[string]string
+	next     map[string]string // of the control plane that an upgrade leads to; nil where there is none
+	envoy    component.Status  // of the real sidecars; zero where there are none
+	keys     *experiment.KeyPool
+}
+
+// observed is what the steps of a run find and the journal does not have yet.
+type observed struct {
+	latencies  *fleet.Latencies
+	lags       *lags
+	holdings   fleet.Holdings     // of the sidecars when converged
+	perSidecar *record.PerSidecar // received in the rollout; nil = not known
+	perNode    *record.PerSidecar // likewise by the proxies of nodes, where pods have sidecars, too; else nil
+	live       *float64           // bytes of the control plane's heap after two collections at the end of steady; nil = not known
+	storm      *record.CertificateStorm
+}
+
+// stopTime is reserved for stopping the programs of a run.
+const stopTime = 10 * time.Second
+
+// execute does one run, whose record goes into folder: a cluster and a control plane
+// of its own are started, the mesh is rolled out and measured, the record is written,
+// and everything is stopped again. The record that it returns is also in its folder;
+// Dir is "" when nothing was started.
+//
+// The error is ErrUnconverged when a time limit passed first, and wraps
+// context.Canceled when ctx ended the run.
+func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *component.Versions, progress Progress) (record.Run, error) {
+	driver, err := spec.Driver()
+	if err != nil {
+		return record.Run{}, err
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	document := newRecord(spec)
+	if spec, err = spec.onBench(); err != nil {
+		return document, err
+	}
+	r := &run{
+		spec:     spec,
+		driver:   driver,
+		progress: progress,
+		mesh:     spec.place().mesh(spec.mesh()),
+		fail:     fail,
+		bench:    bench{programs: programs{versions: versions}},
+		observed: observed{latencies: fleet.NewLatencies(), lags: newLags()},
+	}
+	writer, err := folder.Create(spec.Name())
+	if err != nil {
+		return document, err
+	}
+	r.journal = experiment.NewJournal(document, writer, fail)
+	if err := r.prepare(ctx); err != nil {
+		return r.journal.Run(), errors.Join(err, writer.Discard())
+	}
+	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
+	err = experiment.RunSteps(ctx, []experiment.Step{
+		{Name: "reserving processors", Do: r.reserveProcessors},
+		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
+		{Name: "starting the cluster", Do: r.startCluster},
+		{Name: "starting the control plane", Do: r.startControlPlane},
+		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
+			kept := func() bool { return r.spec.Keep && r.completed }
+			return experiment.Deletion{
+				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
+			}.Undo, nil
+		}, Reserve: deletionTime(spec.place())},
+		{Name: "starting KWOK in the cluster", Do: r.startKwokPod},
+		{Name: "making fake nodes", Do: r.makeNodes},
+		{Name: "starting the workers", Do: r.startJob},
+		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
+		{Name: "watching", Do: r.startWatching},
+		{Name: "making pods outside the mesh", Do: r.makePodsOutside},
+		{Name: "starting the nodes' proxies", Do: r.startNodeProxies},
+		{Name: "starting the waypoints", Do: r.startWaypoints},
+		{Name: "baseline", Do: r.baseline},
+		{Name: "churn outside the mesh", Do: r.startChurnOutside},
+		{Name: "rollout", Do: r.rollOut},
+		{Name: "settle", Do: r.settle},
+		{Name: "steady", Do: r.steady},
+		{Name: "collecting garbage", Do: r.collectGarbage},
+		{Name: "probe", Do: r.probe},
+		{Name: "upgrade", Do: r.upgrade},
+		{Name: "changes", Do: r.change},
+		{Name: "cycle", Do: r.cycle},
+		{Name: "certificate storm", Do: r.certificateStorm},
+		{Name: "churn", Do: r.churn},
+		{Name: "faults", Do: r.faultsInSteady},
+		{Name: "finishing", Do: r.complete},
+	})
+	return r.finish(err)
+}
+
+// prepare gets ready what a run needs and does not start: nothing of it is the
+// run's own, so a failure leaves no record.
+func (r *run) prepare(ctx context.Context) (err error) {
+	options := r.spec.ownPrograms()
+	options.Progress = r.progress.say
+	names := r.spec.place().programs(r.driver)
+	if r.spec.sidecarProcesses() > 0 {
+		names = append(names, r.driver.SidecarPrograms...)
+		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
+			return err
+		}
+	}
+	r.programs.paths, err = component.Paths(ctx, options, names...)
+	if err != nil {
+		return err
+	}
+	kwok, err := r.programs.askVersions(ctx, r.spec.sidecarProcesses())
+	if err != nil {
+		return err
+	}
+	kubernetes, err := r.spec.place().kubernetes(ctx, r.programs)
+	if err != nil {
+		return err
+	}
+	origins, err := experiment.ProgramOrigins(options, r.programs.paths)
+	if err != nil {
+		return err
+	}
+	if r.spec.Upgrade != nil {
+		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs, r.progress.say, origins); err != nil {
+			return err
+		}
+	}
+	r.journal.Update(func(run *record.Run) {
+		run.Environment.Kubernetes, run.Environment.Kwok, run.Environment.Programs = kubernetes, kwok, origins
+	})
+	if r.programs.keys, err = experiment.NewKeyPool(); err != nil {
+		return err
+	}
+	return r.calibrate(ctx)
+}
+
+// openGroup opens the process group of everything that the run starts. Its
+// folder is the cluster's, by which the cluster commands and cleanup find it.
+func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
+	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
+	r.group, err = process.OpenGroup(dir, process.GroupOptions{
+		Keep: r.spec.Keep, Prioritize: !r.spec.NoPriority, LimitsMemory: r.spec.ControlPlaneMemory > 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	priority := priorityRecord(r.group.Priorities())
+	r.journal.Update(func(run *record.Run) { run.Environment.Priority = priority })
+	return r.stopGroup, nil
+}
+
+// stopGroup ends everything that runs, or with --keep leaves it.
+func (r *run) stopGroup(ctx context.Context) error {
+	if r.spec.Keep && r.completed {
+		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.env.API().Kubeconfig, r.clusterName()))
+		return errors.Join(cluster.CapLogs(r.group), r.group.MarkKept())
+	}
+	return r.group.Remove(ctx)
+}
+
+func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
+	if r.env, err = r.spec.place().startCluster(ctx, r); err != nil {
+		return nil, err
+	}
+	describeCluster(r.env, r.journal)
+	r.api, err = experiment.Connect(r.env)
+	return nil, err // the group stops the cluster
+}
+
+// complete is the last step: all phases were done.
+func (r *run) complete(context.Context) (experiment.Undo, error) {
+	r.completed = true
+	return nil, nil
+}
+
+// runLabel is the value of the run label on everything the run makes in its
+// cluster, and part of the names of its nodes.
+func (r *run) runLabel() string { return r.spec.place().label(r.spec.Name()) }
+
+// clusterName distinguishes the clusters of scalers that run at the same time.
+func (r *run) clusterName() string {
+	return fmt.Sprintf("%s-%d", r.spec.Name(), os.Getpid())
+}

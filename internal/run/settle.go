@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// settling is the phase in which the control plane comes to rest, and what sidecars hold is
+// compared with what they should.
+type settling struct {
+	length    time.Duration
+	dataplane dataplane
+	fleet     *fleet.Fleet
+	timeline  *phases.Timeline
+	journal   *experiment.Journal
+	observed  *observed // takes what the proxies hold
+}
+
+// settle lets the control plane come to rest, and warns when it has not.
+func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
+	phase := settling{length: r.spec.Settle, dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
+	return nil, phase.run(ctx)
+}
+
+func (s settling) run(ctx context.Context) (err error) {
+	if err := s.timeline.Measure(ctx, record.PhaseSettle, s.length, phases.Wait(s.length)); err != nil {
+		return err
+	}
+	if s.observed.holdings, err = s.fleet.Holdings(ctx); err != nil {
+		return err
+	}
+	if expected, optional := s.dataplane.holdings(s.fleet.IDs()); expected != nil {
+		warnings, err := s.fleet.CompareHoldings(ctx, expected, optional)
+		if err != nil {
+			return err
+		}
+		for _, w := range warnings {
+			s.journal.Warn(w)
+		}
+	}
+	if ago := time.Since(s.fleet.Pods.LastResponse()); ago < s.fleet.QuietTime() {
+		s.journal.Warn(record.Warning{
+			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": ago.Seconds()},
+		})
+	}
+	return nil
+}
+
+// holdings are the names of all resources that the sidecars of each service
+// hold when converged, with these pods there; nil if the adapter cannot say. "" stands for the proxies of
+// nodes, the name of a waypoint for it. optional are those that sidecars may hold.
+func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) {
+	expected, optional = map[string]map[convergence.Key]bool{}, map[convergence.Key]bool{}
+	add := func(service string, all []convergence.Key) {
+		if all == nil {
+			expected = nil
+		}
+		if expected == nil {
+			return
+		}
+		expected[service] = map[convergence.Key]bool{}
+		for _, key := range all {
+			expected[service][key] = true
+		}
+	}
+	var discovered []convergence.Key // by sidecars, where others have the proxy of their node
+	if d.adapter.Nodes != nil {
+		add("", d.adapter.Nodes.Holds(d.mesh, d.knobs, pods))
+		for _, w := range d.waypoints() {
+			add(w.Name, d.adapter.Waypoints.Holds(d.mesh, w, pods))
+		}
+		keys, all := d.adapter.Nodes.Discovered(pods)
+		if all {
+			discovered = keys
+		}
+		for _, key := range keys {
+			optional[key] = !all
+		}
+	}
+	for i, s := range d.mesh.Services {
+		if d.adapter.ServedByNode(d.mesh, s.Namespace) {
+			continue
+		}
+		holds := d.adapter.Mesh.Holds(d.mesh, d.knobs, i)
+		if holds != nil {
+			holds = append(holds, discovered...)
+		}
+		add(s.Name, holds)
+	}
+	return expected, optional
+}
