@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -61,15 +60,6 @@ func planCycle(pods []string, length, age, renewal time.Duration, seed uint64) (
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.pod, b.pod)) })
 	return turns, renewals
-}
-
-// renewal is the time after which a sidecar renews its certificate, half of the lifetime
-// that it requests; 0 = it requests none.
-func (s Spec) renewal(d controlplane.Driver) time.Duration {
-	if d.NoCertificates || d.DeliversCertificates {
-		return 0
-	}
-	return cmp.Or(s.CertificateLifetime, s.slowed(authority.DefaultLifetime)) / 2
 }
 
 // cycle is the phase in which every sidecar reconnects once, and the certificates are renewed

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/pkg/record"
@@ -57,4 +58,30 @@ func (s symptoms) doubts() []record.Warning {
 		}
 	})
 	return all
+}
+
+// unknowns are warnings about what is not known with a control plane that is external, or
+// whose sidecars request no certificate, or do not speak xDS.
+func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
+	var doubts []record.Warning
+	absent := func(about, why string) {
+		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
+	}
+	if d.NoCertificates {
+		absent("certificates", "its sidecars ask for no certificate")
+	}
+	if d.NoXDS {
+		absent("spec.xds", "its proxies do not speak xDS")
+		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
+	}
+	if !d.External {
+		return doubts
+	}
+	absent("controlPlane", "scaler did not start it, and samples nothing of it")
+	absent("own", "its own metrics are not known")
+	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where --expect states endpoints")
+	if s.Remote.Expect == "" {
+		doubts = append(doubts, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
+	}
+	return doubts
 }

@@ -46,23 +46,6 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 	return nil
 }
 
-// checkCertificates checks what only sidecars can be asked for that request their
-// certificates.
-func (s Spec) checkCertificates(d controlplane.Driver) error {
-	if d.FixedLifetime && s.CertificateLifetime != 0 {
-		return fmt.Errorf("parsing --certificate-lifetime %s: want none with --control-plane %s, which itself decides for how long it issues certificates", s.CertificateLifetime, s.ControlPlane)
-	}
-	if !d.DeliversCertificates {
-		return nil
-	}
-	for _, f := range []given{{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)}} {
-		if f.value != "" {
-			return fmt.Errorf("parsing --%s %s: want none with --control-plane %s, which itself decides when it issues certificates and for how long", f.name, f.value, s.ControlPlane)
-		}
-	}
-	return nil
-}
-
 // given is a flag and its value; "" where it is not given.
 type given struct{ name, value string }
 
@@ -100,30 +83,4 @@ func text[T comparable](value T) string {
 		return ""
 	}
 	return fmt.Sprint(value)
-}
-
-// externalDoubts are what is not known with a control plane that is external, or
-// whose sidecars ask for no certificate, or do not speak xDS.
-func (s Spec) externalDoubts(d controlplane.Driver) []record.Warning {
-	var doubts []record.Warning
-	absent := func(about, why string) {
-		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
-	}
-	if d.NoCertificates {
-		absent("certificates", "its sidecars ask for no certificate")
-	}
-	if d.NoXDS {
-		absent("spec.xds", "its proxies do not speak xDS")
-		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
-	}
-	if !d.External {
-		return doubts
-	}
-	absent("controlPlane", "scaler did not start it, and samples nothing of it")
-	absent("own", "its own metrics are not known")
-	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where --expect states endpoints")
-	if s.Remote.Expect == "" {
-		doubts = append(doubts, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
-	}
-	return doubts
 }

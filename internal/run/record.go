@@ -100,7 +100,7 @@ func (r *run) describeControlPlane() {
 	if doubt := experiment.VersionDoubt(d); doubt != nil {
 		r.journal.Warn(*doubt)
 	}
-	for _, doubt := range r.spec.externalDoubts(r.driver) {
+	for _, doubt := range r.spec.unknowns(r.driver) {
 		r.journal.Warn(doubt)
 	}
 	source := record.ControlPlaneSource{

@@ -258,13 +258,6 @@ func (s Spec) checkProxyVersion(d controlplane.Driver) error {
 	return d.CheckProxyVersion(s.ProxyVersion)
 }
 
-// Lifetimes of certificates that can be asked for: shorter ones would be renewed
-// while others are still being issued.
-const (
-	minLifetime = 10 * time.Second
-	maxLifetime = 10 * 365 * 24 * time.Hour
-)
-
 // maxProbes is more changes than anyone waits for.
 const maxProbes = 100_000
 

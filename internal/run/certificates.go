@@ -1,10 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -14,6 +17,39 @@ import (
 // stormTimeout is how long a storm may last; a sidecar without its new certificate by
 // then has lost it.
 const stormTimeout = 5 * time.Minute
+
+// Lifetimes of certificates that can be asked for: shorter ones would be renewed
+// while others are still being issued.
+const (
+	minLifetime = 10 * time.Second
+	maxLifetime = 10 * 365 * 24 * time.Hour
+)
+
+// checkCertificates checks what only sidecars can be asked for that request their
+// certificates.
+func (s Spec) checkCertificates(d controlplane.Driver) error {
+	if d.FixedLifetime && s.CertificateLifetime != 0 {
+		return fmt.Errorf("parsing --certificate-lifetime %s: want none with --control-plane %s, which itself decides for how long it issues certificates", s.CertificateLifetime, s.ControlPlane)
+	}
+	if !d.DeliversCertificates {
+		return nil
+	}
+	for _, f := range []given{{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)}} {
+		if f.value != "" {
+			return fmt.Errorf("parsing --%s %s: want none with --control-plane %s, which itself decides when it issues certificates and for how long", f.name, f.value, s.ControlPlane)
+		}
+	}
+	return nil
+}
+
+// renewal is the time after which a sidecar renews its certificate, half of the lifetime
+// that it requests; 0 = it requests none.
+func (s Spec) renewal(d controlplane.Driver) time.Duration {
+	if d.NoCertificates || d.DeliversCertificates {
+		return 0
+	}
+	return cmp.Or(s.CertificateLifetime, s.slowed(authority.DefaultLifetime)) / 2
+}
 
 // storm is the phase in which all sidecars request a certificate anew at once.
 type storm struct {
