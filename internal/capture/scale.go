@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"scaler.mesh/scaler/pkg/scenario"
 	"fmt"
 	"maps"
 	"regexp"
@@ -27,7 +28,7 @@ func once(namespace string) bool {
 // name.
 func (m *Mesh) Times(n int) (Mesh, error) {
 	if n < 1 || n > MaxScale {
-		return Mesh{}, fmt.Errorf("parsing --scale %d: want 1 to %d", n, MaxScale)
+		return Mesh{}, scenario.Refuse("mesh.scale", n, "1 to %d", MaxScale)
 	}
 	to := *m
 	if n == 1 {

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // benchRepeats is how many runs of each version there are unless --repeats says otherwise.
@@ -17,11 +18,12 @@ const benchRepeats = 5
 
 type benchOptions struct {
 	rolloutOptions
+	versions []string
 	compared compareOptions
 }
 
 func newBenchCommand(s streams) *cobra.Command {
-	o := benchOptions{rolloutOptions: rolloutOptions{ladder: run.Ladder{Spec: run.DefaultSpec()}}}
+	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench --versions A,B",
 		Short: "Measure two versions of a control plane in turns, and compare them",
@@ -30,7 +32,7 @@ so that drift of the machine affects both, and compares B with A as 'scaler comp
 does. The programs of both versions are built first. The records of each version go
 to a folder of its own below --out, which 'scaler compare' reads again.
 
-All flags of 'scaler rollout' apply to the runs of both versions. With --fail-on the
+The scenario of 'scaler rollout' applies to the runs of both versions. With --fail-on the
 comparison is a gate: the exit codes are those of 'scaler compare'. A run that does not
 complete ends bench with the exit code of 'scaler rollout', after the comparison of
 those that did.`,
@@ -42,31 +44,38 @@ those that did.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	o.addFlags(cmd)
+	defaults := scenario.Default()
+	defaults.Repeats, defaults.Instrument.Dilation = benchRepeats, scenario.Dilation{Factor: 1}
+	o.addFlags(cmd, s, scenario.Bench, defaults)
 	f := cmd.Flags()
-	f.StringSliceVar(&o.ladder.Versions, "versions", nil, "the two versions `A,B`, each a value of --istio-version")
+	f.StringSliceVar(&o.versions, "versions", nil, "the two versions `A,B` of Istio, as in 1.29.1,1.31.0")
+	group(f, scenario.ControlPlaneGroup, true, "versions")
 	o.compared.addGateFlags(f)
-	o.ladder.Repeats, f.Lookup("repeats").DefValue = benchRepeats, strconv.Itoa(benchRepeats)
 	return cmd
 }
 
 func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
-	if len(o.ladder.Versions) != 2 {
-		return usagef("parsing --versions %q: want two, as in --versions 1.29.1,1.31.0", o.ladder.Versions)
+	if len(o.versions) != 2 {
+		return usagef("--versions: got %q, want two, as in --versions 1.29.1,1.31.0", strings.Join(o.versions, ","))
 	}
 	options, err := o.compared.options(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	if err := o.complete(cmd); err != nil {
+	ladder, done, err := o.ladder(cmd, s)
+	if err != nil || done {
 		return err
+	}
+	ladder.Versions = o.versions
+	if err := ladder.Validate(); err != nil {
+		return usagef("--versions: %w", err)
 	}
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	_, runErr := o.ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
+	_, runErr := ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
 	shown.close()
-	out := o.ladder.Spec.Out
+	out := ladder.Spec.Out
 	fmt.Fprintln(s.err, "records:", out)
 	if errors.Is(runErr, experiment.ErrUnconverged) {
 		runErr = fmt.Errorf("%w: %w", errMissed, runErr)
@@ -74,6 +83,6 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	if cmd.Context().Err() != nil {
 		return runErr
 	}
-	options.A, options.B = filepath.Join(out, o.ladder.Versions[0]), filepath.Join(out, o.ladder.Versions[1])
+	options.A, options.B = filepath.Join(out, o.versions[0]), filepath.Join(out, o.versions[1])
 	return errors.Join(runErr, o.compared.compare(s, options, o.output))
 }

@@ -39,8 +39,8 @@ func TestDilationByDefault(t *testing.T) {
 			if err := o.parseTexts(cmd.Flags()); err != nil {
 				t.Fatal(err)
 			}
-			if o.ladder.Spec.Dilation != c.want || o.ladder.ByDefault != c.byDefault {
-				t.Errorf("the factor is %g, by default %v, want %g, %v", o.ladder.Spec.Dilation, o.ladder.ByDefault, c.want, c.byDefault)
+			if o.ladder.Spec.Instrument.Dilation != c.want || o.ladder.ByDefault != c.byDefault {
+				t.Errorf("the factor is %g, by default %v, want %g, %v", o.ladder.Spec.Instrument.Dilation, o.ladder.ByDefault, c.want, c.byDefault)
 			}
 		})
 	}

@@ -20,17 +20,9 @@ import (
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
-	"scaler.mesh/scaler/internal/place/guard"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/scenario"
 )
-
-// existingOptions are the flags of a rollout in a cluster that is there already.
-type existingOptions struct {
-	confirmation
-	use      run.Existing
-	abortIf  string
-	refuseIf string
-}
 
 // addTargetFlags adds those that name a cluster.
 func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
@@ -77,56 +69,11 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	return true, readPrometheusFlags(f, t)
 }
 
-func (o *existingOptions) addFlags(f *pflag.FlagSet) {
-	addAttachFlags(f, &o.use.Target, "roll out in that cluster, against its control plane, in place of a cluster of scaler's own; it must be named, also if it is the current one")
-	f.StringVar(&o.abortIf, "abort-if", "", "with --context: `CONDITIONS`, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
-	f.StringVar(&o.refuseIf, "refuse-if", "apiserver-p99>1s", "with --context: `CONDITIONS` of the cluster before the run, of which one refuses it, as those of --abort-if; empty = none")
-	f.StringVar(&o.use.WorkerImage, "worker-image", "", "with --context: container image `REF` of this scaler, with which --workers run the simulated sidecars as a Job in the cluster (default they run here)")
-	f.StringVar(&o.use.KwokImage, "kwok-image", "", "with --context: container image `REF` of KWOK's controller, with which it runs in the cluster (default it runs here)")
-	o.confirmation.addFlags(f)
-}
-
-// complete checks the flags and, if a cluster is named, makes the run one in it.
-func (o *existingOptions) complete(f *pflag.FlagSet, spec *run.Spec) error {
-	asked, err := checkTarget(f, &o.use.Target)
-	if err != nil || !asked {
-		return err
-	}
-	if f.Changed("abort-if") {
-		if o.use.AbortIf, err = guard.Parse(o.abortIf); err != nil {
-			return usagef("parsing --abort-if %w", err)
-		}
-	}
-	if o.refuseIf != "" {
-		if o.use.RefuseIf, err = guard.Parse(o.refuseIf); err != nil {
-			return usagef("parsing --refuse-if %w", err)
-		}
-	}
-	if o.use.ID, err = attach.NewID(); err != nil {
-		return err
-	}
-	spec.Existing = &o.use
-	return nil
-}
-
 // hostPort reports whether text is HOST:PORT.
 func hostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	number, portErr := strconv.Atoi(port)
 	return err == nil && host != "" && portErr == nil && number > 0 && number < 1<<16
-}
-
-// prepare looks at the cluster, shows what would be done and asks. goOn is false where
-// nothing is to be done.
-func (o *existingOptions) prepare(cmd *cobra.Command, s streams, spec run.Spec) (goOn bool, err error) {
-	found, err := run.Inspect(cmd.Context(), spec)
-	if err != nil {
-		return false, err
-	}
-	if err := showFound(s.err, found, o.use.Target.Removal(found.Run)); err != nil {
-		return false, err
-	}
-	return o.confirm(cmd.Context(), s, found.Objects)
 }
 
 // confirmation is whether objects are created without a question, or only printed.
@@ -135,6 +82,30 @@ type confirmation struct{ yes, dryRun bool }
 func (c *confirmation) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.yes, "yes", false, "with --context: do not ask before objects are created")
 	f.BoolVar(&c.dryRun, "dry-run", false, "with --context: print the objects that would be created, as YAML, and create nothing")
+	group(f, scenario.OutputGroup, false, "yes", "dry-run")
+}
+
+// refuse is the check of a run that creates no objects in an existing cluster.
+func (c *confirmation) refuse(f *pflag.FlagSet) error {
+	for _, name := range []string{"yes", "dry-run"} {
+		if f.Changed(name) {
+			return usagef("--%s: want it with place.context", name)
+		}
+	}
+	return nil
+}
+
+// prepare looks at the cluster, shows what would be done and asks. goOn is false where
+// nothing is to be done.
+func (c *confirmation) prepare(cmd *cobra.Command, s streams, spec run.Spec) (goOn bool, err error) {
+	found, err := run.Inspect(cmd.Context(), spec)
+	if err != nil {
+		return false, err
+	}
+	if err := showFound(s.err, found, spec.Existing.Target.Removal(found.Run)); err != nil {
+		return false, err
+	}
+	return c.confirm(cmd.Context(), s, found.Objects)
 }
 
 // confirm prints the objects, or asks whether to create them. goOn is false where nothing is to be done.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,8 +11,8 @@ import (
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/series/limits"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 type limitsOptions struct {
@@ -24,7 +25,7 @@ type limitsOptions struct {
 }
 
 func newLimitsCommand(s streams) *cobra.Command {
-	o := limitsOptions{rolloutOptions: shortRollouts()}
+	var o limitsOptions
 	cmd := &cobra.Command{
 		Use:   "limits --slo OBJECTIVE",
 		Short: "Search for the most that meets an objective: change rate, pods, memory limit, processors",
@@ -63,7 +64,7 @@ easiest value, and 4 if the search ended without an answer.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, s, scenario.Limits, shortRollouts())
 	f := cmd.Flags()
 	f.StringVar(&o.find, "find", string(limits.ChangeRate), "what is searched for: change-rate, pods, memory or cpus")
 	f.StringVar(&o.slo, "slo", "", "the `OBJECTIVE`, as in 'push.p99<2s' or 'rollout.cores<1.5'")
@@ -71,15 +72,9 @@ easiest value, and 4 if the search ended without an answer.`,
 	f.StringVar(&o.max, "max", "", "greatest value that is tried (default 1000/s, 5000 pods, 8Gi or all processors)")
 	f.StringVar(&o.resolution, "resolution", "10%", "how much the value that meets the objective and the one that misses it may differ")
 	f.IntVar(&o.maxRuns, "max-runs", 20, "number of runs after which the search ends")
-	for _, flag := range notOfLimits {
-		_ = f.MarkHidden(flag)
-	}
 	_ = cmd.RegisterFlagCompletionFunc("find", cobra.FixedCompletions(findNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
-
-// notOfLimits are flags of a rollout that a search does not take.
-var notOfLimits = []string{"repeats", "keep", "no-calibrate"}
 
 func findNames() []string {
 	var names []string
@@ -90,8 +85,8 @@ func findNames() []string {
 }
 
 func (o *limitsOptions) run(cmd *cobra.Command, s streams) error {
-	options, err := o.options(cmd)
-	if err != nil {
+	options, done, err := o.options(cmd, s)
+	if err != nil || done {
 		return err
 	}
 	result, err := runSeries(s, options.Spec.Out, func(progress run.Progress) (*limits.Result, error) {
@@ -109,48 +104,41 @@ func (o *limitsOptions) run(cmd *cobra.Command, s streams) error {
 	return nil
 }
 
-// options checks every flag before anything is started.
-func (o *limitsOptions) options(cmd *cobra.Command) (limits.Options, error) {
-	fail := func(err error) (limits.Options, error) { return limits.Options{}, usageError{err} }
-	given := cmd.Flags().Changed
-	for _, flag := range notOfLimits {
-		if given(flag) {
-			return limits.Options{}, usagef("parsing --%s: want it with 'scaler rollout'", flag)
-		}
-	}
+// options checks every flag before anything is started. done is true if the scenario was to be
+// printed, and was.
+func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.Options, done bool, err error) {
+	fail := func(err error) (limits.Options, bool, error) { return limits.Options{}, false, usageError{err} }
 	if err := parseOneOf("find", o.find, findNames()); err != nil {
-		return limits.Options{}, err
+		return options, false, err
+	}
+	find := limits.Find(o.find)
+	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
+		switch {
+		case find == limits.ChangeRate && !d.Given("load.changes"):
+			d.Scenario.Load.Changes = scenario.Changes{PerSecond: 1, Kind: scenario.EndpointChange}
+		case find == limits.Memory && !d.Given("controlPlane.memory"):
+			d.Scenario.ControlPlane.Memory = 512 << 20
+		}
+		return nil
+	})
+	if err != nil || done {
+		return options, done, err
 	}
 	if o.slo == "" {
-		return limits.Options{}, usagef("parsing --slo: no value: want an objective, as in 'push.p99<2s'")
+		return fail(errors.New("--slo: want an objective, as in 'push.p99<2s'"))
 	}
 	objective, err := compare.ParseObjective(o.slo)
 	if err != nil {
 		return fail(err)
 	}
-	find := limits.Find(o.find)
-	if find == limits.ChangeRate && !given("change") {
-		if err := cmd.Flags().Set("change", changes.Load{PerSecond: 1, Kind: changes.Endpoint}.String()); err != nil {
-			return fail(err)
-		}
-	}
-	if find == limits.Memory && !given("control-plane-memory") {
-		if err := cmd.Flags().Set("control-plane-memory", "512Mi"); err != nil {
-			return fail(err)
-		}
-	}
-	spec, err := o.oneSpec(cmd)
-	if err != nil {
-		return limits.Options{}, err
-	}
-	options := limits.Options{Find: find, Objective: objective, MaxRuns: o.maxRuns, Spec: spec}
+	options = limits.Options{Find: find, Objective: objective, MaxRuns: o.maxRuns, Spec: spec}
 	if options.Scale, err = o.scale(find, spec); err != nil {
 		return fail(err)
 	}
 	if err := options.Validate(); err != nil {
 		return fail(err)
 	}
-	return options, nil
+	return options, false, nil
 }
 
 // scale is the range of the search.
@@ -169,11 +157,11 @@ func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Sca
 	if high == "" {
 		high = defaults[1]
 	}
-	if scale.Min, err = find.Parse("min", low); err != nil {
-		return scale, err
+	if scale.Min, err = find.Parse(low); err != nil {
+		return scale, fmt.Errorf("--min: %w", err)
 	}
-	if scale.Max, err = find.Parse("max", high); err != nil {
-		return scale, err
+	if scale.Max, err = find.Parse(high); err != nil {
+		return scale, fmt.Errorf("--max: %w", err)
 	}
 	number, percent := strings.CutSuffix(o.resolution, "%")
 	share, err := strconv.ParseFloat(number, 64)
@@ -183,15 +171,15 @@ func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Sca
 	scale.Resolution = share / 100
 	switch find {
 	case limits.ChangeRate:
-		scale.Start = spec.Change.PerSecond
+		scale.Start = float64(spec.Load.Changes.PerSecond)
 	case limits.Pods:
-		scale.Start = float64(spec.Topology.Pods)
+		scale.Start = float64(spec.Pods())
 	case limits.Memory:
-		scale.Start = float64(spec.ControlPlaneMemory)
+		scale.Start = float64(spec.ControlPlane.Memory)
 	case limits.CPUs:
 		scale.Start = float64(processors)
-		if spec.ControlPlaneCPUs > 0 {
-			scale.Start = float64(spec.ControlPlaneCPUs)
+		if spec.ControlPlane.CPUs > 0 {
+			scale.Start = float64(spec.ControlPlane.CPUs)
 		}
 	}
 	return scale, nil

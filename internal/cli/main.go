@@ -86,6 +86,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(showUsage)
 	root.AddCommand(
 		newRolloutCommand(s),
 		newBenchCommand(s),
@@ -94,6 +95,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newXDSCommand(s),
 		newLimitsCommand(s),
 		newTuneCommand(s),
+		endsAtOnce(newSchemaCommand(s)),
 		newCalibrateCommand(s),
 		newLatencyCommand(s),
 		endsAtOnce(newReportCommand(s)),

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/verify"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 type planOptions struct {
@@ -219,9 +220,14 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	}
 	o.Headroom = share / 100
 	if given("control-plane-memory") {
-		if o.MemoryBytes, err = run.ParseMemory(o.memory); err != nil {
-			return usagef("%w", err)
+		var bytes scenario.Bytes
+		if err := bytes.UnmarshalText([]byte(o.memory)); err != nil {
+			return usagef("--control-plane-memory: %w", err)
 		}
+		if bytes < 64<<20 || bytes > 1<<44 {
+			return usagef("--control-plane-memory: got %q, want from 64Mi to 16Ti", o.memory)
+		}
+		o.MemoryBytes = int64(bytes)
 	}
 	return nil
 }

@@ -11,32 +11,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/report"
-	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/sweep"
-	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 type rolloutOptions struct {
-	ladder run.Ladder
-	sizes  sizes
-	texts  rolloutTexts
+	scenarioFlags
+	spec   run.Spec // folders and programs; the scenario is that of the flags
 	output string
 
 	// of the command rollout alone
 	sweep    bool // --knob-sweep
-	existing existingOptions
+	existing confirmation
 }
 
 // sweepRepeats is how many runs of each part a knob sweep has unless --repeats says otherwise.
 const sweepRepeats = 4
 
 func newRolloutCommand(s streams) *cobra.Command {
-	o := rolloutOptions{ladder: run.Ladder{Spec: run.DefaultSpec()}, texts: rolloutTexts{dilation: "auto"}}
+	var o rolloutOptions
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Roll out a mesh against a real control plane and measure what it needs",
@@ -86,79 +83,50 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, s, scenario.Rollout, scenario.Default())
 	o.existing.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.sweep, "knob-sweep", false, "price each part of the profile: runs of the plain mesh and of the mesh with that part alone, in turns, --repeats of each (default 4); knobs.json in --out has the result, and the same command resumes it")
+	group(cmd.Flags(), scenario.MeshGroup, false, "knob-sweep")
 	return cmd
 }
 
-// addFlags adds all flags of a rollout.
-func (o *rolloutOptions) addFlags(cmd *cobra.Command) {
-	spec := &o.ladder.Spec
+// addFlags adds all flags of a command that does rollouts. defaults is its scenario without flags.
+func (o *rolloutOptions) addFlags(cmd *cobra.Command, s streams, command string, defaults scenario.Scenario) {
+	o.addTo(cmd, s, command, defaults)
 	f := cmd.Flags()
-	o.addLadderFlags(f)
-	f.IntVar(&spec.Topology.Services, "services", 0, "number of services (default one for every 10 pods)")
-	f.IntVar(&spec.Topology.Namespaces, "namespaces", 0, "number of namespaces (default one for every 50 services)")
-	f.StringVar(&spec.Topology.Shape, "topology", spec.Topology.Shape, "call graph: star, layers or random")
-	f.IntVar(&spec.Topology.FanOut, "fanout", spec.Topology.FanOut, "number of services that each service calls")
-	f.Uint64Var(&spec.Topology.Seed, "seed", spec.Topology.Seed, "seed of the call graph")
-	f.StringVar(&spec.Own.MTLS, "mtls", "", "knob, overrides --mode: whether plaintext is refused, permissive or strict")
-	f.StringVar(&spec.Own.Scope, "scope", "", "knob, overrides --mode: what each sidecar is configured for, all or declared (the services that its workload calls)")
-	f.StringVar(&spec.Own.Authz, "authz", "", "knob, overrides --mode: authorization policies, none or declared (only declared calls are allowed)")
-	f.StringVar(&spec.ControlPlane, "control-plane", spec.ControlPlane, "control plane under test: "+controlplane.Choices(drivers.All()))
-	f.StringVar(&spec.ProxyVersion, "proxy-version", "", "version of Istio that simulated sidecars report, as in 1.29.1 (default that of the control plane)")
-	f.StringVar(&spec.XDS, "xds", spec.XDS, "xDS variant of the sidecars: delta or sotw, as far as the control plane speaks them")
-	f.DurationVar(&spec.Baseline, "baseline", spec.Baseline, "length of the baseline phase: control plane without a mesh")
-	f.DurationVar(&spec.Settle, "settle", spec.Settle, "time between rollout and steady; no figure is taken")
-	f.DurationVar(&spec.Steady, "steady", spec.Steady, "length of the steady phase, without changes")
-	f.DurationVar(&spec.ConvergeTimeout, "converge-timeout", spec.ConvergeTimeout, "time limit for convergence; exit code 3 if it passes")
-	f.IntVar(&spec.Workers, "workers", spec.Workers, "processes that run the simulated sidecars: scaler itself, and children of it; with --worker-image pods")
-	f.IntVar(&spec.Probes, "probes", spec.Probes, "changes of each kind that are followed to the sidecars after steady; 0 for none")
-	f.BoolVar(&spec.CertificateStorm, "certificate-storm", false, "make all sidecars request a new certificate at once, after the probes")
-	f.BoolVar(&spec.NoCalibrate, "no-calibrate", false, "do not measure scaler's floor first if it is unknown; see 'scaler calibrate'")
-	f.StringVar(&spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.BoolVar(&spec.Keep, "keep", false, "keep the cluster and the control plane running")
-	o.addProfileFlags(f)
-	o.addLoadFlags(f)
-	o.addResourceFlags(f)
-	o.addRemoteFlags(f)
-	addComponentFlags(f, &spec.Programs)
-	addIstioFlag(f, &spec.Programs)
-	addEnvoyFlag(f, &spec.Programs)
-	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
-	for flag, values := range map[string][]string{
-		"mode":     append(drivers.Default().ModeNames(), bothModes),
-		"mtls":     {"permissive", "strict"},
-		"scope":    {"all", "declared"},
-		"authz":    {"none", "declared"},
-		"profile":  topology.ProfileNames(),
-		"topology": {topology.Star, topology.Layers, topology.Random},
-		"xds":      {"delta", "sotw"},
-		"output":   output.Formats,
-	} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
+	f.StringVarP(&o.output, "output", "o", "table", "`format` of the figures: table, json, yaml or markdown")
+	group(f, scenario.OutputGroup, true, "out", "output")
+	complete(cmd, "output", output.Formats)
+	if command == scenario.Rollout || command == scenario.Bench {
+		f.BoolVar(&o.spec.Keep, "keep", false, "keep the cluster and the control plane running")
+		group(f, scenario.OutputGroup, false, "keep")
 	}
+	addComponentFlags(f, &o.spec.Programs)
+	addEnvoyFlag(f, &o.spec.Programs)
+	group(f, scenario.ClusterGroup, false, "bin-dir", "cache-dir", "image-registry", "envoy")
+	addHelpAll(cmd)
 }
 
 func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
-	if err := o.existing.complete(cmd.Flags(), &o.ladder.Spec); err != nil {
-		return err
-	}
 	if o.sweep {
 		return o.sweepKnobs(cmd, s)
 	}
-	if err := o.complete(cmd); err != nil {
+	ladder, done, err := o.ladder(cmd, s)
+	if err != nil || done {
 		return err
 	}
-	if o.ladder.Spec.Existing != nil {
-		if goOn, err := o.existing.prepare(cmd, s, o.ladder.Runs()[0]); err != nil || !goOn {
+	if ladder.Spec.Existing != nil {
+		if goOn, err := o.existing.prepare(cmd, s, ladder.Runs()[0]); err != nil || !goOn {
 			return err
 		}
+	} else if err := o.existing.refuse(cmd.Flags()); err != nil {
+		return err
 	}
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	runs, err := o.ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
+	runs, err := ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
 	shown.close()
 	for _, run := range runs {
 		fmt.Fprintln(s.err, "record:", run.Dir)
@@ -178,66 +146,72 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 // sweepKnobs prices each part of the profile. Its phases are shorter by default, since there
 // are many runs.
 func (o *rolloutOptions) sweepKnobs(cmd *cobra.Command, s streams) error {
-	if o.ladder.Spec.Existing != nil {
-		return usagef("parsing --knob-sweep: want none with --context, where profiles are not supported yet")
-	}
-	for flag, value := range map[string]string{"baseline": "2s", "settle": "5s", "steady": "20s", "probes": "0", "dilate": "1"} {
-		if !cmd.Flags().Changed(flag) {
-			if err := cmd.Flags().Set(flag, value); err != nil {
-				return usageError{err}
-			}
-		}
-	}
-	if !cmd.Flags().Changed("repeats") {
-		o.ladder.Repeats = sweepRepeats
-	}
-	spec, err := o.oneSpec(cmd)
-	if err != nil {
+	short := &o.defaults
+	short.Phases.Baseline, short.Phases.Settle, short.Phases.Steady = seconds(2), seconds(5), seconds(20)
+	short.Load.Probes, short.Repeats = 0, sweepRepeats
+	short.Instrument.Dilation = scenario.Dilation{Factor: 1}
+	spec, done, err := o.oneSpec(cmd, s)
+	if err != nil || done {
 		return err
+	}
+	if spec.Existing != nil {
+		return usagef("--knob-sweep: want none with place.context, where profiles are not supported yet")
 	}
 	options, err := sweep.Knobs(spec)
 	if err != nil {
 		return usageError{err}
 	}
-	options.Repeats = o.ladder.Repeats
+	options.Repeats = spec.Repeats
 	if err := options.Validate(); err != nil {
 		return usageError{err}
 	}
 	return runSweep(cmd, s, options, o.output)
 }
 
-// complete checks every flag before anything is started.
-func (o *rolloutOptions) complete(cmd *cobra.Command) error {
+// seconds is a length of time of a scenario.
+func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
+
+// ladder checks every flag before anything is started, and makes the runs of them. done is true if
+// the scenario was to be printed, and was.
+func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*scenario.Document) error) (l run.Ladder, done bool, err error) {
+	f := cmd.Flags()
 	if err := parseOutput(o.output, output.Formats...); err != nil {
-		return err
+		return l, false, err
 	}
-	for _, name := range []string{"services", "namespaces", "fanout"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "0" {
-			return usagef("parsing --%s 0: want 1 or more", name)
-		}
-	}
-	for _, name := range []string{"mtls", "scope", "authz"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return usagef("parsing --%s \"\": want a value; without the flag the mode decides", name)
-		}
-	}
-	if err := o.parseTexts(cmd.Flags()); err != nil {
-		return err
-	}
-	if err := o.ladder.Validate(); err != nil {
-		return usagef("%w", err)
-	}
-	out, err := outFolder(cmd, o.ladder.Spec.Out)
+	document, err := o.read(f, changes...)
 	if err != nil {
-		return err
+		return l, false, err
 	}
-	o.ladder.Spec.Out = out
-	state, err := stateDir()
-	if err != nil {
-		return err
+	if done, err = o.printed(s, f, document); done || err != nil {
+		return l, done, err
 	}
-	o.ladder.Spec.State = state
-	return nil
+	spec := o.spec
+	if spec.Out, err = outFolder(cmd, spec.Out); err != nil {
+		return l, false, err
+	}
+	if spec.State, err = stateDir(); err != nil {
+		return l, false, err
+	}
+	if l, err = run.NewLadder(spec, document); err != nil {
+		return l, false, o.named(document, err)
+	}
+	if err := l.Validate(); err != nil {
+		return l, false, o.named(document, err)
+	}
+	return l, false, nil
+}
+
+// oneSpec is the specification of the flags of a command that does all runs with one size, mode
+// and data plane.
+func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(*scenario.Document) error) (spec run.Spec, done bool, err error) {
+	l, done, err := o.ladder(cmd, s, changes...)
+	if err != nil || done {
+		return spec, done, err
+	}
+	if m := l.Spec.Mesh; len(m.Pods) != 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
+		return spec, false, usagef("want one size, one mode and one data plane, with which all runs are done")
+	}
+	return l.Spec, false, nil
 }
 
 // outFolder is the folder that --out names or, without it, one named by the time.

@@ -3,18 +3,18 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// shortRollouts are the flags of a rollout with shorter phases, for commands that do many of them:
-// limits and tune.
-func shortRollouts() rolloutOptions {
-	spec := run.DefaultSpec()
-	spec.Baseline, spec.Settle, spec.Steady = 2*time.Second, 5*time.Second, 5*time.Second
-	spec.ConvergeTimeout, spec.ChangeDuration, spec.Probes = 5*time.Minute, 20*time.Second, 0
-	return rolloutOptions{ladder: run.Ladder{Spec: spec}}
+// shortRollouts is the scenario of commands that do many rollouts, with shorter phases.
+func shortRollouts() scenario.Scenario {
+	short := scenario.Default()
+	short.Phases.Baseline, short.Phases.Settle, short.Phases.Steady = seconds(2), seconds(5), seconds(5)
+	short.Phases.ConvergeTimeout, short.Phases.Changes, short.Load.Probes = seconds(300), seconds(20), 0
+	short.Instrument.Dilation, short.Instrument.Calibrate = scenario.Dilation{Factor: 1}, false
+	return short
 }
 
 // runSeries does a series of rollouts whose result is in the folder out, shows its progress and

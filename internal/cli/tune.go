@@ -3,15 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/series/sweep"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // tuneRepeats is how many runs of each value there are unless --repeats says otherwise.
@@ -26,7 +25,7 @@ type tuneOptions struct {
 }
 
 func newTuneCommand(s streams) *cobra.Command {
-	o := tuneOptions{rolloutOptions: shortRollouts()}
+	var o tuneOptions
 	cmd := &cobra.Command{
 		Use:   "tune --setting NAME=VALUE,VALUE",
 		Short: "Try values of the control plane's settings in turns, and recommend one if it helps",
@@ -51,8 +50,8 @@ significant gain.
 A setting whose name is not in the control plane's program is refused; so is a
 value that the control plane says it does not take, with that line of its log.
 
-Changes of endpoints are made at 5/s unless --change says otherwise. All other
-flags are those of 'scaler rollout'. Each run has a record below --out, in a
+Changes of endpoints are made at 5/s unless --change says otherwise. The
+scenario is that of 'scaler rollout'. Each run has a record below --out, in a
 folder for each value, which 'scaler compare' reads again. tune.json there is the
 result, written after each run. The same command with the same --out resumes a
 tuning that was interrupted; with more --repeats it adds to it. The exit code is
@@ -67,19 +66,20 @@ tuning that was interrupted; with more --repeats it adds to it. The exit code is
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	o.addFlags(cmd)
+	defaults := shortRollouts()
+	defaults.Repeats = tuneRepeats
+	o.addFlags(cmd, s, scenario.Tune, defaults)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.settings, "setting", nil, "variable of the control plane's environment and the values to try, `NAME=VALUE,VALUE`, repeatable")
 	f.StringVar(&o.slo, "slo", "", "the `OBJECTIVE` that a recommended value must meet in every run, as in 'push.p99<2s'")
 	f.StringVar(&o.goal, "goal", "", "the `FIGURE` that is to become better, as in rollout.cpuSeconds, even if others become worse")
 	f.BoolVar(&o.all, "all-combinations", false, "try every combination of the values, not one setting at a time")
-	o.ladder.Repeats, f.Lookup("repeats").DefValue = tuneRepeats, strconv.Itoa(tuneRepeats)
 	return cmd
 }
 
 func (o *tuneOptions) run(cmd *cobra.Command, s streams) error {
-	options, settings, err := o.options(cmd)
-	if err != nil {
+	options, settings, done, err := o.options(cmd, s)
+	if err != nil || done {
 		return err
 	}
 	if err := checkKnown(cmd, options, settings); err != nil {
@@ -88,13 +88,23 @@ func (o *tuneOptions) run(cmd *cobra.Command, s streams) error {
 	return runSweep(cmd, s, options, o.output)
 }
 
-// options checks every flag before anything is started.
-func (o *tuneOptions) options(cmd *cobra.Command) (options sweep.Options, settings []sweep.Setting, err error) {
-	fail := func(err error) (sweep.Options, []sweep.Setting, error) {
-		return sweep.Options{}, nil, usageError{err}
+// options checks every flag before anything is started. done is true if the scenario was to be
+// printed, and was.
+func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Options, settings []sweep.Setting, done bool, err error) {
+	fail := func(err error) (sweep.Options, []sweep.Setting, bool, error) {
+		return sweep.Options{}, nil, false, usageError{err}
+	}
+	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
+		if !d.Given("load.changes") {
+			d.Scenario.Load.Changes = scenario.Changes{PerSecond: 5, Kind: scenario.EndpointChange}
+		}
+		return nil
+	})
+	if err != nil || done {
+		return options, nil, done, err
 	}
 	if len(o.settings) == 0 {
-		return fail(errors.New("parsing --setting: no value: want NAME=VALUE,VALUE, as in PILOT_PUSH_THROTTLE=20,50,100"))
+		return fail(errors.New("--setting: want NAME=VALUE,VALUE, as in PILOT_PUSH_THROTTLE=20,50,100"))
 	}
 	for _, text := range o.settings {
 		one, err := sweep.ParseSetting(text)
@@ -111,20 +121,11 @@ func (o *tuneOptions) options(cmd *cobra.Command) (options sweep.Options, settin
 		}
 		objective = &parsed
 	}
-	if driver, err := o.ladder.Spec.Driver(); err == nil && driver.External {
-		return fail(fmt.Errorf("parsing --control-plane %q: want one that scaler starts: the settings of others cannot be varied", o.ladder.Spec.ControlPlane))
-	}
-	if !cmd.Flags().Changed("change") {
-		if err := cmd.Flags().Set("change", changes.Load{PerSecond: 5, Kind: changes.Endpoint}.String()); err != nil {
-			return fail(err)
-		}
-	}
-	spec, err := o.oneSpec(cmd)
-	if err != nil {
-		return options, nil, err
+	if driver, err := spec.Driver(); err == nil && driver.External {
+		return fail(scenario.Refuse("controlPlane.name", spec.ControlPlane.Name, "one that scaler starts: the settings of others cannot be varied"))
 	}
 	if objective != nil {
-		if err := run.CheckObjective(*objective, spec); err != nil {
+		if err := spec.CheckObjective(*objective); err != nil {
 			return fail(err)
 		}
 	}
@@ -134,25 +135,11 @@ func (o *tuneOptions) options(cmd *cobra.Command) (options sweep.Options, settin
 	if options, err = options.WithObjective(objective, o.goal); err != nil {
 		return fail(err)
 	}
-	options.Repeats = o.ladder.Repeats
+	options.Repeats = spec.Repeats
 	if err := options.Validate(); err != nil {
 		return fail(err)
 	}
-	return options, settings, nil
-}
-
-// oneSpec checks the flags of the rollout, and is the specification of its one size and
-// mode.
-func (o *rolloutOptions) oneSpec(cmd *cobra.Command) (run.Spec, error) {
-	if err := o.complete(cmd); err != nil {
-		return run.Spec{}, err
-	}
-	if len(o.sizes) != 1 || len(o.ladder.Modes) != 1 || len(o.ladder.Dataplanes) > 1 {
-		return run.Spec{}, usagef("want one size and one mode, with which all runs are done")
-	}
-	spec := o.ladder.Spec
-	spec.Topology.Pods, spec.Mode = o.sizes[0], o.ladder.Modes[0]
-	return spec, nil
+	return options, settings, false, nil
 }
 
 // checkKnown refuses settings that the control plane's program does not have.

@@ -3,28 +3,20 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/upgrade"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-type upgradeOptions struct {
-	rolloutOptions
-	plan   upgrade.Plan
-	canary string
-	rate   string
-}
+type upgradeOptions struct{ rolloutOptions }
 
 func newUpgradeCommand(s streams) *cobra.Command {
-	o := upgradeOptions{rolloutOptions: rolloutOptions{ladder: run.Ladder{Spec: run.DefaultSpec()}}}
-	spec := &o.ladder.Spec
-	spec.Steady, spec.Probes = 20*time.Second, 0
+	var o upgradeOptions
 	cmd := &cobra.Command{
 		Use:   "upgrade --from VERSION --to VERSION",
 		Short: "Upgrade a mesh from one version of Istio to another in waves, and measure what it needs",
@@ -60,36 +52,29 @@ restarted.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	o.addFlags(cmd)
-	f := cmd.Flags()
-	f.StringVar(&o.plan.From, "from", "", "`VERSION` of Istio that the mesh is rolled out with, as in 1.29.1 or 1.29")
-	f.StringVar(&o.plan.To, "to", "", "`VERSION` of Istio that it is upgraded to")
-	f.StringVar(&o.canary, "canary", "10%,50%,100%", "shares of the pods that are on the new version after each wave, ascending to 100%")
-	f.BoolVar(&o.plan.InPlace, "in-place", false, "instead of waves, put the new version in the place of the old one, and restart all workloads then")
-	f.IntVar(&o.plan.RollbackAt, "rollback-at", 0, "move everything back after this wave, and remove the new version (default 0, never)")
-	f.StringVar(&o.rate, "restart-rate", "", "restart the workloads of a wave one after another, so many pods a second, as in 5/s (default all at once)")
-	f.DurationVar(&o.plan.Pause, "pause", 15*time.Second, "time for which both versions run before the first wave, and length of the stage after the upgrade")
-	f.StringArrayVar(&o.plan.ToEnv, "to-env", nil, "environment variable NAME=VALUE of the new version alone, repeatable")
-	for _, flag := range upgradeHas {
-		_ = f.MarkHidden(flag)
-	}
+	defaults := scenario.Default()
+	defaults.Phases.Steady, defaults.Load.Probes, defaults.Instrument.Dilation = seconds(20), 0, scenario.Dilation{Factor: 1}
+	o.addFlags(cmd, s, scenario.Upgrades, defaults)
 	return cmd
 }
 
-// upgradeHas are the flags of a rollout that an upgrade decides itself or does not go with.
-var upgradeHas = []string{
-	"repeats", "istio-version", "keep", "real-sidecars", "control-plane", "change", "change-duration", "churn", "cycle", "fault", "certificate-storm", "bin-dir", "proxy-version",
-	"plaintext", "tls-ca", "tls-cert", "tls-key", "token-file", "server-name", "node-id", "node-cluster", "metadata", "expect",
-}
-
 func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
-	if err := o.parse(cmd); err != nil {
+	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
+		switch up := d.Scenario.ControlPlane; {
+		case up.Version == "":
+			return scenario.Refuse("controlPlane.version", nil, "the version that the mesh is rolled out with, as in --from 1.29.1")
+		case up.Upgrade.To == "":
+			return scenario.Refuse("controlPlane.upgrade.to", nil, "the version that it is upgraded to, as in --to 1.31.0")
+		}
+		return nil
+	})
+	if err != nil || done {
 		return err
 	}
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	run, err := run.RunOne(cmd.Context(), o.ladder.Spec, run.Progress{Say: shown.say, Status: shown.status})
+	run, err := run.RunOne(cmd.Context(), spec, run.Progress{Say: shown.say, Status: shown.status})
 	shown.close()
 	if run.Dir != "" {
 		fmt.Fprintln(s.err, "record:", run.Dir)
@@ -103,42 +88,4 @@ func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err
-}
-
-// parse checks every flag before anything is started.
-func (o *upgradeOptions) parse(cmd *cobra.Command) (err error) {
-	for _, flag := range upgradeHas {
-		if given := cmd.Flags().Lookup(flag); given != nil && given.Changed {
-			return usagef("parsing --%s %s: want it with 'scaler rollout', an upgrade has none", flag, given.Value)
-		}
-	}
-	if !o.plan.InPlace {
-		o.plan.Waves, err = upgrade.ParseCanary(o.canary)
-	} else if cmd.Flags().Changed("canary") {
-		err = fmt.Errorf("parsing --canary %q: want none with --in-place, which has no waves", o.canary)
-	}
-	if err != nil {
-		return usagef("%w", err)
-	}
-	if o.rate != "" {
-		if o.plan.Rate, err = upgrade.ParseRate(o.rate); err != nil {
-			return usagef("%w", err)
-		}
-	}
-	if o.plan.Pause < time.Second || o.plan.Pause > time.Hour {
-		return usagef("parsing --pause %s: want a duration from 1s to 1h", o.plan.Pause)
-	}
-	if len(o.sizes) != 1 || o.texts.mode == bothModes {
-		return usagef("parsing --pods %s, --mode %s: want one size and one mode", o.sizes.String(), o.texts.mode)
-	}
-	o.plan.ToEnv = withValues(o.plan.ToEnv)
-	o.ladder.Spec.Upgrade = &o.plan
-	if err := o.complete(cmd); err != nil {
-		return err
-	}
-	if len(o.ladder.Dataplanes) > 1 {
-		return usagef("parsing --dataplane %q: want one", o.texts.dataplane)
-	}
-	o.ladder.Spec.Topology.Pods, o.ladder.Spec.Mode = o.ladder.Pods[0], o.ladder.Modes[0]
-	return nil
 }

@@ -45,17 +45,17 @@ func istioRelease(value string) (string, error) {
 	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
 		return release, nil
 	}
-	return "", fmt.Errorf("parsing --istio-version %q: want one of %s, or a line of these, as in %s",
+	return "", fmt.Errorf("controlPlane.version: got %q, want one of %s, or a line of these, as in %s",
 		value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
 }
 
-// CheckIstio checks a release of Istio that a flag names, as IstioReleases has them or a line of
-// these. Its error names the flag, the value and what is wanted.
-func CheckIstio(flag, value string) error {
+// CheckIstio states what is wanted in place of a release of Istio that is none of IstioReleases and no
+// line of these; "" if it is one.
+func CheckIstio(value string) string {
 	if _, err := istioRelease(value); err != nil || value == "" {
-		return fmt.Errorf("parsing --%s %q: want one of %s, or a line of these, as in %s", flag, value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
+		return "one of " + strings.Join(istioReleases, ", ") + ", or a line of these, as in " + IstioLine(IstioDefault)
 	}
-	return nil
+	return ""
 }
 
 // istioReleaseOf is the release that is used for the line of a version.

@@ -42,3 +42,14 @@ func plain(value string) bool {
 	// A long number may well be a secret.
 	return truth == nil || length == nil || number == nil && len(value) < 10
 }
+
+// MaskEnv returns variables of an environment, NAME=VALUE, as a record may have them.
+func MaskEnv(env []string) []string {
+	masked := slices.Clone(env)
+	for i, kv := range masked {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			masked[i] = name + "=" + mask(name, value)
+		}
+	}
+	return masked
+}

@@ -25,6 +25,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
@@ -193,7 +194,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	if err := applier.Surroundings(ctx); err != nil {
 		return stop, err
 	}
-	for _, step := range workload.Plan(r.mesh, workload.Burst{}) {
+	for _, step := range workload.Plan(r.mesh, scenario.Arrival{}) {
 		if err := applier.Step(ctx, step); err != nil {
 			return stop, err
 		}

@@ -18,11 +18,11 @@ import (
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/worker"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	// report to this observer; nil = there are no simulated sidecars.
 	StartWorkers func(proxy.Observer) ([]worker.Worker, error)
 
-	Delay    workload.Delay // between a pod's IP address and the start of its proxy; zero = none
+	Delay    scenario.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
 	// Slowdown is how many times as long sidecars, and what stands in for their agents,

@@ -18,7 +18,7 @@ type affinity struct {
 // those of a node of its own would be. Taking it back lets scaler run everywhere again.
 func (r *run) reserveProcessors(context.Context) (experiment.Undo, error) {
 	all := experiment.Processors()
-	a, err := reserve(all, r.spec.ControlPlaneCPUs)
+	a, err := reserve(all, r.spec.ControlPlane.CPUs)
 	if err != nil || a.given == nil {
 		return nil, err
 	}

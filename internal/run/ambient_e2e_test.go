@@ -353,14 +353,14 @@ func (d *disturbedZtunnels) disturb(ctx context.Context) {
 var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"), Serial, func(ctx SpecContext) {
 	const pods, nodes = 30, 3
 	spec := DefaultSpec()
-	spec.Dataplane, spec.PodsPerNode = "ambient", pods/nodes
-	spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 2*time.Second, 2*time.Second, 2
+	spec.Dataplane, spec.Mesh.PodsPerNode = "ambient", pods/nodes
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = time.Second, 2*time.Second, 2*time.Second, 2
 	spec.NoCalibrate = true
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
 	}
-	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane)
+	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane.Name)
 	Expect(err).NotTo(HaveOccurred())
 	ztunnels := &watchedZtunnels{on: map[string]*watchedZtunnel{}}
 	spec.Drivers = []controlplane.Driver{ztunnels.driver(driver)}
@@ -386,7 +386,7 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"),
 	Expect(run.XDS.Nacks).To(HaveValue(BeZero()))
 	Expect(run.Certificates.Failed).To(HaveValue(BeZero()), "all pods have one")
 	Expect(run.Certificates.FailedAttempts).To(HaveValue(BeEquivalentTo(1)), "that of an identity that was not on the node")
-	Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(spec.Probes * nodes))
+	Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(spec.Load.Probes * nodes))
 	Expect(run.Latencies.Push[record.PolicyChange].Lost).To(BeZero())
 }, SpecTimeout(10*time.Minute))
 
@@ -394,10 +394,10 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"),
 var _ = It("rolls out a mesh with sidecars and ztunnels", Label("e2e"), Serial, func(ctx SpecContext) {
 	const pods, nodes, sidecars = 12, 2, 6
 	spec := DefaultSpec()
-	spec.Dataplane, spec.PodsPerNode, spec.Mode = "mixed", pods/nodes, "strict"
-	spec.Topology.Pods, spec.Topology.Namespaces, spec.Topology.Services = pods, 2, 4
-	spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 2*time.Second, time.Second, 1
-	spec.NoCalibrate, spec.ControlPlaneEnv = true, []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
+	spec.Dataplane, spec.Mesh.PodsPerNode, spec.Mode = "mixed", pods/nodes, "strict"
+	spec.topology().Pods, spec.topology().Namespaces, spec.Topology.Services = pods, 2, 4
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = time.Second, 2*time.Second, time.Second, 1
+	spec.NoCalibrate, spec.ControlPlane.Env = true, []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },

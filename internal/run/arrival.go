@@ -2,17 +2,18 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const (
@@ -27,40 +28,32 @@ const (
 	overlapping = 64
 )
 
-// burst is how pods arrive.
-func (s Spec) burst() (workload.Burst, error) {
-	if s.Arrival > 0 {
-		return s.Arrival.Burst(), nil
+// checkArrival checks that the last pod is due in time.
+func (s Spec) checkArrival(controlplane.Driver) error {
+	size, interval := s.Load.Arrival.Bursts()
+	if size == 0 {
+		return nil
 	}
-	return workload.ParseBurst(s.Burst)
-}
-
-// checkArrival checks how pods arrive, and that the last is due in time.
-func (s Spec) checkArrival() error {
-	burst, err := s.burst()
-	if err != nil {
-		return err
-	}
-	flag, value := "burst", s.Burst
-	if s.Arrival > 0 {
-		if flag, value = "arrival", s.Arrival.String(); s.Burst != "all" {
-			return fmt.Errorf("parsing --burst %q: want it without --arrival, which is bursts of one pod", s.Burst)
-		}
-	}
-	bursts := (s.Topology.Pods - 1) / max(1, burst.Size)
-	if last := time.Duration(bursts) * burst.Interval; burst.Size > 0 && last >= s.ConvergeTimeout {
-		return fmt.Errorf("parsing --%s %q: want one that ends before --converge-timeout %s; the last of %d pods are due after %s",
-			flag, value, s.ConvergeTimeout, s.Topology.Pods, last)
+	limit := time.Duration(s.Phases.ConvergeTimeout)
+	if last := time.Duration((s.Pods()-1)/size) * interval; last >= limit {
+		return scenario.Refuse("load.arrival", s.Load.Arrival, "one that ends before phases.convergeTimeout %s; the last of %d pods are due after %s",
+			s.Phases.ConvergeTimeout, s.Pods(), last)
 	}
 	return nil
 }
 
-// burstText is how pods arrive, as the record has it.
+// burstText is how pods arrive, as the record has it: a rate as bursts of one pod.
 func (s Spec) burstText() string {
-	if s.Arrival > 0 {
-		return s.Arrival.Burst().String()
+	size, interval := s.Load.Arrival.Bursts()
+	return scenario.Arrival{Size: size, Interval: interval}.String()
+}
+
+// arrivalText is the rate at which pods arrive one by one, as the record has it; "" where they arrive in bursts.
+func (s Spec) arrivalText() string {
+	if s.Load.Arrival.Rate == 0 {
+		return ""
 	}
-	return s.Burst
+	return s.Load.Arrival.String()
 }
 
 // deployment creates the mesh of a rollout as planned.

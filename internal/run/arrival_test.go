@@ -16,10 +16,10 @@ func TestCheckArrival(t *testing.T) {
 		return s
 	}
 	for want, s := range map[string]Spec{
-		"": spec(func(s *Spec) { s.Arrival = 15 }),
-		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *Spec) { s.Arrival, s.Burst = 15, "10/1s" }),
-		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *Spec) { s.Arrival = 0.1 }),
-		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Burst = "1/1m0s" }),
+		"": spec(func(s *Spec) { s.Load.Arrival = 15 }),
+		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *Spec) { s.Load.Arrival, s.Load.Arrival = 15, "10/1s" }),
+		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *Spec) { s.Load.Arrival = 0.1 }),
+		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Load.Arrival = "1/1m0s" }),
 	} {
 		got := ""
 		if err := s.Validate(); err != nil {
@@ -29,7 +29,7 @@ func TestCheckArrival(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	s := spec(func(s *Spec) { s.Arrival = 10 })
+	s := spec(func(s *Spec) { s.Load.Arrival = 10 })
 	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
 		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
 	}

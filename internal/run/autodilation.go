@@ -12,19 +12,20 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// DefaultDilation is the factor of rollouts for which none was given: dilation.Auto, or 0 where time cannot be
+// DefaultDilation is the factor of rollouts for which none was given: chosen by a trial, or none where time cannot be
 // slowed down, where what the control plane uses at rest would be recorded as K times that, and where the mesh
 // is kept for other uses.
-func (s Spec) DefaultDilation() float64 {
-	s.Dilation = dilation.Max
-	if s.Existing != nil || s.Keep || s.checkDilation() != nil || s.realTime() == nil {
-		return 0
+func (s Spec) DefaultDilation() scenario.Dilation {
+	driver, err := s.Driver()
+	s.Instrument.Dilation = scenario.Dilation{Factor: scenario.MaxDilation}
+	if err != nil || s.Existing != nil || s.Keep || s.checkDilation(driver) != nil || s.realTime() == nil {
+		return scenario.Dilation{Factor: 1}
 	}
-	return dilation.Auto
+	return scenario.Dilation{Auto: true}
 }
 
 // chooseDilation sets the factor of a ladder that leaves it to a trial: a rollout
@@ -35,7 +36,7 @@ func (s Spec) DefaultDilation() float64 {
 // A trial of the whole size needs no model of how the load grows with the size, and
 // takes a part of the time of the run that is K times slower.
 func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions, progress Progress) (Ladder, error) {
-	if l.Spec.Dilation != dilation.Auto {
+	if !l.Spec.Instrument.Dilation.Auto {
 		return l, nil
 	}
 	choice, err := l.choice(ctx, versions, progress)
@@ -44,12 +45,12 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 	case l.ByDefault && ctx.Err() == nil:
 		// The runs show why, each with a record.
 		progress.say(fmt.Sprintf("time is not slowed down: %v", err))
-		l.Spec.Dilation = 0
+		l.Spec.Instrument.Dilation = scenario.Dilation{Factor: 1}
 		return l, nil
 	default:
 		return l, err
 	}
-	l.Spec.Dilation, l.Spec.Choice = choice.Factor, &choice.Choice
+	l.Spec.Instrument.Dilation, l.Spec.Choice = scenario.Dilation{Factor: choice.Factor}, &choice.Choice
 	var expected time.Duration
 	for _, spec := range l.Runs() {
 		expected += spec.expected(choice.Times)
@@ -101,17 +102,15 @@ func (l Ladder) tryAll(ctx context.Context, versions *component.Versions, progre
 // without what comes after a rollout.
 func (l Ladder) trials() (all []Spec) {
 	spec := l.Spec
-	spec.Topology.Pods = slices.Max(l.Pods)
-	spec.Dilation, spec.Repeat = 0, 0
-	spec.Baseline, spec.Settle, spec.Steady, spec.Probes = time.Second, 0, time.Second, 0
-	spec.CertificateStorm, spec.Churn, spec.Change, spec.Faults, spec.Cycle, spec.Upgrade = false, 0, changes.Load{}, nil, 0, nil
-	spec.Keep, spec.NoCalibrate = false, true
-	dataplanes := l.Dataplanes
-	if dataplanes == nil {
-		dataplanes = []string{spec.Dataplane}
-	}
-	for _, spec.Mode = range l.Modes {
-		for _, spec.Dataplane = range dataplanes {
+	m := spec.Mesh
+	spec.Mesh.Pods = scenario.List[int]{slices.Max(m.Pods)}
+	spec.Instrument.Dilation, spec.Instrument.Calibrate, spec.Repeat, spec.Keep = scenario.Dilation{Factor: 1}, false, 0, false
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady = scenario.Duration(time.Second), 0, scenario.Duration(time.Second)
+	spec.Phases.Cycle, spec.ControlPlane.Upgrade = 0, scenario.Upgrade{}
+	spec.Load = scenario.Load{Arrival: spec.Load.Arrival}
+	for _, mode := range m.Mode {
+		for _, dataplane := range m.Dataplane {
+			spec.Mesh.Mode, spec.Mesh.Dataplane = scenario.List[string]{mode}, scenario.List[string]{dataplane}
 			all = append(all, spec)
 		}
 	}
@@ -132,9 +131,9 @@ func (l Ladder) likeness() any {
 	}
 	var trials []trial
 	for _, spec := range l.trials() {
-		spec.ConvergeTimeout = 0
+		spec.Phases.ConvergeTimeout = 0
 		r := newRecord(spec)
-		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane, spec.ControlPlaneCPUs, spec.Replicas, spec.NoPriority, r.Mesh})
+		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane.Name, spec.ControlPlane.CPUs, spec.ControlPlane.Replicas, !spec.Instrument.Priority, r.Mesh})
 	}
 	return []any{experiment.Machine(), trials}
 }

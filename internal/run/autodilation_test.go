@@ -11,16 +11,16 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dilation"
-	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Trials are rollouts of the largest size without anything after them, slowed down by
 // nothing, with the arrival of the runs.
 func TestTrials(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{200, 800, 400}, Modes: []string{"permissive", "strict"}, Repeats: 3}
-	l.Spec.Dilation, l.Spec.Arrival, l.Spec.Churn, l.Spec.Keep = dilation.Auto, 20, 2, true
-	l.Spec.Faults = []faults.Fault{{}}
+	l.Spec.Instrument.Dilation, l.Spec.Load.Arrival, l.Spec.Load.Churn, l.Spec.Keep = dilation.Auto, 20, 2, true
+	l.Spec.Load.Faults = []scenario.Fault{{}}
 	trials := l.trials()
 	if len(trials) != 2 {
 		t.Fatalf("%d trials, want one of each mode", len(trials))
@@ -29,7 +29,7 @@ func TestTrials(t *testing.T) {
 		if err := spec.Validate(); err != nil {
 			t.Error(err)
 		}
-		if spec.Topology.Pods != 800 || spec.Mode != l.Modes[i] || spec.Arrival != 20 || spec.dilation() != 1 || spec.Probes != 0 || spec.Faults != nil || spec.Churn != 0 || spec.Keep {
+		if spec.Pods() != 800 || spec.Mode() != l.Modes[i] || spec.Load.Arrival != 20 || spec.dilation() != 1 || spec.Load.Probes != 0 || spec.Load.Faults != nil || spec.Load.Churn != 0 || spec.Keep {
 			t.Errorf("trial %d is %+v", i, spec)
 		}
 	}
@@ -45,7 +45,7 @@ func TestTrials(t *testing.T) {
 // plane. Who asks for a trial gets one.
 func TestChoiceIsKept(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{200}, Modes: []string{"permissive"}, ByDefault: true}
-	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir()
+	l.Spec.Instrument.Dilation, l.Spec.Programs.CacheDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir()
 	dir, err := component.KeptDir(l.Spec.Programs, "dilation")
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +60,14 @@ func TestChoiceIsKept(t *testing.T) {
 		kept   bool
 	}{
 		"equal":            {func(*Ladder) {}, true},
-		"later phases":     {func(l *Ladder) { l.Spec.Steady, l.Spec.Probes, l.Spec.Churn = 10*time.Minute, 3, 2 }, true},
+		"later phases":     {func(l *Ladder) { l.Spec.Phases.Steady, l.Spec.Load.Probes, l.Spec.Load.Churn = 10*time.Minute, 3, 2 }, true},
 		"another version":  {func(l *Ladder) { l.Spec.Programs.Istio = "1.29" }, true},
-		"another setting":  {func(l *Ladder) { l.Spec.ControlPlaneEnv = []string{"PILOT_PUSH_THROTTLE=7"} }, true},
+		"another setting":  {func(l *Ladder) { l.Spec.ControlPlane.Env = []string{"PILOT_PUSH_THROTTLE=7"} }, true},
 		"smaller sizes":    {func(l *Ladder) { l.Pods = []int{100, 200} }, true},
 		"another size":     {func(l *Ladder) { l.Pods = []int{400} }, false},
-		"another arrival":  {func(l *Ladder) { l.Spec.Burst = "20/1s" }, false},
+		"another arrival":  {func(l *Ladder) { l.Spec.Load.Arrival = "20/1s" }, false},
 		"another mode":     {func(l *Ladder) { l.Modes = []string{"strict"} }, false},
-		"fewer processors": {func(l *Ladder) { l.Spec.ControlPlaneCPUs = 1 }, false},
+		"fewer processors": {func(l *Ladder) { l.Spec.ControlPlane.CPUs = 1 }, false},
 		"asked for":        {func(l *Ladder) { l.ByDefault = false }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestChoiceIsKept(t *testing.T) {
 // Where a trial fails that nobody asked for, time is not slowed down, and the runs show why.
 func TestTrialsFail(t *testing.T) {
 	l := Ladder{Spec: DefaultSpec(), Pods: []int{10}, Modes: []string{"permissive"}}
-	l.Spec.Dilation, l.Spec.Programs.CacheDir, l.Spec.Programs.BinDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir(), t.TempDir()
+	l.Spec.Instrument.Dilation, l.Spec.Programs.CacheDir, l.Spec.Programs.BinDir, l.Spec.Out = dilation.Auto, t.TempDir(), t.TempDir(), t.TempDir()
 	if _, err := l.chooseDilation(t.Context(), new(component.Versions), Progress{}); err == nil || !strings.Contains(err.Error(), "choosing the factor of --dilate auto") {
 		t.Errorf("a trial that was asked for fails with %v", err)
 	}
@@ -110,14 +110,14 @@ func TestDefaultDilation(t *testing.T) {
 		want   float64
 	}{
 		"stock":            {func(*Spec) {}, dilation.Auto},
-		"real sidecars":    {func(s *Spec) { s.RealSidecars = 1 }, 0},
-		"workers":          {func(s *Spec) { s.Workers = 2 }, 0},
+		"real sidecars":    {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, 0},
+		"workers":          {func(s *Spec) { s.Instrument.Workers = 2 }, 0},
 		"existing cluster": {func(s *Spec) { s.Existing = &Existing{} }, 0},
 		"kept":             {func(s *Spec) { s.Keep = true }, 0},
-		"osm":              {func(s *Spec) { s.ControlPlane = "osm" }, 0},
-		"renewals":         {func(s *Spec) { s.CertificateLifetime = time.Minute }, 0},
+		"osm":              {func(s *Spec) { s.ControlPlane.Name = "osm" }, 0},
+		"renewals":         {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, 0},
 		"ambient":          {func(s *Spec) { s.Dataplane = "ambient" }, dilation.Auto},
-		"external server":  {func(s *Spec) { s.ControlPlane = "xds://127.0.0.1:18000" }, 0},
+		"external server":  {func(s *Spec) { s.ControlPlane.Name = "xds://127.0.0.1:18000" }, 0},
 	} {
 		s := DefaultSpec()
 		c.change(&s)
@@ -129,12 +129,12 @@ func TestDefaultDilation(t *testing.T) {
 
 func TestExpected(t *testing.T) {
 	s := DefaultSpec() // baseline 10 s, settle 10 s and steady 60 s
-	s.Dilation = 3
+	s.Instrument.Dilation = 3
 	trial := dilation.Times{Rollout: 30 * time.Second, Around: 20 * time.Second}
 	if got, want := s.expected(trial), (20+10+60+3*(10+30))*time.Second; got != want {
 		t.Errorf("it takes %s, want %s", got, want)
 	}
-	s.CertificateLifetime = time.Hour // steady is slowed down, too
+	s.Mesh.Sidecars.CertificateLifetime = time.Hour // steady is slowed down, too
 	if got, want := s.expected(trial), (20+3*(10+10+60+30))*time.Second; got != want {
 		t.Errorf("with renewals it takes %s, want %s", got, want)
 	}
@@ -145,7 +145,7 @@ func TestChosenDilation(t *testing.T) {
 	choice := &record.DilationChoice{Limit: record.Saturated}
 	for _, k := range []float64{1, 4} {
 		s := DefaultSpec()
-		s.Dilation, s.Choice = k, choice
+		s.Instrument.Dilation, s.Choice = k, choice
 		driver, err := s.Driver()
 		if err != nil {
 			t.Fatal(err)

@@ -3,8 +3,9 @@ package run
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
@@ -18,28 +19,19 @@ import (
 // then has lost it.
 const stormTimeout = 5 * time.Minute
 
-// Lifetimes of certificates that can be asked for: shorter ones would be renewed
-// while others are still being issued.
-const (
-	minLifetime = 10 * time.Second
-	maxLifetime = 10 * 365 * 24 * time.Hour
-)
-
 // checkCertificates checks what only sidecars can be asked for that request their
 // certificates.
 func (s Spec) checkCertificates(d controlplane.Driver) error {
-	if d.FixedLifetime && s.CertificateLifetime != 0 {
-		return fmt.Errorf("parsing --certificate-lifetime %s: want none with --control-plane %s, which itself decides for how long it issues certificates", s.CertificateLifetime, s.ControlPlane)
+	if d.FixedLifetime && s.Mesh.Sidecars.CertificateLifetime != 0 {
+		return scenario.Refuse("mesh.sidecars.certificateLifetime", time.Duration(s.Mesh.Sidecars.CertificateLifetime), "none with controlPlane.name %s, which itself decides for how long it issues certificates", s.ControlPlane.Name)
 	}
 	if !d.DeliversCertificates {
 		return nil
 	}
-	for _, f := range []given{{"certificate-storm", text(s.CertificateStorm)}, {"certificate-lifetime", text(s.CertificateLifetime)}} {
-		if f.value != "" {
-			return fmt.Errorf("parsing --%s %s: want none with --control-plane %s, which itself decides when it issues certificates and for how long", f.name, f.value, s.ControlPlane)
-		}
-	}
-	return nil
+	return s.refuse([]refusal{
+		{s.Load.CertificateStorm, "load.certificateStorm"},
+		{s.Mesh.Sidecars.CertificateLifetime > 0, "mesh.sidecars.certificateLifetime"},
+	}, "none with controlPlane.name "+s.ControlPlane.Name+", which itself decides when it issues certificates and for how long")
 }
 
 // renewal is the time after which a sidecar renews its certificate, half of the lifetime
@@ -48,7 +40,7 @@ func (s Spec) renewal(d controlplane.Driver) time.Duration {
 	if d.NoCertificates || d.DeliversCertificates {
 		return 0
 	}
-	return cmp.Or(s.CertificateLifetime, s.slowed(authority.DefaultLifetime)) / 2
+	return cmp.Or(time.Duration(s.Mesh.Sidecars.CertificateLifetime), s.slowed(authority.DefaultLifetime)) / 2
 }
 
 // storm is the phase in which all sidecars request a certificate anew at once.
@@ -64,7 +56,7 @@ type storm struct {
 // certificateStorm makes all sidecars request a certificate anew, if that was asked for, and
 // waits until each has it.
 func (r *run) certificateStorm(ctx context.Context) (experiment.Undo, error) {
-	if !r.spec.CertificateStorm {
+	if !r.spec.Load.CertificateStorm {
 		return nil, nil
 	}
 	phase := storm{

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -31,7 +32,7 @@ const (
 // churn is the phase in which pods are replaced. Where changes are made at a rate, pods
 // are replaced in that phase instead.
 func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
-	if r.spec.Churn == 0 || r.spec.Change.PerSecond > 0 {
+	if r.spec.Load.Churn == 0 || r.spec.Load.Changes.PerSecond > 0 {
 		return nil, nil
 	}
 	return nil, r.newChurn(r.spec.likeSteady()).run(ctx)
@@ -39,7 +40,7 @@ func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
 
 // churn replaces pods.
 type churn struct {
-	rate     workload.Churn
+	rate     scenario.Rate
 	length   time.Duration // for which pods are replaced
 	timeout  time.Duration // for the mesh to converge again
 	client   kubernetes.Interface
@@ -58,7 +59,7 @@ type churn struct {
 // newChurn replaces pods for so long.
 func (r *run) newChurn(length time.Duration) *churn {
 	return &churn{
-		rate: r.spec.Churn, length: length, timeout: r.spec.ConvergeTimeout,
+		rate: r.spec.Load.Churn, length: length, timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		client: r.api.Client, journal: r.journal, fleet: r.fleet, timeline: r.timeline,
 	}
 }

@@ -2,7 +2,8 @@ package run
 
 import (
 	"context"
-	"fmt"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -13,17 +14,17 @@ import (
 // checkReal checks what goes with real sidecars in a cluster that is there already.
 func (s Spec) checkReal(d controlplane.Driver) error {
 	switch {
-	case s.RealSidecars == 0 && s.EchoImage != "":
-		return fmt.Errorf("parsing --echo-image %q: want it with --real-sidecars", s.EchoImage)
-	case s.RealSidecars == 0:
+	case s.Mesh.Sidecars.Real == 0 && s.Mesh.Sidecars.Image != "":
+		return scenario.Refuse("mesh.sidecars.image", s.Mesh.Sidecars.Image, "it with mesh.sidecars.real")
+	case s.Mesh.Sidecars.Real == 0:
 		return nil
 	case d.Installed.Sidecar == nil:
-		return fmt.Errorf("parsing --real-sidecars %d: want none with --context and --control-plane %s, where they are not supported", s.RealSidecars, s.ControlPlane)
-	case s.EchoImage == "":
-		return fmt.Errorf("parsing --echo-image \"\": want an image that the cluster's nodes can get, with --real-sidecars and --context: docs/guides/own-cluster.md says of what")
+		return scenario.Refuse("mesh.sidecars.real", s.Mesh.Sidecars.Real, "none with place.context and controlPlane.name %s, where they are not supported", s.ControlPlane.Name)
+	case s.Mesh.Sidecars.Image == "":
+		return scenario.Refuse("mesh.sidecars.image", "", "an image that the cluster's nodes can get, with mesh.sidecars.real and place.context: docs/guides/own-cluster.md says of what")
 	}
-	if err := fleet.SpreadReal(topology.Build(s.Topology).Services, s.RealSidecars); err != nil {
-		return fmt.Errorf("parsing --real-sidecars %d: %w", s.RealSidecars, err)
+	if err := fleet.SpreadReal(topology.Build(s.topology()).Services, s.Mesh.Sidecars.Real); err != nil {
+		return scenario.Refuse("mesh.sidecars.real", s.Mesh.Sidecars.Real, "fewer: %v", err)
 	}
 	return nil
 }

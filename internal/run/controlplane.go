@@ -36,9 +36,9 @@ func (r *run) startOptions() controlplane.StartOptions {
 		Resources:    r.resources,
 		Knobs:        r.spec.Knobs(),
 		Mesh:         r.mesh,
-		ProxyVersion: r.spec.ProxyVersion,
-		Dataplane:    r.spec.Dataplane,
-		Waypoints:    r.spec.Waypoints,
+		ProxyVersion: r.spec.Mesh.Sidecars.Version,
+		Dataplane:    r.spec.Dataplane(),
+		Waypoints:    r.spec.Mesh.Waypoints,
 	}
 }
 

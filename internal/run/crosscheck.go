@@ -50,9 +50,9 @@ func (r *run) crossCheck(ctx context.Context, m measurement) error {
 	}
 	counters := r.driver.Metrics.Counters
 	now := time.Now() // counts do not change any more; how many are connected did
-	if r.spec.RealSidecars > 0 {
+	if r.spec.Mesh.Sidecars.Real > 0 {
 		// What real sidecars request, scaler does not count.
-		return check("connected", "pods.connected", counters.Connected, w.End, int64(r.spec.Topology.Pods))
+		return check("connected", "pods.connected", counters.Connected, w.End, int64(r.spec.Pods()))
 	}
 	var errs []error
 	for _, t := range slices.SortedFunc(maps.Keys(counters.Responses), convergence.Type.Compare) {

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
@@ -24,12 +25,12 @@ const minCycle = 10 * time.Second
 
 func (s Spec) checkCycle(d controlplane.Driver) error {
 	switch {
-	case s.Cycle == 0:
+	case time.Duration(s.Phases.Cycle) == 0:
 		return nil
 	case d.ConnectionAge == 0:
-		return fmt.Errorf("parsing --cycle %s: want none with --control-plane %s, of which no age is known at which it closes connections", s.Cycle, s.ControlPlane)
-	case s.Cycle < minCycle || s.Cycle > d.ConnectionAge:
-		return fmt.Errorf("parsing --cycle %s: want from %s to %s, which is the age at which %s closes connections", s.Cycle, minCycle, d.ConnectionAge, s.ControlPlane)
+		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "none with controlPlane.name %s, of which no age is known at which it closes connections", s.ControlPlane.Name)
+	case time.Duration(s.Phases.Cycle) < minCycle || time.Duration(s.Phases.Cycle) > d.ConnectionAge:
+		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "from %s to %s, which is the age at which %s closes connections", minCycle, d.ConnectionAge, s.ControlPlane.Name)
 	}
 	return nil
 }
@@ -76,14 +77,14 @@ type cycle struct {
 
 // cycle lets the sidecars take their turns, if that was asked for, and waits until all are back.
 func (r *run) cycle(ctx context.Context) (experiment.Undo, error) {
-	if r.spec.Cycle == 0 {
+	if time.Duration(r.spec.Phases.Cycle) == 0 {
 		return nil, nil
 	}
 	pods := r.fleet.Connected()
 	age, renewal := r.spec.slowed(r.driver.ConnectionAge), r.spec.renewal(r.driver)
-	turns, renewals := planCycle(pods, r.spec.Cycle, age, renewal, r.spec.Topology.Seed)
+	turns, renewals := planCycle(pods, time.Duration(r.spec.Phases.Cycle), age, renewal, r.spec.Mesh.Seed)
 	phase := cycle{
-		length: r.spec.Cycle, turns: turns, timeout: r.spec.ConvergeTimeout, fleet: r.fleet, timeline: r.timeline, journal: r.journal,
+		length: time.Duration(r.spec.Phases.Cycle), turns: turns, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), fleet: r.fleet, timeline: r.timeline, journal: r.journal,
 		section: &record.Cycle{
 			Sidecars: len(pods), AgeSeconds: r.driver.ConnectionAge.Seconds(),
 			RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,

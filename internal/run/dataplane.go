@@ -2,10 +2,9 @@ package run
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -15,70 +14,35 @@ import (
 	"scaler.mesh/scaler/internal/workerjob"
 )
 
-// Bounds of --pods-per-node. Kubernetes supports 110 pods on a node, and some of its
-// distributions 250.
-const (
-	defaultPodsPerNode = 20
-	maxPodsPerNode     = 250
-
-	// minNodeLifetime is the least lifetime of certificates of nodes' proxies: those of 2 min
-	// would be renewed without end.
-	minNodeLifetime = 4 * time.Minute
-)
-
-// ParseDataplanes parses the value of --dataplane: names with commas between them.
-func ParseDataplanes(s string) []string {
-	var names []string
-	for name := range strings.SplitSeq(s, ",") {
-		names = append(names, strings.TrimSpace(name))
-	}
-	return names
-}
+// minNodeLifetime is the least lifetime of certificates of nodes' proxies: those of 2 min
+// would be renewed without end.
+const minNodeLifetime = 4 * time.Minute
 
 // withSidecars reports whether the pods of the mesh have a proxy each.
-func (s Spec) withSidecars() bool { return s.Dataplane == "" || s.Dataplane == controlplane.Sidecars }
+func (s Spec) withSidecars() bool {
+	return s.Dataplane() == "" || s.Dataplane() == controlplane.Sidecars
+}
 
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.
 func (s Spec) checkDataplane(d controlplane.Driver) error {
 	if s.withSidecars() {
 		return nil
 	}
-	if s.PodsPerNode < 1 || s.PodsPerNode > maxPodsPerNode {
-		return fmt.Errorf("parsing --pods-per-node %d: want 1 to %d", s.PodsPerNode, maxPodsPerNode)
+	if d := time.Duration(s.Mesh.Sidecars.CertificateLifetime); d != 0 && d < minNodeLifetime {
+		return scenario.Refuse("mesh.sidecars.certificateLifetime", d, "%s or more with mesh.dataplane %s, whose proxies renew in the middle between a certificate's notBefore, which may be 2m before it is issued, and its end", minNodeLifetime, s.Dataplane())
 	}
-	if d := s.CertificateLifetime; d != 0 && d < minNodeLifetime {
-		return fmt.Errorf("parsing --certificate-lifetime %s: want %s or more with --dataplane %s, whose proxies renew in the middle between a certificate's notBefore, which may be 2m before it is issued, and its end", d, minNodeLifetime, s.Dataplane)
+	if s.topology().Resolved() != (topology.Profile{}) {
+		return scenario.Refuse("mesh.dataplane", s.Dataplane(), "a plain mesh with it, without a profile and its parts")
 	}
-	if s.Topology.Resolved() != (topology.Profile{}) {
-		return fmt.Errorf("parsing --dataplane %q: want a plain mesh with it, without a profile and its parts", s.Dataplane)
+	if n := s.topology().Defaults().Namespaces; d.Mixed && n < controlplane.MixedNamespaces {
+		return scenario.Refuse("mesh.namespaces", n, "%d or more with mesh.dataplane %s, of which some have sidecars", controlplane.MixedNamespaces, s.Dataplane())
 	}
-	if n := s.Topology.Defaults().Namespaces; d.Mixed && n < controlplane.MixedNamespaces {
-		return fmt.Errorf("parsing --namespaces %d: want %d or more with --dataplane %s, of which some have sidecars", n, controlplane.MixedNamespaces, s.Dataplane)
-	}
-	for _, not := range []struct {
-		flag, value string
-		given       bool
-	}{
-		{"upgrade", s.Upgrade.String(), s.Upgrade != nil},
-		{"change", s.Change.String(), s.Change.PerSecond > 0},
-		{"scope", s.Own.Scope, s.Own.Scope != "" && d.Modes[0].Knobs.Scope == ""},
-		{"start-delay", s.StartDelay.String(), s.StartDelay.String() != ""},
-	} {
-		if not.given {
-			return fmt.Errorf("parsing --%s %q: want none with --dataplane %s", not.flag, not.value, s.Dataplane)
-		}
-	}
-	return nil
-}
-
-// checkDataplanes checks those of a ladder.
-func checkDataplanes(names []string) error {
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("parsing --dataplane %q: want each data plane once", strings.Join(names, ","))
-		}
-	}
-	return nil
+	return s.refuse([]refusal{
+		{s.upgrade() != nil, "controlPlane.upgrade.to"},
+		{s.Load.Changes.PerSecond > 0, "load.changes"},
+		{s.Mesh.Settings.Scope != "" && d.Modes[0].Knobs.Scope == "", "mesh.settings.scope"},
+		{s.Mesh.Sidecars.StartDelay != scenario.Delay{}, "mesh.sidecars.startDelay"},
+	}, "none with mesh.dataplane "+s.Dataplane())
 }
 
 // dataplane is which proxies the pods of a mesh have: sidecars of their own, those of their

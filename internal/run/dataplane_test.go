@@ -17,21 +17,21 @@ func TestDataplane(t *testing.T) {
 		"ambient":              {func(*Spec) {}, ""},
 		"one that is not":      {func(s *Spec) { s.Dataplane = "none" }, `--dataplane "none": want sidecar or ambient or mixed`},
 		"mixed":                {mixedOf(2), ""},
-		"mixed and scope":      {and(mixedOf(3), func(s *Spec) { s.Own = controlplane.Knobs{Scope: "all"} }), ""},
+		"mixed and scope":      {and(mixedOf(3), func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }), ""},
 		"mixed, a namespace":   {mixedOf(1), "--namespaces 1: want 2 or more with --dataplane mixed"},
-		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Waypoints = controlplane.ServiceWaypoints }), `--waypoints "service": want none with --dataplane mixed`},
-		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.RealSidecars = 1 }), "--real-sidecars 1"},
-		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Change.PerSecond = 1 }), "--change"},
-		"another plane's":      {func(s *Spec) { s.ControlPlane = "reference" }, "--dataplane"},
-		"no pods on a node":    {func(s *Spec) { s.PodsPerNode = 0 }, "--pods-per-node 0"},
-		"too many":             {func(s *Spec) { s.PodsPerNode = 251 }, "--pods-per-node 251"},
-		"scope":                {func(s *Spec) { s.Own = controlplane.Knobs{Scope: "all"} }, `--scope "all"`},
-		"real sidecars":        {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars 1"},
-		"short certificates":   {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime 1m0s"},
+		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `--waypoints "service": want none with --dataplane mixed`},
+		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "--real-sidecars 1"},
+		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "--change"},
+		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "--dataplane"},
+		"no pods on a node":    {func(s *Spec) { s.Mesh.PodsPerNode = 0 }, "--pods-per-node 0"},
+		"too many":             {func(s *Spec) { s.Mesh.PodsPerNode = 251 }, "--pods-per-node 251"},
+		"scope":                {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }, `--scope "all"`},
+		"real sidecars":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars 1"},
+		"short certificates":   {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime 1m0s"},
 		"a profile":            {func(s *Spec) { s.Topology.Profile = topology.Typical }, "--dataplane"},
-		"state of the world":   {func(s *Spec) { s.XDS = "sotw" }, `--xds "sotw"`},
-		"sidecars and scope":   {func(s *Spec) { s.Dataplane, s.Own = controlplane.Sidecars, controlplane.Knobs{Scope: "all"} }, ""},
-		"a knob of its modes":  {func(s *Spec) { s.Own = controlplane.Knobs{MTLS: "strict"} }, ""},
+		"state of the world":   {func(s *Spec) { s.Mesh.Sidecars.XDS = "sotw" }, `--xds "sotw"`},
+		"sidecars and scope":   {func(s *Spec) { s.Dataplane, s.Mesh.Settings = controlplane.Sidecars, controlplane.Knobs{Scope: "all"} }, ""},
+		"a knob of its modes":  {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{MTLS: "strict"} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := DefaultSpec()
@@ -60,7 +60,7 @@ func and(first, second func(*Spec)) func(*Spec) {
 // Nodes, names and knobs follow the data plane.
 func TestRunsOfBothDataplanes(t *testing.T) {
 	spec := DefaultSpec()
-	spec.PodsPerNode = 30
+	spec.Mesh.PodsPerNode = 30
 	l := Ladder{Spec: spec, Pods: []int{100}, Modes: []string{"strict"}, Dataplanes: []string{"sidecar", "ambient"}}
 	if err := l.Validate(); err != nil {
 		t.Fatal(err)

@@ -2,80 +2,61 @@ package run
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/dilation"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // dilation is the factor by which time is slowed down, 1 where it is not.
-func (s Spec) dilation() float64 { return max(1, s.Dilation) }
+func (s Spec) dilation() float64 { return max(1, s.Instrument.Dilation.Factor) }
 
 // slowed is a length of time, of the machine that is stood for, on this one.
 func (s Spec) slowed(d time.Duration) time.Duration {
 	return proxy.Slowdown(s.dilation()).Of(d)
 }
 
-// checkDilation checks the factor, and what cannot be slowed down.
-func (s Spec) checkDilation() error {
-	if s.Dilation == 0 || s.Dilation == 1 {
+// checkDilation checks what cannot be slowed down.
+func (s Spec) checkDilation(driver controlplane.Driver) error {
+	k := s.Instrument.Dilation
+	refuse := func(want string, args ...any) error { return scenario.Refuse("instrument.dilation", k, want, args...) }
+	switch {
+	case !k.Auto && k.Factor <= 1:
 		return nil
-	}
-	value := fmt.Sprint(s.Dilation)
-	if s.Dilation == dilation.Auto {
-		value = "auto"
-	} else if !(s.Dilation > 1 && s.Dilation <= dilation.Max) { // not a number is neither
-		return dilation.FactorError(value)
-	}
-	driver, err := s.Driver()
-	if err != nil {
-		return err
-	}
-	if driver.Dilate == nil {
-		return fmt.Errorf("parsing --dilate %s: want none with --control-plane %s, of which it is not known what is a matter of time", value, s.ControlPlane)
-	}
-	if s.Workers > 1 {
-		return fmt.Errorf("parsing --dilate %s: want none with --workers %d: the figures of each worker are not scaled yet", value, s.Workers)
-	}
-	if s.RealSidecars > 0 {
-		return fmt.Errorf("parsing --dilate %s: want none with --real-sidecars, whose time cannot be slowed down", value)
+	case driver.Dilate == nil:
+		return refuse("none with controlPlane.name %s, of which it is not known what is a matter of time", s.ControlPlane.Name)
+	case s.Instrument.Workers > 1:
+		return refuse("none with instrument.workers %d: the figures of each worker are not scaled yet", s.Instrument.Workers)
+	case s.Mesh.Sidecars.Real > 0:
+		return refuse("none with mesh.sidecars.real, whose time cannot be slowed down")
 	}
 	return nil
 }
 
-// onBench is the spec with all that is a matter of time as it is on this machine.
-func (s Spec) onBench() (Spec, error) {
-	if s.dilation() == 1 {
-		return s, nil
+// onMachine is the specification with all that is a matter of time as it is on this machine.
+func (s Spec) onMachine() Spec {
+	k := s.dilation()
+	if k == 1 {
+		return s
 	}
-	burst, err := s.burst()
-	if err != nil {
-		return s, err
-	}
-	if s.Arrival > 0 {
-		s.Arrival /= workload.Arrival(s.dilation())
-	} else {
-		burst.Interval = s.slowed(burst.Interval)
-		s.Burst = burst.String()
-	}
+	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = s.Load.Arrival.Slowed(k), s.Mesh.Sidecars.StartDelay.Slowed(k)
+	slow := func(d *scenario.Duration) { *d = scenario.Duration(s.slowed(time.Duration(*d))) }
 	if s.realTime() == nil {
-		s.Baseline, s.Steady = s.slowed(s.Baseline), s.slowed(s.Steady)
+		slow(&s.Phases.Baseline)
+		slow(&s.Phases.Steady)
 	}
-	for _, d := range []*time.Duration{
-		&s.Settle, &s.ConvergeTimeout, &s.CertificateLifetime, &s.ChangeDuration, &s.Cycle,
-		&s.StartDelay.Min, &s.StartDelay.Max, &s.StartDelay.Mean,
+	for _, d := range []*scenario.Duration{
+		&s.Phases.Settle, &s.Phases.ConvergeTimeout, &s.Phases.Changes, &s.Phases.Cycle, &s.Mesh.Sidecars.CertificateLifetime,
 	} {
-		*d = s.slowed(*d)
+		slow(d)
 	}
-	s.Churn /= workload.Churn(s.dilation())
-	s.Change.PerSecond /= s.dilation()
-	return s, nil
+	s.Load.Churn /= scenario.Rate(k)
+	s.Load.Changes.PerSecond /= scenario.Rate(k)
+	return s
 }
 
 // realTime are the phases that are not slowed down. In these the control plane is at rest, and its own timers, which cannot be
@@ -85,7 +66,7 @@ func (s Spec) realTime() []record.PhaseName {
 	if err != nil || s.dilation() == 1 || !driver.RestsInRealTime {
 		return nil
 	}
-	if s.Topology.Resolved().OutsideChurn > 0 || s.CertificateLifetime > 0 || s.Steady >= driver.ConnectionAge && driver.ConnectionAge > 0 {
+	if s.topology().Resolved().OutsideChurn > 0 || time.Duration(s.Mesh.Sidecars.CertificateLifetime) > 0 || time.Duration(s.Phases.Steady) >= driver.ConnectionAge && driver.ConnectionAge > 0 {
 		return nil // pods come and go, certificates are renewed, or connections reach their age
 	}
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
@@ -94,9 +75,9 @@ func (s Spec) realTime() []record.PhaseName {
 // likeSteady is the length on this machine of a phase that is as long as steady and is slowed down.
 func (s Spec) likeSteady() time.Duration {
 	if s.realTime() == nil {
-		return s.Steady // onBench slowed it down
+		return time.Duration(s.Phases.Steady) // onMachine slowed it down
 	}
-	return s.slowed(s.Steady)
+	return s.slowed(time.Duration(s.Phases.Steady))
 }
 
 // dilate slows down a control plane that is to be started with these resources, and
@@ -114,7 +95,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 	d := driver.Dilate(r.Env, stood, s.dilation())
 	r.Env, r.Args, r.MaxProcs = d.Env, d.Args, stood
 	return r, &record.Dilation{
-		Factor: s.Dilation,
+		Factor: s.dilation(),
 		Scaled: slices.Concat([]string{
 			"GOMAXPROCS of the control plane, and what it derives from that: as on the machine that is stood for",
 			"arrival of pods, start delays, changes, churn, and the length of faults",
@@ -144,7 +125,7 @@ func (r *run) describeDilation(source *record.ControlPlaneSource) {
 		name, _, _ := strings.Cut(kv, "=")
 		delete(stood, name)
 	}
-	for _, kv := range r.spec.ControlPlaneEnv {
+	for _, kv := range r.spec.ControlPlane.Env {
 		name, value, _ := strings.Cut(kv, "=")
 		stood[name] = value
 	}
@@ -153,7 +134,7 @@ func (r *run) describeDilation(source *record.ControlPlaneSource) {
 	}
 	source.Settings, r.dilation.Settings = stood, ran
 	if r.driver.Limits != nil && source.Limits != nil {
-		source.Limits = r.driver.Limits(r.spec.ControlPlaneEnv)
+		source.Limits = r.driver.Limits(r.spec.ControlPlane.Env)
 	}
 }
 

@@ -15,15 +15,15 @@ import (
 
 func TestCheckDilation(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"": func(s *Spec) { s.Dilation = 2.5 },
-		"parsing --dilate 0.5: want from 1 to 64, or auto":                                                 func(s *Spec) { s.Dilation = 0.5 },
-		"parsing --dilate -2: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = -2 },
-		"parsing --dilate 65: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Dilation = 65 },
-		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down":             func(s *Spec) { s.Dilation, s.RealSidecars = 2, 1 },
-		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Dilation, s.RealSidecars = dilation.Auto, 1 },
-		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Dilation, s.Workers = dilation.Auto, 2 },
+		"": func(s *Spec) { s.Instrument.Dilation = 2.5 },
+		"parsing --dilate 0.5: want from 1 to 64, or auto":                                                 func(s *Spec) { s.Instrument.Dilation = 0.5 },
+		"parsing --dilate -2: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Instrument.Dilation = -2 },
+		"parsing --dilate 65: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Instrument.Dilation = 65 },
+		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down":             func(s *Spec) { s.Instrument.Dilation, s.Mesh.Sidecars.Real = 2, 1 },
+		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Instrument.Dilation, s.Mesh.Sidecars.Real = dilation.Auto, 1 },
+		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Instrument.Dilation, s.Instrument.Workers = dilation.Auto, 2 },
 		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
-			s.Dilation, s.ControlPlane = 2, "still"
+			s.Instrument.Dilation, s.ControlPlane.Name = 2, "still"
 			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}
 		},
 	} {
@@ -43,10 +43,10 @@ func TestCheckDilation(t *testing.T) {
 // records what was asked for.
 func TestOnBench(t *testing.T) {
 	asked := DefaultSpec()
-	asked.Dilation, asked.Arrival, asked.Churn = 4, 20, 2
-	asked.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
-	asked.CertificateLifetime = time.Minute
-	asked.Change = changes.Load{PerSecond: 6, Kind: changes.Route}
+	asked.Instrument.Dilation, asked.Load.Arrival, asked.Load.Churn = 4, 20, 2
+	asked.Mesh.Sidecars.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
+	asked.Mesh.Sidecars.CertificateLifetime = time.Minute
+	asked.Load.Changes = changes.Load{PerSecond: 6, Kind: changes.Route}
 	bench, err := asked.onBench()
 	if err != nil {
 		t.Fatal(err)
@@ -64,12 +64,12 @@ func TestOnBench(t *testing.T) {
 		t.Errorf("the record has %+v", r.Spec)
 	}
 
-	asked.Arrival, asked.Burst = 0, "10/1s"
+	asked.Load.Arrival, asked.Load.Arrival = 0, "10/1s"
 	if bench, err = asked.onBench(); err != nil || bench.Burst != "10/4s" {
 		t.Errorf("bursts on the bench are %q, %v", bench.Burst, err)
 	}
 	for _, k := range []float64{0, 1} {
-		asked.Dilation = k
+		asked.Instrument.Dilation = k
 		if bench, err = asked.onBench(); err != nil || !cmp.Equal(bench, asked) {
 			t.Errorf("a dilation of %v changes the spec to %+v, %v", k, bench, err)
 		}
@@ -87,14 +87,14 @@ func TestPhasesInRealTime(t *testing.T) {
 		realTime bool
 	}{
 		"at rest":       {func(*Spec) {}, true},
-		"churn":         {func(s *Spec) { s.Churn = 2 }, true},
-		"renewals":      {func(s *Spec) { s.CertificateLifetime = time.Minute }, false},
-		"outside churn": {func(s *Spec) { s.Topology.Own.OutsideChurn = 1 }, false},
-		"osm":           {func(s *Spec) { s.ControlPlane = "osm" }, false},
+		"churn":         {func(s *Spec) { s.Load.Churn = 2 }, true},
+		"renewals":      {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, false},
+		"outside churn": {func(s *Spec) { s.topology().Own.OutsideChurn = 1 }, false},
+		"osm":           {func(s *Spec) { s.ControlPlane.Name = "osm" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := DefaultSpec()
-			asked.Dilation = 4
+			asked.Instrument.Dilation = 4
 			c.change(&asked)
 			bench, err := asked.onBench()
 			if err != nil {
@@ -110,7 +110,7 @@ func TestPhasesInRealTime(t *testing.T) {
 				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", bench.Baseline, bench.Steady, bench.Settle, bench.likeSteady(), baseline, steady)
 			}
 			want := baseline + steady + 40*time.Second
-			if asked.Churn > 0 {
+			if asked.Load.Churn > 0 {
 				want += 4 * time.Minute
 			}
 			if got := asked.FixedLength(); got != want {
@@ -131,12 +131,12 @@ func TestPhasesInRealTime(t *testing.T) {
 // control plane ran with.
 func TestDescribeDilation(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
-	r.spec.Dilation, r.spec.ControlPlaneEnv = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
+	r.spec.Instrument.Dilation, r.spec.ControlPlane.Env = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
 	var err error
 	if r.driver, err = r.spec.Driver(); err != nil {
 		t.Fatal(err)
 	}
-	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlaneEnv})
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})
 	if got := r.resources.Processors(); got != 8 {
 		t.Errorf("GOMAXPROCS is %d, want 8", got)
 	}
@@ -160,7 +160,7 @@ func TestDescribeDilation(t *testing.T) {
 // the limits of the machine that is stood for.
 func TestDescribeDilationOfConstants(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
-	r.spec.ControlPlane, r.spec.Mode, r.spec.Dilation, r.spec.ControlPlaneEnv = "osm", "strict", 2, []string{"OSM_EVENTS_PER_SECOND=20"}
+	r.spec.ControlPlane.Name, r.spec.Mode, r.spec.Instrument.Dilation, r.spec.ControlPlane.Env = "osm", "strict", 2, []string{"OSM_EVENTS_PER_SECOND=20"}
 	if err := r.spec.checkDilation(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestDescribeDilationOfConstants(t *testing.T) {
 	if r.driver, err = r.spec.Driver(); err != nil {
 		t.Fatal(err)
 	}
-	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlaneEnv})
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})
 	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{}), Limits: r.driver.Limits(r.resources.Env)}
 	r.describeDilation(&source)
 	if diff := cmp.Diff(map[string]string{"OSM_EVENTS_PER_SECOND": "20"}, source.Settings); diff != "" {

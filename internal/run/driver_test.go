@@ -23,15 +23,15 @@ func TestDriverOfAnotherKind(t *testing.T) {
 		"as it is":     {func(*Spec) {}, ""},
 		"another mode": {func(s *Spec) { s.Mode = "closed" }, ""},
 		"no mode":      {func(s *Spec) { s.Mode = "strict" }, "--mode"},
-		"knob":         {func(s *Spec) { s.Own.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
-		"delta":        {func(s *Spec) { s.XDS = "delta" }, "--xds"},
-		"storm":        {func(s *Spec) { s.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":     {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":         {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars"},
+		"knob":         {func(s *Spec) { s.Mesh.Settings.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
+		"delta":        {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, "--xds"},
+		"storm":        {func(s *Spec) { s.Load.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":     {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":         {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars"},
 	} {
 		s := DefaultSpec()
 		s.Drivers = []controlplane.Driver{another}
-		s.ControlPlane, s.Mode, s.XDS = "another", "open", another.Variants()[0]
+		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "another", "open", another.Variants()[0]
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

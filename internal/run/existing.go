@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +81,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane.Driver) error {
 	i := f.Installation
 	i.Version = cmp.Or(i.Version, "unknown") // it is not asked
-	adapter, err := driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i, ProxyVersion: s.ProxyVersion})
+	adapter, err := driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i, ProxyVersion: s.Mesh.Sidecars.Version})
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	f.Objects = append(f.Objects, (&workload.Applier{
 		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
-		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.EchoImage,
+		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.Mesh.Sidecars.Image,
 	}).Manifests()...)
 	return nil
 }
@@ -113,7 +114,7 @@ func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod 
 
 // workers are those of a run in the cluster.
 func (e *Existing) workers(s Spec, run string) workerjob.Spec {
-	return workerjob.Spec{Run: run, Namespace: "scaler-" + e.ID, Image: e.WorkerImage, Workers: s.Workers, Sidecars: s.Topology.Pods}
+	return workerjob.Spec{Run: run, Namespace: "scaler-" + e.ID, Image: e.WorkerImage, Workers: s.Instrument.Workers, Sidecars: s.Pods()}
 }
 
 // workerObjects are those in the mesh's namespaces that workers in the cluster need; nil where there
@@ -127,65 +128,52 @@ func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*uns
 
 // checkExisting checks what goes with an existing cluster.
 func (s Spec) checkExisting(d controlplane.Driver) error {
-	if s.Existing == nil && s.EchoImage != "" {
-		return fmt.Errorf("parsing --echo-image %q: want it with --context", s.EchoImage)
+	if s.Existing == nil && s.Mesh.Sidecars.Image != "" {
+		return scenario.Refuse("mesh.sidecars.image", s.Mesh.Sidecars.Image, "it with place.context")
 	}
 	if s.Existing == nil {
 		return nil
 	}
 	if d.Installed == nil {
-		return fmt.Errorf("parsing --control-plane %q: want one that can be found in a cluster, with --context", s.ControlPlane)
+		return scenario.Refuse("controlPlane.name", s.ControlPlane.Name, "one that can be found in a cluster, with place.context")
 	}
-	fault, mesh, dilate, workers, replicas := "", "", "", "", ""
-	if len(s.Faults) > 0 {
-		fault = s.Faults[0].String()
-	}
-	if s.Mesh != nil {
-		mesh = s.Mesh.File
-	}
-	if s.Dilation != 0 && s.Dilation != 1 {
-		dilate = fmt.Sprint(s.Dilation)
-	}
-	if s.Workers > 1 && s.Existing.WorkerImage == "" {
-		workers = text(s.Workers)
-	}
-	if s.Replicas > 1 {
-		replicas = text(s.Replicas)
-	}
-	env := ""
-	if len(s.ControlPlaneEnv) > 0 {
-		env = s.ControlPlaneEnv[0]
-	}
-	for _, f := range []struct{ flag, value, why string }{
-		{"replicas", replicas, "whose control plane has its own"},
-		{"control-plane-cpus", text(s.ControlPlaneCPUs), "whose control plane is not changed"},
-		{"control-plane-memory", text(s.ControlPlaneMemory), "whose control plane is not changed"},
-		{"control-plane-env", env, "whose control plane is not changed"},
-		{"keep", text(s.Keep), "where a run deletes what it made"},
-		{"fault", fault, "where nothing is broken"},
-		{"dilate", dilate, "whose time cannot be slowed down"},
-		{"profile", s.Topology.Resolved().Text(), "where it is not supported yet"},
-		{"mesh", mesh, "where it is not supported yet"},
-		{"workers", workers, "without --worker-image, from which they run in the cluster"},
-		{"churn", s.Churn.String(), "where it is not supported yet"},
-		{"change", s.Change.String(), "where it is not supported yet"},
-		{"cycle", text(s.Cycle), "where it is not supported yet"},
-		{"certificate-storm", text(s.CertificateStorm), "where it is not supported yet"},
+	for _, refused := range []struct {
+		given bool
+		path  string
+		why   string
+	}{
+		{s.ControlPlane.Replicas > 1, "controlPlane.replicas", "whose control plane has its own"},
+		{s.ControlPlane.CPUs > 0, "controlPlane.cpus", "whose control plane is not changed"},
+		{s.ControlPlane.Memory > 0, "controlPlane.memory", "whose control plane is not changed"},
+		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
+		{len(s.Load.Faults) > 0, "load.faults", "where nothing is broken"},
+		{s.dilation() > 1 || s.Instrument.Dilation.Auto, "instrument.dilation", "whose time cannot be slowed down"},
+		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
+		{s.Captured != nil, "mesh.file", "where it is not supported yet"},
+		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},
+		{s.Load.Churn > 0, "load.churn", "where it is not supported yet"},
+		{s.Load.Changes.PerSecond > 0, "load.changes", "where it is not supported yet"},
+		{s.Phases.Cycle > 0, "phases.cycle", "where it is not supported yet"},
+		{s.Load.CertificateStorm, "load.certificateStorm", "where it is not supported yet"},
 	} {
-		if f.value != "" {
-			return fmt.Errorf("parsing --%s %s: want none with --context, %s", f.flag, f.value, f.why)
+		if refused.given {
+			value, _ := s.Scenario.Text(refused.path)
+			return &scenario.Error{Path: refused.path, Value: value, Want: "none with place.context, " + refused.why}
 		}
+	}
+	if s.Keep {
+		return errors.New("--keep: want none with place.context, where a run deletes what it made")
 	}
 	if err := s.checkReal(d); err != nil {
 		return err
 	}
 	switch {
 	case !s.withSidecars():
-		return fmt.Errorf("parsing --dataplane %q: want %s with --context, where others are not supported yet", s.Dataplane, controlplane.Sidecars)
-	case s.Upgrade != nil:
-		return errors.New("parsing --context: want none in an upgrade")
+		return scenario.Refuse("mesh.dataplane", s.Dataplane(), "%s with place.context, where others are not supported yet", controlplane.Sidecars)
+	case s.upgrade() != nil:
+		return scenario.Refuse("place.context", nil, "none in an upgrade")
 	case s.Existing.Target.Metrics != "" && s.Existing.Target.Address == "":
-		return fmt.Errorf("parsing --control-plane-metrics %q: want it with --control-plane-address; without, the metrics of each pod are read", s.Existing.Target.Metrics)
+		return scenario.Refuse("place.metrics", s.Existing.Target.Metrics, "it with place.address; without, the metrics of each pod are read")
 	}
 	return nil
 }
@@ -303,7 +291,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		return nil, nil, err
 	}
 	adapter, err := r.driver.Installed.Attach(ctx, controlplane.AttachOptions{
-		REST: r.api.Config, Installation: found.Installation, Address: c.Address, Instances: c.Instances, ProxyVersion: r.spec.ProxyVersion,
+		REST: r.api.Config, Installation: found.Installation, Address: c.Address, Instances: c.Instances, ProxyVersion: r.spec.Mesh.Sidecars.Version,
 	})
 	return adapter, undo, err
 }

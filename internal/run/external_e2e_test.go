@@ -132,15 +132,15 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	guard := startGuard(authority, name, token, upstream)
 
 	spec := DefaultSpec()
-	spec.ControlPlane, spec.XDS = "xds://"+guard.address, "delta"
-	spec.Remote = controlplane.Remote{
+	spec.ControlPlane.Name, spec.Mesh.Sidecars.XDS = "xds://"+guard.address, "delta"
+	spec.ControlPlane.Connection = controlplane.Remote{
 		ServerName: name, TLSCA: write("root.pem", authority.RootPEM), TokenFile: write("token", []byte(token+"\n")),
 		TLSCert: write("cert.pem", credential.EncodeCertificate(own.Certificate[0])), TLSKey: write("key.pem", credential.EncodeKey(own.PrivateKey)),
 		NodeCluster: "{{.Namespace}}/{{.Service}}", // as the server knows workloads
 		Expect:      filepath.Join("..", "controlplane", "external", "testdata", "expect.yaml"),
 	}
-	spec.Topology.Services, spec.Topology.Namespaces = 4, 2
-	spec.Baseline, spec.Settle, spec.Steady = time.Second, 2*time.Second, 3*time.Second
+	spec.topology().Services, spec.Topology.Namespaces = 4, 2
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady = time.Second, 2*time.Second, 3*time.Second
 	spec.NoCalibrate = true
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
@@ -148,7 +148,7 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	}
 	serveOnceUp(ctx, spec.State, upstream)
 	served := false // before the first sidecar
-	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane)
+	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane.Name)
 	Expect(err).NotTo(HaveOccurred())
 	ladder := Ladder{Spec: spec, Pods: []int{pods}, Modes: driver.ModeNames()}
 	runs, err := ladder.Run(ctx, Progress{Say: func(msg string) {
@@ -191,7 +191,7 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	Expect(run.Certificates).To(BeNil())
 
 	secrets := exposure.Secrets{}
-	Expect(secrets.AddFolder(filepath.Dir(spec.Remote.TLSKey))).Error().NotTo(HaveOccurred())
+	Expect(secrets.AddFolder(filepath.Dir(spec.ControlPlane.Connection.TLSKey))).Error().NotTo(HaveOccurred())
 	Expect(secrets).NotTo(BeEmpty(), "the key of the sidecars")
 	secrets[token] = "the token"
 	Expect(secrets.InFolder(spec.Out)).To(BeEmpty())

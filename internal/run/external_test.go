@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // What an external control plane cannot be asked for, and what only one can, is
@@ -18,29 +18,29 @@ func TestExternalControlPlane(t *testing.T) {
 		want   string
 	}{
 		"as it is":    {func(*Spec) {}, ""},
-		"storm":       {func(s *Spec) { s.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":    {func(s *Spec) { s.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":        {func(s *Spec) { s.RealSidecars = 1 }, "--real-sidecars"},
-		"processors":  {func(s *Spec) { s.ControlPlaneCPUs = 1 }, "--control-plane-cpus"},
-		"memory":      {func(s *Spec) { s.ControlPlaneMemory = 1 << 30 }, "--control-plane-memory"},
-		"environment": {func(s *Spec) { s.ControlPlaneEnv = []string{"A=B"} }, "--control-plane-env"},
-		"knob":        {func(s *Spec) { s.Own = controlplane.Knobs{Scope: "all"} }, "--scope"},
+		"storm":       {func(s *Spec) { s.Load.CertificateStorm = true }, "--certificate-storm"},
+		"lifetime":    {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
+		"real":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars"},
+		"processors":  {func(s *Spec) { s.ControlPlane.CPUs = 1 }, "--control-plane-cpus"},
+		"memory":      {func(s *Spec) { s.ControlPlane.Memory = 1 << 30 }, "--control-plane-memory"},
+		"environment": {func(s *Spec) { s.ControlPlane.Env = []string{"A=B"} }, "--control-plane-env"},
+		"knob":        {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }, "--scope"},
 		"mode":        {func(s *Spec) { s.Mode = "strict" }, "--mode"},
 		"kill": {func(s *Spec) {
-			s.Faults = []faults.Fault{{Kind: faults.KillControlPlane, Phase: record.PhaseSteady}}
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: record.PhaseSteady}}
 		}, "--fault"},
 		"streams": {func(s *Spec) {
-			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
 		}, ""},
 		"in probe": {func(s *Spec) {
-			s.Faults = []faults.Fault{{Kind: faults.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
 		}, "--fault"},
-		"no port":         {func(s *Spec) { s.ControlPlane = "xds://localhost" }, "--control-plane"},
-		"nothing else":    {func(s *Spec) { s.ControlPlane = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
-		"not with istiod": {func(s *Spec) { s.ControlPlane, s.Mode = "istiod", "permissive" }, "--plaintext"},
+		"no port":         {func(s *Spec) { s.ControlPlane.Name = "xds://localhost" }, "--control-plane"},
+		"nothing else":    {func(s *Spec) { s.ControlPlane.Name = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
+		"not with istiod": {func(s *Spec) { s.ControlPlane.Name, s.Mode = "istiod", "permissive" }, "--plaintext"},
 	} {
 		s := DefaultSpec()
-		s.ControlPlane, s.Mode, s.Remote.Plaintext = "xds://localhost:18000", "served", true
+		s.ControlPlane.Name, s.Mode, s.ControlPlane.Connection.Plaintext = "xds://localhost:18000", "served", true
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
@@ -60,12 +60,12 @@ func TestWithoutXDS(t *testing.T) {
 		want   string
 	}{
 		"as it is": {func(*Spec) {}, ""},
-		"variant":  {func(s *Spec) { s.XDS = "delta" }, `parsing --xds "delta": want none`},
-		"lifetime": {func(s *Spec) { s.CertificateLifetime = time.Hour }, "parsing --certificate-lifetime 1h0m0s: want none"},
-		"storm":    {func(s *Spec) { s.CertificateStorm = true }, ""},
+		"variant":  {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, `parsing --xds "delta": want none`},
+		"lifetime": {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Hour }, "parsing --certificate-lifetime 1h0m0s: want none"},
+		"storm":    {func(s *Spec) { s.Load.CertificateStorm = true }, ""},
 	} {
 		s := DefaultSpec()
-		s.ControlPlane, s.Mode, s.XDS = "linkerd", "automatic", ""
+		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "linkerd", "automatic", ""
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

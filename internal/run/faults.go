@@ -7,13 +7,14 @@ import (
 
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // faultActions are how the faults of a run are made.
 func (r *run) faultActions() faults.Actions {
 	actions := faults.Actions{
 		EndControlPlane: r.endControlPlane,
-		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Topology.Seed) },
+		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Mesh.Seed) },
 		StopAPIServer: func(ctx context.Context, length time.Duration) error {
 			return r.stopAPIServer(ctx, r.spec.slowed(length))
 		},
@@ -28,7 +29,7 @@ func (r *run) faultActions() faults.Actions {
 	return actions
 }
 
-// endControlPlane ends a program of the control plane, as in faults.Fault.
+// endControlPlane ends a program of the control plane, as in scenario.Fault.
 func (r *run) endControlPlane(ctx context.Context, program string, graceful bool) error {
 	if program == "" && r.replicas != nil {
 		return r.replicas.End(ctx, graceful)
@@ -41,8 +42,8 @@ func (r *run) endControlPlane(ctx context.Context, program string, graceful bool
 }
 
 // recovered waits, after a fault, for what the next one depends on.
-func (r *run) recovered(ctx context.Context, fault faults.Fault, about string, since time.Time) error {
-	if fault.Kind != faults.APIServerGone {
+func (r *run) recovered(ctx context.Context, fault scenario.Fault, about string, since time.Time) error {
+	if fault.Kind != scenario.APIServerGone {
 		return nil
 	}
 	clients := apiClients{recorder: r.recorder, journal: r.journal, say: r.progress.say, recent: r.spec.slowed(10 * time.Second)}

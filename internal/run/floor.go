@@ -14,7 +14,7 @@ import (
 // of this size, unless that was disabled. It belongs to no run: what it finds is
 // kept for all. A failure does not end the run; it is a warning.
 func (r *run) calibrate(ctx context.Context) error {
-	if r.spec.NoCalibrate {
+	if !r.spec.Instrument.Calibrate {
 		return nil
 	}
 	if r.driver.NoXDS {
@@ -22,10 +22,10 @@ func (r *run) calibrate(ctx context.Context) error {
 		return nil
 	}
 	known, err := calibrate.Cached(r.spec.Programs)
-	if missing := calibrate.MissingSizes(known, r.spec.XDS, r.spec.Topology.Pods); err == nil && len(missing) > 0 {
-		r.progress.say(fmt.Sprintf("measuring scaler's own floor once, with %v sidecars; --no-calibrate does without", missing))
+	if missing := calibrate.MissingSizes(known, r.spec.Mesh.Sidecars.XDS, r.spec.Pods()); err == nil && len(missing) > 0 {
+		r.progress.say(fmt.Sprintf("measuring scaler's own floor once, with %v sidecars; instrument.calibrate false skips that", missing))
 		spec := calibrate.DefaultSpec()
-		spec.Sidecars, spec.XDS, spec.Programs, spec.State = missing, r.spec.XDS, r.spec.Programs, r.spec.State
+		spec.Sidecars, spec.XDS, spec.Programs, spec.State = missing, r.spec.Mesh.Sidecars.XDS, r.spec.Programs, r.spec.State
 		_, err = calibrate.Run(ctx, spec, r.progress.Say)
 		debug.FreeOSMemory() // what it left is not the run's idle program
 	}
@@ -46,5 +46,5 @@ func (s Spec) floor() map[string]float64 {
 	if err != nil {
 		return nil
 	}
-	return known.Floor(s.XDS, s.Topology.Pods)
+	return known.Floor(s.Mesh.Sidecars.XDS, s.Pods())
 }

@@ -1,26 +1,26 @@
 package run
 
 import (
-	"fmt"
 	"strconv"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Knobs are the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
 func (s Spec) Knobs() controlplane.Knobs {
 	driver, _ := s.Driver() // Validate reports one that there is not
-	mode, _ := driver.Mode(s.Mode)
-	if s.Mesh != nil {
+	mode, _ := driver.Mode(s.Mode())
+	if s.Captured != nil {
 		return capturedKnobs
 	}
 	knobs := mode.Knobs
 	for _, one := range []struct {
 		knob *string
 		own  string
-	}{{&knobs.MTLS, s.Own.MTLS}, {&knobs.Scope, s.Own.Scope}, {&knobs.Authz, s.Own.Authz}} {
+	}{{&knobs.MTLS, s.Mesh.Settings.MTLS}, {&knobs.Scope, s.Mesh.Settings.Scope}, {&knobs.Authz, s.Mesh.Settings.Authz}} {
 		if one.own != "" {
 			*one.knob = one.own
 		}
@@ -31,24 +31,23 @@ func (s Spec) Knobs() controlplane.Knobs {
 // checkKnobs checks the knobs that were set by themselves, which not every control
 // plane allows.
 func (s Spec) checkKnobs(d controlplane.Driver) error {
-	if s.Mesh != nil {
+	if s.Captured != nil {
 		return nil
 	}
 	if !d.OwnKnobs {
 		return s.Knobs().Validate()
 	}
-	for _, knob := range []given{{"mtls", s.Own.MTLS}, {"scope", s.Own.Scope}, {"authz", s.Own.Authz}} {
-		if knob.value != "" {
-			return fmt.Errorf("parsing --%s %q: want none with --control-plane %s, whose --mode sets all knobs", knob.name, knob.value, s.ControlPlane)
-		}
-	}
-	return nil
+	return s.refuse([]refusal{
+		{s.Mesh.Settings.MTLS != "", "mesh.settings.mtls"},
+		{s.Mesh.Settings.Scope != "", "mesh.settings.scope"},
+		{s.Mesh.Settings.Authz != "", "mesh.settings.authz"},
+	}, "none with controlPlane.name "+s.ControlPlane.Name+", whose mode sets all settings")
 }
 
 // modes are the modes that a run may have; a captured mesh has none but its own.
 func (s Spec) modes(d controlplane.Driver) []string {
-	if s.Mesh != nil {
-		return []string{s.Mode}
+	if s.Captured != nil {
+		return []string{s.Mode()}
 	}
 	return d.ModeNames()
 }
@@ -57,12 +56,12 @@ func (s Spec) modes(d controlplane.Driver) []string {
 // itself.
 func (s Spec) preset() string {
 	switch {
-	case s.Mesh != nil:
+	case s.Captured != nil:
 		return topology.Captured
-	case s.Own != (controlplane.Knobs{}):
+	case s.Mesh.Settings != (scenario.Settings{}):
 		return ""
 	}
-	return s.Mode
+	return s.Mode()
 }
 
 // Name is the run's name, also its folder's in the record: control plane, mode
@@ -76,15 +75,15 @@ func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-"
 	if !s.withSidecars() {
-		name += s.Dataplane + "-"
+		name += s.Dataplane() + "-"
 	}
 	if w := s.waypointsName(); w != "" {
 		name += w + "-waypoints-"
 	}
-	if s.Upgrade != nil {
+	if s.upgrade() != nil {
 		name += "upgrade-"
 	}
-	name += s.modeOrKnobs() + "-" + strconv.Itoa(s.Topology.Pods)
+	name += s.modeOrKnobs() + "-" + strconv.Itoa(s.Pods())
 	if s.Repeat > 1 {
 		name += "-r" + strconv.Itoa(s.Repeat)
 	}

@@ -29,7 +29,7 @@ func TestKnobs(t *testing.T) {
 		{"strict", controlplane.Knobs{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "--authz"},
 	} {
 		s := DefaultSpec()
-		s.Mode, s.Own = c.mode, c.own
+		s.Mode, s.Mesh.Settings = c.mode, c.own
 		if got := s.Knobs(); got != c.want {
 			t.Errorf("%s, %+v: knobs are %+v, want %+v", c.mode, c.own, got, c.want)
 		}
@@ -45,8 +45,8 @@ func TestKnobs(t *testing.T) {
 func TestNamesOfRunsAreLabels(t *testing.T) {
 	for mtls := range map[string]bool{"permissive": true, "strict": true} {
 		s := DefaultSpec()
-		s.Topology.Pods, s.Repeat = topology.MaxPods, maxRepeats
-		s.Own = controlplane.Knobs{MTLS: mtls, Scope: "declared", Authz: "declared"}
+		s.topology().Pods, s.Repeat = topology.MaxPods, maxRepeats
+		s.Mesh.Settings = controlplane.Knobs{MTLS: mtls, Scope: "declared", Authz: "declared"}
 		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
 			t.Errorf("%s: %v", s.Name(), problems)
 		}

@@ -7,93 +7,82 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Ladder is an experiment of several rollouts that differ in size and mode: how
-// need grows with both. Each is a run of its own, on a cluster and control plane
-// started fresh for it.
+// Ladder are the runs of a scenario whose lists have several values: how need grows with size and
+// mode. Each is a run of its own, on a cluster and control plane started fresh for it.
 type Ladder struct {
-	Spec  Spec     // what the runs have in common; its pods and mode do not count
-	Pods  []int    // sizes, each once
-	Modes []string // names of the control plane's modes, each once
-	// Dataplanes are the data planes that take turns, each once; nil = that of Spec.
-	Dataplanes []string
-	Repeats    int // runs of each size and mode; 0 means 1
+	Spec Spec // what the runs have in common; its sizes, modes and data planes take turns
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
-	// records go to a folder each below Spec.Out; nil = that of Spec.Programs.
+	// records go to a folder each below Spec.Out; nil = that of Spec.
 	Versions []string
-	// ByDefault states that nobody asked for dilation.Auto: the factor is that of an earlier trial for such rollouts
-	// on this machine, if there was one, and 1 if a trial fails.
+	// ByDefault states that nobody asked for a trial to choose the dilation: the factor is that of an earlier trial
+	// for such rollouts on this machine, if there was one, and 1 if a trial fails.
 	ByDefault bool
 }
 
-// maxRepeats bounds the duration if --repeats is mistyped.
-const maxRepeats = 100
+// NewLadder makes the runs of a scenario document; see [New]. Where the document leaves the dilation
+// to the command, trials choose it for rollouts whose figures are all right with one.
+func NewLadder(s Spec, d *scenario.Document) (l Ladder, err error) {
+	if l.Spec, err = New(s, d); err != nil {
+		return l, err
+	}
+	if l.Spec.Instrument.Dilation == (scenario.Dilation{}) {
+		l.Spec.Instrument.Dilation, l.ByDefault = l.Spec.DefaultDilation(), true
+	}
+	return l, nil
+}
 
 // givingUp is how many runs in a row may fail before the others are not tried:
 // then it is not the size that fails them.
 const givingUp = 2
 
-// ParseSizes parses the value of --pods: whole numbers with commas between them.
-// Its error states what is wrong with the first that is none.
-func ParseSizes(s string) ([]int, error) {
-	var sizes []int
-	for field := range strings.SplitSeq(s, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil {
-			return nil, err
-		}
-		sizes = append(sizes, n)
-	}
-	return sizes, nil
-}
-
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error for the first field or flag whose value cannot be used. Nothing has been
+// started or created before it returns nil.
 func (l Ladder) Validate() error {
-	if len(l.Pods) == 0 || len(l.Modes) == 0 {
-		return errors.New("want a size and a mode at least")
-	}
-	for i, pods := range l.Pods {
-		if slices.Contains(l.Pods[:i], pods) {
-			return fmt.Errorf("parsing --pods %d: want each size once; --repeats runs them several times", pods)
-		}
-	}
-	if l.Repeats < 0 || l.Repeats > maxRepeats {
-		return fmt.Errorf("parsing --repeats %d: want 1 to %d", l.Repeats, maxRepeats)
-	}
-	if err := checkDataplanes(l.Dataplanes); err != nil {
+	m := l.Spec.Mesh
+	if err := errors.Join(eachOnce("mesh.pods", m.Pods), eachOnce("mesh.mode", m.Mode), eachOnce("mesh.dataplane", m.Dataplane)); err != nil {
 		return err
 	}
 	for i, version := range l.Versions {
 		if slices.Contains(l.Versions[:i], version) {
-			return fmt.Errorf("parsing --versions %q: want each version once", strings.Join(l.Versions, ","))
-		}
-		if l.Spec.Programs.Istio != "" {
-			return fmt.Errorf("parsing --istio-version %q: want none with --versions", l.Spec.Programs.Istio)
+			return fmt.Errorf("got %q, want each version once", strings.Join(l.Versions, ","))
 		}
 	}
 	runs := l.Runs()
 	if len(runs) > 1 && l.Spec.Keep {
-		return fmt.Errorf("parsing --keep: want it with one run alone, not with %d", len(runs))
+		return fmt.Errorf("--keep: want it with one run alone, not with %d", len(runs))
 	}
 	if len(runs) > 1 && l.Spec.Existing != nil {
-		return fmt.Errorf("parsing --context: want one run, and one size and mode, in an existing cluster, not %d", len(runs))
+		return scenario.Refuse("place.context", nil, "one run, and one size and mode, in an existing cluster, not %d", len(runs))
 	}
-	if own := l.Spec.Own; len(l.Modes) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
-		return errors.New("parsing --mode both: want it without --mtls, --scope or --authz: all of them together leave the modes nothing to differ in")
+	if own := l.Spec.Mesh.Settings; len(m.Mode) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
+		return scenario.Refuse("mesh.mode", nil, "it without mesh.settings.mtls, mesh.settings.scope or mesh.settings.authz: all of them together leave the modes nothing to differ in")
 	}
 	for _, run := range runs {
 		if err := run.Validate(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// eachOnce checks a list of which each value makes a run.
+func eachOnce[T comparable](path string, values []T) error {
+	for i, value := range values {
+		if slices.Contains(values[:i], value) {
+			return scenario.Refuse(path, value, "each value once; repeats runs them several times")
+		}
+	}
+	if len(values) == 0 {
+		return scenario.Refuse(path, nil, "one value at least")
 	}
 	return nil
 }
@@ -104,7 +93,7 @@ type Runner func(ctx context.Context, spec Spec, progress Progress) (record.Run,
 // RunOne is a ladder of one run. The error is that of [Ladder.Run]; the record has no folder
 // if the run did not begin.
 func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, error) {
-	ladder := Ladder{Spec: spec, Pods: []int{spec.Topology.Pods}, Modes: []string{spec.Mode}}
+	ladder := Ladder{Spec: spec}
 	runs, err := ladder.Run(ctx, progress)
 	if len(runs) == 0 {
 		return record.Run{}, err
@@ -119,16 +108,17 @@ func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, erro
 // repeats, and not like an effect of the size.
 func (l Ladder) Runs() []Spec {
 	var runs []Spec
-	for repeat := range max(1, l.Repeats) {
+	m := l.Spec.Mesh
+	for repeat := range max(1, l.Spec.Repeats) {
 		var round []Spec
-		for _, pods := range l.Pods {
-			for _, mode := range l.Modes {
-				run := l.Spec
-				run.Topology.Pods, run.Mode = pods, mode
-				if l.Repeats > 1 {
-					run.Repeat = repeat + 1
-				}
-				for _, run.Dataplane = range l.dataplanes() {
+		for _, pods := range m.Pods {
+			for _, mode := range m.Mode {
+				for _, dataplane := range m.Dataplane {
+					run := l.Spec
+					run.Mesh.Pods, run.Mesh.Mode, run.Mesh.Dataplane = scenario.List[int]{pods}, scenario.List[string]{mode}, scenario.List[string]{dataplane}
+					if l.Spec.Repeats > 1 {
+						run.Repeat = repeat + 1
+					}
 					round = append(round, l.ofVersions(run)...)
 				}
 			}
@@ -141,14 +131,6 @@ func (l Ladder) Runs() []Spec {
 	return runs
 }
 
-// dataplanes are those that take turns.
-func (l Ladder) dataplanes() []string {
-	if l.Dataplanes == nil {
-		return []string{l.Spec.Dataplane}
-	}
-	return l.Dataplanes
-}
-
 // ofVersions are a run, and the same of the other versions next to it.
 func (l Ladder) ofVersions(run Spec) []Spec {
 	if l.Versions == nil {
@@ -156,7 +138,7 @@ func (l Ladder) ofVersions(run Spec) []Spec {
 	}
 	var all []Spec
 	for _, version := range l.Versions {
-		run.Programs.Istio, run.Out = version, filepath.Join(l.Spec.Out, version)
+		run.ControlPlane.Version, run.Programs.Istio, run.Out = version, version, filepath.Join(l.Spec.Out, version)
 		all = append(all, run)
 	}
 	return all

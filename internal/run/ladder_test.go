@@ -118,10 +118,10 @@ func TestLadderValidate(t *testing.T) {
 		{"too many repeats", []int{200}, both, func(l *Ladder) { l.Repeats = 101 }, "--repeats 101"},
 		{"keep with one", []int{200}, []string{"strict"}, func(l *Ladder) { l.Spec.Keep = true }, ""},
 		{"keep with several", []int{200}, both, func(l *Ladder) { l.Spec.Keep = true }, "--keep"},
-		{"modes that do not differ", []int{200}, both, func(l *Ladder) { l.Spec.Own = controlplane.Modes["strict"] }, "--mode both"},
+		{"modes that do not differ", []int{200}, both, func(l *Ladder) { l.Spec.Mesh.Settings = controlplane.Modes["strict"] }, "--mode both"},
 		{"no size", nil, both, nil, "a size"},
-		{"more processors than there are", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlaneCPUs = 100_000 }, "--control-plane-cpus 100000"},
-		{"an environment that is none", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlaneEnv = []string{"x"} }, "--control-plane-env"},
+		{"more processors than there are", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlane.CPUs = 100_000 }, "--control-plane-cpus 100000"},
+		{"an environment that is none", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlane.Env = []string{"x"} }, "--control-plane-env"},
 	} {
 		l := Ladder{Spec: DefaultSpec(), Pods: test.pods, Modes: test.modes}
 		if test.change != nil {

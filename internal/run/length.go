@@ -9,11 +9,11 @@ const AroundPhases = 40 * time.Second
 // FixedLength is how long the phases of a run whose length is given take on this machine:
 // baseline, settle, steady, and changes or churn. Probes and the cycle are not part of it.
 func (s Spec) FixedLength() time.Duration {
-	sum := s.Settle
-	if s.Change.PerSecond > 0 {
-		sum += s.ChangeDuration
-	} else if s.Churn > 0 {
-		sum += s.Steady
+	sum := time.Duration(s.Phases.Settle)
+	if s.Load.Changes.PerSecond > 0 {
+		sum += time.Duration(s.Phases.Changes)
+	} else if s.Load.Churn > 0 {
+		sum += time.Duration(s.Phases.Steady)
 	}
 	return s.atRest() + s.slowed(sum)
 }
@@ -21,7 +21,7 @@ func (s Spec) FixedLength() time.Duration {
 // atRest is how long baseline and steady take on this machine.
 func (s Spec) atRest() time.Duration {
 	if s.realTime() == nil {
-		return s.slowed(s.Baseline + s.Steady)
+		return s.slowed(time.Duration(s.Phases.Baseline) + time.Duration(s.Phases.Steady))
 	}
-	return s.Baseline + s.Steady
+	return time.Duration(s.Phases.Baseline) + time.Duration(s.Phases.Steady)
 }

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // measurement is what all figures of a run that has ended are computed from, and go to.
@@ -115,7 +116,7 @@ type usageFigures struct {
 func (r *run) usageFigures(m measurement) usageFigures {
 	return usageFigures{
 		measurement: m, instances: r.instances(), components: r.components(), jobs: r.jobs, metrics: r.driver.Metrics,
-		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, allStreams: r.spec.RealSidecars == 0,
+		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, allStreams: r.spec.Mesh.Sidecars.Real == 0,
 	}
 }
 
@@ -310,7 +311,7 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 
 // measureFaults computes what the faults cost.
 func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Injector) error {
-	return injector.Ended(func(index int, fault faults.Fault, begin, end time.Time, l *fleet.Latencies) error {
+	return injector.Ended(func(index int, fault scenario.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
 		if m.instances.usageKnown() {
 			usage, err := m.recorder.Figures(ctx, m.sampler, m.instances.name, begin, end)
@@ -318,7 +319,7 @@ func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Inject
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 			}
 			section.ControlPlane = experiment.UsageOf(usage)
-			m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), fault.Phase, usage)
+			m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), record.PhaseName(fault.Phase), usage)
 		}
 		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)
 	})

@@ -16,21 +16,21 @@ import (
 
 // realOptions are the real sidecars of a run; nil where there are none.
 func (r *run) realOptions() *fleet.RealOptions {
-	if r.spec.RealSidecars == 0 {
+	if r.spec.Mesh.Sidecars.Real == 0 {
 		return nil
 	}
 	if e := r.spec.Existing; e != nil {
 		return &fleet.RealOptions{
-			Count: r.spec.RealSidecars, InPods: containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers), Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
+			Count: r.spec.Mesh.Sidecars.Real, InPods: containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers), Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
 			Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
 		}
 	}
 	return &fleet.RealOptions{
-		Count: r.spec.RealSidecars,
+		Count: r.spec.Mesh.Sidecars.Real,
 		Place: experiment.RealSidecars{
 			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
 			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
-			Lifetime: r.spec.CertificateLifetime, Expiry: &experiment.CertificateExpiry{},
+			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &experiment.CertificateExpiry{},
 		},
 		Certified: !r.hasAgents() && !r.driver.DeliversCertificates,
 		Sampler:   r.sampler,
@@ -45,7 +45,7 @@ func (s Spec) sidecarProcesses() int {
 	if s.Existing != nil {
 		return 0
 	}
-	return s.RealSidecars
+	return s.Mesh.Sidecars.Real
 }
 
 // hasAgents reports whether real sidecars of the run's control plane have an agent each.
@@ -65,7 +65,7 @@ type realFigures struct {
 
 func (r *run) realFigures(m measurement) realFigures {
 	return realFigures{
-		measurement: m, count: r.spec.RealSidecars, envoy: r.programs.envoy, agents: r.hasAgents(), inPods: r.spec.Existing != nil,
+		measurement: m, count: r.spec.Mesh.Sidecars.Real, envoy: r.programs.envoy, agents: r.hasAgents(), inPods: r.spec.Existing != nil,
 		containers: r.containers, fleet: r.fleet, sampler: r.sampler,
 	}
 }

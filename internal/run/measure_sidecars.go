@@ -21,8 +21,8 @@ type sidecarFigures struct {
 
 func (r *run) sidecarFigures(m measurement) sidecarFigures {
 	return sidecarFigures{
-		measurement: m, driver: r.driver, dataplane: r.dataplane(), pods: r.spec.Topology.Pods,
-		real: r.spec.RealSidecars, elsewhere: r.spec.RealSidecars - r.spec.sidecarProcesses(), fleet: r.fleet, observed: r.observed,
+		measurement: m, driver: r.driver, dataplane: r.dataplane(), pods: r.spec.Pods(),
+		real: r.spec.Mesh.Sidecars.Real, elsewhere: r.spec.Mesh.Sidecars.Real - r.spec.sidecarProcesses(), fleet: r.fleet, observed: r.observed,
 	}
 }
 

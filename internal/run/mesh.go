@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,17 +31,17 @@ type MeshFile struct {
 var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
 // ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
-// the flag, --mesh or --scale.
+// the field, mesh.file or mesh.scale.
 func ReadMesh(path string, scale int) (*MeshFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("parsing --mesh: %w", err)
+		return nil, fmt.Errorf("mesh.file: %w", err)
 	}
 	defer f.Close()
 	digest := sha256.New()
 	mesh, err := capture.Read(path, io.TeeReader(f, digest))
 	if err != nil {
-		return nil, fmt.Errorf("parsing --mesh: %w", err)
+		return nil, fmt.Errorf("mesh.file: %w", err)
 	}
 	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: scale}
 	if m.Mesh, err = mesh.Times(scale); err != nil {
@@ -49,56 +50,54 @@ func ReadMesh(path string, scale int) (*MeshFile, error) {
 	return m, nil
 }
 
-// UseMesh makes a specification one of a captured mesh.
+// UseMesh makes a specification one of a captured mesh, which decides its size.
 func (s *Spec) UseMesh(m *MeshFile) {
-	s.Mesh = m
+	s.Captured = m
 	sidecars, _ := m.Mesh.Sidecars()
-	s.Topology = topology.Spec{
-		Pods: sidecars, Services: len(m.Mesh.Services), Namespaces: len(m.Mesh.Namespaces), Shape: topology.Captured, Seed: s.Topology.Seed,
-	}
+	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces = scenario.List[int]{sidecars}, len(m.Mesh.Services), len(m.Mesh.Namespaces)
 }
 
 // mesh is what is rolled out.
 func (s Spec) mesh() topology.Mesh {
-	if s.Mesh != nil {
-		return s.Mesh.Mesh.Topology()
+	if s.Captured != nil {
+		return s.Captured.Mesh.Topology()
 	}
-	mesh := topology.Build(s.Topology)
-	if s.Existing != nil && s.RealSidecars > 0 {
-		_ = fleet.SpreadReal(mesh.Services, s.RealSidecars) // checkReal reports its error
+	mesh := topology.Build(s.topology())
+	if s.Existing != nil && s.Mesh.Sidecars.Real > 0 {
+		_ = fleet.SpreadReal(mesh.Services, s.Mesh.Sidecars.Real) // checkReal reports its error
 	}
 	return mesh
 }
 
 // checkMesh checks what goes with a captured mesh.
 func (s Spec) checkMesh(d controlplane.Driver) error {
-	if s.Mesh == nil {
+	if s.Captured == nil {
 		return nil
 	}
-	refused := func(flag string, value any, why string) error {
-		return fmt.Errorf("parsing --%s %v: want none with --mesh, %s", flag, value, why)
+	refused := func(path string, value any, why string) error {
+		return scenario.Refuse(path, value, "none with mesh.file, %s", why)
 	}
 	switch {
 	case d.CheckMesh == nil:
-		return fmt.Errorf("parsing --mesh %s: want none with --control-plane %s, which cannot replay one", s.Mesh.File, s.ControlPlane)
+		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
 	case !s.withSidecars():
-		return refused("dataplane", s.Dataplane, "whose pods have sidecars")
-	case s.Topology.Pods == 0:
-		return fmt.Errorf("parsing --mesh %s: want one with a sidecar at least", s.Mesh.File)
-	case s.Probes > 0:
-		return refused("probes", s.Probes, "whose changes are not followed")
-	case s.Change.PerSecond > 0:
-		return refused("change", s.Change, "whose changes are not followed")
-	case s.RealSidecars > 0:
-		return refused("real-sidecars", s.RealSidecars, "whose sidecars are simulated")
-	case s.Upgrade != nil:
-		return errors.New("parsing --mesh: want none in an upgrade")
+		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
+	case s.Pods() == 0:
+		return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least")
+	case s.Load.Probes > 0:
+		return refused("load.probes", s.Load.Probes, "whose changes are not followed")
+	case s.Load.Changes.PerSecond > 0:
+		return refused("load.changes", s.Load.Changes, "whose changes are not followed")
+	case s.Mesh.Sidecars.Real > 0:
+		return refused("mesh.sidecars.real", s.Mesh.Sidecars.Real, "whose sidecars are simulated")
+	case s.upgrade() != nil:
+		return scenario.Refuse("mesh.file", nil, "none in an upgrade")
 	}
-	if sidecars, _ := s.Mesh.Mesh.Sidecars(); sidecars != s.Topology.Pods {
-		return fmt.Errorf("parsing --mesh %s: want none where sizes are searched for: it has %d pods with sidecars; --scale multiplies them", s.Mesh.File, sidecars)
+	if sidecars, _ := s.Captured.Mesh.Sidecars(); sidecars != s.Pods() {
+		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
 	}
-	if err := d.CheckMesh(&s.Mesh.Mesh); err != nil {
-		return fmt.Errorf("parsing --mesh: %w", err)
+	if err := d.CheckMesh(&s.Captured.Mesh); err != nil {
+		return fmt.Errorf("mesh.file: %w", err)
 	}
 	return nil
 }
@@ -136,13 +135,13 @@ func (m *MeshFile) templates() []corev1.PodTemplateSpec {
 
 // useMesh makes the control plane that of a captured mesh, if there is one.
 func (r *run) useMesh(ctx context.Context) error {
-	if r.spec.Mesh == nil {
+	if r.spec.Captured == nil {
 		return nil
 	}
-	if err := r.adapter.Captured.Prepare(ctx, &r.spec.Mesh.Mesh); err != nil {
+	if err := r.adapter.Captured.Prepare(ctx, &r.spec.Captured.Mesh); err != nil {
 		return fmt.Errorf("preparing the control plane for the captured mesh: %w", err)
 	}
-	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Mesh.Mesh)
+	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh, r.adapter.Probes = mesh, nil
 	r.journal.Update(func(run *record.Run) { run.Mesh.NotChecked = unchecked })
 	return nil

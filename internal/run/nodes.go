@@ -37,15 +37,15 @@ func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 // nodes is how many fake nodes a run has.
 func (s Spec) nodes(profile topology.Profile) int {
 	if s.withSidecars() {
-		return max(profile.Zones, kwok.Nodes(s.Topology.Pods+profile.OutsidePods))
+		return max(profile.Zones, kwok.Nodes(s.Pods()+profile.OutsidePods))
 	}
-	return max(1, (s.Topology.Pods+s.PodsPerNode-1)/s.PodsPerNode)
+	return max(1, (s.Pods()+s.Mesh.PodsPerNode-1)/s.Mesh.PodsPerNode)
 }
 
 // nodeLabels are the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
 // mesh has its own.
 func (s Spec) nodeLabels() []map[string]string {
-	if s.Mesh == nil {
+	if s.Captured == nil {
 		profile := s.mesh().Profile
 		all := make([]map[string]string, s.nodes(profile))
 		for i := range all {
@@ -59,9 +59,9 @@ func (s Spec) nodeLabels() []map[string]string {
 		return all
 	}
 	var all []map[string]string
-	sidecars, rest := s.Mesh.Mesh.Sidecars()
+	sidecars, rest := s.Captured.Mesh.Sidecars()
 	rest += sidecars
-	for _, z := range s.Mesh.Mesh.Zones() {
+	for _, z := range s.Captured.Mesh.Zones() {
 		labels := map[string]string{corev1.LabelTopologyZone: z.Zone}
 		if z.Region != "" {
 			labels[corev1.LabelTopologyRegion] = z.Region

@@ -24,31 +24,31 @@ func within(path string, above ...string) bool {
 	return slices.ContainsFunc(above, func(a string) bool { return record.Within(path, a) })
 }
 
-// CheckObjective says what a run of the specification lacks to have an objective's figure.
-func CheckObjective(o compare.Objective, spec Spec) error {
+// CheckObjective states what a run of the specification lacks to have an objective's figure.
+func (s Spec) CheckObjective(o compare.Objective) error {
 	path := o.Path
-	wrong := func(want string) error { return fmt.Errorf("parsing --slo %q: want %s", o.Text, want) }
+	wrong := func(want string) error { return fmt.Errorf("objective %q: want %s", o.Text, want) }
 	switch {
 	case within(path, "change", "controlPlane.change") || strings.HasPrefix(path, "cluster.") && strings.Contains(path, ".change."):
-		if spec.Change.PerSecond == 0 {
-			return wrong("--change RATE[:KIND] with it: it is a figure of changes at a rate")
+		if s.Load.Changes.PerSecond == 0 {
+			return wrong("load.changes with it: it is a figure of changes at a rate")
 		}
-		if spec.Change.Kind.ConcernsNobody() && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
+		if s.Load.Changes.Kind.ConcernsNobody() && within(path, "change.push", "change.fromDue", "change.first", "change.last", "change.backlogSeconds") {
 			return wrong("changes of another kind than metadata, which no sidecar needs to receive")
 		}
-		if n := spec.Change.Count(spec.ChangeDuration); NeedsP99(o) && n < record.ChangesForP99 {
-			return wrong(fmt.Sprintf("--change-duration %s or more with it: %d changes are made in %s, and it takes %d for that quantile",
-				time.Duration(math.Ceil(record.ChangesForP99/spec.Change.PerSecond))*time.Second, n, spec.ChangeDuration, record.ChangesForP99))
+		if n := s.Load.Changes.Count(time.Duration(s.Phases.Changes)); NeedsP99(o) && n < record.ChangesForP99 {
+			return wrong(fmt.Sprintf("phases.changes %s or more with it: %d changes are made in %s, and it takes %d for that quantile",
+				time.Duration(math.Ceil(record.ChangesForP99/float64(s.Load.Changes.PerSecond)))*time.Second, n, time.Duration(s.Phases.Changes), record.ChangesForP99))
 		}
 	case within(path, "latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.pushIntervals", "controlPlane.probe"):
-		if spec.Probes == 0 {
-			return wrong("--probes above 0 with it: it is a figure of the probe phase")
+		if s.Load.Probes == 0 {
+			return wrong("load.probes above 0 with it: it is a figure of the probe phase")
 		}
-		if isP99(path) && spec.Probes < record.ChangesForP99 {
-			return wrong(fmt.Sprintf("--probes %d or more with it, which that quantile takes", record.ChangesForP99))
+		if isP99(path) && s.Load.Probes < record.ChangesForP99 {
+			return wrong(fmt.Sprintf("load.probes %d or more with it, which that quantile takes", record.ChangesForP99))
 		}
-	case within(path, "churn", "controlPlane.churn") && spec.Churn == 0:
-		return wrong("--churn RATE with it: it is a figure of churn")
+	case within(path, "churn", "controlPlane.churn") && s.Load.Churn == 0:
+		return wrong("load.churn with it: it is a figure of churn")
 	}
 	return nil
 }

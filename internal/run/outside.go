@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const (
@@ -34,27 +35,27 @@ const (
 // checkProfile refuses parts of a mesh that a control plane has no objects and no
 // expectations for.
 func (s Spec) checkProfile(d controlplane.Driver) error {
-	p := s.Topology.Resolved()
+	p := s.topology().Resolved()
 	text := p.Text()
 	switch {
-	case p.Gateways > 0 && s.RealSidecars > 0:
-		return fmt.Errorf("parsing --gateways %d: want none with --real-sidecars, which are no gateways", p.Gateways)
+	case p.Gateways > 0 && s.Mesh.Sidecars.Real > 0:
+		return scenario.Refuse("mesh.parts.gateways", p.Gateways, "none with mesh.sidecars.real, which are no gateways")
 	case text == "" || d.Profiles:
 		return nil
 	default:
-		return fmt.Errorf("parsing --profile %q (%s): want a plain mesh with --control-plane %s, which has no objects and expectations for more", s.Topology.Profile, text, s.ControlPlane)
+		return scenario.Refuse("mesh.profile", s.Mesh.Profile, "a plain mesh, without %s, with controlPlane.name %s, which has no objects and expectations for more", text, s.ControlPlane.Name)
 	}
 }
 
 // outside makes the pods that are in the cluster and not in the mesh.
 type outside struct {
 	client  kubernetes.Interface
-	label   string         // of the run
-	pods    int            // that are there all the time
-	churn   workload.Churn // of others, a second; 0 = none
-	length  time.Duration  // for which each of those is there
-	grace   time.Duration  // for which a pod runs on after it was deleted
-	timeout time.Duration  // for all to be Ready
+	label   string        // of the run
+	pods    int           // that are there all the time
+	churn   scenario.Rate // of others, a second; 0 = none
+	length  time.Duration // for which each of those is there
+	grace   time.Duration // for which a pod runs on after it was deleted
+	timeout time.Duration // for all to be Ready
 	journal *experiment.Journal
 	say     func(string)
 	fail    context.CancelCauseFunc
@@ -63,8 +64,8 @@ type outside struct {
 func (r *run) outside() outside {
 	profile := r.mesh.Profile
 	return outside{
-		client: r.api.Client, label: r.runLabel(), pods: profile.OutsidePods, churn: workload.Churn(profile.OutsideChurn / r.spec.dilation()),
-		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: r.spec.ConvergeTimeout,
+		client: r.api.Client, label: r.runLabel(), pods: profile.OutsidePods, churn: scenario.Rate(profile.OutsideChurn / r.spec.dilation()),
+		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		journal: r.journal, say: r.progress.say, fail: r.fail,
 	}
 }
@@ -175,7 +176,7 @@ func (o outside) await(ctx context.Context) error {
 // outsideChurn is the coming and going of pods without sidecars, as those of CronJobs.
 type outsideChurn struct {
 	client kubernetes.Interface
-	rate   workload.Churn
+	rate   scenario.Rate
 	length time.Duration // for which each pod is there
 	grace  time.Duration // for which it runs on after it was deleted
 	made   int

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -35,10 +36,10 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	r.fleet, err = fleet.New(fleet.Options{
 		Driver: r.driver, StartWorkers: func(o proxy.Observer) ([]worker.Worker, error) { return r.workers.start(ctx, o) },
 		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
-		Variant:   xdsprobe.Variant(r.spec.XDS),
+		Variant:   xdsprobe.Variant(r.spec.Mesh.Sidecars.XDS),
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
-		Seed: r.spec.Topology.Seed, Delay: r.spec.StartDelay, Lifetime: r.spec.CertificateLifetime, Real: r.realOptions(),
+		Seed: r.spec.Mesh.Seed, Delay: r.spec.Mesh.Sidecars.StartDelay, Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
 		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(),
 	})
 	if err != nil {
@@ -55,14 +56,14 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, r.fleet.Pods.StreamsTo, r.supervisionOptions())
 	r.monitor = &monitor{
-		pods: r.spec.Topology.Pods, name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.componentNames,
+		pods: r.spec.Pods(), name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.componentNames,
 		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
 	if r.adapter.Nodes != nil {
 		r.monitor.proxy = r.driver.ProxyName
 	}
 	r.injector = faults.NewInjector(faults.Options{
-		Faults: r.spec.Faults, Actions: r.faultActions(), Pods: r.spec.Topology.Pods, Timeout: r.spec.ConvergeTimeout,
+		Faults: r.spec.Load.Faults, Actions: r.faultActions(), Pods: r.spec.Pods(), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
 	})
 	if r.replicas != nil {
@@ -78,7 +79,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
 		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
 		Objects:         append(workers, r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs())...), Dynamic: r.api.Dynamic,
-		RealImage: r.spec.EchoImage,
+		RealImage: r.spec.Mesh.Sidecars.Image,
 		Scaling:   r.fleet.Pods.Scaled, GracePeriod: r.gracePeriod(),
 	}
 	if r.adapter.Waypoints != nil {
@@ -87,8 +88,8 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	if r.adapter.Gateways != nil {
 		r.applier.Gateway = r.adapter.Gateways.MakeGateway
 	}
-	if r.spec.Mesh != nil {
-		r.applier.Templates, r.applier.Around = r.spec.Mesh.templates(), r.spec.Mesh.Mesh.Surroundings(r.adapter.Mesh.NamespaceLabels())
+	if r.spec.Captured != nil {
+		r.applier.Templates, r.applier.Around = r.spec.Captured.templates(), r.spec.Captured.Mesh.Surroundings(r.adapter.Mesh.NamespaceLabels())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"time"
 
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run/changes"
@@ -13,11 +14,11 @@ import (
 )
 
 func (r *run) baseline(ctx context.Context) (experiment.Undo, error) {
-	return nil, r.timeline.Measure(ctx, record.PhaseBaseline, r.spec.Baseline, phases.Wait(r.spec.Baseline))
+	return nil, r.timeline.Measure(ctx, record.PhaseBaseline, time.Duration(r.spec.Phases.Baseline), phases.Wait(time.Duration(r.spec.Phases.Baseline)))
 }
 
 func (r *run) steady(ctx context.Context) (experiment.Undo, error) {
-	return nil, r.timeline.Measure(ctx, record.PhaseSteady, r.spec.Steady, phases.Wait(r.spec.Steady))
+	return nil, r.timeline.Measure(ctx, record.PhaseSteady, time.Duration(r.spec.Phases.Steady), phases.Wait(time.Duration(r.spec.Phases.Steady)))
 }
 
 func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
@@ -25,7 +26,7 @@ func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
 		return nil, nil // the record states why
 	}
 	return nil, probes.Run(ctx, probes.Options{
-		Changes: r.spec.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
+		Changes: r.spec.Load.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
 		Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	})
@@ -34,18 +35,18 @@ func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
 // change makes changes at a rate, and replaces pods at the same time if that was asked
 // for, too.
 func (r *run) change(ctx context.Context) (experiment.Undo, error) {
-	if r.spec.Change.PerSecond == 0 {
+	if r.spec.Load.Changes.PerSecond == 0 {
 		return nil, nil
 	}
 	o := changes.Options{
-		Load: r.spec.Change, Length: r.spec.ChangeDuration, Timeout: r.spec.ConvergeTimeout,
+		Load: r.spec.Load.Changes, Length: time.Duration(r.spec.Phases.Changes), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Say: r.progress.say, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	}
-	if r.spec.Churn == 0 {
+	if r.spec.Load.Churn == 0 {
 		return nil, changes.Run(ctx, o)
 	}
-	c := r.newChurn(r.spec.ChangeDuration)
+	c := r.newChurn(time.Duration(r.spec.Phases.Changes))
 	o.Meanwhile = c.replace
 	err := changes.Run(ctx, o)
 	return nil, errors.Join(err, c.finish(err))

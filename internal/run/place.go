@@ -73,12 +73,12 @@ func (embeddedPlace) startCluster(ctx context.Context, r *run) (place.Environmen
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
 	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
-	if r.spec.Mesh != nil && r.driver.MeshEnv != nil {
-		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Mesh.Mesh), o.Resources.Env...)
+	if r.spec.Captured != nil && r.driver.MeshEnv != nil {
+		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Captured.Mesh), o.Resources.Env...)
 	}
-	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.RealSidecars > 0
+	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.Mesh.Sidecars.Real > 0
 	if r.spec.replicated() {
-		o.Replicas, o.SpareReplicas = max(1, r.spec.Replicas), r.spec.spareReplicas()
+		o.Replicas, o.SpareReplicas = max(1, r.spec.ControlPlane.Replicas), r.spec.spareReplicas()
 	}
 	adapter, err := r.driver.Start(ctx, o)
 	if err != nil || adapter.Replicas == nil {

@@ -14,38 +14,40 @@ import (
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // newRecord is the record as far as it is known before anything runs.
 func newRecord(spec Spec) record.Run {
-	t := spec.Topology.Defaults()
+	t := spec.topology().Defaults()
 	knobs := spec.Knobs()
 	return record.Run{
-		Mesh:       spec.Mesh.record(),
+		Mesh:       spec.Captured.record(),
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
-		Name:    spec.Name(),
-		Started: time.Now().UTC(),
+		Name:     spec.Name(),
+		Started:  time.Now().UTC(),
+		Scenario: spec.recorded(),
 		Spec: record.Spec{
 			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
 			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
-			Burst: spec.burstText(), Arrival: spec.Arrival.String(), Mode: spec.preset(), XDS: spec.XDS,
+			Burst: spec.burstText(), Arrival: spec.arrivalText(), Mode: spec.preset(), XDS: spec.Mesh.Sidecars.XDS,
 			Dataplane: spec.dataplaneName(), PodsPerNode: spec.recordedPodsPerNode(), Waypoints: spec.waypointsName(),
-			BaselineSeconds:        spec.Baseline.Seconds(),
-			SettleSeconds:          spec.Settle.Seconds(),
-			SteadySeconds:          spec.Steady.Seconds(),
-			ConvergeTimeoutSeconds: spec.ConvergeTimeout.Seconds(),
+			BaselineSeconds:        time.Duration(spec.Phases.Baseline).Seconds(),
+			SettleSeconds:          time.Duration(spec.Phases.Settle).Seconds(),
+			SteadySeconds:          time.Duration(spec.Phases.Steady).Seconds(),
+			ConvergeTimeoutSeconds: time.Duration(spec.Phases.ConvergeTimeout).Seconds(),
 			Repeat:                 spec.Repeat,
-			StartDelay:             spec.StartDelay.String(),
-			CertificateLifetime:    lifetimeText(spec.CertificateLifetime),
-			Churn:                  spec.Churn.String(),
-			Change:                 spec.Change.String(),
+			StartDelay:             spec.Mesh.Sidecars.StartDelay.String(),
+			CertificateLifetime:    lifetimeText(time.Duration(spec.Mesh.Sidecars.CertificateLifetime)),
+			Churn:                  spec.Load.Churn.String(),
+			Change:                 spec.Load.Changes.String(),
 			ChangeSeconds:          spec.changeSeconds(),
-			CycleSeconds:           spec.Cycle.Seconds(),
-			Faults:                 texts(spec.Faults),
-			RealSidecars:           spec.RealSidecars,
-			CertificateStorm:       spec.CertificateStorm,
-			Upgrade:                spec.Upgrade.String(),
-			Probes:                 spec.Probes,
+			CycleSeconds:           time.Duration(spec.Phases.Cycle).Seconds(),
+			Faults:                 texts(spec.Load.Faults),
+			RealSidecars:           spec.Mesh.Sidecars.Real,
+			CertificateStorm:       spec.Load.CertificateStorm,
+			Upgrade:                spec.upgrade().String(),
+			Probes:                 spec.Load.Probes,
 			Dilation:               spec.recordedDilation(),
 		},
 		Environment: record.Environment{
@@ -57,6 +59,13 @@ func newRecord(spec Spec) record.Run {
 		},
 		Pods: &record.Pods{Requested: t.Pods},
 	}
+}
+
+// recorded is the scenario as a record has it: secrets are masked.
+func (s Spec) recorded() scenario.Scenario {
+	asked := s.Scenario
+	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = controlplane.MaskEnv(asked.ControlPlane.Env), controlplane.MaskEnv(asked.ControlPlane.Upgrade.Env)
+	return asked
 }
 
 // askVersions asks the programs that the run has for their versions. It returns KWOK's, which is "" where that runs in
@@ -159,7 +168,7 @@ func (s Spec) dataplaneName() string {
 	if s.withSidecars() {
 		return controlplane.Sidecars
 	}
-	return s.Dataplane
+	return s.Dataplane()
 }
 
 // recordedPodsPerNode is for how many pods there is a node; 0 where that matters to nothing.
@@ -167,15 +176,15 @@ func (s Spec) recordedPodsPerNode() int {
 	if s.withSidecars() {
 		return 0
 	}
-	return s.PodsPerNode
+	return s.Mesh.PodsPerNode
 }
 
 // waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
 func (s Spec) waypointsName() string {
-	if s.Waypoints == controlplane.NoWaypoints {
+	if s.Mesh.Waypoints == controlplane.NoWaypoints {
 		return ""
 	}
-	return s.Waypoints
+	return s.Mesh.Waypoints
 }
 
 // recordedDilation is the factor by which time is slowed down; 0 where it is not.
@@ -183,7 +192,7 @@ func (s Spec) recordedDilation() float64 {
 	if s.dilation() == 1 {
 		return 0
 	}
-	return s.Dilation
+	return s.dilation()
 }
 
 // lifetimeText is a lifetime as the record has it.
@@ -196,8 +205,8 @@ func lifetimeText(d time.Duration) string {
 
 // changeSeconds is the length of the change phase; 0 where there is none.
 func (s Spec) changeSeconds() float64 {
-	if s.Change.PerSecond == 0 {
+	if s.Load.Changes.PerSecond == 0 {
 		return 0
 	}
-	return s.ChangeDuration.Seconds()
+	return time.Duration(s.Phases.Changes).Seconds()
 }

@@ -2,8 +2,9 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
@@ -103,13 +104,13 @@ func (m usageFigures) measureStreams(ctx context.Context, w phases.Window, name 
 }
 
 // replicated reports whether the control plane is started as several programs.
-func (s Spec) replicated() bool { return s.Replicas > 1 || s.spareReplicas() > 0 }
+func (s Spec) replicated() bool { return s.ControlPlane.Replicas > 1 || s.spareReplicas() > 0 }
 
 // spareReplicas is how many are added while the run goes on.
 func (s Spec) spareReplicas() int {
 	n := 0
-	for _, f := range s.Faults {
-		if f.Kind == faults.AddReplica {
+	for _, f := range s.Load.Faults {
+		if f.Kind == scenario.AddReplica {
 			n++
 		}
 	}
@@ -119,24 +120,21 @@ func (s Spec) spareReplicas() int {
 // checkReplicas checks how many programs the control plane is to run as, and the faults that
 // end or add some.
 func (s Spec) checkReplicas(d controlplane.Driver) error {
-	if s.Replicas < 0 || s.Replicas > maxReplicas {
-		return fmt.Errorf("parsing --replicas %d: want 1 to %d", s.Replicas, maxReplicas)
-	}
-	if s.Upgrade != nil && s.replicated() {
-		return fmt.Errorf("parsing --replicas %d: want 1 with an upgrade, which has one of each version", s.Replicas)
+	if s.upgrade() != nil && s.replicated() {
+		return scenario.Refuse("controlPlane.replicas", s.ControlPlane.Replicas, "1 with an upgrade, which has one of each version")
 	}
 	if !d.Replicas {
-		if s.Replicas > 1 {
-			return fmt.Errorf("parsing --replicas %d: want 1 with --control-plane %s, which is one program", s.Replicas, s.ControlPlane)
+		if s.ControlPlane.Replicas > 1 {
+			return scenario.Refuse("controlPlane.replicas", s.ControlPlane.Replicas, "1 with controlPlane.name %s, which is one program", s.ControlPlane.Name)
 		}
-		for _, f := range s.Faults {
+		for _, f := range s.Load.Faults {
 			if f.OfReplicas() {
-				return fmt.Errorf("parsing --fault %q: want none of replicas with --control-plane %s, which is one program", f, s.ControlPlane)
+				return scenario.Refuse("load.faults", f, "none of replicas with controlPlane.name %s, which is one program", s.ControlPlane.Name)
 			}
 		}
 	}
-	if total := s.Replicas + s.spareReplicas(); total > maxReplicas {
-		return fmt.Errorf("parsing --replicas %d: want %d at most, with those that --fault adds", s.Replicas, maxReplicas)
+	if total := s.ControlPlane.Replicas + s.spareReplicas(); total > maxReplicas {
+		return scenario.Refuse("controlPlane.replicas", s.ControlPlane.Replicas, "%d at most, with those that load.faults adds", maxReplicas)
 	}
-	return faults.CheckReplicas(s.Faults, max(1, s.Replicas))
+	return faults.CheckReplicas(s.Load.Faults, max(1, s.ControlPlane.Replicas))
 }

@@ -90,16 +90,16 @@ func goCache() string {
 func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	largest, records := runs[0], uint64(0)
 	for _, run := range runs {
-		if run.Topology.Pods > largest.Topology.Pods {
+		if run.Pods() > largest.Pods() {
 			largest = run
 		}
-		records += recordBytes(run.Topology.Pods)
+		records += recordBytes(run.Pods())
 	}
 	driver, err := largest.Driver()
 	if err != nil {
 		return err
 	}
-	req := doctor.Requirements{Pods: largest.Topology.Pods, Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
+	req := doctor.Requirements{Pods: largest.Pods(), Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
 	if err := requirePrograms(ctx, &req, largest.Programs, largest.place().programs(driver), largest.State); err != nil {
 		return err
 	}

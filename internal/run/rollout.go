@@ -26,16 +26,12 @@ type rollout struct {
 
 // rollOut creates the mesh as planned and waits until it has converged.
 func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
-	burst, err := r.spec.burst()
-	if err != nil {
-		return nil, err
-	}
 	phase := &rollout{
 		deployment: deployment{
-			plan: workload.Plan(r.mesh, burst), overlap: r.spec.Arrival > 0, second: r.spec.slowed(time.Second),
+			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, second: r.spec.slowed(time.Second),
 			applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
 		},
-		dataplane: r.dataplane(), timeline: r.timeline, timeout: r.spec.ConvergeTimeout, observed: &r.observed,
+		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,
 	}
 	return nil, phase.run(ctx)
 }

@@ -89,9 +89,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	document := newRecord(spec)
-	if spec, err = spec.onBench(); err != nil {
-		return document, err
-	}
+	spec = spec.onMachine()
 	r := &run{
 		spec:     spec,
 		driver:   driver,
@@ -175,7 +173,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.spec.Upgrade != nil {
+	if r.spec.upgrade() != nil {
 		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs, r.progress.say, origins); err != nil {
 			return err
 		}
@@ -194,7 +192,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
 	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
 	r.group, err = process.OpenGroup(dir, process.GroupOptions{
-		Keep: r.spec.Keep, Prioritize: !r.spec.NoPriority, LimitsMemory: r.spec.ControlPlaneMemory > 0,
+		Keep: r.spec.Keep, Prioritize: r.spec.Instrument.Priority, LimitsMemory: r.spec.ControlPlane.Memory > 0,
 	})
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type settling struct {
 
 // settle lets the control plane come to rest, and warns when it has not.
 func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
-	phase := settling{length: r.spec.Settle, dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
+	phase := settling{length: time.Duration(r.spec.Phases.Settle), dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
 	return nil, phase.run(ctx)
 }
 

@@ -1,92 +1,40 @@
-// Package run is `scaler rollout`: the ordered, visible sequence of a run, what
-// is started, which phases follow each other, what is read at their edges, and how
-// everything is taken down again in reverse. How each mechanism works is left to it.
 package run
 
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/place/guard"
 	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/upgrade"
 	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Spec is what a user asks of `scaler rollout`. The zero value of a
-// field is not its default: DefaultSpec has those.
+// Spec is one run, or several that differ in the lists of the scenario: the scenario, what it
+// names, and where the run leaves what. [New] makes one.
 type Spec struct {
-	Topology topology.Spec
-	// Mesh is rolled out in place of one that Topology describes, which UseMesh sets to match;
-	// nil = there is none.
-	Mesh *MeshFile
+	scenario.Scenario
 
-	Burst        string             // "all"
-	Arrival      workload.Arrival   // pods a second, one by one and evenly spaced; 0 = as Burst says
-	Mode         string             // one of the control plane's modes
-	Own          controlplane.Knobs // knobs set by themselves, over the mode's; "" leaves the mode's
-	ControlPlane string             // the name of one of Drivers, or NAME://HOST:PORT of an external one
-	XDS          string             // "delta" or "sotw"
-
-	Dataplane   string // what the pods have, one of the driver's DataplaneNames; "" = sidecars
-	PodsPerNode int    // for which there is a fake node, where the nodes have proxies
-	Waypoints   string // what has a waypoint each, one of controlplane's values of --waypoints; "" = nothing
-
-	// ProxyVersion is the one that simulated sidecars report; "" = the control plane's.
-	ProxyVersion string
-
-	// Remote is how sidecars reach an external control plane; its address is that
-	// of ControlPlane.
-	Remote controlplane.Remote
-
-	Baseline        time.Duration // the control plane is up, no mesh
-	Settle          time.Duration // between rollout and steady; belongs to no figure
-	Steady          time.Duration // nothing is touched
-	ConvergeTimeout time.Duration // a rollout that takes longer is ended unconverged
-	Probes          int           // changes of each kind that are followed to the sidecars; 0 = none
-
-	// CertificateLifetime is what the sidecars ask for, and half of which they
-	// keep a certificate; 0 = 24 h, as agents do by themselves.
-	CertificateLifetime time.Duration
-
-	CertificateStorm bool // in the end all sidecars ask for a certificate anew at once
-	NoCalibrate      bool // leave out the instrument's floor where it is not known yet
-
-	StartDelay   workload.Delay // from a pod's address to its sidecar's start
-	Churn        workload.Churn // pods replaced a second, after steady and for as long, or while changes are made; 0 = none
-	Workers      int            // processes that run the simulated sidecars, this one among them
-	RealSidecars int            // how many of the pods have a real Envoy, with its agent, on this host or, in a cluster that is there already, on its real nodes
-	EchoImage    string         // of the application of pods on real nodes; needed for these
-
-	Change         changes.Load  // changes made a second, after probe; zero = none
-	ChangeDuration time.Duration // for which they are made
-
-	Cycle time.Duration // within which every sidecar reconnects once, as at the age of its connection; 0 = not done
-
-	Faults []faults.Fault // broken on purpose, each in its phase, in this order
-
-	Upgrade *upgrade.Plan // the upgrade after the steady phase; nil = none
-
-	Replicas           int      // programs that the control plane runs as, which share what it is given; 0 = 1
-	ControlPlaneCPUs   int      // processors it may use, and its GOMAXPROCS; 0 = all
-	ControlPlaneMemory int64    // bytes it may hold; 0 = no limit
-	ControlPlaneEnv    []string // further NAME=VALUE for it, over its own
-	Dilation           float64  // factor by which time is slowed down, K; 0 = 1, dilation.Auto = a trial chooses it. All else here is of the machine that is stood for
-	NoPriority         bool     // let all programs compete for processors as equals
-
-	Choice *record.DilationChoice // how trials chose Dilation; nil = it was given
-
-	Repeat int // which of several like runs this is, from 1; 0 = there is one
-
-	// Existing is a cluster with a control plane that the run uses; nil = the run starts both.
+	// Captured is the mesh of the scenario's file; nil = the mesh is synthetic.
+	Captured *MeshFile
+	// Existing is the cluster of the scenario's context; nil = the run starts one.
 	Existing *Existing
+	// Choice is how trials chose the dilation; nil = it was given.
+	Choice *record.DilationChoice
+	// Repeat is which of several like runs this is, from 1; 0 = there is one.
+	Repeat int
 
 	// Drivers are the control planes that there are; nil = those of package drivers.
 	Drivers []controlplane.Driver
@@ -97,176 +45,322 @@ type Spec struct {
 	State    string            // folder that holds embedded clusters
 }
 
-// DefaultSpec is `scaler rollout` without flags.
+// DefaultSpec is the run of the default scenario.
 func DefaultSpec() Spec {
-	return Spec{
-		Topology:        topology.Spec{Pods: 200, Shape: topology.Layers, FanOut: 3, Seed: 1},
-		Burst:           "all",
-		Mode:            "permissive",
-		ControlPlane:    drivers.Default().Name,
-		XDS:             "delta",
-		Dataplane:       controlplane.Sidecars,
-		PodsPerNode:     defaultPodsPerNode,
-		Waypoints:       controlplane.NoWaypoints,
-		Baseline:        10 * time.Second,
-		Settle:          10 * time.Second,
-		Steady:          60 * time.Second,
-		ConvergeTimeout: 10 * time.Minute,
-		Probes:          20,
-		ChangeDuration:  30 * time.Second,
-		Workers:         1,
-		Replicas:        1,
+	s := Spec{Scenario: scenario.Default()}
+	s.Mesh.Mode, s.Mesh.Sidecars.XDS = scenario.List[string]{"permissive"}, "delta"
+	return s
+}
+
+// New completes a specification, which has folders and programs, with a scenario document: it reads
+// the file of a captured mesh, and takes from the control plane what the document does not state.
+// Nothing is started or created. Errors of fields are of type *[scenario.Error].
+func New(s Spec, d *scenario.Document) (Spec, error) {
+	s.Scenario = d.Scenario
+	s.Programs.Istio = s.ControlPlane.Version
+	driver, err := s.Driver()
+	if err != nil {
+		return s, err
+	}
+	if !d.Given("mesh.mode") {
+		s.Mesh.Mode = scenario.List[string]{driver.Modes[0].Name}
+	} else if slices.Contains(s.Mesh.Mode, bothModes) && len(s.Mesh.Mode) == 1 {
+		s.Mesh.Mode = driver.ModeNames()
+	}
+	if !d.Given("mesh.sidecars.xds") {
+		s.Mesh.Sidecars.XDS = driver.Variants()[0]
+	}
+	s.ControlPlane.Env, s.ControlPlane.Upgrade.Env = withValues(s.ControlPlane.Env), withValues(s.ControlPlane.Upgrade.Env)
+	if s.Mesh.File != "" {
+		file, err := ReadMesh(s.Mesh.File, s.Mesh.Scale)
+		if err != nil {
+			return s, err
+		}
+		s.UseMesh(file)
+		if !d.Given("load.probes") {
+			s.Load.Probes = 0 // changes of a captured mesh are not followed
+		}
+	}
+	if s.Place.Context != "" {
+		if s.Existing, err = newExisting(s.Place); err != nil {
+			return s, err
+		}
+	} else if d.Given("place.context") {
+		return s, scenario.Refuse("place.context", "", "a context of the kubeconfig")
+	}
+	return s, nil
+}
+
+// bothModes is the value of the mode for one run of each.
+const bothModes = "both"
+
+// withValues gives variables that are named without a value that of scaler's own
+// environment. Those that are not set stay as they are, and are refused.
+func withValues(env []string) []string {
+	env = slices.Clone(env)
+	for i, name := range env {
+		if value, set := os.LookupEnv(name); set {
+			env[i] = name + "=" + value
+		}
+	}
+	return env
+}
+
+// newExisting is the cluster of a place.
+func newExisting(p scenario.Place) (_ *Existing, err error) {
+	e := &Existing{
+		Target: attach.Target{
+			Target:    existing.Target{Context: p.Context, Kubeconfig: p.Kubeconfig},
+			Namespace: p.Namespace, Revision: p.Revision, Address: p.Address, Metrics: p.Metrics,
+		},
+		WorkerImage: p.WorkerImage, KwokImage: p.KwokImage,
+	}
+	if p.AbortIf != "" {
+		if e.AbortIf, err = guard.Parse(p.AbortIf); err != nil {
+			return nil, fmt.Errorf("place.abortIf: %w", err)
+		}
+	}
+	if p.RefuseIf != nil && *p.RefuseIf != "" {
+		if e.RefuseIf, err = guard.Parse(*p.RefuseIf); err != nil {
+			return nil, fmt.Errorf("place.refuseIf: %w", err)
+		}
+	}
+	e.ID, err = attach.NewID()
+	return e, err
+}
+
+// Pods is the number of pods with sidecars of a single run.
+func (s Spec) Pods() int { return s.Mesh.Pods.First() }
+
+// Mode is the mode of a single run.
+func (s Spec) Mode() string { return s.Mesh.Mode.First() }
+
+// Dataplane is the data plane of a single run.
+func (s Spec) Dataplane() string { return s.Mesh.Dataplane.First() }
+
+// topology is the synthetic mesh of a single run, or the size of a captured one.
+func (s Spec) topology() topology.Spec {
+	m := s.Mesh
+	if s.Captured != nil {
+		return topology.Spec{Pods: s.Pods(), Services: m.Services, Namespaces: m.Namespaces, Shape: topology.Captured, Seed: m.Seed}
+	}
+	return topology.Spec{
+		Pods: s.Pods(), Services: m.Services, Namespaces: m.Namespaces, Shape: m.Topology, FanOut: m.FanOut, Seed: m.Seed,
+		Profile: m.Profile, Own: ownParts(m.Parts),
 	}
 }
 
-// Validate names the first flag whose value cannot be used, the value, and what
-// is wanted. Nothing has been started or created before it returns nil.
+// ownParts are the parts of a profile that a scenario states. One that is 0 there is left out.
+func ownParts(p scenario.Parts) topology.Profile {
+	whole := func(n *int) int {
+		switch {
+		case n == nil:
+			return 0
+		case *n == 0:
+			return topology.None
+		}
+		return *n
+	}
+	number := func(n *float64) float64 {
+		switch {
+		case n == nil:
+			return 0
+		case *n == 0:
+			return topology.None
+		}
+		return *n
+	}
+	var grace *float64
+	if p.GracePeriod != nil {
+		grace = new(time.Duration(*p.GracePeriod).Seconds())
+	}
+	return topology.Profile{
+		VirtualServices: whole(p.VirtualServices), DestinationRules: whole(p.DestinationRules), ServiceEntries: whole(p.ServiceEntries),
+		EnvoyFilters: whole(p.EnvoyFilters), Telemetries: whole(p.Telemetries), TCPServices: whole(p.TCPServices),
+		HeadlessServices: whole(p.HeadlessServices), ExternalNames: whole(p.ExternalNames), Gateways: whole(p.Gateways), Zones: whole(p.Zones),
+		OutsidePods: whole(p.OutsidePods), OutsideChurn: number(p.OutsideChurn), ReplicaSkew: number(p.ReplicaSkew), GracePeriod: number(grace),
+	}
+}
+
+// Profile is what the mesh of a single run contains in addition to uniform HTTP services.
+func (s Spec) Profile() topology.Profile { return s.topology().Resolved() }
+
+// PartsOf states each part of a profile that is there; the reverse of what a run makes of parts.
+func PartsOf(p topology.Profile) scenario.Parts {
+	whole := func(n int) *int {
+		if n == 0 {
+			return nil
+		}
+		return new(max(0, n))
+	}
+	number := func(n float64) *float64 {
+		if n == 0 {
+			return nil
+		}
+		return new(max(0, n))
+	}
+	parts := scenario.Parts{
+		VirtualServices: whole(p.VirtualServices), DestinationRules: whole(p.DestinationRules), ServiceEntries: whole(p.ServiceEntries),
+		EnvoyFilters: whole(p.EnvoyFilters), Telemetries: whole(p.Telemetries), TCPServices: whole(p.TCPServices),
+		HeadlessServices: whole(p.HeadlessServices), ExternalNames: whole(p.ExternalNames), Gateways: whole(p.Gateways), Zones: whole(p.Zones),
+		OutsidePods: whole(p.OutsidePods), OutsideChurn: number(p.OutsideChurn), ReplicaSkew: number(p.ReplicaSkew),
+	}
+	if grace := number(p.GracePeriod); grace != nil {
+		parts.GracePeriod = new(scenario.Duration(*grace * float64(time.Second)))
+	}
+	return parts
+}
+
+// upgrade is the upgrade of the mesh; nil = there is none.
+func (s Spec) upgrade() *upgrade.Plan {
+	u := s.ControlPlane.Upgrade
+	if u.To == "" {
+		return nil
+	}
+	plan := &upgrade.Plan{
+		From: s.ControlPlane.Version, To: u.To, Waves: u.Canary, InPlace: u.InPlace, RollbackAt: u.RollbackAt,
+		Rate: float64(u.Rate), Pause: time.Duration(u.Pause), ToEnv: u.Env,
+	}
+	if u.InPlace {
+		plan.Waves = nil
+	}
+	return plan
+}
+
+// Validate returns an error for the first field whose value cannot be used with the others, with
+// the control plane or on this machine. Bounds of single fields are those of the table of
+// parameters. Nothing has been started or created before it returns nil.
 func (s Spec) Validate() error {
 	var field *topology.FieldError
-	if err := s.Topology.Validate(); errors.As(err, &field) {
-		return fmt.Errorf("parsing --%s %s: want %s", field.Field, field.Value, field.Want)
+	if err := s.topology().Validate(); errors.As(err, &field) {
+		return &scenario.Error{Path: field.Field, Value: field.Value, Want: field.Want}
 	} else if err != nil {
-		return err
-	}
-	if s.Topology.Shape == "" { // to Topology itself it means layers
-		return fmt.Errorf(`parsing --topology "": want %s, %s or %s`, topology.Star, topology.Layers, topology.Random)
-	}
-	if err := s.checkArrival(); err != nil {
-		return err
-	}
-	if err := s.checkDilation(); err != nil {
 		return err
 	}
 	driver, err := s.Driver()
 	if err != nil {
 		return err
 	}
-	if err := s.checkExternal(driver); err != nil {
-		return err
-	}
-	if err := s.checkMesh(driver); err != nil {
-		return err
-	}
-	if err := s.checkExisting(driver); err != nil {
-		return err
-	}
-	if err := s.Programs.Validate(s.place().programs(driver)...); err != nil {
-		return err
-	}
-	if err := s.checkProxyVersion(driver); err != nil {
-		return err
-	}
-	if err := s.checkDataplane(driver); err != nil {
-		return err
-	}
-	if err := s.checkUpgrade(driver); err != nil {
-		return err
-	}
-	for _, choice := range []struct {
-		flag, value string
-		want        []string
-	}{
-		{"mode", s.Mode, s.modes(driver)},
-		{"xds", s.XDS, driver.Variants()},
+	for _, check := range []func(controlplane.Driver) error{
+		s.checkArrival, s.checkDilation, s.checkExternal, s.checkMesh, s.checkExisting,
+		func(d controlplane.Driver) error { return s.Programs.Validate(s.place().programs(d)...) },
+		s.checkProxyVersion, s.checkDataplane, s.checkUpgrade, s.checkVariants, s.checkReplicas, s.checkResources, s.checkRealSidecars, s.checkLoad,
+		s.checkCycle, s.checkCertificates, s.checkKnobs, s.checkProfile,
 	} {
-		if choice.flag == "xds" && driver.NoXDS {
-			if s.XDS != "" {
-				return fmt.Errorf("parsing --xds %q: want none with --control-plane %s, whose proxies do not speak xDS", s.XDS, s.ControlPlane)
-			}
-			continue
-		}
-		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
+		if err := check(driver); err != nil {
 			return err
-		}
-	}
-	if all := len(experiment.Processors()); s.ControlPlaneCPUs < 0 || s.ControlPlaneCPUs > all {
-		return fmt.Errorf("parsing --control-plane-cpus %d: want 1 to %d, which is what there are", s.ControlPlaneCPUs, all)
-	}
-	if err := s.checkReplicas(driver); err != nil {
-		return err
-	}
-	if err := checkEnv(s.ControlPlaneEnv); err != nil {
-		return err
-	}
-	if s.RealSidecars < 0 || s.RealSidecars > s.Topology.Pods {
-		return fmt.Errorf("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", s.RealSidecars, s.Topology.Pods)
-	}
-	if s.RealSidecars > 0 && driver.SidecarPrograms == nil {
-		return fmt.Errorf("parsing --real-sidecars %d: want none with --control-plane %s, which has no real sidecars", s.RealSidecars, s.ControlPlane)
-	}
-	if real := driver.Variants()[0]; s.RealSidecars > 0 && s.XDS != real {
-		return fmt.Errorf("parsing --xds %q: want %s with --real-sidecars, as real ones speak it", s.XDS, real)
-	}
-	if s.Workers < 1 || s.Workers > maxWorkers {
-		return fmt.Errorf("parsing --workers %d: want 1 to %d", s.Workers, maxWorkers)
-	}
-	if s.Probes < 0 || s.Probes > maxProbes {
-		return fmt.Errorf("parsing --probes %d: want 0 to %d", s.Probes, maxProbes)
-	}
-	if s.Change.PerSecond > 0 {
-		if err := s.Change.Validate(s.ChangeDuration); err != nil {
-			return err
-		}
-	}
-	if err := s.checkCycle(driver); err != nil {
-		return err
-	}
-	if err := s.checkCertificates(driver); err != nil {
-		return err
-	}
-	if d := s.CertificateLifetime; d != 0 && (d < minLifetime || d > maxLifetime) {
-		return fmt.Errorf("parsing --certificate-lifetime %s: want a duration from %s to %s", d, minLifetime, maxLifetime)
-	}
-	if len(faults.In(s.Faults, record.PhaseProbe)) > 0 && s.Probes == 0 {
-		return fmt.Errorf("parsing --fault %q: want --probes above 0 with a fault in probe", faults.In(s.Faults, record.PhaseProbe)[0])
-	}
-	if err := faults.CheckPrograms(s.Faults, s.ControlPlane, driver.Helpers); err != nil {
-		return err
-	}
-	if err := s.checkKnobs(driver); err != nil {
-		return err
-	}
-	if err := s.checkProfile(driver); err != nil {
-		return err
-	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-		least time.Duration
-	}{
-		{"baseline", s.Baseline, time.Second},
-		{"settle", s.Settle, 0},
-		{"steady", s.Steady, time.Second},
-		{"converge-timeout", s.ConvergeTimeout, time.Second},
-	} {
-		if d.value < d.least || d.value > 24*time.Hour {
-			return fmt.Errorf("parsing --%s %s: want a duration from %s to 24h", d.flag, d.value, d.least)
 		}
 	}
 	return nil
 }
 
-func (s Spec) checkProxyVersion(d controlplane.Driver) error {
-	switch {
-	case s.ProxyVersion == "":
-		return nil
-	case d.CheckProxyVersion == nil:
-		return fmt.Errorf("parsing --proxy-version %q: want none with --control-plane %s, whose sidecars report no version", s.ProxyVersion, s.ControlPlane)
-	case s.RealSidecars > 0:
-		return fmt.Errorf("parsing --proxy-version %q: want none with --real-sidecars, which report their own", s.ProxyVersion)
+// checkVariants checks that the control plane has the mode, and speaks the variant of xDS.
+func (s Spec) checkVariants(d controlplane.Driver) error {
+	if modes := s.modes(d); !slices.Contains(modes, s.Mode()) {
+		if len(modes) > 1 {
+			modes = append(slices.Clone(modes), bothModes)
+		}
+		return scenario.Refuse("mesh.mode", s.Mode(), "%s", strings.Join(modes, " or "))
 	}
-	return d.CheckProxyVersion(s.ProxyVersion)
+	xds := s.Mesh.Sidecars.XDS
+	switch {
+	case d.NoXDS && xds != "":
+		return scenario.Refuse("mesh.sidecars.xds", xds, "none with controlPlane.name %s, whose proxies do not speak xDS", s.ControlPlane.Name)
+	case !d.NoXDS && !slices.Contains(d.Variants(), xds):
+		return scenario.Refuse("mesh.sidecars.xds", xds, "%s", strings.Join(d.Variants(), " or "))
+	}
+	return nil
 }
 
-// maxProbes is more changes than anyone waits for.
-const maxProbes = 100_000
+// checkResources checks what the control plane is given of this machine, and its environment.
+func (s Spec) checkResources(controlplane.Driver) error {
+	if all := len(experiment.Processors()); s.ControlPlane.CPUs > all {
+		return scenario.Refuse("controlPlane.cpus", s.ControlPlane.CPUs, "1 to %d, which is what there are", all)
+	}
+	return checkEnv("controlPlane.env", s.ControlPlane.Env)
+}
 
-// Driver is the control plane that is asked for, as it serves the data plane. Its error
-// names the flag.
+// checkRealSidecars checks that there can be real sidecars.
+func (s Spec) checkRealSidecars(d controlplane.Driver) error {
+	real := s.Mesh.Sidecars.Real
+	switch {
+	case real == 0:
+		return nil
+	case real > s.Pods():
+		return scenario.Refuse("mesh.sidecars.real", real, "0 to %d, which is how many pods there are", s.Pods())
+	case d.SidecarPrograms == nil:
+		return scenario.Refuse("mesh.sidecars.real", real, "none with controlPlane.name %s, which has no real sidecars", s.ControlPlane.Name)
+	case s.Mesh.Sidecars.XDS != d.Variants()[0]:
+		return scenario.Refuse("mesh.sidecars.xds", s.Mesh.Sidecars.XDS, "%s with mesh.sidecars.real, as real ones speak it", d.Variants()[0])
+	}
+	return nil
+}
+
+// checkLoad checks changes and faults.
+func (s Spec) checkLoad(d controlplane.Driver) error {
+	if s.Load.Changes.PerSecond > 0 {
+		if err := changes.Check(s.Load.Changes, time.Duration(s.Phases.Changes)); err != nil {
+			return err
+		}
+	}
+	if in := scenario.FaultsIn(s.Load.Faults, scenario.PhaseProbe); len(in) > 0 && s.Load.Probes == 0 {
+		return scenario.Refuse("load.faults", in[0], "load.probes above 0 with a fault in probe")
+	}
+	return faults.CheckPrograms(s.Load.Faults, s.ControlPlane.Name, d.Helpers)
+}
+
+func (s Spec) checkProxyVersion(d controlplane.Driver) error {
+	version := s.Mesh.Sidecars.Version
+	switch {
+	case version == "":
+		return nil
+	case d.CheckProxyVersion == nil:
+		return scenario.Refuse("mesh.sidecars.version", version, "none with controlPlane.name %s, whose sidecars report no version", s.ControlPlane.Name)
+	case s.Mesh.Sidecars.Real > 0:
+		return scenario.Refuse("mesh.sidecars.version", version, "none with mesh.sidecars.real, which report their own")
+	}
+	return d.CheckProxyVersion(version)
+}
+
+// Driver is the control plane that is asked for, as it serves the data plane.
 func (s Spec) Driver() (controlplane.Driver, error) {
-	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane)
+	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane.Name)
 	if err != nil {
 		return d, err
 	}
-	return d.Of(s.Dataplane, s.Waypoints)
+	return d.Of(s.Dataplane(), s.Mesh.Waypoints)
+}
+
+// refusal is a field that a run cannot have together with something else.
+type refusal struct {
+	given bool
+	path  string
+}
+
+// refuse returns an error for the first field that is given. want states what goes with what, as in
+// "none with mesh.file".
+func (s Spec) refuse(fields []refusal, want string) error {
+	for _, f := range fields {
+		if f.given {
+			value, _ := s.Scenario.Text(f.path)
+			return &scenario.Error{Path: f.path, Value: value, Want: want}
+		}
+	}
+	return nil
+}
+
+// checkEnv checks variables of an environment, the field at a path.
+func checkEnv(path string, env []string) error {
+	for _, kv := range env {
+		name, _, ok := strings.Cut(kv, "=")
+		switch {
+		case !ok || !variable.MatchString(name):
+			return scenario.Refuse(path, kv, "NAME=VALUE, or the NAME of a variable that is set here")
+		case strings.ContainsRune(kv, 0):
+			return scenario.Refuse(path, name, "a value without zero bytes") // it may be a secret
+		case name == "GOMAXPROCS":
+			return scenario.Refuse(path, kv, "controlPlane.cpus instead, which is recorded too")
+		}
+	}
+	return nil
 }

@@ -3,8 +3,10 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -18,36 +20,36 @@ import (
 
 // checkUpgrade checks an upgrade with the rest of the spec.
 func (s Spec) checkUpgrade(d controlplane.Driver) error {
-	if s.Upgrade == nil {
+	if s.upgrade() == nil {
 		return nil
 	}
 	if !d.Revisions {
-		return fmt.Errorf("parsing --control-plane %q: want one that has revisions for an upgrade", s.ControlPlane)
+		return scenario.Refuse("controlPlane.name", s.ControlPlane.Name, "one that has revisions for an upgrade")
 	}
-	if err := s.Upgrade.Validate(s.mesh()); err != nil {
+	if err := s.upgrade().Validate(s.mesh()); err != nil {
 		return err
 	}
-	for _, version := range []struct{ flag, value string }{{"from", s.Upgrade.From}, {"to", s.Upgrade.To}} {
-		if err := component.CheckIstio(version.flag, version.value); err != nil {
-			return err
+	for _, version := range []struct{ path, value string }{{"controlPlane.version", s.upgrade().From}, {"controlPlane.upgrade.to", s.upgrade().To}} {
+		if want := component.CheckIstio(version.value); want != "" {
+			return scenario.Refuse(version.path, version.value, "%s", want)
 		}
 	}
-	return checkEnvOf("to-env", s.Upgrade.ToEnv)
+	return checkEnv("controlPlane.upgrade.env", s.upgrade().ToEnv)
 }
 
 // revisions are the names of the two control planes of an upgrade; "" where there is none.
 func (s Spec) revisions() (from, to string) {
-	if s.Upgrade == nil {
+	if s.upgrade() == nil {
 		return "", ""
 	}
-	return s.Upgrade.Revisions()
+	return s.upgrade().Revisions()
 }
 
 // ownPrograms are the options by which the programs of the first control plane are found.
 func (s Spec) ownPrograms() component.Options {
 	o := s.Programs
-	if s.Upgrade != nil {
-		o.Istio = s.Upgrade.From
+	if s.upgrade() != nil {
+		o.Istio = s.upgrade().From
 		o.IstioRevision, _ = s.revisions()
 	}
 	return o
@@ -56,7 +58,7 @@ func (s Spec) ownPrograms() component.Options {
 // nextPrograms are those of the control plane that an upgrade leads to.
 func (s Spec) nextPrograms() component.Options {
 	o := s.Programs
-	o.Istio = s.Upgrade.To
+	o.Istio = s.upgrade().To
 	_, o.IstioRevision = s.revisions()
 	return o
 }
@@ -74,22 +76,22 @@ func (s Spec) findNext(ctx context.Context, names []string, say func(string), or
 		return nil, err
 	}
 	for name, origin := range next {
-		origins[name+"-"+s.Upgrade.Next()] = origin
+		origins[name+"-"+s.upgrade().Next()] = origin
 	}
 	return paths, nil
 }
 
 // upgrade moves the mesh to the new version of the control plane, if that was asked for.
 func (r *run) upgrade(ctx context.Context) (experiment.Undo, error) {
-	if r.spec.Upgrade == nil {
+	if r.spec.upgrade() == nil {
 		return nil, nil
 	}
-	plan := *r.spec.Upgrade
+	plan := *r.spec.upgrade()
 	plan.Pause = r.spec.slowed(plan.Pause)
 	plan.Rate /= r.spec.dilation()
 	next := r.newSuccessor()
 	r.upgrading = upgrade.New(upgrade.Options{
-		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: r.spec.ConvergeTimeout,
+		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Route: next.route, Stop: next.stop},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
@@ -116,8 +118,8 @@ type successor struct {
 func (r *run) newSuccessor() *successor {
 	o := r.startOptions()
 	o.Programs = r.programs.next
-	o.Resources.Env = slices.Concat(o.Resources.Env, r.spec.Upgrade.ToEnv)
-	o.Name = r.driver.Name + "-" + r.spec.Upgrade.Next()
+	o.Resources.Env = slices.Concat(o.Resources.Env, r.spec.upgrade().ToEnv)
+	o.Name = r.driver.Name + "-" + r.spec.upgrade().Next()
 	_, o.Revision = r.spec.revisions()
 	o.Next = true
 	return &successor{

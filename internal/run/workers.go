@@ -58,9 +58,9 @@ func workerName(n int) string {
 // newWorkers prepares the workers of the run.
 func (r *run) newWorkers() *workers {
 	return &workers{
-		count: r.spec.Workers, driver: r.driver, proxies: controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)},
+		count: r.spec.Instrument.Workers, driver: r.driver, proxies: controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)},
 		setup: worker.Setup{
-			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane, Waypoints: r.spec.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
+			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
 		},
 		group: r.group, logs: r.journal.Writer().LogDir(), journal: r.journal, say: r.progress.say, fail: r.fail,
 		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker,
@@ -75,7 +75,7 @@ func (r *run) startJob(ctx context.Context) (experiment.Undo, error) {
 	if e == nil || e.WorkerImage == "" {
 		return nil, nil
 	}
-	r.progress.say(fmt.Sprintf("starting %d workers in the cluster", r.spec.Workers))
+	r.progress.say(fmt.Sprintf("starting %d workers in the cluster", r.spec.Instrument.Workers))
 	job, err := workerjob.Start(ctx, e.found.Cluster, r.api.Client, e.workers(r.spec, r.runLabel()))
 	if err != nil {
 		return nil, err

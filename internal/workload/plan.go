@@ -5,58 +5,12 @@
 package workload
 
 import (
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
-
-// Bounds of a burst's interval: what a cluster can distinguish, and what a person
-// would wait for.
-const (
-	minInterval = time.Millisecond
-	maxInterval = time.Hour
-)
-
-// Burst states how pods arrive. The zero value means all at once.
-type Burst struct {
-	Size     int           // pods that arrive together; 0 means all
-	Interval time.Duration // from one burst to the next
-}
-
-// ParseBurst parses the value of --burst: "all", or SIZE/INTERVAL as in
-// "100/10s". Its error names the flag, the value and what is wanted.
-func ParseBurst(s string) (Burst, error) {
-	wrong := func(want string) (Burst, error) {
-		return Burst{}, fmt.Errorf("parsing --burst %q: want %s", s, want)
-	}
-	if s == "all" {
-		return Burst{}, nil
-	}
-	left, right, _ := strings.Cut(s, "/")
-	size, sizeErr := strconv.Atoi(left)
-	interval, intervalErr := time.ParseDuration(right)
-	switch {
-	case sizeErr != nil || intervalErr != nil:
-		return wrong("all or SIZE/INTERVAL, as in 100/10s")
-	case size < 1 || size > topology.MaxPods:
-		return wrong(fmt.Sprintf("a size of 1 to %d", topology.MaxPods))
-	case interval < minInterval || interval > maxInterval:
-		return wrong("an interval of 1ms to 1h")
-	}
-	return Burst{size, interval}, nil
-}
-
-// String returns the burst as ParseBurst reads it.
-func (b Burst) String() string {
-	if b.Size == 0 {
-		return "all"
-	}
-	return fmt.Sprintf("%d/%s", b.Size, b.Interval)
-}
 
 // Step is one burst of a plan.
 type Step struct {
@@ -64,11 +18,11 @@ type Step struct {
 	Replicas map[int]int   // by index of a service: how many it has from then on; services that stay as they are are not in it
 }
 
-// Plan returns the steps in which the mesh's pods arrive, each of b.Size pods but
+// Plan returns the steps in which the mesh's pods arrive, each of a burst's pods but
 // the last. Services fill up in their order, so that a burst brings whole
 // workloads as far as they fit, and one workload is touched by few steps.
-func Plan(mesh topology.Mesh, b Burst) []Step {
-	size := b.Size
+func Plan(mesh topology.Mesh, a scenario.Arrival) []Step {
+	size, interval := a.Bursts()
 	if size == 0 {
 		size = math.MaxInt
 	}
@@ -77,7 +31,7 @@ func Plan(mesh topology.Mesh, b Burst) []Step {
 	for i, service := range mesh.Services {
 		for have := 0; have < service.Pods; {
 			if room == 0 {
-				steps = append(steps, Step{At: time.Duration(len(steps)) * b.Interval, Replicas: make(map[int]int)})
+				steps = append(steps, Step{At: time.Duration(len(steps)) * interval, Replicas: make(map[int]int)})
 				room = size
 			}
 			more := min(service.Pods-have, room)

@@ -10,7 +10,11 @@
 // scaling for reading to package report.
 package record
 
-import "time"
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
 
 // APIVersion, Kind and ListKind state what a document is. Schema is the minor
 // version within APIVersion: it rises when a field is added or a definition
@@ -60,9 +64,12 @@ type Run struct {
 	Started    time.Time  `json:"started"`            // cluster start included
 	Finished   *time.Time `json:"finished,omitempty"` // teardown included; nil while it runs and when it was killed
 
-	Spec        Spec        `json:"spec"`
-	Environment Environment `json:"environment"`
-	Phases      []Phase     `json:"phases,omitempty"` // in order of time
+	// Scenario is what was asked of the run, with all defaults; values of the environment that look
+	// like secrets are masked.
+	Scenario    scenario.Scenario `json:"scenario,omitzero"`
+	Spec        Spec              `json:"spec"`
+	Environment Environment       `json:"environment"`
+	Phases      []Phase           `json:"phases,omitempty"` // in order of time
 
 	Mesh         *Mesh            `json:"mesh,omitempty"` // nil where the mesh was built from Spec
 	Arrival      *Arrival         `json:"arrival,omitempty"`

@@ -257,3 +257,15 @@ func (c *Changes) UnmarshalText(data []byte) error {
 	*c = v
 	return nil
 }
+
+// Count is how many changes are due within a phase of this length.
+func (c Changes) Count(length time.Duration) int {
+	n := int(length.Seconds() * float64(c.PerSecond))
+	for c.PerSecond.Due(n) < length {
+		n++
+	}
+	for n > 0 && c.PerSecond.Due(n-1) >= length {
+		n--
+	}
+	return n
+}

@@ -27,7 +27,7 @@ var schemas = map[reflect.Type]textSchema{
 	reflect.TypeFor[Rate]():     {pattern: numberPattern + `/s`, example: "5/s"},
 	reflect.TypeFor[Shares]():   {pattern: numberPattern + `%( *, *` + numberPattern + `%)*`, example: "10%,50%,100%"},
 	reflect.TypeFor[Arrival]():  {pattern: `all|stock|` + numberPattern + `/s|[0-9]+/` + durationPattern, example: "100/10s"},
-	reflect.TypeFor[Delay]():    {pattern: `(exponential:)?` + durationPattern + `|uniform:` + durationPattern + `-` + durationPattern, example: "uniform:1s-5s"},
+	reflect.TypeFor[Delay]():    {pattern: `((exponential|constant):)?` + durationPattern + `|uniform:` + durationPattern + `-` + durationPattern, example: "uniform:1s-5s"},
 	reflect.TypeFor[Dilation](): {pattern: `auto|` + numberPattern, number: true, example: "auto"},
 	reflect.TypeFor[Changes]():  {pattern: numberPattern + `/s(:(` + alternatives(ChangeKinds) + `))?`, example: "5/s:route"},
 	reflect.TypeFor[Fault]():    {pattern: faultPattern(), example: "kill-control-plane@steady"},

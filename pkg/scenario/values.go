@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -151,6 +152,12 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Due is when the n-th event, from 0, is due since the start: a schedule that does not wait for
+// what became of the events before.
+func (r Rate) Due(n int) time.Duration {
+	return time.Duration(float64(n) / float64(r) * float64(time.Second))
+}
+
 // Shares are ascending shares of the pods, as in 10%,50%,100%; the last one is the whole.
 type Shares []float64
 
@@ -223,6 +230,21 @@ func (a Arrival) String() string {
 	return "all"
 }
 
+// Bursts is the arrival as bursts: of one pod each where it is a rate. size 0 means all at once.
+func (a Arrival) Bursts() (size int, interval time.Duration) {
+	if a.Rate > 0 {
+		return 1, time.Duration(float64(time.Second) / a.Rate)
+	}
+	return a.Size, a.Interval
+}
+
+// Slowed is the arrival k times as slow.
+func (a Arrival) Slowed(k float64) Arrival {
+	a.Rate /= k
+	a.Interval = time.Duration(float64(a.Interval) * k)
+	return a
+}
+
 // MarshalText returns the arrival as UnmarshalText reads it.
 func (a Arrival) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
@@ -275,6 +297,31 @@ type Delay struct {
 
 // maxDelay bounds a delay.
 const maxDelay = time.Hour
+
+// exponentialBound cuts an exponential delay off: one in 22,000 is longer than ten times the
+// mean, and a single pod must not decide how long a rollout takes.
+const exponentialBound = 10
+
+// Of is the delay of the n-th pod. It depends on seed and n only. An exponential delay is
+// limited to ten times the mean.
+func (d Delay) Of(seed uint64, n int) time.Duration {
+	random := rand.New(rand.NewPCG(seed, uint64(n)))
+	switch {
+	case d.Max > 0:
+		return d.Min + time.Duration(random.Float64()*float64(d.Max-d.Min))
+	case d.Exponential:
+		return time.Duration(math.Min(random.ExpFloat64(), exponentialBound) * float64(d.Mean))
+	}
+	return d.Mean
+}
+
+// Slowed is the delay k times as long.
+func (d Delay) Slowed(k float64) Delay {
+	for _, t := range []*time.Duration{&d.Mean, &d.Min, &d.Max} {
+		*t = time.Duration(float64(*t) * k)
+	}
+	return d
+}
 
 // String returns the delay as UnmarshalText reads it; "" for none.
 func (d Delay) String() string {

@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // Options are what the change phase of a run needs. All fields but the last two are
 // needed.
 type Options struct {
-	Load     Load                       // what is changed, and how often
+	Load     scenario.Changes           // what is changed, and how often
 	Length   time.Duration              // of the phase
 	Timeout  time.Duration              // for the mesh to converge again
 	Mesh     topology.Mesh              // that is changed
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	p := &phase{Options: o}
-	section := &record.Change{Kind: string(o.Load.Kind), OfferedPerSecond: new(o.Load.PerSecond)}
+	section := &record.Change{Kind: string(o.Load.Kind), OfferedPerSecond: new(float64(o.Load.PerSecond))}
 	o.Journal.Update(func(run *record.Run) { run.Change = section })
 	var why string
 	if p.all, why = p.objects(); why != "" {
@@ -169,8 +170,8 @@ func (p *phase) make(ctx context.Context, begin time.Time) error {
 // changeObject makes the changes of one object: with n objects, every n-th of all.
 func (p *phase) changeObject(ctx context.Context, index int, begin time.Time) error {
 	o := p.all[index]
-	for n := index; p.Load.Due(n) < p.Length; n += len(p.all) {
-		due := begin.Add(p.Load.Due(n))
+	for n := index; p.Load.PerSecond.Due(n) < p.Length; n += len(p.all) {
+		due := begin.Add(p.Load.PerSecond.Due(n))
 		if err := experiment.WaitUntil(ctx, due); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"scaler.mesh/scaler/pkg/scenario"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,26 +44,26 @@ func (p *phase) objects() ([]object, string) {
 	services := p.suitable()
 	var all []object
 	switch p.Load.Kind {
-	case Endpoint:
+	case scenario.EndpointChange:
 		for i, service := range services {
 			all = append(all, p.endpointObject(i, p.Mesh.Services[service]))
 		}
-	case Metadata:
+	case scenario.MetadataChange:
 		for _, service := range services {
 			all = append(all, metadataObject(p.Mesh.Services[service]))
 		}
-	case Route, RouteMetadata, Policy, MeshWide:
+	case scenario.RouteChange, scenario.RouteMetadataChange, scenario.PolicyChange, scenario.MeshWideChange:
 		if p.Adapter.Probes == nil {
 			return nil, "no change of it carries a marker that can be followed"
 		}
-		if p.Load.Kind == MeshWide {
+		if p.Load.Kind == scenario.MeshWideChange {
 			services = []int{0}
 		}
 		for i, service := range services {
 			if made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(i, 0)); made == nil {
 				return nil, fmt.Sprintf("it has no change of the kind %s", p.Load.Kind)
 			}
-			if p.Load.Kind == RouteMetadata {
+			if p.Load.Kind == scenario.RouteMetadataChange {
 				all = append(all, p.annotatedObject(i, service))
 				continue
 			}
@@ -95,8 +96,8 @@ func (p *phase) suitable() []int {
 }
 
 // probeKinds are the kinds that the control plane's adapter makes.
-var probeKinds = map[Kind]controlplane.ProbeKind{
-	Route: controlplane.RouteProbe, RouteMetadata: controlplane.RouteProbe, Policy: controlplane.PolicyProbe, MeshWide: controlplane.MeshProbe,
+var probeKinds = map[scenario.ChangeKind]controlplane.ProbeKind{
+	scenario.RouteChange: controlplane.RouteProbe, scenario.RouteMetadataChange: controlplane.RouteProbe, scenario.PolicyChange: controlplane.PolicyProbe, scenario.MeshWideChange: controlplane.MeshProbe,
 }
 
 // probeObject is an object of the adapter, whose versions are markers.

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // result is what became of all changes.
@@ -152,11 +153,11 @@ func (r *result) intervals() *record.PushIntervals {
 }
 
 // doubts are the warnings about the figures.
-func doubts(c record.Change, load Load, r *result) []record.Warning {
+func doubts(c record.Change, load scenario.Changes, r *result) []record.Warning {
 	var all []record.Warning
-	if achieved := *c.AchievedPerSecond; achieved < lateChanges*load.PerSecond {
+	if achieved := *c.AchievedPerSecond; achieved < lateChanges*float64(load.PerSecond) {
 		all = append(all, record.Warning{About: "change.achievedPerSecond", Reason: record.ReasonSlowChange, Values: map[string]float64{
-			"achievedPerSecond": achieved, "offeredPerSecond": load.PerSecond,
+			"achievedPerSecond": achieved, "offeredPerSecond": float64(load.PerSecond),
 		}})
 	}
 	if r.lost > 0 {

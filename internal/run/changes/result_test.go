@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // What addresses and markers say of a version is read back from a content.
@@ -33,7 +34,7 @@ func TestResult(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 	p := &phase{
-		Options: Options{Load: Load{1, Route}, Length: 3 * time.Second},
+		Options: Options{Load: scenario.Changes{1, scenario.RouteChange}, Length: 3 * time.Second},
 		missed:  []int{1, 0},
 		samples: [][]sample{{{at(0), at(5), at(10)}, {at(1000), at(1000), at(1010)}}, {{at(500), at(500), at(600)}}},
 	}
@@ -71,16 +72,16 @@ func TestDoubts(t *testing.T) {
 		r        result
 		want     []record.Reason
 	}{
-		"all is well":              {Route, 9.6, result{written: 10, concerned: 10}, nil},
-		"slow":                     {Route, 9.4, result{written: 10, concerned: 10}, []record.Reason{record.ReasonSlowChange}},
-		"lost":                     {Route, 10, result{written: 10, concerned: 10, lost: 3}, []record.Reason{record.ReasonLost}},
-		"unconcerned":              {Route, 10, result{written: 10, concerned: 9}, []record.Reason{record.ReasonUnconcerned}},
-		"metadata only":            {Metadata, 10, result{written: 10}, nil},
-		"metadata of a route only": {RouteMetadata, 10, result{written: 10}, nil},
+		"all is well":              {scenario.RouteChange, 9.6, result{written: 10, concerned: 10}, nil},
+		"slow":                     {scenario.RouteChange, 9.4, result{written: 10, concerned: 10}, []record.Reason{record.ReasonSlowChange}},
+		"lost":                     {scenario.RouteChange, 10, result{written: 10, concerned: 10, lost: 3}, []record.Reason{record.ReasonLost}},
+		"unconcerned":              {scenario.RouteChange, 10, result{written: 10, concerned: 9}, []record.Reason{record.ReasonUnconcerned}},
+		"metadata only":            {scenario.MetadataChange, 10, result{written: 10}, nil},
+		"metadata of a route only": {scenario.RouteMetadataChange, 10, result{written: 10}, nil},
 	} {
 		section := record.Change{AchievedPerSecond: &c.achieved, Push: &record.Latency{Lost: int64(c.r.lost)}}
 		var got []record.Reason
-		for _, w := range doubts(section, Load{10, c.kind}, &c.r) {
+		for _, w := range doubts(section, scenario.Changes{10, c.kind}, &c.r) {
 			got = append(got, w.Reason)
 			if record.NewWarning(w).Text == "" {
 				t.Errorf("%s: %s has no sentence", name, w.Reason)

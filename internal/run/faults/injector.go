@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -43,7 +44,7 @@ type Actions struct {
 
 // Options are what an injector needs. All fields are needed.
 type Options struct {
-	Faults   []Fault             // in all phases, in their order; nil = none
+	Faults   []scenario.Fault    // in all phases, in their order; nil = none
 	Actions  Actions             // how each is made; those of Faults are needed
 	Pods     int                 // of the mesh
 	Timeout  time.Duration       // for the mesh to converge again
@@ -55,7 +56,7 @@ type Options struct {
 	// Recovered is called after a fault in steady state that is not the last: it
 	// returns when the cluster is ready for the next one. about is the fault's path
 	// in the record.
-	Recovered func(ctx context.Context, fault Fault, about string, since time.Time) error
+	Recovered func(ctx context.Context, fault scenario.Fault, about string, since time.Time) error
 
 	// Streams are those that are open now, by program of a control plane that runs as
 	// several; nil = it is one. Of each, After and Serves are set.
@@ -72,7 +73,7 @@ type Injector struct {
 
 // made is one fault that is being made, or was.
 type made struct {
-	fault      Fault
+	fault      scenario.Fault
 	index      int // in the record
 	begin      time.Time
 	end        time.Time // converged again, or no longer waited for; zero before
@@ -91,7 +92,7 @@ func (i *Injector) DuringRollout(ctx context.Context, follow func(context.Contex
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return follow(ctx) })
 	group.Go(func() error {
-		faults := In(i.Faults, record.PhaseRollout)
+		faults := scenario.FaultsIn(i.Faults, scenario.PhaseRollout)
 		for n, fault := range faults {
 			if err := i.Fleet.AwaitComplete(ctx, due(n, len(faults), i.Pods)); err != nil {
 				return err
@@ -108,7 +109,7 @@ func (i *Injector) DuringRollout(ctx context.Context, follow func(context.Contex
 // InSteady makes the faults of steady state, each in a phase of its own that lasts
 // until the mesh has converged again. One from which it does not recover is the last.
 func (i *Injector) InSteady(ctx context.Context) error {
-	faults := In(i.Faults, record.PhaseSteady)
+	faults := scenario.FaultsIn(i.Faults, scenario.PhaseSteady)
 	for n, fault := range faults {
 		if err := i.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
 			return err
@@ -125,7 +126,7 @@ func (i *Injector) InSteady(ctx context.Context) error {
 }
 
 // measure makes one fault in a phase of its own.
-func (i *Injector) measure(ctx context.Context, fault Fault) (m *made, err error) {
+func (i *Injector) measure(ctx context.Context, fault scenario.Fault) (m *made, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, i.Timeout, experiment.ErrUnconverged)
 	defer cancel()
 	err = i.Timeline.Measure(ctx, record.PhaseFault, 0, func(ctx context.Context) (_ record.EndedBy, err error) {
@@ -144,7 +145,7 @@ func (i *Injector) measure(ctx context.Context, fault Fault) (m *made, err error
 // been followed: then the faults of probe are made, one after the other. It returns
 // when the mesh has converged again.
 func (i *Injector) DuringProbe(ctx context.Context, change func(ctx context.Context, half func()) error) error {
-	faults := In(i.Faults, record.PhaseProbe)
+	faults := scenario.FaultsIn(i.Faults, scenario.PhaseProbe)
 	if len(faults) == 0 {
 		return change(ctx, func() {})
 	}
@@ -173,7 +174,7 @@ func (i *Injector) DuringProbe(ctx context.Context, change func(ctx context.Cont
 
 // make breaks what is to be broken and returns when it is there again. The fault is
 // nil if it was not begun.
-func (i *Injector) make(ctx context.Context, fault Fault) (*made, error) {
+func (i *Injector) make(ctx context.Context, fault scenario.Fault) (*made, error) {
 	m, err := i.begin(fault)
 	if err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (i *Injector) make(ctx context.Context, fault Fault) (*made, error) {
 }
 
 // begin opens a fault's section in the record.
-func (i *Injector) begin(fault Fault) (*made, error) {
+func (i *Injector) begin(fault scenario.Fault) (*made, error) {
 	at, err := i.Timeline.Edge()
 	if err != nil {
 		return nil, fmt.Errorf("reading the counters before %s: %w", fault.Name(), err)
@@ -200,7 +201,7 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 	i.Say("fault: " + fault.Name())
 	i.Journal.Update(func(r *record.Run) {
 		m.index = len(r.Faults)
-		r.Faults = append(r.Faults, record.Fault{Name: fault.Name(), Phase: fault.Phase, At: at.UTC()})
+		r.Faults = append(r.Faults, record.Fault{Name: fault.Name(), Phase: record.PhaseName(fault.Phase), At: at.UTC()})
 	})
 	i.mu.Lock()
 	i.made = append(i.made, m)
@@ -211,21 +212,21 @@ func (i *Injector) begin(fault Fault) (*made, error) {
 
 func (i *Injector) act(ctx context.Context, m *made) error {
 	switch m.fault.Kind {
-	case KillControlPlane, RestartControlPlane:
-		return i.Actions.EndControlPlane(ctx, m.fault.Program, m.fault.Kind == RestartControlPlane)
-	case ResetStreams:
+	case scenario.KillControlPlane, scenario.RestartControlPlane:
+		return i.Actions.EndControlPlane(ctx, m.fault.Program, m.fault.Kind == scenario.RestartControlPlane)
+	case scenario.ResetStreams:
 		return i.Actions.ResetStreams(m.fault.Share)
-	case APIServerGone:
+	case scenario.APIServerGone:
 		return i.Actions.StopAPIServer(ctx, m.fault.Time)
-	case PauseScaler:
+	case scenario.PauseScaler:
 		return i.Actions.PauseSelf(ctx, m.fault.Time)
-	case KillReplica:
+	case scenario.KillReplica:
 		return i.Actions.KillReplica(ctx)
-	case AddReplica:
+	case scenario.AddReplica:
 		return i.Actions.AddReplica(ctx)
-	case RestartReplicas:
+	case scenario.RestartReplicas:
 		return i.Actions.RestartReplicas(ctx)
-	case RollingRestart:
+	case scenario.RollingRestart:
 		i.Fleet.Pods.Renew()
 		return i.Actions.RollingRestart(ctx, m.begin)
 	default:
@@ -255,7 +256,7 @@ func (i *Injector) End(err error) error {
 		if converged {
 			i.Say(fmt.Sprintf("converged again %.1f s after %s", end.Sub(m.begin).Seconds(), m.fault.Name()))
 		} else {
-			warning.About, warning.Component, warning.Phase = fmt.Sprintf("faults.%d", m.index), m.fault.Name(), m.fault.Phase
+			warning.About, warning.Component, warning.Phase = fmt.Sprintf("faults.%d", m.index), m.fault.Name(), record.PhaseName(m.fault.Phase)
 			i.Journal.Warn(warning)
 		}
 	}
@@ -317,7 +318,7 @@ func bytesBetween(before, after xdsprobe.Counts) map[string]int64 {
 
 // Ended calls do for every fault that was made and has ended: its index in the record,
 // the fault, its window, and the latencies of what came back in it.
-func (i *Injector) Ended(do func(index int, fault Fault, begin, end time.Time, l *fleet.Latencies) error) error {
+func (i *Injector) Ended(do func(index int, fault scenario.Fault, begin, end time.Time, l *fleet.Latencies) error) error {
 	i.mu.Lock()
 	all := append([]*made(nil), i.made...)
 	i.mu.Unlock()

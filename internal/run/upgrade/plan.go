@@ -5,13 +5,14 @@
 package upgrade
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/topology"
 )
@@ -28,42 +29,6 @@ type Plan struct {
 	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
-}
-
-// ParseCanary parses the value of --canary: shares in per cent, as in 10%,50%,100%.
-// Its error names the flag, the value and what is wanted.
-func ParseCanary(text string) ([]float64, error) {
-	wrong := func(want string) ([]float64, error) {
-		return nil, fmt.Errorf("parsing --canary %q: want %s", text, want)
-	}
-	var shares []float64
-	for field := range strings.SplitSeq(text, ",") {
-		number, percent := strings.CutSuffix(strings.TrimSpace(field), "%")
-		share, err := strconv.ParseFloat(number, 64)
-		switch {
-		case !percent || err != nil:
-			return wrong("shares of the pods, as in 10%,50%,100%")
-		case !(share > 0) || share > 100:
-			return wrong("shares above 0% and up to 100%")
-		case len(shares) > 0 && share/100 <= shares[len(shares)-1]:
-			return wrong("ascending shares, each with the ones before it, as in 10%,50%,100%")
-		}
-		shares = append(shares, share/100)
-	}
-	if shares[len(shares)-1] != 1 {
-		return wrong("100% as the last share: an upgrade moves all pods")
-	}
-	return shares, nil
-}
-
-// ParseRate parses the value of --restart-rate, as in 5/s.
-func ParseRate(text string) (float64, error) {
-	number, perSecond := strings.CutSuffix(text, "/s")
-	rate, err := strconv.ParseFloat(number, 64)
-	if !perSecond || err != nil || !(rate > 0) || rate > 10_000 {
-		return 0, fmt.Errorf("parsing --restart-rate %q: want pods a second, as in 5/s", text)
-	}
-	return rate, nil
 }
 
 // String is the upgrade as a record has it.
@@ -127,21 +92,21 @@ func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-"
 // what is wanted.
 func (p Plan) Validate(mesh topology.Mesh) error {
 	if p.From == "" || p.To == "" {
-		return errors.New("parsing --from and --to: want two versions of Istio, as in --from 1.29.1 --to 1.31.0")
+		return scenario.Refuse("controlPlane.version", nil, "a version of Istio, and another one as controlPlane.upgrade.to")
 	}
 	if p.From == p.To && len(p.ToEnv) == 0 {
-		return fmt.Errorf("parsing --to %q: want another version than --from, or a setting of the new control plane by --to-env", p.To)
+		return scenario.Refuse("controlPlane.upgrade.to", p.To, "another version than controlPlane.version, or a setting of the new control plane by controlPlane.upgrade.env")
 	}
 	if p.InPlace && p.RollbackAt != 0 {
-		return fmt.Errorf("parsing --rollback-at %d: want none with --in-place, which has no waves", p.RollbackAt)
+		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "none with controlPlane.upgrade.inPlace, which has no waves")
 	}
 	if p.RollbackAt < 0 || p.RollbackAt > len(p.Waves) {
-		return fmt.Errorf("parsing --rollback-at %d: want a wave, 1 to %d", p.RollbackAt, len(p.Waves))
+		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "a wave, 1 to %d", len(p.Waves))
 	}
 	for i, wave := range Waves(mesh, p.Waves) {
 		if len(wave) == 0 {
-			return fmt.Errorf("parsing --canary %q: want fewer waves, or more --pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
-				percents(p.Waves), i+1, len(mesh.Services))
+			return scenario.Refuse("controlPlane.upgrade.canary", percents(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
+				i+1, len(mesh.Services))
 		}
 	}
 	return nil

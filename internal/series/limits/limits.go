@@ -161,7 +161,7 @@ func (o Options) announce(r *Result) {
 	text := fmt.Sprintf("searching the %s with %s, from %s, between %s and %s, to %g%%: at most %s",
 		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100, output.Many(runs, "run"))
 	text += fmt.Sprintf(", the first about %s (phases %s; the rollout may take %s); about %s at most",
-		rounded(o.length(s.Start)+run.AroundPhases), rounded(o.length(s.Start)), o.Spec.ConvergeTimeout, o.remaining(r, run.AroundPhases))
+		rounded(o.length(s.Start)+run.AroundPhases), rounded(o.length(s.Start)), time.Duration(o.Spec.Phases.ConvergeTimeout), o.remaining(r, run.AroundPhases))
 	if len(r.Runs) > 0 {
 		text += fmt.Sprintf("; resumed, %s done before", output.Many(len(r.Runs), "run"))
 	}

@@ -28,22 +28,22 @@ func made(t *testing.T, p99 func(rate float64) float64) Options {
 	}
 	spec := run.DefaultSpec()
 	spec.Out = filepath.Join(t.TempDir(), "out")
-	spec.Change = changes.Load{PerSecond: 1, Kind: changes.Route}
+	spec.Load.Changes = changes.Load{PerSecond: 1, Kind: changes.Route}
 	return Options{
 		Find: ChangeRate, Objective: objective, Scale: Scale{Min: 0.5, Max: 64, Start: 1, Resolution: 0.1}, MaxRuns: 20, Spec: spec,
 		Run: func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
-			return changed(spec, p99(spec.Change.PerSecond)), nil
+			return changed(spec, p99(spec.Load.Changes.PerSecond)), nil
 		},
 	}
 }
 
 // changed is a run whose pushes had a p99.
 func changed(spec run.Spec, p99 float64) record.Run {
-	count := spec.Change.Count(spec.ChangeDuration)
+	count := spec.Load.Changes.Count(time.Duration(spec.Phases.Changes))
 	return record.Run{
 		Status: record.StatusCompleted, Dir: filepath.Join(spec.Out, "run"),
 		Change: &record.Change{
-			Changes: &count, OfferedPerSecond: &spec.Change.PerSecond, AchievedPerSecond: &spec.Change.PerSecond,
+			Changes: &count, OfferedPerSecond: &spec.Load.Changes.PerSecond, AchievedPerSecond: &spec.Load.Changes.PerSecond,
 			Push: &record.Latency{Unit: "s", Count: int64(200 * count), P99: &p99},
 		},
 	}
@@ -165,7 +165,7 @@ func TestResume(t *testing.T) {
 	if sorted := slices.Sorted(slices.Values(rates)); len(slices.Compact(sorted)) != len(rates) {
 		t.Errorf("rates are tried twice: %v", rates)
 	}
-	o.Spec.Topology.Pods++
+	o.Spec.Pods()++
 	if _, err := Search(context.Background(), o); !errors.Is(err, errOther) {
 		t.Errorf("another question: %v", err)
 	}
@@ -176,8 +176,8 @@ func TestLongEnough(t *testing.T) {
 	o := made(t, nil)
 	for rate, want := range map[float64]time.Duration{0.5: 200 * time.Second, 3: 33400 * time.Millisecond, 50: 30 * time.Second} {
 		spec := o.at(rate)
-		if spec.ChangeDuration != want || spec.Change.Count(spec.ChangeDuration) < record.ChangesForP99 {
-			t.Errorf("%v/s: %s with %d changes, want %s", rate, spec.ChangeDuration, spec.Change.Count(spec.ChangeDuration), want)
+		if time.Duration(spec.Phases.Changes) != want || spec.Load.Changes.Count(time.Duration(spec.Phases.Changes)) < record.ChangesForP99 {
+			t.Errorf("%v/s: %s with %d changes, want %s", rate, time.Duration(spec.Phases.Changes), spec.Load.Changes.Count(time.Duration(spec.Phases.Changes)), want)
 		}
 	}
 	// A p50 takes no more changes.

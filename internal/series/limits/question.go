@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Find is what is searched for.
@@ -55,25 +54,21 @@ func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 func (f Find) Print(v float64) string { return kinds[f].print(v) }
 
 // Parse reads a value: a rate as in 5/s, a number of pods or of processors, or an amount
-// of memory as in 512Mi. Its error names the flag.
-func (f Find) Parse(flag, text string) (float64, error) {
+// of memory as in 512Mi.
+func (f Find) Parse(text string) (float64, error) {
 	switch f {
 	case ChangeRate:
-		load, err := changes.Parse(text)
-		if err != nil || strings.Contains(text, ":") {
-			return 0, fmt.Errorf("parsing --%s %q: want changes a second from 0.01/s to 1000/s, as in 5/s", flag, text)
-		}
-		return load.PerSecond, nil
+		var rate scenario.Rate
+		err := rate.UnmarshalText([]byte(text))
+		return float64(rate), err
 	case Memory:
-		bytes, err := run.ParseMemory(text)
-		if err != nil {
-			return 0, fmt.Errorf("parsing --%s %q: want memory from 64Mi to 16Ti, as in 512Mi", flag, text)
-		}
-		return float64(bytes), nil
+		var bytes scenario.Bytes
+		err := bytes.UnmarshalText([]byte(text))
+		return float64(bytes), err
 	default:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("parsing --%s %q: want a whole number from 1 on", flag, text)
+			return 0, fmt.Errorf("got %q, want a whole number from 1 on", text)
 		}
 		return float64(n), nil
 	}
@@ -100,7 +95,7 @@ type Options struct {
 // complete fills in what follows from Find.
 func (o *Options) complete() {
 	o.Scale.Harder, o.Scale.Step = kinds[o.Find].harder, kinds[o.Find].step
-	o.Spec.NoCalibrate = true
+	o.Spec.Instrument.Calibrate = false
 }
 
 // at is the specification of the run with a value.
@@ -108,18 +103,18 @@ func (o Options) at(value float64) run.Spec {
 	s := o.Spec
 	switch o.Find {
 	case ChangeRate:
-		s.Change.PerSecond = value
+		s.Load.Changes.PerSecond = scenario.Rate(value)
 		if run.NeedsP99(o.Objective) {
 			// long enough for a 99th percentile
 			need := time.Duration(math.Ceil(record.ChangesForP99/value*10)) * time.Second / 10
-			s.ChangeDuration = max(s.ChangeDuration, need)
+			s.Phases.Changes = max(s.Phases.Changes, scenario.Duration(need))
 		}
 	case Pods:
-		s.Topology.Pods = int(value)
+		s.Mesh.Pods = scenario.List[int]{int(value)}
 	case Memory:
-		s.ControlPlaneMemory = int64(value)
+		s.ControlPlane.Memory = scenario.Bytes(value)
 	case CPUs:
-		s.ControlPlaneCPUs = int(value)
+		s.ControlPlane.CPUs = int(value)
 	}
 	return s
 }
@@ -143,7 +138,7 @@ func (o Options) Validate() error {
 			return fmt.Errorf("parsing --find memory: %w: a limit that is not enforced cannot be searched", err)
 		}
 	}
-	if err := run.CheckObjective(o.Objective, o.at(o.Scale.Start)); err != nil {
+	if err := o.at(o.Scale.Start).CheckObjective(o.Objective); err != nil {
 		return err
 	}
 	for _, value := range []float64{s.Start, s.Min, s.Max} {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"scaler.mesh/scaler/pkg/scenario"
+
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/topology"
@@ -22,18 +24,18 @@ var priced = []string{
 // variant has one part of the profile. What several parts cost only together is not found.
 func Knobs(spec run.Spec) (Options, error) {
 	o := Options{Kind: "KnobSweep", File: "knobs.json", What: "with", Base: topology.Plain, Spec: spec, Figures: priced, Conclude: price}
-	profile := spec.Topology.Resolved()
-	o.Spec.Topology.Profile, o.Spec.Topology.Own = topology.Plain, topology.Profile{}
+	profile := spec.Profile()
+	o.Spec.Mesh.Profile, o.Spec.Mesh.Parts = topology.Plain, scenario.Parts{}
 	for _, part := range topology.Parts {
 		v := part.Of(&profile)
 		if v == 0 {
 			continue
 		}
 		only := profile.Only(part)
-		o.Variants = append(o.Variants, Variant{part.Name + " " + part.Text(v), func(s *run.Spec) { s.Topology.Own = only }})
+		o.Variants = append(o.Variants, Variant{part.Name + " " + part.Text(v), func(s *run.Spec) { s.Mesh.Parts = run.PartsOf(only) }})
 	}
 	if len(o.Variants) == 0 {
-		return o, errors.New("parsing --knob-sweep: want parts of the mesh, by --profile typical or their own flags")
+		return o, errors.New("--knob-sweep: want parts of the mesh, by mesh.profile typical or mesh.parts")
 	}
 	return o, nil
 }

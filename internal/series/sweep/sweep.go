@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/pkg/scenario"
+
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -77,10 +79,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("want at most %d variants, not %d", maxVariants, len(o.Variants))
 	}
 	if o.Repeats < 1 || o.Repeats > maxRepeats {
-		return fmt.Errorf("parsing --repeats %d: want 1 to %d", o.Repeats, maxRepeats)
+		return scenario.Refuse("repeats", o.Repeats, "1 to %d", maxRepeats)
 	}
 	if o.Spec.Keep {
-		return errors.New("parsing --keep: want it with one run alone")
+		return scenario.Refuse("keep", nil, "it with one run alone")
 	}
 	for _, one := range o.specs() {
 		if err := one.spec.Validate(); err != nil {
@@ -104,7 +106,7 @@ func (o Options) specs() []named {
 	all := []named{{o.Base, o.Spec}}
 	for _, v := range o.Variants {
 		spec := o.Spec
-		spec.ControlPlaneEnv = slices.Clone(spec.ControlPlaneEnv)
+		spec.ControlPlane.Env = slices.Clone(spec.ControlPlane.Env)
 		v.Apply(&spec)
 		all = append(all, named{v.Name, spec})
 	}
@@ -243,7 +245,7 @@ func (o Options) announce(r *Result) {
 // length is how long the phases of a run take on this machine, without the rollout.
 func (o Options) length() time.Duration {
 	s := o.Spec
-	return s.FixedLength() + time.Duration(float64(s.Cycle+time.Duration(s.Probes)*perProbe)*max(1, s.Dilation))
+	return s.FixedLength() + time.Duration(float64(time.Duration(s.Phases.Cycle)+time.Duration(s.Load.Probes)*perProbe)*max(1, s.Instrument.Dilation.Factor))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }

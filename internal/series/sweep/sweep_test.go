@@ -35,7 +35,7 @@ func newBench(t *testing.T, of func(env string) measured) *bench {
 
 // run writes a record as a rollout does.
 func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
-	env := strings.Join(spec.ControlPlaneEnv, " ")
+	env := strings.Join(spec.ControlPlane.Env, " ")
 	b.asked = append(b.asked, env)
 	folder, err := record.Open(spec.Out)
 	if err != nil {
@@ -48,13 +48,13 @@ func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Ru
 	about := func(v float64) *float64 { return new(v * (1 + 0.01*b.random.NormFloat64())) }
 	m := b.of(env)
 	settings := map[string]string{}
-	for _, kv := range spec.ControlPlaneEnv {
+	for _, kv := range spec.ControlPlane.Env {
 		name, value, _ := strings.Cut(kv, "=")
 		settings[name] = value
 	}
 	run := record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: spec.Name(), Status: record.StatusCompleted, Started: time.Now(),
-		Spec:         record.Spec{Pods: spec.Topology.Pods},
+		Spec:         record.Spec{Pods: spec.Pods()},
 		Environment:  record.Environment{ControlPlane: record.ControlPlaneSource{Name: "istiod", Settings: settings}},
 		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: about(m.cpu)}},
 		Change:       &record.Change{Changes: new(200), Push: &record.Latency{Unit: "s", Count: 1000, P50: about(m.push), P99: about(2 * m.push)}},
@@ -203,7 +203,7 @@ func TestResume(t *testing.T) {
 	if r, err = Run(context.Background(), o); err != nil || len(r.Runs) != 12 || len(b.asked) != 13 || len(r.Effects.Variants[0].Runs.Used) != 4 {
 		t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
 	}
-	o.Spec.Topology.Pods++
+	o.Spec.Pods()++
 	if _, err := Run(context.Background(), o); !errors.Is(err, errOther) {
 		t.Errorf("another sweep: %v", err)
 	}

@@ -83,7 +83,7 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 				return o, fmt.Errorf("parsing --setting %q: want each setting once", s.Name)
 			}
 		}
-		for _, kv := range spec.ControlPlaneEnv {
+		for _, kv := range spec.ControlPlane.Env {
 			if name, _, _ := strings.Cut(kv, "="); name == s.Name {
 				return o, fmt.Errorf("parsing --setting %q: want a setting that --control-plane-env does not fix", s.Name)
 			}
@@ -93,7 +93,7 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 		return o, fmt.Errorf("parsing --all-combinations: want at most %d of them, not %d", maxVariants, combined(settings))
 	}
 	for _, env := range environments(settings, all) {
-		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlaneEnv = append(s.ControlPlaneEnv, env...) }})
+		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlane.Env = append(s.ControlPlane.Env, env...) }})
 	}
 	return o, nil
 }

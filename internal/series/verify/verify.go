@@ -16,11 +16,8 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/changes"
-	"scaler.mesh/scaler/internal/run/faults"
-	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Options are what a verification needs.
@@ -52,49 +49,33 @@ func kill(replicas int) string {
 func (o Options) spec() (spec run.Spec, err error) {
 	p, like := o.Plan, o.Like
 	if p.Request.Resources.Limits.Memory == "" {
-		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or --control-plane-memory")
+		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or a memory limit to plan with")
 	}
 	spec = o.Spec
-	s := like.Spec
-	spec.Topology.Pods, spec.Topology.Services, spec.Topology.Namespaces = p.Target.Pods, p.Target.Services, 0
-	spec.Topology.Shape, spec.Topology.FanOut, spec.Topology.Seed = s.Topology, s.FanOut, s.Seed
-	spec.Topology.Profile, spec.Topology.Own = s.ProfileName, topology.OfParts(s.ProfileSet)
-	spec.ControlPlane, spec.XDS = p.Target.ControlPlane, s.XDS
-	spec.Mode = s.Mode
-	if s.Mode == "" {
-		spec.Mode, spec.Own = run.DefaultSpec().Mode, controlplane.Knobs(like.Environment.Knobs)
-	}
-	spec.Burst = s.Burst
-	if s.Arrival != "" {
-		if spec.Arrival, err = workload.ParseArrival(s.Arrival); err != nil {
-			return spec, err
-		}
-		spec.Burst = run.DefaultSpec().Burst
-	}
-	if s.StartDelay != "" {
-		if spec.StartDelay, err = workload.ParseDelay(s.StartDelay); err != nil {
-			return spec, err
-		}
-	}
-	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	spec.Baseline, spec.Settle, spec.Steady = seconds(s.BaselineSeconds), seconds(s.SettleSeconds), seconds(s.SteadySeconds)
-	spec.Dilation, spec.NoPriority, spec.NoCalibrate = s.Dilation, like.Environment.Priority == nil, true
-	spec.Replicas = p.Request.Replicas
-	if spec.ControlPlaneCPUs, err = o.processors(); err != nil {
+	spec.Scenario = like.Scenario
+	spec.Repeats, spec.Mesh.Pods = 1, scenario.List[int]{p.Target.Pods}
+	spec.Mesh.Services, spec.Mesh.Namespaces = p.Target.Services, 0
+	spec.ControlPlane.Upgrade, spec.Phases.Cycle = scenario.Upgrade{}, 0
+	spec.Instrument.Calibrate, spec.Instrument.Priority = false, like.Environment.Priority != nil
+	spec.ControlPlane.Replicas = p.Request.Replicas
+	if spec.ControlPlane.CPUs, err = o.processors(); err != nil {
 		return spec, err
 	}
-	if spec.ControlPlaneMemory, err = run.ParseMemory(p.Request.Resources.Limits.Memory); err != nil {
-		return spec, err
+	if err := spec.ControlPlane.Memory.UnmarshalText([]byte(p.Request.Resources.Limits.Memory)); err != nil {
+		return spec, fmt.Errorf("reading the plan's memory limit: %w", err)
 	}
-	fault, err := faults.Parse(kill(spec.Replicas))
+	fault, err := scenario.ParseFault(kill(spec.ControlPlane.Replicas))
 	if err != nil {
 		return spec, err
 	}
-	spec.Faults = []faults.Fault{fault}
-	spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{PerSecond: 1, Kind: changes.MeshWide}, time.Second, 0
+	spec.Load = scenario.Load{
+		Arrival: spec.Load.Arrival, Faults: []scenario.Fault{fault},
+		Changes: scenario.Changes{PerSecond: 1, Kind: scenario.MeshWideChange},
+	}
+	spec.Phases.Changes = scenario.Duration(time.Second)
 	if p.Target.Nodes > 0 { // changes at a rate are of sidecars only
-		spec.Dataplane, spec.PodsPerNode = p.Target.Dataplane, p.Target.PodsPerNode
-		spec.Change, spec.ChangeDuration, spec.Probes = changes.Load{}, 0, 1
+		spec.Mesh.PodsPerNode = p.Target.PodsPerNode
+		spec.Load.Changes, spec.Phases.Changes, spec.Load.Probes = scenario.Changes{}, 0, 1
 	}
 	return spec, spec.Validate()
 }
@@ -144,14 +125,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Progress.Say != nil {
 		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
-			spec.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Topology.Pods, spec.Faults[0], proxyOf(o.Plan), spec.Baseline+spec.Settle+spec.Steady+spec.ChangeDuration))
+			spec.ControlPlane.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Pods(), spec.Load.Faults[0], proxyOf(o.Plan), time.Duration(spec.Phases.Baseline)+time.Duration(spec.Phases.Settle)+time.Duration(spec.Phases.Steady)+time.Duration(spec.Phases.Changes)))
 	}
 	run, err := o.Run(ctx, spec, o.Progress)
 	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
 	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
 		return err
 	}
-	v := &capacity.Verification{Record: run.Dir, Replicas: spec.Replicas, Processors: cmp.Or(spec.ControlPlaneCPUs, o.available()) / spec.Replicas, MemoryBytes: spec.ControlPlaneMemory}
+	v := &capacity.Verification{Record: run.Dir, Replicas: spec.ControlPlane.Replicas, Processors: cmp.Or(spec.ControlPlane.CPUs, o.available()) / spec.ControlPlane.Replicas, MemoryBytes: int64(spec.ControlPlane.Memory)}
 	v.Add(checks(o.Plan, &run, killed)...)
 	o.Plan.Verification = v
 	return nil

@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := spec.Topology.Resolved(); p.Zones != 5 || p.VirtualServices != 4 {
+			if p := spec.topology().Resolved(); p.Zones != 5 || p.VirtualServices != 4 {
 				t.Errorf("its profile is %s", p.Text())
 			}
 			v := p.Verification
@@ -95,8 +95,8 @@ func TestRun(t *testing.T) {
 					t.Errorf("%s: %s (%s), want %s", c.Name, c.Verdict, c.Why, want)
 				}
 			}
-			if spec.Topology.Pods != 40 || spec.Topology.Services != 4 || spec.Topology.Seed != 7 || spec.Burst != "10/2s" || spec.Mode != "strict" ||
-				spec.ControlPlaneCPUs != 0 || spec.ControlPlaneMemory != 256<<20 || spec.Settle != time.Second || spec.Steady != 5*time.Second || spec.NoPriority {
+			if spec.Pods() != 40 || spec.topology().Services != 4 || spec.Mesh.Seed != 7 || spec.Load.Arrival != "10/2s" || spec.Mode() != "strict" ||
+				spec.ControlPlane.CPUs != 0 || spec.ControlPlane.Memory != 256<<20 || time.Duration(spec.Phases.Settle) != time.Second || time.Duration(spec.Phases.Steady) != 5*time.Second || !spec.Instrument.Priority {
 				t.Errorf("it ran %+v", spec)
 			}
 		})
@@ -122,14 +122,14 @@ func TestProxiesOfNodes(t *testing.T) {
 			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
 				run := measured()
-				run.Spec.Probes, run.Change = s.Probes, nil
+				run.Spec.Probes, run.Change = s.Load.Probes, nil
 				run.Latencies.Push = map[record.ChangeKind]*record.Latency{record.ServiceChange: tc.push}
 				return run, nil
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if spec.Dataplane != "ambient" || spec.PodsPerNode != 20 || spec.Probes != 1 || spec.Change.PerSecond != 0 {
+			if spec.Dataplane() != "ambient" || spec.Mesh.PodsPerNode != 20 || spec.Load.Probes != 1 || spec.Load.Changes.PerSecond != 0 {
 				t.Errorf("it ran %+v", spec)
 			}
 			checks := p.Verification.Checks
@@ -154,7 +154,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec.Replicas != 2 || spec.ControlPlaneCPUs != 2 || spec.ControlPlaneMemory != 256<<20 || spec.Faults[0].String() != "kill-replica@steady" {
+	if spec.ControlPlane.Replicas != 2 || spec.ControlPlane.CPUs != 2 || spec.ControlPlane.Memory != 256<<20 || spec.Load.Faults[0].String() != "kill-replica@steady" {
 		t.Errorf("it ran %+v", spec)
 	}
 	if v := p.Verification; !v.Passed || v.Replicas != 2 || v.Processors != 1 {
