@@ -157,11 +157,11 @@ func lockDir(dir string) (*os.File, error) {
 
 // Below is the folder of a run's record relative to the folder out, with slashes; "" for a run
 // without a record.
-func Below(out string, run *Run) string {
-	if run.Dir == "" {
+func (r *Run) Below(out string) string {
+	if r.Dir == "" {
 		return ""
 	}
-	below, err := filepath.Rel(out, run.Dir)
+	below, err := filepath.Rel(out, r.Dir)
 	if err != nil {
 		return ""
 	}

@@ -96,7 +96,7 @@ func (o Options) try(ctx context.Context, value float64, number int) (Tried, err
 	o.say(fmt.Sprintf("run %d: %s", number, o.Find.Print(value)))
 	begin := time.Now()
 	run, err := o.Run(ctx, spec, o.Progress)
-	tried := Tried{Value: value, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: record.Below(o.Spec.Out, &run)}
+	tried := Tried{Value: value, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: run.Below(o.Spec.Out)}
 	return o.judge(tried, &run, err)
 }
 

@@ -205,7 +205,7 @@ func (o Options) runs(ctx context.Context, r *Result) error {
 			return errors.Join(err, context.Cause(ctx))
 		}
 		done := Done{
-			Variant: one.name, Repeat: t.repeat, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: record.Below(o.Spec.Out, &run),
+			Variant: one.name, Repeat: t.repeat, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: run.Below(o.Spec.Out),
 		}
 		if err != nil && !errors.Is(err, experiment.ErrUnconverged) && !controlplane.IsOutOfMemory(err) {
 			return fmt.Errorf("with %s: %w", one.name, err)
