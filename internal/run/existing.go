@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -218,19 +219,19 @@ func (e *Existing) stays(label string) string {
 	return "'" + e.Target.Removal(label) + "' deletes what is left"
 }
 
-func (e *Existing) startCluster(ctx context.Context, r *run) (place.Environment, error) {
+func (e *Existing) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	if e.found == nil {
 		return nil, errNotInspected
 	}
 	if e.KwokImage == "" {
-		r.progress.say("starting KWOK for the nodes of run " + r.runLabel())
+		s.progress.say("starting KWOK for the nodes of run " + s.label)
 	}
 	e.requests = guard.NewRequests()
 	var err error
 	e.env, err = existing.Start(ctx, existing.Options{
 		Wrap:    e.requests.Wrap,
-		Cluster: e.found.Cluster, Run: r.runLabel(), Addresses: e.found.Neighbours.Addresses,
-		Kwok: r.programs.paths[component.Kwok], Group: r.group, LogDir: r.journal.Writer().LogDir(),
+		Cluster: e.found.Cluster, Run: s.label, Addresses: e.found.Neighbours.Addresses,
+		Kwok: s.programs[component.Kwok], Group: s.group, LogDir: s.logs,
 	})
 	return e.env, err
 }
@@ -296,14 +297,12 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	return adapter, undo, err
 }
 
-// guard ends the run when one of its conditions holds.
-func (e *Existing) guard(r *run) *guard.Guard {
+// guard ends the run when one of its conditions holds. cores is what the control plane uses now, if
+// that is known.
+func (e *Existing) guard(client kubernetes.Interface, cores func() (float64, bool)) *guard.Guard {
 	return &guard.Guard{
 		Conditions: e.AbortIf, Requests: e.requests,
-		Pending: func(ctx context.Context) (int, error) { return existing.PendingPods(ctx, r.api.Client) },
-		Cores: func() (float64, bool) {
-			cores, _, ok := r.sampler.Live(r.controlPlaneName())
-			return cores, ok
-		},
+		Pending: func(ctx context.Context) (int, error) { return existing.PendingPods(ctx, client) },
+		Cores:   cores,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 )
@@ -26,8 +27,8 @@ type location interface {
 	pool(label string) kwok.Pool
 	// mesh is a mesh under the names that it has there.
 	mesh(topology.Mesh) topology.Mesh
-	// startCluster starts what is missing of the cluster, in the run's group.
-	startCluster(ctx context.Context, r *run) (place.Environment, error)
+	// startCluster starts what is missing of the cluster.
+	startCluster(context.Context, clusterStart) (place.Environment, error)
 	// startControlPlane starts the control plane, or connects to it.
 	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error)
 	// stays says how what a run left there is deleted; "" where the cluster ends with the run.
@@ -40,6 +41,17 @@ func (s Spec) place() location {
 		return s.Existing
 	}
 	return embeddedPlace{}
+}
+
+// clusterStart is what the programs of a cluster are started with.
+type clusterStart struct {
+	label       string // of the run
+	group       *process.Group
+	programs    map[string]string // paths
+	controllers []string          // that the control plane needs, in addition to those of any cluster
+	slowdown    float64
+	logs        string // folder
+	progress    Progress
 }
 
 // embeddedPlace is a cluster, and a control plane, that the run starts for itself.
@@ -60,13 +72,13 @@ func (embeddedPlace) mesh(mesh topology.Mesh) topology.Mesh { return mesh }
 
 func (embeddedPlace) stays(string) string { return "" }
 
-func (embeddedPlace) startCluster(ctx context.Context, r *run) (place.Environment, error) {
+func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	return embedded.Start(ctx, cluster.Options{
-		Group:      r.group,
-		Programs:   experiment.ClusterPrograms(r.programs.paths),
-		KwokConfig: kwok.SlowedStages(r.spec.dilation()), Controllers: r.driver.Controllers,
-		LogDir:   r.journal.Writer().LogDir(),
-		Progress: r.progress.Say,
+		Group:      s.group,
+		Programs:   experiment.ClusterPrograms(s.programs),
+		KwokConfig: kwok.SlowedStages(s.slowdown), Controllers: s.controllers,
+		LogDir:   s.logs,
+		Progress: s.progress.Say,
 	})
 }
 

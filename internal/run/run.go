@@ -212,7 +212,11 @@ func (r *run) stopGroup(ctx context.Context) error {
 }
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
-	if r.env, err = r.spec.place().startCluster(ctx, r); err != nil {
+	r.env, err = r.spec.place().startCluster(ctx, clusterStart{
+		label: r.runLabel(), group: r.group, programs: r.programs.paths, controllers: r.driver.Controllers, slowdown: r.spec.dilation(),
+		logs: r.journal.Writer().LogDir(), progress: r.progress,
+	})
+	if err != nil {
 		return nil, err
 	}
 	describeCluster(r.env, r.journal)

@@ -36,7 +36,11 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	}
 	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
 	if e := r.spec.Existing; e != nil && len(e.AbortIf) > 0 {
-		b.run("watching the cluster", e.guard(r).Run)
+		cores := func() (float64, bool) {
+			cores, _, ok := r.sampler.Live(r.controlPlaneName())
+			return cores, ok
+		}
+		b.run("watching the cluster", e.guard(r.api.Client, cores).Run)
 	}
 	b.run("counting", r.monitor.count)
 	b.run("comparing clocks", experiment.ClockWatch{Phase: r.currentPhase, Journal: r.journal, Say: r.progress.say}.Run)
