@@ -25,9 +25,9 @@ func TestReadIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		fifo:        "want a regular file",
-		"/dev/zero": "want a regular file",
-		huge:        "more than",
+		fifo:        "no regular file",
+		"/dev/zero": "no regular file",
+		huge:        "want 8388608 at most",
 		dir:         "is a directory",
 		dir + "/no": "no such file",
 	} {

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/boundedfile"
 )
 
 const (
@@ -201,19 +202,17 @@ func readState(dir string) (stateFile, error) {
 			return foreign("%s belongs to user %d", of.what, stat.Uid)
 		}
 	}
-	if info, err := f.Stat(); err != nil {
-		return stateFile{}, err
-	} else if !info.Mode().IsRegular() {
+	data, err := boundedfile.ReadOpen(f, maxState)
+	switch {
+	case errors.Is(err, boundedfile.ErrIrregular):
 		return foreign("its %s is no regular file", stateName)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
-	if err != nil {
+	case errors.Is(err, boundedfile.ErrTooLarge):
+		return foreign("its %s is larger than %d MiB", stateName, maxState>>20)
+	case err != nil:
 		return stateFile{}, err
 	}
 	var s stateFile
 	switch err := json.Unmarshal(data, &s); {
-	case len(data) > maxState:
-		return foreign("its %s is larger than %d MiB", stateName, maxState>>20)
 	case err != nil:
 		return foreign("its %s is no process group's: %v", stateName, err)
 	case s.Magic != stateMagic:

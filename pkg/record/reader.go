@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"scaler.mesh/scaler/internal/boundedfile"
 )
 
 // ErrNoRuns is in the error of Read when a folder holds no run.
@@ -79,11 +81,11 @@ func runDirs(path string) ([]string, error) {
 	}
 	root, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return nil, unwrapPath(err)
+		return nil, boundedfile.Cause(err)
 	}
 	info, err := os.Stat(root)
 	if err != nil {
-		return nil, unwrapPath(err)
+		return nil, boundedfile.Cause(err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%w: it is a file", ErrNoRuns)
@@ -110,14 +112,6 @@ func runDirs(path string) ([]string, error) {
 		}
 	})
 	return dirs, err
-}
-
-// unwrapPath takes the path out of an error whose caller names it already.
-func unwrapPath(err error) error {
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathErr.Err
-	}
-	return err
 }
 
 // readRun reads a folder's run; the LatencyRun is nil where it is a Run.

@@ -2,14 +2,11 @@ package record
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
 
-	"golang.org/x/sys/unix"
+	"scaler.mesh/scaler/internal/boundedfile"
 )
 
 // A record may come from elsewhere. These bound what reading one costs; scaler's
@@ -21,9 +18,6 @@ const (
 	maxFile     = 1 << 30  // bytes of any other file
 )
 
-// errNotAFile reports that a file of a record is a FIFO, a device or the like.
-var errNotAFile = errors.New("it is no regular file")
-
 // OpenFile opens a file of the run's folder, by its path in there, to be read. It
 // has to be a regular file that is in the folder, which a symbolic link out of it is
 // not, and no larger than a record's can be. A run that was not read has no files:
@@ -32,48 +26,15 @@ func (r *Run) OpenFile(name string) (*os.File, error) {
 	if r.Dir == "" {
 		return nil, fs.ErrNotExist
 	}
-	return openIn(r.Dir, name, maxFile)
+	f, err := boundedfile.OpenIn(r.Dir, name, maxFile)
+	return f, boundedfile.Cause(err)
 }
 
-// openIn opens a regular file below a folder. It waits for nothing, as opening a
-// FIFO does. Its errors do not name the file.
-func openIn(dir, name string, most int64) (*os.File, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, unwrapPath(err)
-	}
-	defer root.Close()
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, unwrapPath(err)
-	}
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		err = unwrapPath(err)
-	case !info.Mode().IsRegular():
-		err = errNotAFile
-	case info.Size() > most:
-		err = fmt.Errorf("it has %d bytes: want %d at most", info.Size(), most)
-	default:
-		return f, nil
-	}
-	return nil, errors.Join(err, f.Close())
-}
-
-// readDocument reads a JSON document of a folder.
+// readDocument reads a JSON document of a folder. Its errors do not name the file.
 func readDocument(dir, name string) ([]byte, error) {
-	f, err := openIn(dir, name, maxDocument)
+	data, err := boundedfile.ReadIn(dir, name, maxDocument)
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1)) // it may grow
-	if err != nil {
-		return nil, unwrapPath(err)
-	}
-	if len(data) > maxDocument {
-		return nil, fmt.Errorf("it has more than %d bytes", maxDocument)
+		return nil, boundedfile.Cause(err)
 	}
 	disarm(data)
 	return data, nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"scaler.mesh/scaler/internal/boundedfile"
 )
 
 // What a run's folder holds.
@@ -200,6 +202,18 @@ func SaveResult(path string, result any) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(result)
 	})
+}
+
+// ReadResult reads what SaveResult wrote to path. Its error names the file; without one, it has fs.ErrNotExist in it.
+func ReadResult(path string, result any) error {
+	text, err := boundedfile.Read(path, maxDocument)
+	if err == nil {
+		err = json.Unmarshal(text, result)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, boundedfile.Cause(err))
+	}
+	return nil
 }
 
 // replaceFile writes path anew by way of a temporary file in the same folder, which is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/credentialfile"
 )
@@ -42,10 +43,10 @@ func readCredentials(r controlplane.Remote) (c credentials, err error) {
 		return c, fmt.Errorf("parsing --tls-cert %q: want it with --tls-key, and the reverse", r.TLSCert)
 	case r.TLSCert != "":
 		if c.certPEM, err = credentialfile.Read(r.TLSCert); err != nil {
-			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, credentialfile.Cause(err))
+			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, boundedfile.Cause(err))
 		}
 		if c.keyPEM, err = credentialfile.Read(r.TLSKey); err != nil {
-			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, credentialfile.Cause(err))
+			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, boundedfile.Cause(err))
 		}
 		if _, err := tls.X509KeyPair(c.certPEM, c.keyPEM); err != nil {
 			return c, fmt.Errorf("parsing --tls-cert %q and --tls-key %q: %w", r.TLSCert, r.TLSKey, err)

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/nodetemplate"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -73,11 +73,14 @@ type expectedPort struct {
 	Number                   int
 }
 
+// maxFile is more bytes than expectations have.
+const maxFile = 8 << 20
+
 // ReadExpectations reads a file. Its errors name --expect, the file and the line.
 func ReadExpectations(file string) (*Expectations, error) {
-	text, err := credentialfile.Read(file)
+	text, err := boundedfile.Read(file, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("parsing --expect %q: %w", file, credentialfile.Cause(err))
+		return nil, fmt.Errorf("parsing --expect %q: %w", file, boundedfile.Cause(err))
 	}
 	e, err := parseExpectations(text)
 	if err != nil {

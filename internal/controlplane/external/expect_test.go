@@ -152,7 +152,7 @@ func TestExpectationsFromElsewhere(t *testing.T) {
 		os.WriteFile(text, []byte("sidecars:\n- of: '*/*'\n  resources:\n  - {type: XDS, name: x}\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{fifo: "regular file", "/dev/zero": "regular file", huge: "more than", text: "line 4"} {
+	for file, want := range map[string]string{fifo: "regular file", "/dev/zero": "regular file", huge: "want 8388608 at most", text: "line 4"} {
 		if _, err := ReadExpectations(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}

@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -151,16 +149,13 @@ var errOther = errors.New("it holds another search: want an empty folder, or the
 // resume is the result in a folder, of the same question; a new one where there is none.
 func resume(o Options) (*Result, error) {
 	fresh := newResult(o)
-	text, err := credentialfile.Read(filepath.Join(o.Spec.Out, FileName))
+	var earlier Result
+	err := record.ReadResult(filepath.Join(o.Spec.Out, FileName), &earlier)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the search in %s: %w", o.Spec.Out, err)
-	}
-	var earlier Result
-	if err := json.Unmarshal(text, &earlier); err != nil {
-		return nil, fmt.Errorf("reading the search in %s: %w", o.Spec.Out, err)
+		return nil, err
 	}
 	if earlier.Digest != fresh.Digest {
 		return nil, fmt.Errorf("parsing --out %q: %w", o.Spec.Out, errOther)

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -112,16 +110,13 @@ var errOther = errors.New("it holds another sweep: want an empty folder, or the 
 // one where there is none.
 func resume(o Options) (*Result, error) {
 	fresh := newResult(o)
-	text, err := credentialfile.Read(filepath.Join(o.Spec.Out, o.File))
+	var earlier Result
+	err := record.ReadResult(filepath.Join(o.Spec.Out, o.File), &earlier)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the sweep in %s: %w", o.Spec.Out, err)
-	}
-	var earlier Result
-	if err := json.Unmarshal(text, &earlier); err != nil {
-		return nil, fmt.Errorf("reading the sweep in %s: %w", o.Spec.Out, err)
+		return nil, err
 	}
 	if earlier.Digest != fresh.Digest {
 		return nil, fmt.Errorf("parsing --out %q: %w", o.Spec.Out, errOther)
