@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// answerTimeout is how long a program may take to print its version. They take 0.1 to 0.5 s;
+// answerTimeout is the time limit of a program's version command. They take 0.1 to 0.5 s;
 // more on a busy machine.
 const answerTimeout = 10 * time.Second
 
@@ -23,8 +23,8 @@ func (s *store) pathsIn(ctx context.Context, binDir string, names []string) (map
 	states := make([]Status, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		_, p := find(s.graphs, name)
-		wg.Go(func() { states[i] = inBinDir(ctx, binDir, *p) })
+		_, p := s.graphs.find(name)
+		wg.Go(func() { states[i] = p.inBinDir(ctx, binDir) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
@@ -46,7 +46,7 @@ func (s *store) pathsIn(ctx context.Context, binDir string, names []string) (map
 }
 
 // inBinDir looks for p in the folder, under its own name or upstream's, and has it answer.
-func inBinDir(ctx context.Context, binDir string, p Program) Status {
+func (p Program) inBinDir(ctx context.Context, binDir string) Status {
 	st := Status{Name: p.Name, Source: SourceBinDir}
 	dir, err := filepath.Abs(binDir)
 	if err != nil {
@@ -116,7 +116,7 @@ func Ask(ctx context.Context, path string, ask ...string) (string, error) {
 	return out.String(), nil
 }
 
-// groupCommand is a command in a process group of its own: ctrl-C in a terminal reaches scaler
+// groupCommand makes a command in a process group of its own: ctrl-C in a terminal reaches scaler
 // alone, which then ends the whole group.
 func groupCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)

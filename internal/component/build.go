@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// progressInterval is the longest silence while something takes long.
+	// progressInterval is the longest time without a progress message.
 	progressInterval = 15 * time.Second
-	// interruptGrace is how long an interrupted `go build` may take to clean up after itself.
+	// interruptGrace is the time that an interrupted `go build` has to clean up after itself.
 	interruptGrace = 5 * time.Second
 )
 
-// buildFlags are those of every `go build` here. -v writes each package into the log as it is
+// buildFlags are the flags of every `go build`. -v writes each package into the log as it is
 // compiled, which is what progress is counted from.
 var buildFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-v"}
 
@@ -53,9 +53,9 @@ func (s *store) build(ctx context.Context, g *Graph, tc toolchain, programs []Pr
 	defer os.RemoveAll(dir)
 
 	start := time.Now()
-	s.progress(announcement(g, missing, s.dir))
+	s.progress(g.announcement(missing, s.dir))
 	makeIt := s.compile
-	if g.wheel != "" {
+	if g.wheel != nil {
 		makeIt = s.install
 	}
 	logPath, err := makeIt(ctx, g, tc, missing, dir)
@@ -67,7 +67,7 @@ func (s *store) build(ctx context.Context, g *Graph, tc toolchain, programs []Pr
 		return hinted(err, "")
 	}
 	did := "built"
-	if g.wheel != "" {
+	if g.wheel != nil {
 		did = "installed"
 	}
 	s.progress(fmt.Sprintf("%s %s in %v, %d MB", did, list(missing), time.Since(start).Round(time.Second), size/1_000_000))
@@ -97,10 +97,10 @@ func (s *store) buildFolder(g *Graph) (string, error) {
 	return dir, nil
 }
 
-// announcement states what is going to be built and how long it takes.
-func announcement(g *Graph, programs []Program, dir string) string {
-	if g.wheel != "" {
-		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.Title, g.wheel, dir)
+// announcement states which programs are going to be built, and the time that it takes.
+func (g *Graph) announcement(programs []Program, dir string) string {
+	if g.wheel != nil {
+		return fmt.Sprintf("installing %s with pip (%s), this once; kept in %s", g.Title, g.wheel.name, dir)
 	}
 	what := "1 program"
 	if n := len(programs); n > 1 {
@@ -117,7 +117,7 @@ func announcement(g *Graph, programs []Program, dir string) string {
 func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []Program, dir string) (string, error) {
 	sum := g.Sum
 	if g.SumFrom != "" {
-		module, err := moduleFolder(ctx, g, g.SumFrom, tc, dir)
+		module, err := g.moduleFolder(ctx, g.SumFrom, tc, dir)
 		if err != nil {
 			return "", err
 		}
@@ -127,7 +127,7 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 		}
 		sum += string(rest)
 	}
-	replaced, err := edited(ctx, g, tc, dir)
+	replaced, err := g.edited(ctx, tc, dir)
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +198,7 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 	return logPath, nil
 }
 
-// commandLine is what a person could type.
+// commandLine gives a command as a person types it.
 func commandLine(args []string) string {
 	quoted := slices.Clone(args)
 	for i, a := range quoted {
@@ -272,7 +272,7 @@ func doing(logPath string, programs []Program) string {
 	return fmt.Sprintf("%d packages compiled so far", packages)
 }
 
-// complaints is the log of a build without the lines that only show its progress.
+// complaints gives the log of a build without the lines that only show its progress.
 func complaints(logPath string) string {
 	text, err := os.ReadFile(logPath)
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *store) publish(ctx context.Context, g *Graph, tc toolchain, programs []
 		if _, err := answer(ctx, made, p.Ask); err != nil {
 			return 0, fmt.Errorf("trying the built %s: %w", p.Name, err)
 		}
-		n, err := place(p, made, filepath.Join(s.dir, p.Name, g.key(p, tc.version, tc.settings)), nil, logPath)
+		n, err := p.place(made, filepath.Join(s.dir, p.Name, g.key(p, tc.version, tc.settings)), nil, logPath)
 		if err != nil {
 			return 0, err
 		}
@@ -306,7 +306,7 @@ func (s *store) publish(ctx context.Context, g *Graph, tc toolchain, programs []
 
 // place moves a program that was made to a folder in the cache, at once and complete, with texts
 // as files next to it and, unless it is "", the log. It gives the program's size in bytes.
-func place(p Program, made, folder string, texts map[string]string, logPath string) (size int64, err error) {
+func (p Program) place(made, folder string, texts map[string]string, logPath string) (size int64, err error) {
 	stage := filepath.Join(filepath.Dir(made), "ready-"+p.Name)
 	binary := filepath.Join(stage, p.Name)
 	if err := os.Mkdir(stage, 0o755); err != nil {

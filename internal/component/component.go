@@ -10,8 +10,8 @@
 // hands out paths.
 //
 // The cache has the paths CACHE/PROGRAM/VERSION-GOVERSION-HASH/PROGRAM, where HASH covers
-// all that makes the build what it is, so that a changed pin never meets an old binary; GOVERSION
-// is "image" for what is from an image, and "pip" for what pip installed. Such a folder appears at
+// all inputs of the build, so that a changed pin never meets an old binary; GOVERSION is "image" for
+// programs from an image, and "pip" for those that pip installed. Such a folder appears at
 // once and complete, by a rename, or not at all.
 package component
 
@@ -62,7 +62,7 @@ type Options struct {
 	// BinDir is a folder that holds ready programs. When it is set nothing is ever built: every
 	// requested program must be there and answer its version command. Empty means not used.
 	BinDir string
-	// CacheDir is where built programs are kept. Empty means scaler/components in the user's
+	// CacheDir is the folder of built programs. Empty means scaler/components in the user's
 	// cache folder (os.UserCacheDir).
 	CacheDir string
 	// Envoy is the path of the envoy to use. Empty means the one in BinDir or, where that is
@@ -84,12 +84,12 @@ type Options struct {
 	Graphs []Graph
 	// Unreachable remembers registries that do not answer; nil = each call finds out.
 	Unreachable *Unreachable
-	// Progress is called with a sentence about what is going on while something takes long. Nil means
+	// Progress is called with a sentence about the work while something takes long. Nil means
 	// silence.
 	Progress func(msg string)
 }
 
-// Status is what is known of one program.
+// Status describes one program.
 type Status struct {
 	Name string `json:"name"`
 	// Version is the pinned version; for a program from BinDir, the one that it answers.
@@ -122,14 +122,14 @@ func (o Options) Validate(programs ...string) error {
 	if o.BinDir != "" {
 		return fmt.Errorf("parsing --istio-version %q: want none with --bin-dir %q, whose programs report their versions", o.Istio, o.BinDir)
 	}
-	ofIstio := names(istioGraphs(release))
+	ofIstio := istioGraphs(release).names()
 	if len(programs) > 0 && !slices.ContainsFunc(programs, func(name string) bool { return slices.Contains(ofIstio, name) }) {
 		return fmt.Errorf("parsing --istio-version %q: want none where no program of Istio runs", o.Istio)
 	}
 	return nil
 }
 
-// release is the release of Istio that the options mean.
+// release gives the release of Istio that the options mean.
 func (o Options) release() (string, error) {
 	if err := o.Validate(); err != nil {
 		return "", err
@@ -139,13 +139,13 @@ func (o Options) release() (string, error) {
 
 // Names lists all programs that are pinned here, in the order in which List reports them.
 func Names() []string {
-	return names(pinned)
+	return pinned.names()
 }
 
 // Version is the pinned version of a program, as "v1.36.3"; empty for a program that is not
 // known. A program from Options.BinDir may be of another version: see List.
 func Version(name string) string {
-	if _, p := find(pinned, name); p != nil {
+	if _, p := pinned.find(name); p != nil {
 		return p.Version
 	}
 	return ""
@@ -160,7 +160,7 @@ func Paths(ctx context.Context, o Options, names ...string) (map[string]string, 
 		return nil, err
 	}
 	found := map[string]string{}
-	if st, ok := installedEnvoy(ctx, o); ok && slices.Contains(names, Envoy) {
+	if st, ok := o.installedEnvoy(ctx); ok && slices.Contains(names, Envoy) {
 		if st.Problem != "" {
 			return nil, fmt.Errorf("using the envoy %s: it %s; name another by --envoy", st.Path, st.Problem)
 		}
@@ -191,7 +191,7 @@ func Build(ctx context.Context, o Options, programs ...string) error {
 		return err
 	}
 	if len(programs) == 0 {
-		programs = names(s.graphs)
+		programs = s.graphs.names()
 	}
 	_, err = s.paths(ctx, "", programs)
 	return err
@@ -205,15 +205,15 @@ func List(ctx context.Context, o Options) ([]Status, error) {
 		return nil, err
 	}
 	all, err := s.list(ctx, o.BinDir)
-	if st, ok := installedEnvoy(ctx, o); ok {
+	if st, ok := o.installedEnvoy(ctx); ok {
 		all[slices.IndexFunc(all, func(st Status) bool { return st.Name == Envoy })] = st
 	}
 	return all, err
 }
 
-// store is a cache folder together with the module graphs and registries that fill it.
+// store has a cache folder together with the module graphs and registries that fill it.
 type store struct {
-	graphs   []Graph
+	graphs   graphs
 	dir      string // absolute
 	progress func(string)
 
@@ -241,8 +241,8 @@ func open(o Options) (*store, error) {
 	return s, err
 }
 
-// KeptDir is the folder of this name for what scaler keeps between runs: in Options.CacheDir, or else in scaler's folder of
-// the user's cache folder. It need not exist.
+// KeptDir gives the path of a folder, by its name, whose content scaler keeps between runs: in Options.CacheDir, or else in
+// scaler's folder of the user's cache folder. It need not exist.
 func KeptDir(o Options, name string) (string, error) {
 	if o.CacheDir != "" {
 		return filepath.Join(o.CacheDir, name), nil
@@ -254,7 +254,7 @@ func KeptDir(o Options, name string) (string, error) {
 	return filepath.Join(base, "scaler", name), nil
 }
 
-// CacheDir is the absolute path of the folder that keeps built programs. It need not exist.
+// CacheDir gives the absolute path of the folder that keeps built programs. It need not exist.
 func CacheDir(o Options) (string, error) {
 	dir := o.CacheDir
 	if dir == "" {
@@ -272,7 +272,7 @@ func CacheDir(o Options) (string, error) {
 
 func (s *store) paths(ctx context.Context, binDir string, names []string) (map[string]string, error) {
 	for _, name := range names {
-		if g, _ := find(s.graphs, name); g == nil {
+		if g, _ := s.graphs.find(name); g == nil {
 			return nil, s.unknown(name)
 		}
 	}
@@ -298,7 +298,7 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 		if len(missing) == 0 {
 			continue
 		}
-		if noGo != nil && g.wheel == "" {
+		if noGo != nil && g.wheel == nil {
 			return nil, fmt.Errorf("building %s: %w", list(missing), noGo)
 		}
 		if err := s.build(ctx, g, tc, missing); err != nil {
@@ -326,8 +326,8 @@ func (s *store) cached(g *Graph, tc toolchain, names []string, found map[string]
 	return missing
 }
 
-// intact is lookup of a program that is to be used: what was changed since it was built is
-// not there.
+// intact gives the path of a program in the cache that is to be used, or "": a program that was
+// changed since it was built counts as missing.
 func (s *store) intact(g *Graph, p Program, tc toolchain) string {
 	path := s.lookup(g, p, tc)
 	if path == "" {
@@ -353,7 +353,7 @@ func (s *store) lookup(g *Graph, p Program, tc toolchain) string {
 			return path
 		}
 	}
-	if tc.version != "" || g.wheel != "" {
+	if tc.version != "" || g.wheel != nil {
 		path := filepath.Join(s.dir, p.Name, g.key(p, tc.version, tc.settings), p.Name)
 		if Executable(path) == nil {
 			return path
@@ -381,7 +381,7 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 		for _, p := range g.Programs {
 			st := s.status(g, p, tc)
 			if binDir != "" {
-				st = inBinDir(ctx, binDir, p)
+				st = p.inBinDir(ctx, binDir)
 			}
 			all = append(all, st)
 		}
@@ -389,7 +389,7 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	return all, ctx.Err()
 }
 
-// status is that of a program in the cache, or to be.
+// status describes a program that is in the cache, or would be put there.
 func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 	st := Status{Name: p.Name, Version: p.Version, Path: s.lookup(g, p, tc), Source: SourceBuild}
 	r, ok := s.imageOf(g, p)
@@ -399,7 +399,7 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 		if origin := originIn(st.Path); origin.Image != "" {
 			st.Source, st.Image, st.Version = SourceImage, origin.Image, origin.Version
 		}
-	case g.wheel != "":
+	case g.wheel != nil:
 		st.Source = SourcePip
 	case ok && !r.asked:
 		st.Image = r.reference(s.registries)
@@ -408,7 +408,7 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 }
 
 func (s *store) unknown(name string) error {
-	return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(names(s.graphs), ", "))
+	return fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(s.graphs.names(), ", "))
 }
 
 // Executable states why path is not a program, or nil.

@@ -64,7 +64,7 @@ func TestSettingsAreInTheKey(t *testing.T) {
 		g := &pinned[i]
 		p := g.Programs[0]
 		plain, set := g.key(p, "go1.26", ""), g.key(p, "go1.26", settingsOf(env))
-		if (plain == set) != (g.wheel != "") {
+		if (plain == set) != (g.wheel != nil) {
 			t.Errorf("%s: the keys are %s and %s", g.Name, plain, set)
 		}
 	}

@@ -14,11 +14,11 @@ type edit struct{ module, file, old, new string }
 // edited copies the modules that a graph edits into a build folder, edits them, and gives what
 // the module file needs in addition for them to take the place of the modules, whose hashes were
 // compared before. The module cache stays as it is: Go refuses other sources for what is there.
-func edited(ctx context.Context, g *Graph, tc toolchain, dir string) (replaced string, err error) {
+func (g *Graph) edited(ctx context.Context, tc toolchain, dir string) (replaced string, err error) {
 	folders := map[string]string{}
 	for _, e := range g.edits {
 		if folders[e.module] == "" {
-			if folders[e.module], err = copyModule(ctx, g, e.module, tc, dir); err != nil {
+			if folders[e.module], err = g.copyModule(ctx, e.module, tc, dir); err != nil {
 				return "", err
 			}
 			replaced += fmt.Sprintf("\nreplace %s => ./%s\n", e.module, filepath.Base(folders[e.module]))
@@ -51,8 +51,8 @@ func (e edit) write(path string) error {
 }
 
 // copyModule copies a module of the graph into a folder in dir.
-func copyModule(ctx context.Context, g *Graph, module string, tc toolchain, dir string) (string, error) {
-	from, err := moduleFolder(ctx, g, module, tc, dir)
+func (g *Graph) copyModule(ctx context.Context, module string, tc toolchain, dir string) (string, error) {
+	from, err := g.moduleFolder(ctx, module, tc, dir)
 	if err != nil {
 		return "", err
 	}

@@ -39,7 +39,7 @@ func TestEditOfANewFile(t *testing.T) {
 
 // What is edited is part of what names a build: a changed edit never meets an old program.
 func TestEditsNameBuilds(t *testing.T) {
-	g, p := find(pinned, OSMController)
+	g, p := pinned.find(OSMController)
 	changed := *g
 	changed.edits = append(changed.edits[:0:0], g.edits...)
 	changed.edits[0].new += "\n"

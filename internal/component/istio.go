@@ -9,34 +9,34 @@ import (
 	"strings"
 )
 
-// istioFiles are the module files of the releases of Istio but the pinned one. Such a .sum has
+// istioFiles has the module files of the releases of Istio except for the default one. Such a .sum has
 // only what go.sum of Istio's module lacks: its own hash and those of replacements. The rest is
 // taken from that go.sum, which the module's hash covers.
 //
 //go:embed modules/istio-*
 var istioFiles embed.FS
 
-// istioModulePath is that of Istio's module, whose tags are not Go's: each release is known by
-// a pseudo-version.
+// istioModulePath is the path of Istio's module. Its tags are no versions of a Go module, so each
+// release is pinned by a pseudo-version.
 const istioModulePath = "istio.io/istio"
 
 // IstioDefault is the release of Istio that is used when none is asked for.
 const IstioDefault = "1.31.0"
 
-// istioReleases are the releases of Istio that can be built, of each line the one first that is
-// used for the line. A name with a date is not a release but the state of a branch on that day.
+// istioReleases are the releases of Istio that can be built. The first one of a line is used for the
+// line. A name with a date is not a release but the state of a branch on that day.
 var istioReleases = []string{IstioDefault, "1.31-20260423", "1.30-20260826", "1.29.1", "1.28.3", "1.27.0"}
 
-// IstioReleases are the values of Options.Istio, newest line first.
+// IstioReleases lists the values of Options.Istio, newest line first.
 func IstioReleases() []string { return slices.Clone(istioReleases) }
 
-// IstioLine is the line that a version of Istio belongs to, as in 1.29; "" for what is no version.
+// IstioLine gives the line that a version of Istio belongs to, as in 1.29; "" for a text that is no version.
 func IstioLine(version string) string { return istioLine.FindString(strings.TrimPrefix(version, "v")) }
 
 var istioLine = regexp.MustCompile(`^\d+\.\d+`)
 
-// istioRelease is the release that a value of Options.Istio means: itself, or for a line alone
-// the one that is used for it. Its error names the flag, the value and what is wanted.
+// istioRelease gives the release that a value of Options.Istio means: itself, or for a line alone
+// the one that is used for the line. Its error names the flag, the value and what is wanted.
 func istioRelease(value string) (string, error) {
 	value = cmp.Or(value, IstioDefault)
 	if slices.Contains(istioReleases, value) {
@@ -58,7 +58,7 @@ func CheckIstio(value string) string {
 	return ""
 }
 
-// istioReleaseOf is the release that is used for the line of a version.
+// istioReleaseOf gives the release that is used for the line of a version.
 func istioReleaseOf(version string) (string, bool) {
 	i := slices.IndexFunc(istioReleases, func(release string) bool {
 		return IstioLine(version) != "" && IstioLine(release) == IstioLine(version)
@@ -69,7 +69,7 @@ func istioReleaseOf(version string) (string, bool) {
 	return istioReleases[i], true
 }
 
-// istioModFiles are the module files of a release.
+// istioModFiles gives the module files of a release.
 func istioModFiles(release string) (mod, sum string) {
 	if release == IstioDefault {
 		return istioMod, istioSum
@@ -85,13 +85,13 @@ func istioModFiles(release string) (mod, sum string) {
 	return files[0], files[1]
 }
 
-// istioModuleVersion is the version of Istio's module that a release is.
+// istioModuleVersion gives the version of Istio's module for a release.
 func istioModuleVersion(release string) string {
 	mod, _ := istioModFiles(release)
 	return moduleVersion(mod, istioModulePath)
 }
 
-// moduleVersion is the version at which a module file requires a module; "" if it does not.
+// moduleVersion gives the version at which a module file requires a module; "" if it does not.
 func moduleVersion(mod, module string) string {
 	for line := range strings.Lines(mod) {
 		fields := strings.Fields(strings.TrimPrefix(line, "require")) // alone, or in a block
@@ -102,8 +102,8 @@ func moduleVersion(mod, module string) string {
 	return ""
 }
 
-// istioGraphs are the module graphs of a release: of istiod and istioctl, and of the agent.
-func istioGraphs(release string) []Graph {
+// istioGraphs gives the module graphs of a release: of istiod and istioctl, and of the agent.
+func istioGraphs(release string) graphs {
 	version := release
 	name, agent, title := "istio-"+release, "istio-agent-"+release, " "+release
 	if release == IstioDefault {
@@ -149,10 +149,10 @@ func istioGraphs(release string) []Graph {
 	}
 }
 
-// graphsOf are all graphs, with Istio of a release.
-func graphsOf(release string) []Graph {
+// graphsOf gives all graphs, with Istio of a release.
+func graphsOf(release string) graphs {
 	all := slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
-	if g, _ := find(all, Envoy); g != nil {
+	if g, _ := all.find(Envoy); g != nil {
 		_, _, g.images = istioImages(release)
 	}
 	return all

@@ -59,7 +59,7 @@ func TestIstioVersionOption(t *testing.T) {
 
 // The programs of another release take the place of those of the default one.
 func TestGraphsOfRelease(t *testing.T) {
-	if got, want := names(graphsOf("1.29.1")), Names(); !slices.Equal(got, want) {
+	if got, want := graphsOf("1.29.1").names(), Names(); !slices.Equal(got, want) {
 		t.Errorf("programs %v, want %v", got, want)
 	}
 }

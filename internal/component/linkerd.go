@@ -14,7 +14,7 @@ const (
 // that the environment names. The chart's templates are part of the program, as in the release, for which they are
 // generated into a source file that the module does not have. CronJobs are not watched: they are of
 // batch/v1beta1, which Kubernetes does not serve since 1.25, and the program ends when it cannot list them.
-// What is a matter of time is set by the variables of LinkerdTimes; destination and identity are not changed
+// Times and rates are set by the variables of LinkerdTimes; destination and identity are not changed
 // in any other way.
 var linkerdEdits = []edit{
 	{linkerdModulePath, "controller/cmd/proxy-injector/main.go", ", k8s.Pod, k8s.CJ}", ", k8s.Pod}"},
@@ -83,7 +83,7 @@ func durationOf(name string, usual time.Duration) time.Duration {
 `},
 }
 
-// LinkerdTimes are what is a matter of time in destination, identity and the proxy injector: constants of
+// LinkerdTimes are the times and rates of destination, identity and the proxy injector: constants of
 // their source and of their client library. Each program reads all of them.
 var LinkerdTimes = []Time{
 	{Variable: "LINKERD_API_REQUESTS_PER_SECOND", PerSecond: 5, What: "requests to the API server, by each client for each API group, after a burst of 10; reviews of tokens among them"},

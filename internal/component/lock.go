@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a lock held by another scaler is tried again.
+// lockPoll is the time between two attempts to take a lock that another scaler holds.
 const lockPoll = 200 * time.Millisecond
 
 // lock takes the build lock of one graph, and waits while another process has it. The kernel

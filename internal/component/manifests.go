@@ -18,9 +18,9 @@ import (
 	"strings"
 )
 
-// IstioManifests is not a program but a folder, which Paths knows too: what istioctl installs of
-// a release of Istio, Envoy's bootstrap template of that release, and the kinds of the Gateway API
-// of the version that it is built with.
+// IstioManifests names a folder, which Paths gives as it gives programs: the objects that istioctl
+// installs of a release of Istio, Envoy's bootstrap template of that release, and the kinds of the
+// Gateway API of the version that it is built with.
 const IstioManifests = "istio-manifests"
 
 // Files of the folder IstioManifests.
@@ -33,7 +33,7 @@ const (
 // gatewayAPIPath is the module of the Gateway API.
 const gatewayAPIPath = "sigs.k8s.io/gateway-api"
 
-// manifests is that folder of the default release, each file compressed with gzip;
+// manifests has the folder of the default release, each file compressed with gzip;
 // hack/update-manifests.sh writes it. With it no Go toolchain is needed where all programs are ready.
 //
 //go:embed manifests/*.gz
@@ -53,7 +53,7 @@ func manifest(name string) ([]byte, error) {
 	return io.ReadAll(text)
 }
 
-// renderArgs are those of istioctl. The registry and the tag are only in objects that are not
+// renderArgs gives the arguments of istioctl. The registry and the tag are only in objects that are not
 // installed: no container is started.
 func renderArgs(module, release, revision string) []string {
 	args := []string{
@@ -121,7 +121,7 @@ func manifestsIntact(dir string) bool {
 	return ok && err == nil
 }
 
-// manifestFiles are the files of a release, rendered by the pinned istioctl in dir.
+// manifestFiles gives the files of a release, rendered by the pinned istioctl in dir.
 func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if release == IstioDefault && revision == "" {
@@ -143,7 +143,7 @@ func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, 
 	if err != nil {
 		return nil, err
 	}
-	module, err := moduleFolder(ctx, g, istioModulePath, tc, dir)
+	module, err := g.moduleFolder(ctx, istioModulePath, tc, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,8 @@ func gatewayAPI(ctx context.Context, istio string, tc toolchain, dir string) ([]
 	if err := errors.Join(modErr, sumErr); err != nil {
 		return nil, err
 	}
-	module, err := moduleFolder(ctx, &Graph{Title: "the Gateway API", Mod: string(mod), Sum: string(sum)}, gatewayAPIPath, tc, dir)
+	g := &Graph{Title: "the Gateway API", Mod: string(mod), Sum: string(sum)}
+	module, err := g.moduleFolder(ctx, gatewayAPIPath, tc, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +189,9 @@ func gatewayAPI(ctx context.Context, istio string, tc toolchain, dir string) ([]
 	return all, err
 }
 
-// moduleFolder downloads a module of the graph, if need be, and gives its folder. What is not of
-// the hash that the graph has for it is refused. dir is a folder for the graph's files.
-func moduleFolder(ctx context.Context, g *Graph, module string, tc toolchain, dir string) (string, error) {
+// moduleFolder downloads a module of the graph, if need be, and gives its folder. It refuses a
+// module whose hash is not the one that the graph has for it. dir is a folder for the graph's files.
+func (g *Graph) moduleFolder(ctx context.Context, module string, tc toolchain, dir string) (string, error) {
 	version := moduleVersion(g.Mod, module)
 	hash := ""
 	for line := range strings.Lines(g.Sum) {
@@ -238,8 +239,8 @@ func (s *store) manifestsFor(ctx context.Context, o Options) (string, error) {
 	return s.istioManifests(ctx, release, o.IstioRevision)
 }
 
-// manifestsOf gives the folder IstioManifests for the istiod of a folder of ready programs: that
-// of the folder itself or, without one, the one of its version's line.
+// manifestsOf gives the folder IstioManifests for the istiod of a folder of ready programs: the one
+// in the folder itself or, without one, the one of its version's line.
 func (s *store) manifestsOf(ctx context.Context, binDir string) (string, error) {
 	own, err := filepath.Abs(filepath.Join(binDir, IstioManifests))
 	if err != nil {

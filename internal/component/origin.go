@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Origin is where a program comes from.
+// Origin describes where a program comes from.
 type Origin struct {
-	// Source is one of the Source constants: bin-dir for all that was given, or image, build or
-	// pip for what is in the cache.
+	// Source is one of the Source constants: bin-dir for a program that was given, or image, build or
+	// pip for one in the cache.
 	Source string
 	// Image is the container image that the program was taken from, as REPOSITORY:TAG@DIGEST; ""
 	// for others.
@@ -20,7 +20,7 @@ type Origin struct {
 	Digest string
 }
 
-// OriginOf is where the program at a path comes from, which is one that Paths gave.
+// OriginOf gives the origin of the program at a path, which is one that Paths gave.
 func OriginOf(o Options, path string) (Origin, error) {
 	cache, err := CacheDir(o)
 	if err != nil {
@@ -34,7 +34,7 @@ func OriginOf(o Options, path string) (Origin, error) {
 	return origin, err
 }
 
-// originIn is the origin of a program in the cache, without its digest.
+// originIn gives the origin of a program in the cache, without its digest.
 func originIn(path string) Origin {
 	dir := filepath.Dir(path)
 	if text, err := os.ReadFile(filepath.Join(dir, imageName)); err == nil {

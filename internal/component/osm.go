@@ -13,7 +13,7 @@ const (
 // kubeconfig, as osm-injector does. Without these variables nothing changes. The edits take the
 // place of a network namespace and of a mounted service-account folder for each program, which need
 // privileges on the machine. osm-bootstrap contains the definitions that it installs, which are
-// files of its image otherwise. The command "version" is added, too. What is a matter of time is set
+// files of its image otherwise. The command "version" is added, too. Times and rates are set
 // by the variables of OSMTimes.
 var osmEdits = []edit{
 	osmVersionCommand("osm-controller"),
@@ -133,7 +133,7 @@ var (
 		`"webhook-timeout", int32(constants.DurationOf("OSM_WEBHOOK_TIMEOUT", 20*time.Second)/time.Second),`},
 }
 
-// OSMTimes are what is a matter of time in the programs of Open Service Mesh: constants of its source
+// OSMTimes are the times and rates of the programs of Open Service Mesh: constants of its source
 // and of its client library, and the default of --webhook-timeout. Each program reads all of them.
 var OSMTimes = []Time{
 	{Variable: "OSM_PROXY_UPDATE_WINDOW", Length: 2 * time.Second, What: "wait for further events before a change is sent to all sidecars"},

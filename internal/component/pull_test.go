@@ -278,7 +278,7 @@ func TestRegistries(t *testing.T) {
 		s := store{graphs: graphsOf("1.29.1"), registries: all}
 		var found []string
 		for _, name := range []string{Etcd, Kwok, Istiod, Promtool} {
-			g, p := find(s.graphs, name)
+			g, p := s.graphs.find(name)
 			if r, ok := s.imageOf(g, *p); ok {
 				found = append(found, r.reference(all))
 			}

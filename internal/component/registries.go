@@ -15,7 +15,7 @@ import (
 // Values of Options.ImageRegistry that are no registry.
 const (
 	NoImages      = "none"    // no released programs
-	DefaultImages = "default" // those of images in the registry that a reference without a host means, as for docker and crane
+	DefaultImages = "default" // images in the registry that a reference without a host means, as for docker and crane
 )
 
 // The projects whose images may be in a registry of their own.
@@ -27,7 +27,7 @@ const (
 
 var imageProjects = []string{imagesOfIstio, imagesOfKubernetes, imagesOfPrometheus}
 
-// registries has what references of a project's images begin with, which is "" for the default
+// registries maps a project to the beginning of its images' references, which is "" for the default
 // registry. A project that is not there has no images.
 type registries map[string]string
 
@@ -68,25 +68,25 @@ func parseRegistries(values []string) (registries, error) {
 	return all, nil
 }
 
-// released is the container image that a project releases a program in.
+// released describes the container image that a project releases a program in.
 type released struct {
 	program    string
 	project    string
 	repository string // path below the registry
 	tag        string
 	path       string // of the program in the image, from its root
-	// version is what the program reports, as Report.Version; "" = whatever it reports.
+	// version is the one that the program must report, as Report.Version; "" = any.
 	version string
-	// asked is whether the image is used only where it was asked for, by Get.
+	// asked reports whether the image is used only where it was asked for, by Get.
 	asked bool
 }
 
-// reference is the image as users of docker and crane write it.
+// reference gives the image as users of docker and crane write it.
 func (r released) reference(all registries) string {
 	return all[r.project] + r.repository + ":" + r.tag
 }
 
-// place is the folder of the program in a cache. The registry is not part of it: a mirror has the
+// place gives the folder of the program in a cache. The registry is not part of it: a mirror has the
 // same image.
 func (r released) place(cache string) string {
 	h := sha256.New()
@@ -96,7 +96,7 @@ func (r released) place(cache string) string {
 	return filepath.Join(cache, r.program, fmt.Sprintf("%s-image-%s", r.tag, hex.EncodeToString(h.Sum(nil))[:12]))
 }
 
-// istioImages are those of a release of Istio; none of the state of a branch.
+// istioImages gives the images of a release of Istio. The state of a branch has none.
 func istioImages(version string) (control, agent, envoy []released) {
 	if !release.MatchString(version) || strings.Contains(version, "-") {
 		return nil, nil, nil

@@ -400,7 +400,7 @@ func TestPinned(t *testing.T) {
 		{Istiod, strings.TrimPrefix(Version(Istiod), "1.31")}, // the commit
 		{Prometheus, "github.com/prometheus/prometheus v0.3" + strings.TrimSuffix(strings.TrimPrefix(Version(Prometheus), "3."), ".0") + ".0"},
 	} {
-		g, _ := find(pinned, tc.name)
+		g, _ := pinned.find(tc.name)
 		if !strings.Contains(g.Mod, tc.module) {
 			t.Errorf("%s: modules/%s.mod does not pin %q", tc.name, g.Name, tc.module)
 		}

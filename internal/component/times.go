@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Time is a matter of time in a program that was built here, which the program reads from an environment
+// Time is a time or rate of a program that was built here, which the program reads from an environment
 // variable. The value that its project chose is used where the variable is not set.
 type Time struct {
 	Variable  string
 	Length    time.Duration // the project's value; 0 = it is a rate
 	PerSecond float64       // the project's value; 0 = it is a length
 	Most      time.Duration // the longest that works; 0 = any
-	What      string        // what it is, in words
+	What      string        // a description
 }
 
-// Slowed is the setting NAME=VALUE with which it takes k times as long as in an environment (NAME=VALUE; of
+// Slowed gives the setting NAME=VALUE with which it takes k times as long as in an environment (NAME=VALUE; of
 // a name that comes several times the last counts). A value there that the program cannot read stays as it
 // is: the program ends with it.
 func (t Time) Slowed(env []string, k float64) string {
@@ -45,7 +45,7 @@ func (t Time) Slowed(env []string, k float64) string {
 	return t.Variable + "=" + length.String()
 }
 
-// value is that of its variable; "" = it is not set.
+// value gives the value of its variable; "" = it is not set.
 func (t Time) value(env []string) (last string) {
 	for _, kv := range env {
 		if name, value, _ := strings.Cut(kv, "="); name == t.Variable {

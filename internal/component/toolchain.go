@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// toolchain is the Go that is installed here.
+// toolchain is the installed Go.
 type toolchain struct {
 	path    string
 	version string // as `go env GOVERSION`; "" = there is none
@@ -36,7 +36,7 @@ var defaults = []struct{ name, value string }{
 	{"GORISCV64", "rva20u64"},
 }
 
-// settingsOf are those of env that are not the defaults.
+// settingsOf gives the variables of env that have not their default values.
 func settingsOf(env map[string]string) string {
 	var set []string
 	for _, d := range defaults {

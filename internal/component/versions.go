@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// Report is what a program reports of itself.
+// Report has the version that a program reports, and its digest.
 type Report struct {
-	// Version is its release: what it reports or, where that is not the number of a
-	// release and its build information names a module version whose release is
-	// known here, that release. "unknown" when it reports none.
+	// Version is its release: the version that it reports or, where that is not the
+	// number of a release and its build information names a module version whose
+	// release is known here, that release. "unknown" when it reports none.
 	Version string
 	// Text is the version as it reports it.
 	Text string
@@ -36,7 +36,7 @@ type Versions struct {
 // Of asks the program of this name (as in Names) at path. Its error names the
 // program and the end of its output.
 func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
-	_, p := find(pinned, name)
+	_, p := pinned.find(name)
 	if p == nil {
 		return Report{}, fmt.Errorf("asking for the version of an unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
@@ -51,7 +51,7 @@ func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
 			return b, nil
 		}
 	}
-	b, err := reportOf(ctx, *p, path)
+	b, err := p.report(ctx, path)
 	if err != nil {
 		return Report{}, fmt.Errorf("asking %s for its version: %w", name, err)
 	}
@@ -65,8 +65,8 @@ func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
 	return b, nil
 }
 
-// reportOf is what the program at a path reports, without its digest.
-func reportOf(ctx context.Context, p Program, path string) (Report, error) {
+// report gives the report of the program at a path, without its digest.
+func (p Program) report(ctx context.Context, path string) (Report, error) {
 	reported, err := answer(ctx, path, p.Ask)
 	if err != nil {
 		return Report{}, err
@@ -82,10 +82,10 @@ func reportOf(ctx context.Context, p Program, path string) (Report, error) {
 }
 
 // release is the number of a release, or of one before it: 1.31.0, 1.32.0-rc.1.
-// What Go calls a pseudo-version is none.
+// A pseudo-version of Go is none.
 var release = regexp.MustCompile(`^v?\d+\.\d+\.\d+([-+][A-Za-z0-9.]+)?$`)
 
-// releaseOf is the release that a module version is; otherwise, if none is known.
+// releaseOf gives the release of a module version; otherwise, if none is known.
 func releaseOf(module, otherwise string) string {
 	for _, release := range istioReleases {
 		if module == istioModulePath+"@"+istioModuleVersion(release) {
@@ -95,7 +95,7 @@ func releaseOf(module, otherwise string) string {
 	return otherwise
 }
 
-// moduleOf is the main module that a program was built from, as PATH@VERSION; ""
+// moduleOf gives the main module that a program was built from, as PATH@VERSION; ""
 // when its file does not say so.
 func moduleOf(path string) string {
 	info, err := buildinfo.ReadFile(path)
@@ -105,7 +105,7 @@ func moduleOf(path string) string {
 	return info.Main.Path + "@" + info.Main.Version
 }
 
-// Digest is Report.Digest of a program's file.
+// Digest gives Report.Digest of a program's file.
 func Digest(path string) (string, error) {
 	program, err := os.Open(path)
 	if err != nil {

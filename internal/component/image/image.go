@@ -1,9 +1,8 @@
 // Package image takes single files out of container images in registries: it finds an image of
 // this platform, streams its layers, and checks every byte against the digests that the image's
-// manifest has. No container runtime is needed. Which images and files, and where they are put,
-// is left to others.
+// manifest has. No container runtime is needed. The caller chooses images, files and their places.
 //
-// Credentials are those of Docker's configuration, credential helpers included.
+// Credentials come from Docker's configuration, credential helpers included.
 package image
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Bounds of what is read. The largest of the released programs has 140 MB, the largest of their
+// Limits of the bytes that are read. The largest of the released programs has 140 MB, the largest of their
 // images 350 MB.
 const (
 	maxFile   = 1 << 30
@@ -32,7 +31,7 @@ const (
 
 // Client reads from registries. It is safe for concurrent use; Close it when done.
 type Client struct {
-	// Silence is how long a registry may send nothing before it counts as unreachable.
+	// Silence is the longest time in which a registry may send nothing; then it counts as unreachable.
 	Silence time.Duration
 
 	transport *http.Transport
@@ -41,7 +40,7 @@ type Client struct {
 	maxFile   int64
 }
 
-// NewClient is a client of which registries that send nothing for so long are given up.
+// NewClient makes a client that gives up on a registry that sends nothing for the time silence.
 func NewClient(silence time.Duration) *Client {
 	return &Client{
 		Silence:   silence,
@@ -62,7 +61,7 @@ func Check(reference string) error {
 	return err
 }
 
-// Registry is the host that a reference is of.
+// Registry gives the host of a reference.
 func Registry(reference string) string {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -73,10 +72,10 @@ func Registry(reference string) string {
 
 // Image is an image in a registry.
 type Image struct {
-	// Reference is the image with the digest of what its tag is, as in REPOSITORY:TAG@sha256:....
-	// An image of several platforms has the digest of their list.
+	// Reference names the image with its digest, as in REPOSITORY:TAG@sha256:.... For an image of
+	// several platforms, it is the digest of their list.
 	Reference string
-	// Digest is that digest alone.
+	// Digest is the digest in Reference.
 	Digest string
 
 	image v1.Image
@@ -118,7 +117,7 @@ func (c *Client) find(ctx context.Context, ref name.Reference) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Of an image that is not in a list of platforms, only this says what it is for.
+	// The platform of an image that is in no list of platforms is stated here alone.
 	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, fmt.Errorf("reading its configuration: %w", err)
@@ -133,7 +132,7 @@ func (c *Client) find(ctx context.Context, ref name.Reference) (*Image, error) {
 	return found, nil
 }
 
-// credentials are those of a repository. A credential helper is a program that cannot be
+// credentials gives the credentials for a repository. A credential helper is a program that cannot be
 // interrupted: it is not waited for when ctx is done.
 func (c *Client) credentials(ctx context.Context, repository name.Repository) (authn.Authenticator, error) {
 	type answer struct {
@@ -153,7 +152,7 @@ func (c *Client) credentials(ctx context.Context, repository name.Repository) (a
 	}
 }
 
-// Close ends what is still read. An image is closed when nothing more is taken from it.
+// Close ends all reading. An image is closed when nothing more is taken from it.
 func (i *Image) Close() { i.guard.cancel(nil) }
 
 // guard gives up on a registry that is silent while it is waited for.
@@ -170,7 +169,7 @@ func newGuard(ctx context.Context, limit time.Duration, registry string) *guard 
 	return g
 }
 
-// watch gives f the limit, and the reason in place of its error where it took longer.
+// watch runs f with the limit, and gives the reason in place of its error where it took longer.
 func (g *guard) watch(f func() error) error {
 	timer := time.AfterFunc(g.limit, func() { g.cancel(g.err) })
 	defer timer.Stop()
@@ -181,7 +180,7 @@ func (g *guard) watch(f func() error) error {
 	return err
 }
 
-// reader watches each Read of r alone: what is done with the bytes takes the time it takes.
+// reader watches each Read of r. The time between two of them does not count.
 func (g *guard) reader(r io.Reader) io.Reader { return guarded{g, r} }
 
 type guarded struct {

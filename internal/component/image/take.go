@@ -23,8 +23,8 @@ const (
 
 // Take writes files of the image to this machine, as executables: by their paths in the image, as
 // in usr/local/bin/PROGRAM, where to. Layers are read from the last one down until all are found.
-// The names in an image decide nothing but whether an entry is one of these paths. What an error
-// leaves behind is not to be used. Its errors name the reference.
+// The names in an image decide only whether an entry is one of these paths. After an error, files
+// that were written are not to be used. Its errors name the reference.
 func (i *Image) Take(files map[string]string) error {
 	if err := i.take(files); err != nil {
 		return fmt.Errorf("reading the image %s: %w", i.Reference, err)
@@ -56,8 +56,8 @@ func (i *Image) take(files map[string]string) error {
 	return nil
 }
 
-// takeFrom takes of a layer the files that are missing, which then are so no more. room is how
-// many bytes may still be read.
+// takeFrom takes the missing files that a layer has, and removes them from missing. room is the
+// number of bytes that may still be read.
 func (i *Image) takeFrom(layer v1.Layer, missing map[string]string, room *int64) (err error) {
 	var content io.ReadCloser
 	if err := i.guard.watch(func() error {
@@ -114,8 +114,8 @@ func (i *Image) takeFrom(layer v1.Layer, missing map[string]string, room *int64)
 	return nil
 }
 
-// entryPath is the name of an entry as a path from the root of the image; ok is false of one that
-// leads out of it.
+// entryPath gives the name of an entry as a path from the root of the image; ok is false for one
+// that leads out of it.
 func entryPath(name string) (entry string, ok bool) {
 	if slices.Contains(strings.Split(name, "/"), "..") {
 		return "", false

@@ -19,17 +19,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Entry is one of a layer.
+// Entry is an entry of a layer.
 type Entry struct {
 	Name    string
 	Content string // of a symbolic link, where it leads
 	Kind    byte   // as in tar.Header.Typeflag; 0 = a regular file
 }
 
-// Registry is an empty registry in memory.
+// Registry makes an empty registry in memory.
 func Registry() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
 
-// Layer is a layer with these entries.
+// Layer makes a layer with these entries.
 func Layer(entries ...Entry) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -56,7 +56,7 @@ func Layer(entries ...Entry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
 }
 
-// Image is an image of a platform, its lowest layer first.
+// Image makes an image of a platform, its lowest layer first.
 func Image(platform v1.Platform, layers ...v1.Layer) (v1.Image, error) {
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
@@ -82,5 +82,5 @@ func Push(ctx context.Context, reference string, content remote.Taggable) error 
 	return remote.Push(ref, content, remote.WithTransport(transport), remote.WithContext(ctx))
 }
 
-// Here is the platform that this program runs on.
+// Here gives the platform that this program runs on.
 func Here() v1.Platform { return v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH} }
