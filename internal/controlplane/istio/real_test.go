@@ -52,7 +52,11 @@ func TestHostProxyHasTheWorkersAskedFor(t *testing.T) {
 
 // What listens on all addresses of a pod would listen on those of this machine.
 func TestAgentsListenOnLoopback(t *testing.T) {
-	template, err := os.ReadFile(filepath.Join("..", "..", "component", "manifests", component.IstioBootstrapFile))
+	programs, err := component.Paths(t.Context(), component.Options{CacheDir: t.TempDir()}, component.IstioManifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := os.ReadFile(filepath.Join(programs[component.IstioManifests], component.IstioBootstrapFile))
 	if err != nil {
 		t.Fatal(err)
 	}
