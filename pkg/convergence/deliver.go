@@ -26,8 +26,8 @@ func (c *changes) count(was, is state) {
 	}
 }
 
-// deliver counts the versions that the content of a slot is the first to bring
-// it. What came with a sidecar's first content of a resource was no push.
+// deliver counts the versions that the content of a slot is the first to bring to it. A
+// sidecar's first content of a resource does not count, because it is no push.
 func (t *Tracker) deliver(sl *slot) {
 	if t.Delivered == nil || sl.held == nil || sl.held.target.service == nil {
 		return

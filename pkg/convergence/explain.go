@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Missing explains to a person why sidecars have not converged: one line for
-// each of at most limit sidecars, in the order of their ids, each naming the first
-// thing that it lacks and how many more there are.
+// Missing explains to a reader why sidecars have not converged: one line for each of at
+// most limit sidecars, in the order of their ids. Each line names the first thing that
+// the sidecar lacks and the number of further ones.
 func (t *Tracker) Missing(limit int) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (s *sidecar) lack() string {
 	return first
 }
 
-// lack describes what a held content, nil if there is none, lacks to be what the
-// target expects now.
+// lack describes in what a held content, nil if there is none, differs from what the
+// target currently expects.
 func (tg *target) lack(held *verdict) string {
 	if held == nil {
 		return " is not held"

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Change is one change on its way to the sidecars: a marker that shows in a
-// resource, or the state of one endpoint.
+// Change is a change that is followed to the sidecars: a marker in a resource, or the
+// state of one endpoint.
 type Change struct {
-	// Marker is found among the markers of a content. "" = another change.
+	// Marker is the marker to look for in contents. "" means that the change has no
+	// marker.
 	Marker string
 
-	// Key is a resource of which any change is the one that is followed; zero = an endpoint's
-	// change, if there is no Marker.
+	// Key is a resource any change of which is followed; zero, without a Marker, means
+	// that an endpoint's change is followed.
 	Key Key
 
 	Service string         // service port of the endpoint, as in Want
@@ -40,10 +41,10 @@ type Following struct {
 	missed  map[string]bool // concerned, and not seen meanwhile: see Miss
 }
 
-// Follow follows a change to the concerned sidecars, which are registered. A
-// change by marker or by key is followed before it is made. One of an endpoint is followed
-// once it was seen: a sidecar that already holds the endpoint so has had it since
-// it received that content.
+// Follow follows a change to the concerned sidecars, which are registered. A change by
+// marker or by key must be followed before it is made. A change of an endpoint is
+// followed after it was seen: a sidecar that already holds the endpoint in that state has
+// had it since it received that content.
 func (t *Tracker) Follow(c Change, concerned []string) *Following {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,9 +95,9 @@ func (t *Tracker) Subscribers(service string) []string {
 // Done is closed when every concerned sidecar has the change.
 func (f *Following) Done() <-chan struct{} { return f.done }
 
-// Stop ends the following and returns which sidecar had the change when its
-// bytes were received, which concerned ones never had it, and which had it though
-// it does not concern them.
+// Stop ends the following. It returns when each sidecar that has the change received its
+// bytes, which concerned sidecars never had it, and which had it although it does not
+// concern them.
 func (f *Following) Stop() (reached map[string]time.Time, lost, strays []string) {
 	t := f.tracker
 	t.mu.Lock()
@@ -141,15 +142,16 @@ func (f *Following) see(s *sidecar, u Update) {
 	}
 }
 
-// listedIn reports whether an update lists the endpoint in its new state where the sidecar does
-// not compare endpoints, as it does of another service that has that one, too.
+// listedIn reports whether an update lists the endpoint in its new state in a resource
+// whose endpoints the sidecar does not compare, for example in another service with the
+// same endpoint.
 func (f *Following) listedIn(s *sidecar, u Update) bool {
 	return slices.ContainsFunc(u.Set, func(r Resource) bool {
 		return r.Content != nil && r.Content.Endpoints.state(f.change.Addr) == state(f.change.Health) && !s.scope.compares(r.Key)
 	})
 }
 
-// lookAt takes what a sidecar holds of the endpoint's service.
+// lookAt checks what a sidecar holds of the endpoint's service.
 func (f *Following) lookAt(s *sidecar) {
 	want := state(f.change.Health)
 	if f.change.Absent {
@@ -183,7 +185,7 @@ func (f *Following) hit(id string, at time.Time) {
 	f.finish()
 }
 
-// finish closes done when nobody is left to wait for.
+// finish closes done when no sidecar is left to wait for.
 func (f *Following) finish() {
 	if len(f.pending) == 0 {
 		select {

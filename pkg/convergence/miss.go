@@ -1,9 +1,10 @@
 package convergence
 
-// Miss takes that for some time it is not seen what these sidecars receive: each holds nothing from
-// now on, and begins its life again. Changes that are followed to them, now or before they are
-// complete again, are lost, and so are those that would have been Delivered meanwhile: see Missed.
-// Ids that are not registered are ignored. Versions of FollowVersions do not concern them any more.
+// Miss declares that the responses to these sidecars are not observed for some time: each
+// holds nothing from now on, and starts anew. Changes that are followed to them, now or
+// before they are complete again, are lost, and so are those that would have been
+// Delivered meanwhile: see Missed. Ids that are not registered are ignored. Versions of
+// FollowVersions do not concern them any more.
 func (t *Tracker) Miss(ids ...string) {
 	t.apply(func() {
 		for _, id := range ids {
@@ -31,7 +32,7 @@ func (t *Tracker) Miss(ids ...string) {
 	})
 }
 
-// missVersions counts the versions of a service that nobody saw a sidecar receive.
+// missVersions counts the versions of a service that a sidecar received unobserved.
 func (t *Tracker) missVersions(svc *service, from, to version) {
 	if t.Missed == nil {
 		return
@@ -45,7 +46,7 @@ func (t *Tracker) missVersions(svc *service, from, to version) {
 	}
 }
 
-// miss gives up waiting for a sidecar: what it receives is not seen.
+// miss stops waiting for a sidecar, because its responses are not observed.
 func (f *Following) miss(id string) {
 	if f.pending[id] {
 		delete(f.pending, id)

@@ -5,16 +5,16 @@ import (
 	"unique"
 )
 
-// Type is a type of resource, by its short name: the abbreviation of the discovery
-// service that serves it, or the last part of its type URL. The set is open: TypeOf
-// makes one of any name. Types of the same name are equal (==). The zero value is no
-// type; its name is "".
+// Type is a type of resource, identified by its short name: the abbreviation of the
+// discovery service that serves it, or the last part of its type URL. The set is open:
+// TypeOf makes a Type of any name. Types of the same name are equal (==). The zero value
+// means no type; its name is "".
 //
 // A Type has the size of a pointer, because a sidecar's updates hold one for each
-// resource. In JSON, text and gob it is its name.
+// resource. It is encoded as its name in JSON, text and gob.
 type Type struct{ name unique.Handle[string] }
 
-// The resource types of an Envoy's configuration. They are never assigned again.
+// The resource types of an Envoy's configuration. They must not be assigned to.
 var (
 	CDS  = TypeOf("CDS")  // clusters
 	EDS  = TypeOf("EDS")  // cluster load assignments: endpoints

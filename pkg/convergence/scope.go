@@ -85,7 +85,7 @@ func (vs *verdicts) remove(v *verdict) {
 
 func (vs *verdicts) len() int { return len(vs.byDigest) + len(vs.byPointer) }
 
-// all calls do with every verdict, in no particular order.
+// all calls do with every verdict, in no order.
 func (vs *verdicts) all(do func(*verdict)) {
 	for _, v := range vs.byDigest {
 		do(v)
@@ -106,7 +106,7 @@ func newTarget(members []string, s *service) *target {
 	return tg
 }
 
-// verdict returns the verdict on a content, making it on first sight.
+// verdict returns the verdict on a content. It makes one for a new content.
 func (tg *target) verdict(c *Content) *verdict {
 	v := tg.matches.of(c)
 	if v == nil {
@@ -117,9 +117,9 @@ func (tg *target) verdict(c *Content) *verdict {
 	return v
 }
 
-// newest returns the newest version of the target that a content is at least, where same
-// decides whether two states of an endpoint are one. A target without a service has version
-// 0 only.
+// newest returns the newest version of the target for which a content is at least as new,
+// where same decides whether two states of an endpoint count as equal. A target without a
+// service has only version 0.
 func (tg *target) newest(c *Content, same func(a, b state) bool) version {
 	if firstMissing(tg.members, c.Members) != "" {
 		return never
@@ -130,7 +130,7 @@ func (tg *target) newest(c *Content, same func(a, b state) bool) version {
 	return tg.service.newest(c.Endpoints, same)
 }
 
-// judge brings the verdict up to the target's current version.
+// judge updates the verdict to the target's current version.
 func (v *verdict) judge() {
 	v.newest = v.target.newest(v.content, state.is)
 	// A content whose every endpoint is in its current state is the current
@@ -180,7 +180,7 @@ func (v *verdict) attach(sl *slot) {
 	v.holders = append(v.holders, sl)
 }
 
-// detach undoes attach, and forgets a verdict that nobody needs any more.
+// detach undoes attach, and removes a verdict that no slot needs any more.
 func (v *verdict) detach(sl *slot) {
 	last := v.holders[len(v.holders)-1]
 	v.holders[sl.place], last.place = last, sl.place
@@ -205,8 +205,8 @@ func firstMissing(want, have []string) string {
 	return ""
 }
 
-// targetKey identifies targets that ask for the same. Neither a service port nor
-// a domain contains the separator.
+// targetKey identifies targets with equal requirements. Neither a service port nor a
+// domain contains the separator.
 func targetKey(service string, members []string) string {
 	return service + "\x00" + strings.Join(members, "\x00")
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stamp is a time as the Tracker keeps it: a third of a time.Time in size, of
-// which there are several for every sidecar and resource.
+// stamp is a time as the Tracker stores it: a third of the size of a time.Time, because
+// there are several for every sidecar and resource.
 type stamp = time.Duration // since Tracker.base
 
 // state is the state of an endpoint in one version of a service, or in one content:
@@ -18,13 +18,13 @@ const absent state = -1
 
 func (s state) is(other state) bool { return s == other }
 
-// isLike reports whether a proxy uses an endpoint in one state as it does in the other.
+// isLike reports whether a proxy treats an endpoint in both states in the same way.
 func (s state) isLike(other state) bool { return s == other || s.unused() && other.unused() }
 
 func (s state) unused() bool { return s == absent || s == state(Unhealthy) }
 
-// version numbers the states that a service's endpoints went through. Version 0
-// is before the first were seen: no endpoints.
+// version numbers the states of a service's endpoints. Version 0 is before the first
+// endpoints were seen.
 type version int32
 
 // never is older than every version.
@@ -40,9 +40,9 @@ type spell struct {
 	from  version
 }
 
-// service is one service port's endpoints through all their versions. The whole
-// history is kept: whether a content is old enough, or new enough, is a question
-// about each endpoint's past.
+// service holds the endpoints of one service port in all their versions. The whole
+// history is needed to decide whether a content is old enough, or new enough, for each
+// endpoint.
 type service struct {
 	name    string
 	now     version
@@ -56,8 +56,8 @@ func newService(name string) *service {
 	return &service{name: name, history: make(map[netip.AddrPort][]spell)}
 }
 
-// set makes eps the next version and reports whether they differ from the
-// current one; if not, nothing is done.
+// set makes eps the next version and reports whether they differ from the current one; if
+// not, it does nothing.
 func (s *service) set(eps Endpoints, at stamp) bool {
 	next := s.now + 1
 	var made changes
@@ -84,7 +84,7 @@ func (s *service) set(eps Endpoints, at stamp) bool {
 	return true
 }
 
-// state returns what the endpoint is in the current version.
+// state returns the state of the endpoint in the current version.
 func (s *service) state(addr netip.AddrPort) state {
 	spells := s.history[addr]
 	if len(spells) == 0 {
@@ -93,7 +93,8 @@ func (s *service) state(addr netip.AddrPort) state {
 	return spells[len(spells)-1].state
 }
 
-// changed returns when the current version was seen; version 0 was always there.
+// changed returns when the current version was seen; for version 0 a stamp before all
+// others.
 func (s *service) changed() stamp {
 	if s.now == 0 {
 		return math.MinInt64
@@ -101,7 +102,7 @@ func (s *service) changed() stamp {
 	return s.times[s.now-1]
 }
 
-// versionAt returns the version that was current at a moment.
+// versionAt returns the version that was current at a time.
 func (s *service) versionAt(at stamp) version {
 	v := s.now
 	for v > 0 && s.times[v-1] > at {
@@ -126,12 +127,12 @@ func (s *service) empty(v version) bool {
 	return true
 }
 
-// newest returns the newest version that eps are at least. Eps are at least
-// version v if every endpoint's state in them, absence included, is one that the
-// endpoint had in version v or later. As endpoints are judged one by one, eps may
-// be a mixture that was never a version: a service's EndpointSlices reach the
-// control plane and us in different orders. never means that some endpoint has a
-// state in which we have not seen it yet. same decides whether two states are one.
+// newest returns the newest version for which eps are at least as new. Eps are at least
+// as new as version v if every endpoint's state in them, absence included, is one that
+// the endpoint had in version v or later. Because each endpoint is judged separately, eps
+// may be a mixture that was never a version: a service's EndpointSlices reach the control
+// plane and this program in different orders. The result is never if some endpoint has a
+// state in which it was not seen yet. same decides whether two states count as equal.
 func (s *service) newest(eps Endpoints, same func(a, b state) bool) version {
 	v := s.now
 	for addr, health := range eps {
@@ -145,7 +146,8 @@ func (s *service) newest(eps Endpoints, same func(a, b state) bool) version {
 	return v
 }
 
-// last returns the newest version in which the endpoint had the state, or one that is the same.
+// last returns the newest version in which the endpoint had the state, or one that counts
+// as equal.
 func (s *service) last(addr netip.AddrPort, want state, same func(a, b state) bool) version {
 	spells := s.history[addr]
 	until := s.now // the end of the spell looked at

@@ -18,7 +18,8 @@ type sidecar struct {
 	unusable int              // slots that do not hold what their sidecar needs to be usable
 	earlier  map[*slot][]held // what slots held before, without a gap, oldest first
 
-	// missing is since Miss, until complete: what it receives is no push.
+	// missing is true from Miss until the sidecar is complete: what it receives meanwhile
+	// is no push.
 	missing bool
 	before  map[*slot]version // delivered by the slots that it had then, until they hold something again
 }
@@ -38,8 +39,8 @@ type slot struct {
 	pushed    bool    // the content held is not the first one
 }
 
-// held is a content that a slot held before, or the last of a row of contents
-// that were all enough.
+// held is a content that a slot held before, or the last of a series of contents that
+// were all enough.
 type held struct {
 	content *Content
 	acked   stamp // the first of the row
@@ -90,7 +91,7 @@ func (t *Tracker) remove(id string) {
 	}
 }
 
-// request fixes what a sidecar needs to be complete.
+// request records the versions that a sidecar needs to be complete.
 func (t *Tracker) request(s *sidecar, at stamp) {
 	s.requested, s.requestedAt = true, at
 	s.lacking, s.unusable = len(s.slots), len(s.slots)
@@ -109,8 +110,8 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 	t.finish(s, at)
 }
 
-// hold makes c what the slot holds. The same content once more changes nothing:
-// it has been held since its first acknowledgement.
+// hold makes c the content that the slot holds. Receiving the same content again changes
+// nothing: it has been held since its first acknowledgement.
 func (t *Tracker) hold(sl *slot, tg *target, c *Content, received, at stamp) {
 	if c == nil {
 		c = noContent
@@ -146,8 +147,8 @@ func (t *Tracker) drop(sl *slot) {
 	t.note(sl, was)
 }
 
-// rejudge brings a verdict up to a new version, seen at that moment, and notifies
-// the slots that hold the content if it matters to them.
+// rejudge updates a verdict to a new version, which was seen at that time, and notifies
+// the slots that hold the content if their standing changes.
 func (t *Tracker) rejudge(v *verdict, at stamp) {
 	was := *v
 	v.judge()
@@ -161,7 +162,7 @@ func (t *Tracker) rejudge(v *verdict, at stamp) {
 	}
 }
 
-// note counts how a slot's standing changed from what it was.
+// note counts the change of a slot's standing.
 func (t *Tracker) note(sl *slot, was standing) {
 	s, is := sl.sidecar, sl.standing()
 	switch {
@@ -182,7 +183,7 @@ func (t *Tracker) note(sl *slot, was standing) {
 	}
 }
 
-// count counts a slot among those that lack something no more, or again.
+// count updates the number of slots that lack something.
 func (s *sidecar) count(was, is standing) {
 	s.lacking += lost(was.enough, is.enough)
 	s.unusable += lost(was.usable, is.usable)
@@ -201,8 +202,8 @@ func lost(was, is bool) int {
 	}
 }
 
-// finish marks a sidecar as usable, and as complete, once it lacks nothing for that. now is the
-// moment of the event that may have made it so.
+// finish marks a sidecar as usable, and as complete, when it has everything for that. now
+// is the time of the event that may have made it so.
 func (t *Tracker) finish(s *sidecar, now stamp) {
 	if !s.requested || s.complete {
 		return
@@ -225,9 +226,9 @@ func (t *Tracker) finish(s *sidecar, now stamp) {
 	t.reached = append(t.reached, milestone{s.id, t.base.Add(at), t.OnComplete})
 }
 
-// enoughSince returns when the slot began to hold enough, given that it does.
-// Contents that could not be judged when they were replaced, because the control
-// plane was ahead of our watch, are judged again.
+// enoughSince returns the time since which the slot holds enough, given that it does.
+// Contents that could not be judged when they were replaced, because the control plane
+// was ahead of this program's watch, are judged again.
 func (sl *slot) enoughSince() stamp {
 	since := sl.enough
 	earlier := sl.sidecar.earlier[sl]

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// Tracker follows sidecars from their first request to convergence. Its methods
-// may be called at the same time; each takes effect at once and as a whole.
+// Tracker follows sidecars from their first request to convergence. Its methods may be
+// called concurrently; each takes effect atomically.
 //
-// Every method's times must come from one clock. An event that concerns a
-// sidecar costs the same however many sidecars there are; a change of a service's
-// endpoints costs as much as there are contents held for it, and only sidecars
-// whose standing it alters are visited.
+// All times must come from one clock. The cost of an event of one sidecar does not depend
+// on the number of sidecars. The cost of a change of a service's endpoints is
+// proportional to the number of contents held for it, and only sidecars whose standing it
+// alters are visited.
 //
-// A sidecar is complete, once and for all, when it holds and has acknowledged
-// every want with content at least as new as at its first request, except those that
-// could not be sent then (Want.Since). It is usable, once and for all, when it holds all of
-// that except endpoints that are not ready. A proxy sends no requests to those, so a usable
-// sidecar's pod can serve. Sidecars have converged while each of them holds
-// and has acknowledged exactly the current version of all its wants and has its certificate.
+// A sidecar becomes complete, and stays so, when it holds and has acknowledged every want
+// with content at least as new as at its first request, except those that could not be
+// sent then (Want.Since). It becomes usable, and stays so, when it holds all of that
+// except endpoints that are not ready. A proxy sends no requests to those, so a usable
+// sidecar's pod can serve. Sidecars are converged while each of them holds and has
+// acknowledged exactly the current version of all its wants and has its certificate.
 type Tracker struct {
-	// OnComplete, if not nil, is called once for each sidecar that becomes
-	// complete, by the goroutine whose call made it so, and may call the Tracker
-	// itself. It is set before the Tracker is used.
+	// OnComplete, if not nil, is called once for each sidecar that becomes complete, by
+	// the goroutine whose call made it so, and may call the Tracker. It must be set
+	// before the Tracker is used.
 	OnComplete func(id string, at time.Time)
 
 	// OnUsable, if not nil, is called before OnComplete, and in the same way, for each
 	// sidecar that becomes usable, with the time of the event that made it so.
 	OnUsable func(id string, at time.Time)
 
-	// Delivered, if not nil, is called with changes of a service's endpoints that
-	// reached a sidecar which held the service's endpoints before: n changes of
-	// a kind, that long after they were seen. One that was overtaken counts when
-	// the endpoint's next state came instead. It is called with the Tracker
-	// locked, so it must not call it; it is set before the Tracker is used.
+	// Delivered, if not nil, is called with changes of a service's endpoints that reached
+	// a sidecar which held the service's endpoints before: n changes of a kind, received
+	// this long after they were seen. A change that was overtaken counts when a later
+	// state of the endpoint arrives. It is called with the Tracker locked, so it must not
+	// call it; it must be set before the Tracker is used.
 	Delivered func(kind Kind, n int, after time.Duration)
 
-	// Missed, if not nil, is called as Delivered is, with changes that reached a sidecar, or would
-	// have, while that was not seen: see Miss.
+	// Missed, if not nil, is called like Delivered, with changes that reached a sidecar,
+	// or would have, while it was not observed: see Miss.
 	Missed func(kind Kind, n int)
 
 	changed chan struct{}
@@ -65,7 +65,7 @@ type Counts struct {
 
 func (c Counts) converged() bool { return c.Sidecars > 0 && c.Converged == c.Sidecars }
 
-// milestone is a call of OnUsable or OnComplete that is due.
+// milestone is a pending call of OnUsable or OnComplete.
 type milestone struct {
 	id     string
 	at     time.Time
@@ -84,16 +84,16 @@ func New() *Tracker {
 	}
 }
 
-// NewBeside returns a Tracker as New does, whose changes are received from the channel of
-// another one, too: one receiver then learns of the changes of both.
+// NewBeside returns a Tracker that shares the Changed channel of another one: a receiver
+// then learns of the changes of both.
 func NewBeside(other *Tracker) *Tracker {
 	t := New()
 	t.changed = other.changed
 	return t
 }
 
-// Scope returns the scope of sidecars that must hold all of wants. No wants is
-// a scope whose sidecars need nothing but a certificate.
+// Scope returns the scope of sidecars that must hold all of wants. Without wants, its
+// sidecars need only a certificate.
 func (t *Tracker) Scope(wants []Want) *Scope {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,9 +121,9 @@ func (t *Tracker) Scope(wants []Want) *Scope {
 }
 
 // SetEndpoints records that the API server lists eps for a service port
-// ("namespace/name:port") as of at: the service's next version, unless eps equal
-// the current one. Versions of a service are set in the order of their times. eps
-// is not kept.
+// ("namespace/name:port") since at. This is the service's next version, unless eps equal
+// the current one. Versions of a service must be set in the order of their times. eps is
+// not kept.
 func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
 	t.apply(func() {
 		s := t.service(service)
@@ -136,8 +136,8 @@ func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
 	})
 }
 
-// Add registers a sidecar. One that is registered under this id already is
-// replaced by a new one that holds nothing.
+// Add registers a sidecar. A sidecar that is already registered under this id is replaced
+// by a new one that holds nothing.
 func (t *Tracker) Add(id string, scope *Scope) {
 	t.apply(func() {
 		t.remove(id)
@@ -150,17 +150,17 @@ func (t *Tracker) Add(id string, scope *Scope) {
 	})
 }
 
-// Remove forgets a sidecar. Convergence no longer waits for it.
+// Remove unregisters a sidecar. Convergence no longer waits for it.
 //
-// Events of a sidecar that is not registered are ignored, by this method and by
-// those below: its last ones may come after its removal.
+// This method and those below ignore events of a sidecar that is not registered, because
+// its last events may come after its removal.
 func (t *Tracker) Remove(id string) {
 	t.apply(func() { t.remove(id) })
 }
 
-// FirstRequest records that a sidecar sent the first request of its life at that
-// moment. The versions of that moment are those that it needs to be complete. A
-// later call, as after a reconnect, changes nothing.
+// FirstRequest records that a sidecar sent the first request of its life at that time. It
+// needs the versions of that time to be complete. A later call, as after a reconnect,
+// changes nothing.
 func (t *Tracker) FirstRequest(id string, at time.Time) {
 	t.apply(func() {
 		if s := t.sidecars[id]; s != nil && !s.requested {
@@ -202,8 +202,8 @@ func (t *Tracker) Update(id string, u Update) {
 	})
 }
 
-// Certified records that a sidecar had its certificate at that moment. Only the
-// first call counts: a certificate that is renewed was never missing.
+// Certified records that a sidecar had its certificate at that time. Only the first call
+// counts, because a renewed certificate was never missing.
 func (t *Tracker) Certified(id string, at time.Time) {
 	t.apply(func() {
 		s := t.sidecars[id]
@@ -219,21 +219,20 @@ func (t *Tracker) Certified(id string, at time.Time) {
 	})
 }
 
-// Changed returns a channel that receives after Counts or Converged changed.
-// Changes that nobody has received yet are one. There is one channel: it serves
-// one receiver.
+// Changed returns a channel that receives after Counts or Converged changed. Changes that
+// were not received yet are merged into one. There is only one channel, for one receiver.
 func (t *Tracker) Changed() <-chan struct{} { return t.changed }
 
-// Counts returns how many sidecars stand where.
+// Counts returns the number of sidecars in each state.
 func (t *Tracker) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counts
 }
 
-// Converged reports whether all sidecars have converged, and since when: the
-// latest of the acknowledgements, certificates and endpoint changes that it took.
-// Nothing has converged while there is no sidecar.
+// Converged reports whether all sidecars have converged, and since when: the latest of
+// the acknowledgements, certificates and endpoint changes that led to it. It is false
+// while there is no sidecar.
 func (t *Tracker) Converged() (at time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,7 +242,7 @@ func (t *Tracker) Converged() (at time.Time, ok bool) {
 	return t.base.Add(t.latest), true
 }
 
-// apply makes a change under the lock, then notifies the listeners of what came of it.
+// apply makes a change under the lock, then calls the listeners for its effects.
 func (t *Tracker) apply(change func()) {
 	t.mu.Lock()
 	counts, latest := t.counts, t.latest

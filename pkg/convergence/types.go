@@ -1,12 +1,12 @@
-// Package convergence compares what sidecars are expected to hold with what
-// they have acknowledged. It answers when one sidecar's configuration is
-// complete and when all sidecars have converged.
+// Package convergence compares what sidecars are expected to hold with what they have
+// acknowledged. It answers when one sidecar's configuration is complete and when all
+// sidecars have converged.
 //
-// It is pure: it starts no goroutine, reads no clock and knows no control
-// plane. Its callers feed it events and their times: the endpoints that the API
-// server lists (internal/observe), what a sidecar of each workload must hold (the
-// adapter under internal/controlplane), what each sidecar received, acknowledged and
-// was certified for (pkg/xdsprobe).
+// It is pure: it starts no goroutine, reads no clock and knows no control plane. Its
+// callers provide events with their times: the endpoints that the API server lists
+// (internal/observe), the resources that a sidecar of each workload must hold (the
+// adapter under internal/controlplane), and the responses, acknowledgements and
+// certificates of each sidecar (pkg/xdsprobe).
 package convergence
 
 import (
@@ -66,8 +66,8 @@ type Digest uint64
 // change after a Tracker has seen it. Equal resources should share one *Content,
 // which saves memory.
 type Content struct {
-	// Digest identifies the content: a Tracker takes contents with the same digest
-	// for one. 0 means that this *Content is the same as no other.
+	// Digest identifies the content: a Tracker treats contents with the same digest as
+	// equal. 0 means that this *Content equals no other.
 	Digest Digest
 
 	Endpoints Endpoints // those of a load assignment; nil for other types
@@ -87,14 +87,15 @@ func (c *Content) same(o *Content) bool {
 // Want is one resource that a sidecar must come to hold.
 type Want struct {
 	Key
-	// Members must all be among the members of the content held.
+	// Members must all be members of the content held.
 	Members []string
-	// Service is the service port, "namespace/name:port", whose endpoints the
-	// content held must list. "" means that endpoints are not compared.
+	// Service is the service port, "namespace/name:port", whose endpoints the content
+	// must list. "" means that endpoints are not compared.
 	Service string
-	// Since is the service port before whose first endpoint a control plane cannot send the
-	// resource: a sidecar needs it to be complete only if that one had an endpoint at the
-	// sidecar's first request. To converge it needs it in any case. "" means that it always needs it.
+	// Since is the service port that must have had an endpoint before a control plane can
+	// send the resource: a sidecar needs the resource to be complete only if that port
+	// had an endpoint at the sidecar's first request. To converge it always needs it. ""
+	// means that it is always needed.
 	Since string
 }
 
@@ -118,8 +119,8 @@ type Resource struct {
 	Content *Content // nil means a resource of which only the presence matters
 }
 
-// Update is one response that a sidecar received and acknowledged. A response
-// that it rejected is no Update: the sidecar goes on holding what it held.
+// Update is one response that a sidecar received and acknowledged. A rejected response is
+// no Update: the sidecar keeps what it held.
 type Update struct {
 	ReceivedAt time.Time  // when its bytes had been read
 	AckedAt    time.Time  // when its acknowledgement had been sent

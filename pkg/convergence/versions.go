@@ -2,8 +2,8 @@ package convergence
 
 import "time"
 
-// Version names one version of one object that is changed again and again. Later
-// versions have greater numbers. Version 0 is the object as it was created.
+// Version identifies one version of one object that is changed repeatedly. Later versions
+// have greater numbers. Version 0 is the object as it was created.
 type Version struct {
 	Object int
 	Number int
@@ -20,8 +20,8 @@ type VersionArrivals struct {
 }
 
 // VersionFollowing follows objects that change faster than changes arrive. A sidecar has
-// a version once it has received that version or a later one. A sidecar that is removed
-// is concerned no more.
+// a version when it has received that version or a later one. A removed sidecar is not
+// concerned any more.
 type VersionFollowing struct {
 	tracker *Tracker
 	read    func(*Content) []Version
@@ -40,11 +40,11 @@ type followedVersion struct {
 	pending  map[string]bool
 }
 
-// cachedContents bounds how many contents' versions are remembered. Sidecars share
-// contents, and each is received by all within a short time.
+// cachedContents limits the contents whose versions are remembered. Sidecars share
+// contents, and all receive one within a short time.
 const cachedContents = 512
 
-// FollowVersions follows versions until Stop. read finds those that a content holds; it
+// FollowVersions follows versions until Stop. read returns the versions in a content; it
 // is called with the Tracker locked and must not call it.
 func (t *Tracker) FollowVersions(read func(*Content) []Version) *VersionFollowing {
 	t.mu.Lock()
@@ -60,7 +60,7 @@ func (t *Tracker) FollowVersions(read func(*Content) []Version) *VersionFollowin
 	return f
 }
 
-// Expect follows a version to the concerned sidecars that are complete. It is called
+// Expect follows a version to the concerned sidecars that are complete. It must be called
 // before the version is written, and for the versions of an object in their order.
 func (f *VersionFollowing) Expect(v Version, concerned []string) {
 	t := f.tracker
@@ -76,7 +76,7 @@ func (f *VersionFollowing) Expect(v Version, concerned []string) {
 	f.objects[v.Object] = append(f.objects[v.Object], one)
 }
 
-// Withdraw forgets the last version of an object that was expected: it was not written.
+// Withdraw removes the last expected version of an object, because it was not written.
 func (f *VersionFollowing) Withdraw(object int) {
 	f.tracker.mu.Lock()
 	defer f.tracker.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *VersionFollowing) End() {
 // Done is closed when every concerned sidecar has all versions, after End.
 func (f *VersionFollowing) Done() <-chan struct{} { return f.done }
 
-// Stop ends the following and returns what became of each version, by object in the
+// Stop ends the following and returns the arrivals of each version, by object in the
 // order of their numbers.
 func (f *VersionFollowing) Stop() map[int][]VersionArrivals {
 	t := f.tracker
@@ -147,7 +147,7 @@ func (f *VersionFollowing) versionsIn(c *Content) []Version {
 	return found
 }
 
-// take notes that a sidecar received a version, and with it all that came before.
+// take records that a sidecar received a version, and with it all earlier ones.
 func (f *VersionFollowing) take(id string, v Version, at time.Time) {
 	held := f.held[id]
 	if held == nil {

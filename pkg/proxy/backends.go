@@ -20,8 +20,8 @@ type Backends struct {
 	endpoints map[string][]string // host:port of each, by that of the Service
 }
 
-// NewBackends knows no Service yet. random chooses a number from 0 to n-1, from several
-// goroutines; nil = math/rand/v2.
+// NewBackends returns Backends without Services. random returns a number from 0 to n-1
+// and may be called by several goroutines; nil = math/rand/v2.
 func NewBackends(random func(n int) int) *Backends {
 	if random == nil {
 		random = rand.IntN
@@ -29,7 +29,7 @@ func NewBackends(random func(n int) int) *Backends {
 	return &Backends{random: random, endpoints: map[string][]string{}}
 }
 
-// Set states the endpoints of a Service from now on. Without one, connections to it are
+// Set sets the endpoints of a Service. Connections to a Service without endpoints are
 // refused.
 func (b *Backends) Set(service string, endpoints []string) {
 	b.mu.Lock()

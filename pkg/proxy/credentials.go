@@ -12,9 +12,8 @@ type Token struct {
 	Waited  time.Duration // client-side rate limiting before the token was requested
 }
 
-// TokenSource provides tokens. It is called again for a stream or a certificate
-// when 80 % of the last token's life have passed, as a kubelet renews the file
-// that an agent reads.
+// TokenSource provides tokens. It is called again for a stream or a certificate when 80 %
+// of the last token's life has passed, as a kubelet renews the file that an agent reads.
 type TokenSource interface {
 	Token(ctx context.Context) (Token, error)
 }
@@ -26,9 +25,9 @@ type Issued struct {
 	Received time.Time // the whole answer was there
 }
 
-// Issuer sends a certificate signing request once; the proxy does the retries,
-// which depend on the gRPC status of an error that has one. With an error,
-// Issued.Sent is zero if the request was not sent.
+// Issuer sends a certificate signing request once. Retries, which depend on the gRPC
+// status of the error if it has one, are made by the proxy. With an error, Issued.Sent is
+// zero if the request was not sent.
 type Issuer interface {
 	Issue(ctx context.Context, token string, csrPEM []byte) (Issued, error)
 }

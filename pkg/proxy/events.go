@@ -6,9 +6,9 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// Observer receives the events of proxies, each named by its id. The
-// methods are called by the proxies' goroutines, for one proxy's stream one at a
-// time and in order; they must not block. Times carry a monotonic reading.
+// Observer receives the events of proxies, each identified by its id. The methods are
+// called by the proxies' goroutines, sequentially and in order for the stream of one
+// proxy; they must not block. Times have a monotonic reading.
 type Observer interface {
 	// TokenFetched is called after each call of the proxy's TokenSource.
 	TokenFetched(id string, e TokenFetched)
@@ -32,8 +32,8 @@ type TokenFetched struct {
 	Err             error
 }
 
-// StreamOpened is a stream that the transport has accepted. Whether the server
-// has is known with its first response.
+// StreamOpened is a stream that the transport has accepted. Only the first response shows
+// that the server has accepted it too.
 type StreamOpened struct {
 	Attempt   int       // counts dials since the sidecar was started; 1 is the first
 	Server    string    // address that was dialled: of a Service, the endpoint that was chosen
@@ -42,16 +42,16 @@ type StreamOpened struct {
 	Requested time.Time // the first request was handed to the transport
 }
 
-// Update is one response of the server, or what a lost stream left to be
-// acknowledged by the next one.
+// Update is one response of the server, or the updates of a lost stream that the next
+// stream acknowledges.
 type Update struct {
 	Type   convergence.Type
 	First  bool // the first response of its stream
 	Bytes  int  // length of the response message
 	Wasted bool // it held resources, and the sidecar held every one of them already
-	// Complete means that with this, everything was answered and acknowledged
-	// that the proxy subscribed to on its stream: what its subscription graph
-	// names. What it should hold is not known here; see pkg/convergence.
+	// Complete means that everything that the proxy subscribed to on its stream has now
+	// been answered and acknowledged, as far as its subscription graph names it. It does
+	// not say whether that is what the proxy should hold; see pkg/convergence.
 	Complete bool
 	// Rejected is the reason why the response was rejected; nil means that it was
 	// acknowledged. After a rejection the sidecar keeps what it held.
@@ -59,13 +59,13 @@ type Update struct {
 	// Node is the change in what a node's proxy holds about the pods of its own node; nil
 	// means no change, or that the proxy is not a node's.
 	Node *NodeUpdate
-	// Update holds the resources that changed: an unchanged resource is not
-	// named. It is empty after a rejection. A resource that is no longer held
-	// because no other names it any more is among Removed.
+	// Update holds the changed resources; unchanged ones are left out. It is empty after
+	// a rejection. A resource that was dropped because no other names it any more is
+	// among Removed.
 	convergence.Update
 }
 
-// NodeUpdate is a change of what the proxy of a node holds of the pods of that node.
+// NodeUpdate is a change in what a node's proxy holds about the pods of that node.
 type NodeUpdate struct {
 	Held    []NodePod // added or changed
 	Removed []string  // ids of pods, "namespace/name", that it does not hold any more

@@ -1,11 +1,11 @@
-// Package proxy is the vocabulary for simulated proxies: what one is (Proxy), what
-// it reports (Observer and its events), and the credentials that it needs. It has
-// plain types only: it knows neither Kubernetes, nor Envoy, nor a particular mesh,
-// and not every proxy speaks xDS.
+// Package proxy is the vocabulary for simulated proxies: what one is (Proxy), what it
+// reports (Observer and its events), and the credentials that it needs. It has only plain
+// types: it depends neither on Kubernetes, nor on Envoy, nor on a particular mesh, and
+// not every proxy speaks xDS.
 //
-// How a proxy behaves is left to packages that implement Proxy, such as
-// internal/istioagent. Which implementation a pod has is decided by the adapter of its
-// control plane below internal/controlplane.
+// Packages that implement Proxy, such as internal/istioagent, define how a proxy behaves.
+// The adapter of a control plane, below internal/controlplane, decides which
+// implementation a pod has.
 package proxy
 
 import (
@@ -16,18 +16,16 @@ import (
 
 // Proxy is one simulated proxy of a workload, with its agent if it has one.
 type Proxy interface {
-	// Run runs the proxy until the context ends, and returns after all its
-	// goroutines have ended. Whatever fails on the way is an event and is tried
-	// again; the only error is that of a specification that cannot work. It is
-	// called once.
+	// Run runs the proxy until the context ends, and returns after all its goroutines
+	// have ended. A failure on the way is reported as an event and retried; the only
+	// error is that of an invalid specification. It is called once.
 	Run(ctx context.Context) error
-	// Reset closes the connection to the control plane that the proxy has, or is
-	// about to have. The proxy connects again as after any loss. It does nothing
-	// between two attempts.
+	// Reset closes the proxy's connection to the control plane, or the next one if it is
+	// just connecting. The proxy reconnects as after any loss. It does nothing between
+	// two attempts.
 	Reset()
-	// Renew makes the proxy request a new certificate now instead of when the one
-	// it has grows old. It does nothing before Run, or for a proxy that requests
-	// none.
+	// Renew makes the proxy request a new certificate now instead of when the current one
+	// is due for renewal. It does nothing before Run, or for a proxy that requests none.
 	Renew()
 	// Holdings returns the amount that the proxy holds of each type. Types of which it
 	// holds nothing are left out. It may be called while the proxy runs.

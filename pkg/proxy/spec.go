@@ -2,9 +2,9 @@ package proxy
 
 import "time"
 
-// Spec is one simulated proxy, as plain data: it can be written as JSON and built
-// into a proxy by another process. What a proxy needs in addition (a source of tokens,
-// private keys, what proxies share) belongs to the process that it runs in.
+// Spec describes one simulated proxy as plain data: it can be written as JSON and built
+// into a proxy by another process. Everything else that a proxy needs (a source of
+// tokens, private keys, what proxies share) belongs to the process that it runs in.
 type Spec struct {
 	ID         string // "namespace/pod"; names the proxy in events
 	Address    string // host:port of the control plane's service for proxies, which may be one of Backends
@@ -12,8 +12,8 @@ type Spec struct {
 	RootPEM    []byte `json:",omitempty"` // roots that the server and the issued chain are verified against; nil = plaintext
 	Authority  string `json:",omitempty"` // host:port of the service that issues certificates; "" = Address
 
-	// ClientCertificatePEM, a chain, and ClientKeyPEM are for a control plane that
-	// requests a certificate of its clients (mutual TLS); nil = none.
+	// ClientCertificatePEM, a chain, and ClientKeyPEM are the client certificate for a
+	// control plane that requests one (mutual TLS); nil = none.
 	ClientCertificatePEM, ClientKeyPEM []byte `json:",omitempty"`
 
 	XDS         string            `json:",omitempty"` // "delta" or "sotw"; "" = what the proxy speaks by default
@@ -34,7 +34,7 @@ type Spec struct {
 	TokenFile string       `json:",omitempty"`
 
 	Identity string // of the workload in its certificate: a SPIFFE URI, or a DNS name
-	// Node is the node whose pods the proxy serves; "" = it is one pod's own.
+	// Node is the node whose pods the proxy serves; "" = the proxy belongs to one pod.
 	Node      string        `json:",omitempty"`
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
 	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all

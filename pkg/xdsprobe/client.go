@@ -21,7 +21,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Client is an ADS client on a connection of its own.
+// Client is an ADS client with its own connection.
 type Client struct {
 	// fixed after New
 	config   Config
@@ -33,13 +33,13 @@ type Client struct {
 
 	tokens tokens
 
-	// only Run's goroutine, and a stream as its comment states
+	// used only by Run's goroutine, and by a stream as its comment states
 	state   state
 	backoff backoff
 	attempt int
 	server  string // that the attempt was made to
 	served  bool   // a stream that has ended was answered
-	// answered states that the server ended the last attempt with a status
+	// answered is true if the server ended the last attempt with a status.
 	answered bool
 
 	held    atomic.Int64
@@ -50,8 +50,8 @@ type Client struct {
 	stream  *stream            // of that, once there is one. Guarded by cutting.
 }
 
-// New returns a client. It subscribes to the types of the store, shares what it
-// holds with the store's other clients, and reports to obs.
+// New returns a client. It subscribes to the types of the store, shares the resources it
+// holds with the store's other clients, and reports events to obs.
 func New(c Config, store *Store, obs proxy.Observer) *Client {
 	s := &Client{store: store, observer: obs}
 	s.err = s.prepare(c)
@@ -129,10 +129,10 @@ func (s *Client) Roots() *x509.CertPool {
 	return s.trust.roots
 }
 
-// Run connects and serves the stream, again and again, until the context ends. It
-// returns after all the client's goroutines have ended. Whatever fails on the way is
-// an event and is tried again; the only error is that of a Config that cannot work.
-// A Client runs once.
+// Run connects and serves the stream, repeatedly, until the context ends. It returns
+// after all the client's goroutines have ended. A failure on the way is reported as an
+// event and retried; the only error is that of an invalid Config. A Client can run only
+// once.
 func (s *Client) Run(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -164,7 +164,7 @@ func (s *Client) retry(end proxy.StreamEnded) time.Duration {
 	return s.backoff.next()
 }
 
-// count enters the end of an attempt into the counters.
+// count adds the end of an attempt to the counters.
 func (s *Client) count(end proxy.StreamEnded) {
 	s.served = s.served || end.Responses > 0
 	switch end.Class {
@@ -176,8 +176,8 @@ func (s *Client) count(end proxy.StreamEnded) {
 	}
 }
 
-// try makes one attempt: a connection, a stream on it, and all that comes over
-// it until it ends.
+// try makes one attempt: it opens a connection and a stream on it, and processes
+// everything received until the stream ends.
 func (s *Client) try(ctx context.Context, token string) proxy.StreamEnded {
 	s.attempt++
 	s.answered = false
@@ -225,9 +225,9 @@ func (s *Client) connect(ctx context.Context, token string, end *proxy.StreamEnd
 	return classify(err, end.Responses, s.answered), err
 }
 
-// Reset cuts the stream and the connection that the client has, or is about to
-// have: the attempt ends as Lost or Unreachable, and the next one follows as
-// after any loss. Between two attempts it does nothing.
+// Reset cuts the client's stream and connection, or the next ones if it is just
+// connecting: the attempt ends as Lost or Unreachable, and the next one follows as after
+// any loss. Between two attempts it does nothing.
 func (s *Client) Reset() {
 	s.cutting.Lock()
 	defer s.cutting.Unlock()
@@ -248,8 +248,9 @@ func (s *Client) setStream(one *stream) {
 	s.stream = one
 }
 
-// Certified goes on with what waits for the workload's first certificate; see
-// Config.AwaitCertificate. It is not to be called by the Observer.
+// Certified tells the client that the workload's first certificate has arrived, so that
+// it continues with whatever waits for it; see Config.AwaitCertificate. The Observer must
+// not call it.
 func (s *Client) Certified() {
 	if s.state.certified.Swap(true) {
 		return

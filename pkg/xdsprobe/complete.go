@@ -1,11 +1,10 @@
 package xdsprobe
 
-// complete reports whether everything that the client subscribed to on its current
-// stream was answered: every wildcard, except one whose FetchTimeout has passed, and every
-// name that a resource held names.
-// Nothing but what is being sent now waits to be acknowledged. A server of the
-// state-of-the-world variant cannot report that it does not have a name; a client
-// that subscribes to one is not complete.
+// complete reports whether the server has answered everything that the client subscribed
+// to on its current stream: every wildcard, except one whose FetchTimeout has passed, and
+// every name that a held resource names. No acknowledgement is pending except those being
+// sent now. A server of the state-of-the-world variant cannot report that it does not
+// have a name; a client that subscribes to such a name is never complete.
 func (st *state) complete() bool {
 	if len(st.waiting) > 0 {
 		return false

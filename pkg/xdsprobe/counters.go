@@ -26,10 +26,10 @@ type Counters struct {
 	Nacks  atomic.Int64
 	Wasted atomic.Int64 // responses of which every resource was held already
 
-	// Responses that were left unread for a time because the memory for responses
-	// on their way in, 8 MiB of all sidecars together, was in use: slow servers, or
-	// many responses at once. They were received later by that time at most
-	// (onecall.Conn.Waited). A response of up to 16 KiB waits for none.
+	// Waits counts responses that were left unread for a time because the memory for
+	// incoming responses, 8 MiB for all sidecars together, was in use: because of slow
+	// servers, or of many responses at once. They were received later by at most that
+	// time (onecall.Conn.Waited). Responses of up to 16 KiB never wait.
 	Waits       atomic.Int64
 	Waited      atomic.Int64 // nanoseconds, of all Waits together
 	LongestWait atomic.Int64 // nanoseconds
@@ -44,7 +44,7 @@ type kindCounters struct {
 	bytes     atomic.Int64 // of those responses, as messages
 }
 
-// response counts a response of a type; nil is one that is not subscribed to.
+// response counts a response of a type; nil means a type that is not subscribed to.
 func (c *Counters) response(k *kind, size int) {
 	i := len(c.kinds) - 1
 	if k != nil {
@@ -53,7 +53,8 @@ func (c *Counters) response(k *kind, size int) {
 	c.kinds[i].take(size)
 }
 
-// Received counts a message of a type, of so many bytes, that was not received by a Client.
+// Received counts a message of a type, with its size in bytes, that was not received by a
+// Client.
 func (c *Counters) Received(t convergence.Type, size int) {
 	i := slices.Index(c.types, t)
 	if i < 0 {
@@ -68,7 +69,7 @@ func (c *kindCounters) take(size int) {
 	c.bytes.Add(int64(size))
 }
 
-// wait counts a response that was left unread for a time; 0 = it was not.
+// wait counts a response that was left unread for this time; 0 = it was not.
 func (c *Counters) wait(d time.Duration) {
 	if d == 0 {
 		return

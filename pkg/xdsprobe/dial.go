@@ -20,8 +20,8 @@ func (v Variant) method() string {
 	return "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 }
 
-// classify returns how a stream ended that had a connection and on which some
-// responses came.
+// classify returns the Class of a stream that had a connection, and on which this number
+// of responses was received.
 func classify(err error, responses int, answered bool) proxy.Class {
 	if errors.Is(err, errWire) {
 		return proxy.Misunderstood

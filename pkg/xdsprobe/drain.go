@@ -7,19 +7,19 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// A listener that is removed, or changed, lives on in Envoy until the connections
-// that it has are drained (--drain-time-s), and goes on needing its routes and
-// extensions: they are subscribed to, received and acknowledged meanwhile.
+// A listener that is removed or changed lives on in Envoy until its connections are
+// drained (--drain-time-s), and still needs its routes and extensions: meanwhile they
+// stay subscribed to, and their updates are received and acknowledged.
 
-// draining is a name that no listener names any more.
+// draining is a name that no current listener names any more.
 type draining struct {
 	kind  *kind
 	name  string
 	until time.Time
 }
 
-// linger adds to the names of a type, which are sorted, those subscribed to that are
-// still draining, and begins to drain those that are not named any more.
+// linger adds the names that are still draining to the names of a type, which are sorted,
+// and starts to drain the subscribed names that are not named any more.
 func (st *state) linger(kind *kind, names []string, now time.Time) []string {
 	if st.drain == 0 {
 		return names
@@ -40,8 +40,8 @@ func (st *state) linger(kind *kind, names []string, now time.Time) []string {
 	return names
 }
 
-// drained gives up what has drained by now and returns the requests that this
-// takes. What is not held any more is reported with the next response.
+// drained drops the resources that have drained by now and returns the requests that this
+// needs. Dropped resources are reported with the next response.
 func (st *state) drained(now time.Time) (steps []step) {
 	var c change
 	for _, k := range st.types.kinds {
@@ -75,8 +75,8 @@ func (st *state) takeGone(c *change) []convergence.Key {
 	return gone
 }
 
-// Draining returns the keys of what the sidecar subscribes to only until the listeners that
-// named it have drained. It may be called while the sidecar runs.
+// Draining returns the keys of the resources that the sidecar subscribes to only until
+// the listeners that named them have drained. It may be called while the sidecar runs.
 func (s *Client) Draining() []convergence.Key {
 	s.holding.Lock()
 	defer s.holding.Unlock()

@@ -5,8 +5,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Holdings returns how much the sidecar holds of each type; a type of which it
-// holds nothing is left out. It may be called while the sidecar runs.
+// Holdings returns the amount that the sidecar holds of each type; types of which it
+// holds nothing are left out. It may be called while the sidecar runs.
 func (s *Client) Holdings() map[convergence.Type]proxy.Holding {
 	holdings := make(map[convergence.Type]proxy.Holding)
 	for _, r := range s.Held() {
@@ -18,9 +18,8 @@ func (s *Client) Holdings() map[convergence.Type]proxy.Holding {
 	return holdings
 }
 
-// Held returns the resources that the sidecar holds, sorted by type and then by
-// name. It may be called while the sidecar runs; what it returns is the
-// caller's.
+// Held returns the resources that the sidecar holds, sorted by type and then by name. It
+// may be called while the sidecar runs. The slice is the caller's.
 func (s *Client) Held() []*proxy.Resource {
 	s.holding.Lock()
 	defer s.holding.Unlock()

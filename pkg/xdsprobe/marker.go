@@ -7,9 +7,9 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// A marker is the id of a change that is followed between these. It has an end of
-// its own because the byte after a string of a message is the next field's tag,
-// which may be a letter.
+// A marker is the id of a followed change, enclosed by these bytes. It needs an end
+// because the byte after a string in a message is the next field's tag, which may be a
+// letter.
 const (
 	markerBegin = "scaler-marker-"
 	markerEnd   = '-'
@@ -19,8 +19,7 @@ const (
 // that the control plane passes on. The id consists of lower-case letters and digits.
 func Marker(id string) string { return markerBegin + id + string(markerEnd) }
 
-// marked returns the content of a resource with the markers that are found in
-// its bytes, wherever they stand.
+// marked returns the content of a resource with the markers found anywhere in its bytes.
 func marked(c *convergence.Content, b []byte) *convergence.Content {
 	var markers []string
 	for {

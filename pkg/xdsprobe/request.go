@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request is a DiscoveryRequest or a DeltaDiscoveryRequest. What only one of
-// them has is empty in the other.
+// request is a DiscoveryRequest or a DeltaDiscoveryRequest. Fields that only one of them
+// has are empty in the other.
 type request struct {
 	url   string // of the type
 	node  []byte // encoded; nil in all but the first request of a stream
@@ -100,7 +100,7 @@ func appendString(b []byte, number protowire.Number, s string) []byte {
 	return appendElement(b, number, s)
 }
 
-// appendElement encodes a string in any case, as an element of a list is.
+// appendElement encodes a string as an element of a list, even when empty.
 func appendElement(b []byte, number protowire.Number, s string) []byte {
 	b = protowire.AppendTag(b, number, protowire.BytesType)
 	return protowire.AppendString(b, s)

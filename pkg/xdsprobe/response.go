@@ -12,13 +12,13 @@ import (
 // version, as state-of-the-world responses may do too.
 const resourceURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// bodies lends the slices of responses that are being read. Sidecars that wait
-// for one, which is nearly all, have none.
+// bodies lends the slices for responses that are being read. Sidecars that wait for a
+// response, which are nearly all, hold none.
 var bodies = sync.Pool{New: func() any { return new([]body) }}
 
-// response is a DiscoveryResponse or a DeltaDiscoveryResponse, which hold much
-// the same. Its byte slices are parts of the buffer that was received, and are
-// gone when that is freed.
+// response is a DiscoveryResponse or a DeltaDiscoveryResponse, which have nearly the same
+// fields. Its byte slices are parts of the receive buffer, and become invalid when that
+// is freed.
 type response struct {
 	receivedAt time.Time // all of it had been read; see Counters.Waits
 	size       int
@@ -30,9 +30,8 @@ type response struct {
 	removed        []string // delta only
 }
 
-// body is one resource of a response. Of a state-of-the-world resource, name and
-// version are usually empty: they are to be read in the resource and in the
-// response.
+// body is one resource of a response. In the state-of-the-world variant, name and version
+// are usually empty: the name is in the resource and the version in the response.
 type body struct {
 	name, version []byte
 	present       bool   // there is a resource at all
@@ -117,8 +116,8 @@ func (o *body) parseAny(b []byte) error {
 	return o.resource.merge(b)
 }
 
-// unwrap replaces a resource that is wrapped with name and version by what is in
-// it.
+// unwrap replaces a resource that is wrapped with name and version by the resource
+// inside.
 func (o *body) unwrap() error {
 	if string(o.resource.typeURL) != resourceURL {
 		return nil

@@ -69,9 +69,9 @@ type scanned struct {
 	content    *convergence.Content
 }
 
-// scan reads a resource without making an object of it. It accepts what
-// proto.Unmarshal accepts, with the HTTP connection managers of listeners
-// unpacked, and takes from it what the getters of that object would return.
+// scan reads a resource without decoding it into an object. It accepts what
+// proto.Unmarshal accepts, unpacks the HTTP connection managers of listeners, and returns
+// the values that the getters of that object would return.
 func scan(t convergence.Type, b []byte) (scanned, error) {
 	var s scanned
 	shape := known().envoy[t]
@@ -109,8 +109,8 @@ func scanName(b []byte) (name string) {
 // FetchTimeout is the default of a ConfigSource's initial_fetch_timeout.
 const FetchTimeout = 15 * time.Second
 
-// source follows a ConfigSource: whether the resource comes over
-// the same ADS stream, and how long to wait for it.
+// source is a ConfigSource: whether the resource comes over the same ADS stream, and how
+// long to wait for it.
 type source struct {
 	ads     bool
 	limited bool // initial_fetch_timeout is given
@@ -118,7 +118,7 @@ type source struct {
 	nanos   int32
 }
 
-// timeout returns how long to wait for the resource; 0 means for ever.
+// timeout returns how long to wait for the resource; 0 means no limit.
 func (s *source) timeout() time.Duration {
 	if !s.limited {
 		return FetchTimeout
@@ -197,10 +197,10 @@ func scanCluster(b []byte) (s scanned) {
 	return s
 }
 
-// tlsURL is the type of a transport socket's configuration that is of TLS.
+// tlsURL is the type URL of a TLS transport socket's configuration.
 const tlsURL = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 
-// transportSocket is a core.v3.TransportSocket, or as much as was read so far.
+// transportSocket is a core.v3.TransportSocket, as far as it was read.
 type transportSocket struct{ config packed }
 
 func (t *transportSocket) merge(b []byte) {
@@ -231,15 +231,15 @@ func scanAssignment(b []byte) (s scanned) {
 	return s
 }
 
-// socket is the part of an endpoint's address that makes an address and a port.
+// socket holds the address and the port of an endpoint's address.
 type socket struct {
 	host     string
 	port     uint32
 	internal bool // it is that of an envoy_internal_address
 }
 
-// scanEndpoint adds an LbEndpoint to endpoints, unless its address is none of
-// IP and port: a pipe, a host name, a name declared elsewhere.
+// scanEndpoint adds an LbEndpoint to endpoints, unless its address has no IP and port: a
+// pipe, a host name, or a name declared elsewhere.
 func scanEndpoint(b []byte, endpoints convergence.Endpoints) {
 	var (
 		at     socket
@@ -292,9 +292,10 @@ func (s *socket) mergeAddress(b []byte) {
 	}
 }
 
-// mergeInternal reads a core.v3.EnvoyInternalAddress: an endpoint behind a listener of the
-// proxy's own, which opens a tunnel to it, is named by the address that the tunnel leads to
-// (BuildInternalAddressWithIdentifier of Istio's pilot/pkg/networking/util).
+// mergeInternal reads a core.v3.EnvoyInternalAddress. An endpoint behind one of the
+// proxy's internal listeners, which opens a tunnel to it, is identified by the address at
+// the end of the tunnel (BuildInternalAddressWithIdentifier of Istio's
+// pilot/pkg/networking/util).
 func (s *socket) mergeInternal(b []byte) {
 	if !s.internal {
 		*s = socket{internal: true}
@@ -310,7 +311,7 @@ func (s *socket) mergeInternal(b []byte) {
 	}
 }
 
-// healthOf distinguishes what a proxy's load balancer does: it avoids TIMEOUT as
+// healthOf maps a health status as a proxy's load balancer uses it: it avoids TIMEOUT as
 // it avoids UNHEALTHY, and uses UNKNOWN and DEGRADED hosts.
 func healthOf(status int32) convergence.Health {
 	switch status {

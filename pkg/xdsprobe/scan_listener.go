@@ -9,8 +9,8 @@ import (
 // managerURL is the type of an HTTP connection manager in an Any.
 const managerURL = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
-// scanListener reads a Listener, its filters and the HTTP connection managers
-// packed in them. It returns false if one of those is no valid message.
+// scanListener reads a Listener, its filters and the HTTP connection managers packed in
+// them. It returns false if one of those is an invalid message.
 func scanListener(b []byte) (s scanned, ok bool) {
 	ok = true
 	var (
@@ -105,8 +105,8 @@ func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
 	return config
 }
 
-// manager reads what is packed, if it is an HTTP connection manager, and what
-// it enforces.
+// manager reads a packed message if it is an HTTP connection manager, including the
+// policies that it enforces.
 func (s *scanned) manager(config packed, rules *enforced) bool {
 	if string(config.typeURL) != managerURL {
 		return true

@@ -15,13 +15,12 @@ const (
 	downstreamTLSURL = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext"
 )
 
-// inbound is the traffic_direction of listeners that take traffic for the
-// workload.
+// inbound is the traffic_direction of listeners that accept traffic for the workload.
 const inbound = 1
 
-// enforced gathers what a listener enforces, for the members of its content:
-// see convergence.PolicyMember and its neighbours. What is packed and no valid
-// message is ignored.
+// enforced collects what a listener enforces, for the members of its content: see
+// convergence.PolicyMember and the functions next to it. Packed messages that are invalid
+// are ignored.
 type enforced struct {
 	policies []string
 	open     map[int]bool // ports: whether any chain takes clients without a certificate
@@ -53,8 +52,8 @@ func (c *chain) merge(b []byte) {
 	}
 }
 
-// wrapped returns the number in a UInt32Value or BoolValue, or else what it was
-// before.
+// wrapped returns the number in a UInt32Value or BoolValue, or the previous value if
+// there is none.
 func wrapped(b []byte, before uint64) uint64 {
 	for m := read(b); m.next(); {
 		if m.is(1, protowire.VarintType) {
@@ -64,7 +63,7 @@ func wrapped(b []byte, before uint64) uint64 {
 	return before
 }
 
-// demanding reports whether the chain takes no client without a certificate.
+// demanding reports whether the chain refuses clients without a certificate.
 func (c *chain) demanding() bool {
 	if string(c.socket.typeURL) != downstreamTLSURL || !known().tls.valid(c.socket.value) {
 		return false

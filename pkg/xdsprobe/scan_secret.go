@@ -9,8 +9,8 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// scanSecret reads a tls.v3.Secret. Of a certificate whose chain is inline, the
-// chain is taken; the private key is not.
+// scanSecret reads a tls.v3.Secret. It returns the chain of a certificate if that is
+// inline, but never the private key.
 func scanSecret(b []byte) (s Scanned, err error) {
 	if !known().resources[secretURL].valid(b) {
 		return Scanned{}, fmt.Errorf("parsing a resource of %v: %w", convergence.SDS, errWire)
@@ -32,7 +32,7 @@ func scanSecret(b []byte) (s Scanned, err error) {
 	return s, nil
 }
 
-// dataSource returns what a core.v3.DataSource holds inline.
+// dataSource returns the inline bytes of a core.v3.DataSource.
 func dataSource(b []byte) (inline []byte) {
 	for m := read(b); m.next(); {
 		if m.is(2, protowire.BytesType) || m.is(3, protowire.BytesType) { // inline_bytes, inline_string
@@ -42,8 +42,8 @@ func dataSource(b []byte) (inline []byte) {
 	return inline
 }
 
-// withSecrets adds to what a scan of a cluster or listener finds the secrets that
-// its TLS contexts name by ADS.
+// withSecrets extends the scan of a cluster or listener by the secrets that its TLS
+// contexts name by ADS.
 func withSecrets(t convergence.Type, scan func([]byte) (Scanned, error)) func([]byte) (Scanned, error) {
 	return func(b []byte) (Scanned, error) {
 		s, err := scan(b)

@@ -2,15 +2,15 @@ package xdsprobe
 
 import "time"
 
-// secretTimes knows when secrets were requested: each by its own name, because
+// secretTimes records when secrets were requested: separately for each name, because
 // further ones may be subscribed to while the first are not answered yet.
 type secretTimes struct {
 	requested map[string]time.Time // not answered yet, on the current stream or an earlier one
 	answered  map[string]time.Time // of the last response, those that it answered
 }
 
-// request notes that secrets are requested now. What is requested again on a new
-// stream counts from that: the answer is that stream's.
+// request records that secrets are requested now. A repeated request on a new stream
+// replaces the time, because the answer will be that stream's.
 func (t *secretTimes) request(names []string) {
 	now := time.Now()
 	for _, name := range names {
@@ -21,7 +21,7 @@ func (t *secretTimes) request(names []string) {
 	}
 }
 
-// forget notes that secrets are not subscribed to any more.
+// forget records that secrets are not subscribed to any more.
 func (t *secretTimes) forget(names []string) {
 	for _, name := range names {
 		delete(t.requested, name)

@@ -48,8 +48,8 @@ type state struct {
 	draining []draining
 	gone     []convergence.Key // not held any more since it drained, and not reported yet
 
-	// certified means that there is no certificate to wait for: the client has its
-	// first one, or needs none. It is set from outside, at any time.
+	// certified means that the client has its first certificate, or needs none. It may be
+	// set from outside at any time.
 	certified atomic.Bool
 
 	secrets secretTimes // when secrets were requested
@@ -59,7 +59,7 @@ type state struct {
 	opened  bool            // on the current stream, a response came
 }
 
-// step is one request to send, and what can be reported when it was sent.
+// step is one request to send, with the updates to report after it was sent.
 type step struct {
 	request request
 	updates []*proxy.Update
@@ -74,7 +74,8 @@ func (st *state) prepare(c *Config, store *Store) (err error) {
 	return nil
 }
 
-// open forgets the stream that was and returns the first requests of a new one.
+// open discards the state of the previous stream and returns the first requests of a new
+// one.
 func (st *state) open() []step {
 	for i := range st.tables {
 		st.tables[i].requested, st.tables[i].nonce = false, ""
@@ -113,15 +114,15 @@ func (st *state) first(k *kind) request {
 	return request{url: k.URL, subscribe: table.names, initial: table.held}
 }
 
-// full returns a state-of-the-world request: an ACK, a change of names and a
-// first request are all the same.
+// full returns a state-of-the-world request. An ACK, a change of names and a first
+// request have the same form.
 func (st *state) full(k *kind) request {
 	table := &st.tables[k.index]
 	return request{url: k.URL, names: table.names, version: table.version, nonce: table.nonce}
 }
 
-// receive takes a response and returns what to send, in order. It returns nil
-// for a response of a type that was not subscribed to, as Envoy drops those.
+// receive processes a response and returns the requests to send, in order. It returns nil
+// for a response of a type that is not subscribed to, because Envoy drops those.
 func (st *state) receive(k *kind, r *response) []step {
 	if k == nil || !st.tables[k.index].requested {
 		return nil
@@ -204,8 +205,8 @@ func (st *state) resources(t *kind, r *response) ([]*Resource, error) {
 	return resources, nil
 }
 
-// heartbeat reports whether a resource without content reports that the version
-// that is held is still good.
+// heartbeat reports whether a resource without content says that the held version is
+// still valid.
 func (st *state) heartbeat(t *kind, b *body) bool {
 	held := st.tables[t.index].held
 	i, ok := find(held, string(b.name))
@@ -232,8 +233,8 @@ func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
 	table.put(resources, c)
 }
 
-// supersede keeps updates that wait to be reported from taking away, when they are,
-// what has come again meanwhile.
+// supersede prevents updates that wait to be reported from removing resources that have
+// come again meanwhile.
 func (st *state) supersede(c *change) {
 	for _, s := range st.waiting {
 		for _, u := range s.updates {
@@ -244,8 +245,8 @@ func (st *state) supersede(c *change) {
 	}
 }
 
-// subscribe subscribes to the names of a type that the resources of its parents
-// name, and returns the requests that this takes.
+// subscribe subscribes to the names of a type that the resources of its parents name, and
+// returns the requests that this needs.
 func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []step {
 	var names []string
 	for _, parent := range k.parents {
@@ -271,8 +272,8 @@ func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []st
 	case changed && !table.requested:
 		steps = append(steps, step{request: st.first(k)})
 	case st.variant == SotW && (changed || k.Resubscribed && c.repeats && table.requested):
-		// Envoy subscribes anew for a cluster that changed, which in this
-		// variant repeats the request.
+		// Envoy subscribes again for a changed cluster. In this variant, that repeats the
+		// request.
 		steps = append(steps, step{request: st.full(k)})
 	case st.variant != SotW && changed:
 		steps = append(steps, step{request: request{url: k.URL, subscribe: added, unsubscribe: removed}})
@@ -285,8 +286,8 @@ func (st *state) subscribe(steps []step, k *kind, c *change, now time.Time) []st
 	return steps
 }
 
-// finish adds the ACK or NACK of a response to the requests that it caused, and
-// the ACKs that have waited long enough.
+// finish adds the ACK or NACK of a response to the requests that it caused, and the ACKs
+// whose wait is over.
 func (st *state) finish(steps []step, k *kind, u *proxy.Update) []step {
 	ack := step{request: st.ack(k, u), updates: []*proxy.Update{u}}
 	waits := k.warmed()
@@ -320,7 +321,7 @@ func (st *state) ack(k *kind, u *proxy.Update) request {
 	return request{url: k.URL, nonce: st.tables[k.index].nonce, err: u.Rejected}
 }
 
-// lose takes back what could not be sent because the stream was lost.
+// lose keeps the updates that could not be sent because the stream was lost.
 func (st *state) lose(steps []step) {
 	for _, s := range steps {
 		for _, u := range s.updates {

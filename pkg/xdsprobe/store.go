@@ -46,9 +46,9 @@ type shard struct {
 // further encoding is digested each time it is received.
 const maxEncodings = 64
 
-// resourceKey identifies a resource. sum is a 64-bit hash: that two different
-// contents of one type, name, version and length are taken for the same has a
-// probability of 2^-64 for each pair.
+// resourceKey identifies a resource. sum is a 64-bit hash: the probability that two
+// different contents of one type, name, version and length are taken for equal is 2^-64
+// for each pair.
 type resourceKey struct {
 	kind          *kind
 	size          int
@@ -74,11 +74,11 @@ func NewStoreOf(types *Types) *Store {
 	return s
 }
 
-// Counters returns what the sidecars have counted together.
+// Counters returns the counters of all sidecars of the store together.
 func (s *Store) Counters() *Counters { return &s.counters }
 
-// Len returns the number of different resources that sidecars hold, or held
-// until a moment ago.
+// Len returns the number of different resources that sidecars hold, or held until
+// recently.
 func (s *Store) Len() int {
 	n := 0
 	for i := range s.byDigest {
@@ -120,8 +120,8 @@ func (r *Resource) equal(o *Resource) bool {
 	return r == o || r.sum == o.sum && r.Size == o.Size
 }
 
-// resource returns the resource of a type that a response holds, new only if
-// nobody holds it yet. The error is that of a resource that cannot be parsed.
+// resource returns the resource of a type that a response contains. It makes a new one
+// only if nobody holds it yet. It returns an error if the resource cannot be parsed.
 func (s *Store) resource(t *kind, b *body) (*Resource, error) {
 	value := b.resource.value
 	sum := maphash.Bytes(s.seed, value)
@@ -194,7 +194,7 @@ func (k *kind) scan(message []byte) (Scanned, error) {
 	return Scanned{Name: name}, nil
 }
 
-// add enters r, unless an equal one is there, which it returns then.
+// add adds r, or returns an equal existing resource.
 func (sh *shard) add(key resourceKey, r *Resource) *Resource {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -206,7 +206,7 @@ func (sh *shard) add(key resourceKey, r *Resource) *Resource {
 	return r
 }
 
-// forget removes a resource that is gone, but not one that has taken its place.
+// forget removes a resource that was collected, unless another one has replaced it.
 func (sh *shard) forget(key resourceKey) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -224,7 +224,7 @@ type trust struct {
 
 type trustKey struct{ rootPEM, serverName string }
 
-// trustOf returns the trust in these roots, made once for the whole fleet.
+// trustOf returns the trust in these roots, which is made once for the whole fleet.
 func (s *Store) trustOf(rootPEM []byte, serverName string) (*trust, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ type stream struct {
 	timeout  task.Task // gives up on resources that others wait for and that do not come
 	draining task.Task // gives up what has drained
 
-	// mu is held while the sidecar's state changes and requests go out: by the
+	// mu is held while the sidecar's state changes and requests are sent: by the
 	// goroutine that receives, or by one of the tasks.
 	mu      sync.Mutex
 	waiting wait // what timeout is scheduled for
@@ -30,7 +30,7 @@ type stream struct {
 // errSend means that a request could not be sent.
 var errSend = errors.New("sending a request")
 
-// serve sends the first requests, then answers what comes. It returns the error
+// serve sends the first requests and then processes the responses. It returns the error
 // that ended the stream, io.EOF if the server closed it.
 func (s *stream) serve() error {
 	defer s.timeout.Stop()
@@ -72,7 +72,7 @@ func (s *stream) first() error {
 	return s.send(steps[1:])
 }
 
-// answer takes a response, sends what it calls for, and frees it.
+// answer processes a response, sends the resulting requests, and frees the response.
 func (s *stream) answer(r *response) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,15 +117,15 @@ func (s *Client) reportSecrets(k *kind, steps []step) {
 	}
 }
 
-// certified sends what waited for the certificate alone.
+// certified sends what waited only for the certificate.
 func (s *stream) certified() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.send(s.client.state.proceed(nil)) // an error ends the stream
 }
 
-// wait schedules the end of a wait that does not last for ever, when it begins, and
-// cancels it when it is over.
+// wait schedules the end of a limited wait when it begins, and cancels it when it is
+// over.
 func (s *stream) wait() {
 	limit, what := s.client.state.waitLimit()
 	if what == s.waiting {
@@ -146,8 +146,8 @@ func (s *stream) wait() {
 	})
 }
 
-// send sends requests, together, and reports what they acknowledge. What could
-// not be sent goes back to the state.
+// send sends requests together, and reports the updates that they acknowledge. Updates
+// whose requests could not be sent go back to the state.
 func (s *stream) send(steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -191,7 +191,7 @@ func (s *stream) request(steps []step) error {
 	return s.conn.Send(lent.each...)
 }
 
-// drain receives until the stream returns why it ended.
+// drain receives until the stream returns the reason for its end.
 func (s *stream) drain() error {
 	for {
 		buffer, err := s.conn.Receive()

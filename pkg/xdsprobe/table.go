@@ -23,7 +23,7 @@ type table struct {
 	nonce     string // of the last response
 }
 
-// answered reports whether the server has answered for every name subscribed to.
+// answered reports whether the server has answered for every subscribed name.
 func (t *table) answered() bool {
 	return len(t.held)+len(t.absent) == len(t.names)
 }
@@ -34,7 +34,7 @@ func (t *table) has(name string) bool {
 	return ok || contains(t.absent, name)
 }
 
-// find returns where a name is, or would be, among resources.
+// find returns the index at which a name is, or would be, among resources.
 func find(resources []*Resource, name string) (int, bool) {
 	return slices.BinarySearchFunc(resources, name, func(r *Resource, name string) int {
 		return strings.Compare(r.Name, name)
@@ -58,8 +58,8 @@ type change struct {
 	gone  []convergence.Key
 	bytes int // held more than before
 
-	// repeats means that a resource was added, changed or removed that names
-	// resources of a type that is Resubscribed.
+	// repeats means that a resource was added, changed or removed which names resources
+	// of a Resubscribed type.
 	repeats bool
 }
 
@@ -84,7 +84,7 @@ func (c *change) remove(r *Resource) {
 
 func (c *change) empty() bool { return len(c.set)+len(c.gone) == 0 }
 
-// put holds resources, which are sorted by name and each named once.
+// put adds or replaces resources, which are sorted by name without duplicates.
 func (t *table) put(resources []*Resource, c *change) {
 	var fresh []*Resource
 	next := 0
@@ -113,7 +113,7 @@ func (t *table) put(resources []*Resource, c *change) {
 	})
 }
 
-// keep holds no resources but those of these names, which are sorted by name.
+// keep drops all resources except those of these names, which are sorted.
 func (t *table) keep(resources []*Resource, c *change) {
 	next := 0
 	t.drop(func(held *Resource) bool {
@@ -126,8 +126,8 @@ func (t *table) keep(resources []*Resource, c *change) {
 	}, c)
 }
 
-// subscribed returns those of resources, which are sorted by name, that are subscribed to by
-// name. It reuses the slice.
+// subscribed returns those of the resources whose names are subscribed to. Both are
+// sorted by name. It reuses the slice.
 func (t *table) subscribed(resources []*Resource) []*Resource {
 	rest := t.names
 	return slices.DeleteFunc(resources, func(r *Resource) bool {
@@ -155,9 +155,8 @@ func (t *table) drop(match func(*Resource) bool, c *change) {
 	})
 }
 
-// subscribe makes names, which are sorted and each named once, all that is subscribed
-// to. What is not subscribed to any more is not held any more. It returns the
-// difference.
+// subscribe sets the subscribed names, which are sorted without duplicates. Resources
+// that are not subscribed to any more are dropped. It returns the differences.
 func (t *table) subscribe(names []string, c *change) (added, removed []string) {
 	added, removed = minus(names, t.names), minus(t.names, names)
 	if len(added)+len(removed) == 0 {
@@ -172,7 +171,7 @@ func (t *table) subscribe(names []string, c *change) (added, removed []string) {
 	return added, removed
 }
 
-// setAbsent notes that the server does not have a name that is subscribed to.
+// setAbsent records that the server does not have a subscribed name.
 func (t *table) setAbsent(name string) {
 	if i, ok := slices.BinarySearch(t.absent, name); !ok && contains(t.names, name) {
 		t.absent = slices.Insert(t.absent, i, name)
@@ -186,7 +185,7 @@ func contains(sorted []string, name string) bool {
 	return ok
 }
 
-// minus returns what is in a and not in b. Both are sorted.
+// minus returns the elements of a that are not in b. Both are sorted.
 func minus(a, b []string) (rest []string) {
 	for _, name := range a {
 		for len(b) > 0 && b[0] < name {

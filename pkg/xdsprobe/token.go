@@ -24,8 +24,8 @@ type tokens struct {
 	valid   bool
 }
 
-// get returns a token, a new one if the last is due to be renewed. It goes on
-// with the last one until that has expired if no new one can be had.
+// get returns a token, a new one if the last is due to be renewed. If no new one can be
+// obtained, it returns the last one until that has expired.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	if t.source == nil {
 		return "", nil

@@ -20,24 +20,24 @@ type ResourceType struct {
 	// resources of the type are subscribed to (a wildcard).
 	Parents []convergence.Type
 
-	// Scan reads a resource's message. nil means that nothing is read but a name,
-	// in field 1, where the response has none.
+	// Scan reads a resource's message. nil means that only its name is read, from field
+	// 1, if the response has none.
 	Scan func(message []byte) (Scanned, error)
 
-	// Warming means that a parent is of no use before the resources that it names:
-	// the ACK of parents waits for them, once types that are AfterWarming have been
-	// subscribed to. In the state of the world, a parent that changes repeats the
-	// request if Resubscribed is set.
+	// Warming means that a parent cannot be used before the resources that it names have
+	// arrived: the ACK of parents waits for them, once types that are AfterWarming have
+	// been subscribed to. In the state-of-the-world variant, a parent that changes
+	// repeats the request if Resubscribed is set.
 	Warming, Resubscribed bool
-	// AfterWarming means that the type, a wildcard, is subscribed to once everything
-	// of the Warming types was answered, and from then on at once on every stream.
+	// AfterWarming means that the type, a wildcard, is first subscribed to when
+	// everything of the Warming types was answered, and at once on every later stream.
 	AfterWarming bool
 	// FetchTimeout limits how long types that are AfterWarming wait for the first
 	// response of this type, if it is a wildcard that names what is to be warmed; 0 means
 	// no limit. It is the initial_fetch_timeout of a ConfigSource in Envoy's bootstrap.
 	FetchTimeout time.Duration
-	// Drains means that a resource that is removed or changed goes on needing what
-	// it names for Config.Drain.
+	// Drains means that a removed or changed resource still needs the resources it names
+	// for Config.Drain.
 	Drains bool
 }
 
@@ -60,7 +60,7 @@ type Reference struct {
 	Name string
 }
 
-// Secret is a certificate that came as a resource.
+// Secret is a certificate that was received as a resource.
 type Secret struct {
 	Chain []byte // PEM, leaf first
 }
@@ -103,7 +103,7 @@ type Types struct {
 	gated   []*kind // AfterWarming
 }
 
-// kind is a resource type with its place in the graph.
+// kind is a resource type with its position in the graph.
 type kind struct {
 	ResourceType
 	index             int
@@ -118,9 +118,9 @@ func (k *kind) wildcard() bool { return len(k.parents) == 0 }
 // envoyTypes returns the types of a Store made by NewStore.
 var envoyTypes = sync.OnceValues(func() (*Types, error) { return NewTypes(EnvoyTypes()) })
 
-// NewTypes makes a set of types, which are first subscribed to in this order. It
-// fails if a parent is not among them, if two have one name or URL, or if nothing
-// could be subscribed to at first.
+// NewTypes makes a set of types, which are first subscribed to in this order. It returns
+// an error if a parent is not among them, if two have the same name or URL, or if there
+// is no type that could be subscribed to first.
 func NewTypes(types []ResourceType) (*Types, error) {
 	ts := &Types{}
 	for i, t := range types {
@@ -192,7 +192,7 @@ func (ts *Types) Names() []convergence.Type {
 	return names
 }
 
-// byName returns a type, nil if there is none of that name.
+// byName returns the type of that name; nil if there is none.
 func (ts *Types) byName(name convergence.Type) *kind {
 	for _, k := range ts.kinds {
 		if k.Name == name {
@@ -202,7 +202,7 @@ func (ts *Types) byName(name convergence.Type) *kind {
 	return nil
 }
 
-// byURL returns a type, nil if there is none of that URL.
+// byURL returns the type of that URL; nil if there is none.
 func (ts *Types) byURL(url []byte) *kind {
 	for _, k := range ts.kinds {
 		if k.URL == string(url) {

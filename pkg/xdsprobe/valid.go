@@ -112,7 +112,8 @@ var known = sync.OnceValue(func() *shapes {
 
 const typePrefix = "type.googleapis.com/"
 
-// mayHoldMaps returns as much as is known so far of what is nested.
+// mayHoldMaps reports whether any nested shape may hold maps, as far as they are known
+// already.
 func (s *shape) mayHoldMaps() bool {
 	if s.any {
 		return true
@@ -125,8 +126,8 @@ func (s *shape) mayHoldMaps() bool {
 	return false
 }
 
-// shapeOf returns the shape of a message type. Types may contain themselves, so
-// it is entered into built before its fields are looked at.
+// shapeOf returns the shape of a message type. Types may contain themselves, so the shape
+// is added to built before its fields are examined.
 func shapeOf(d protoreflect.MessageDescriptor, built map[protoreflect.FullName]*shape) *shape {
 	if s := built[d.FullName()]; s != nil {
 		return s

@@ -26,8 +26,8 @@ func (st *state) begun() bool {
 	return true
 }
 
-// secured reports whether anything that types which are AfterWarming wait for needs
-// the workload's certificate, as long as it matters.
+// secured reports whether any resource that AfterWarming types wait for needs the
+// workload's certificate, while that matters.
 func (st *state) secured() bool {
 	if st.begun() {
 		return false
@@ -42,7 +42,7 @@ func (st *state) secured() bool {
 	return false
 }
 
-// proceed subscribes to types that are AfterWarming when it is time.
+// proceed subscribes to AfterWarming types when they are due.
 func (st *state) proceed(steps []step) []step {
 	if st.begun() || !st.warm() || len(st.unanswered()) > 0 || !st.certified.Load() && st.secured() {
 		return steps
@@ -76,8 +76,8 @@ const (
 	forChildren             // resources of a Warming type
 )
 
-// waitLimit reports what is waited for with a time-out, and how long that may take: until
-// the last type, or the last parent, gives up.
+// waitLimit returns the current wait that has a timeout, and its length: until the last
+// type, or the last parent, gives up.
 func (st *state) waitLimit() (limit time.Duration, what wait) {
 	if !st.begun() {
 		limit, what = firstLimit(st.unanswered())
@@ -118,7 +118,8 @@ func firstLimit(parents []*kind) (limit time.Duration, what wait) {
 	return limit, what
 }
 
-// giveUp stops waiting for what has not come, and returns what can be sent now.
+// giveUp ends a wait for resources that have not arrived, and returns the requests that
+// can be sent now.
 func (st *state) giveUp(what wait) []step {
 	if what == forParents {
 		for _, parent := range st.unanswered() {
@@ -139,7 +140,7 @@ func (st *state) giveUp(what wait) []step {
 	return steps
 }
 
-// warmed reports whether a type's ACKs wait for what its resources name.
+// warmed reports whether a type's ACKs wait for the resources that its resources name.
 func (k *kind) warmed() bool {
 	return slices.ContainsFunc(k.children, func(c *kind) bool { return c.Warming && !k.AfterWarming })
 }

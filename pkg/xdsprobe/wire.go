@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errWire is the error of bytes that are no valid message.
+// errWire is the error for bytes that are not a valid message.
 var errWire = errors.New("invalid protobuf message")
 
 // message reads the fields of one message, in the order of the wire:
@@ -29,8 +29,8 @@ type message struct {
 
 func read(b []byte) message { return message{rest: b} }
 
-// next moves on to the next field. It returns false at the end of the message
-// and at an error.
+// next advances to the next field. It returns false at the end of the message and after
+// an error.
 func (m *message) next() bool {
 	if m.err != nil || len(m.rest) == 0 {
 		return false
@@ -61,8 +61,7 @@ func (m *message) is(number protowire.Number, wire protowire.Type) bool {
 	return m.number == number && m.wire == wire
 }
 
-// text returns the field as a string; one that is not UTF-8 is an error of the
-// message.
+// text returns the field as a string; if it is not UTF-8, the message gets an error.
 func (m *message) text() []byte {
 	if !utf8.Valid(m.bytes) {
 		m.err = errWire
@@ -70,7 +69,7 @@ func (m *message) text() []byte {
 	return m.bytes
 }
 
-// packed is a google.protobuf.Any, or as much of one as was read so far.
+// packed is a google.protobuf.Any, as far as it was read.
 type packed struct {
 	typeURL, value []byte
 }

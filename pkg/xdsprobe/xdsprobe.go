@@ -1,17 +1,18 @@
-// Package xdsprobe is an ADS client, delta or state of the world: each Client dials
-// a connection of its own, subscribes to a set of resource types, follows what its
-// resources name, acknowledges or rejects, and reconnects with Envoy's backoff. The
-// set is a table (ResourceType); the standard one has Envoy's types and its order of
-// requests, and there may be secrets (SDS) and types that are not Envoy's.
+// Package xdsprobe is an ADS client for the delta and the state-of-the-world variants of
+// xDS: each Client opens its own connection, subscribes to a set of resource types and to
+// the resources that its resources name, acknowledges or rejects responses, and
+// reconnects with Envoy's backoff. The set is a table (ResourceType). The standard one
+// has Envoy's types in Envoy's order of requests; others may include secrets (SDS) and
+// types that are not Envoy's.
 //
-// Events are those of pkg/proxy. Where tokens and node metadata come from, and the
-// certificate of a workload, is left to agents on top (internal/istioagent) and to the
-// adapters of control planes; what a client should hold, to pkg/convergence. The
-// package imports neither Kubernetes nor a particular mesh.
+// Clients report the events of pkg/proxy. Callers, such as agents (internal/istioagent)
+// and the adapters of control planes, provide tokens, node metadata and the certificate
+// of the workload; pkg/convergence decides what a client should hold. The package imports
+// neither Kubernetes nor a particular mesh.
 //
 // Thousands of clients run in one process and must not disturb what they measure.
-// Responses are read by a scan over their wire format; equal resources are read
-// once and held once for all clients that share a Store.
+// Responses are scanned in their wire format; equal resources are read once and held once
+// for all clients that share a Store.
 package xdsprobe
 
 import (
@@ -47,10 +48,10 @@ type Config struct {
 	NodeCluster string         // node.cluster
 	Metadata    map[string]any // node.metadata: JSON types, with map[string]any and []any for composites
 
-	// Build is the rest of the node, encoded: what is the same for every workload of
-	// the proxy's program, such as name, version and extensions, which are by far the
-	// most of a first request. It is shared: no client makes a copy. nil means a
-	// user_agent_name of envoy and nothing else.
+	// Build is the encoded rest of the node: the part that is the same for every workload
+	// of the proxy's program, such as name, version and extensions, which is by far the
+	// largest part of a first request. It is shared: no client copies it. nil means only
+	// a user_agent_name of envoy.
 	Build []byte
 
 	Headers   map[string]string // gRPC metadata of the stream in addition to the token
@@ -66,18 +67,18 @@ type Config struct {
 	// requests one (mutual TLS); nil means none.
 	Certificate func() (*tls.Certificate, error)
 
-	// AwaitCertificate means that the workload's certificate comes otherwise than over
-	// this stream: types that are AfterWarming wait for Certified to be called, if a
-	// resource that they follow is Secured.
+	// AwaitCertificate means that the workload's certificate does not come over this
+	// stream: types that are AfterWarming wait until Certified is called, if a resource
+	// that they follow is Secured.
 	AwaitCertificate bool
 	// OnSecret, if not nil, is called after each response with the certificates in it
-	// that are new to the client: when the response was received, and when the
-	// certificate was requested that it answers; zero = the server sent it unasked, as
-	// it does when it renews one. It must not block, nor call the client.
+	// that are new to the client. received is the time of the response, and requested
+	// that of the request that it answers; zero = the server sent it unasked, as it does
+	// when it renews one. It must neither block nor call the client.
 	OnSecret func(name string, secret *Secret, requested, received time.Time)
 
-	// Bounds of the wait before a stream is tried again; 0 means Envoy's 500 ms
-	// and 30 s.
+	// BackoffBase and BackoffMax bound the wait before a stream is retried; 0 means
+	// Envoy's 500 ms and 30 s.
 	BackoffBase, BackoffMax time.Duration
 	// Retry returns how long to wait after an attempt has ended; nil means Envoy's
 	// backoff. It is called once for each attempt, in order, and also when a token could
@@ -85,8 +86,8 @@ type Config struct {
 	// false if the connection or the stream broke.
 	Retry func(end proxy.StreamEnded, answered bool) time.Duration
 
-	// NodeInEach means that the first requests of all types have the node, not only the
-	// first request of a stream.
+	// NodeInEach means that the first requests of all types contain the node, not only
+	// the first request of a stream.
 	NodeInEach bool
 
 	// Slowdown multiplies the client's waits: before it retries a stream, and for a

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// CertificateRequest is one request for a certificate as it was written down.
+// CertificateRequest is a recorded certificate request.
 type CertificateRequest struct {
 	Began, Ended time.Time         // Ended is zero while the request is under way
 	Headers      map[string]string // as headersOf has them
@@ -92,7 +92,7 @@ func (w *Wiretap) Certificates(pod string) []CertificateRequest {
 	return requests
 }
 
-// begin begins to write a request for a certificate down.
+// begin starts to record a certificate request.
 func (w *Wiretap) begin(ctx context.Context) *CertificateRequest {
 	r := &CertificateRequest{Began: time.Now(), Headers: headersOf(ctx), Pod: podOf(ctx)}
 	w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *Wiretap) end(r *CertificateRequest, err error) {
 	w.notify()
 }
 
-// read reads an istio.v1.auth.IstioCertificateRequest. One that is none is noted as such.
+// read reads an istio.v1.auth.IstioCertificateRequest, and records if the bytes are none.
 func (r *CertificateRequest) read(b []byte) {
 	for len(b) > 0 {
 		number, wire, n := protowire.ConsumeTag(b)

@@ -13,7 +13,7 @@ var errEnd = io.EOF
 // frame is one message as the bytes it is.
 type frame []byte
 
-// codec hands messages to gRPC, and takes them, without reading them.
+// codec passes messages to and from gRPC without decoding them.
 type codec struct{}
 
 // Name returns the name of the codec that this one replaces: the bytes are protobuf.

@@ -30,8 +30,9 @@ func TypeName(url string) string {
 	return url
 }
 
-// Asked is a request, or a response, without what differs between two proxies that behave the
-// same: it names the response that it answers by what was in it.
+// Asked describes a request or a response without anything that differs between two
+// proxies that behave the same: a request names the response that it answers by its
+// content.
 type Asked struct {
 	At   time.Time
 	Text string
@@ -89,7 +90,7 @@ func (s *Stream) Responses() []Asked {
 	return responses
 }
 
-// answered returns which response a request acknowledges or rejects.
+// answered describes the response that a request acknowledges or rejects.
 func answered(response, m Message) []string {
 	verb := "ack"
 	if m.Rejected != "" {
@@ -150,7 +151,7 @@ func Held(streams []Stream) map[Key]Resource {
 	return held
 }
 
-// wildcard reports whether proxies ask for everything of a type.
+// wildcard reports whether proxies subscribe to everything of a type.
 func wildcard(kind string) bool { return kind != "EDS" && kind != "RDS" && kind != "ECDS" }
 
 // Versions returns the latest version of each resource received on the streams.
@@ -166,9 +167,9 @@ func Versions(streams []Stream) map[Key]string {
 	return versions
 }
 
-// Complete reports whether the control plane has answered all that the proxy has
-// asked for on the stream, each of these types among it, and the proxy has
-// answered every response.
+// Complete reports whether the control plane has answered all requests of the proxy on
+// the stream, including one for each of these types, and the proxy has answered every
+// response.
 func (s *Stream) Complete(kinds ...string) bool {
 	due, owed := map[Key]bool{}, map[string]bool{}
 	seen := map[string]bool{}
@@ -197,15 +198,16 @@ func (s *Stream) Complete(kinds ...string) bool {
 	return len(due) == 0 && len(owed) == 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !seen[k] })
 }
 
-// Times state how long the exchange of a stream took up to a moment, and on whose
-// account.
+// Times says how long the exchange of a stream took up to a time, and which side spent
+// it.
 type Times struct {
 	First    time.Duration // from the first request to the first response
 	Complete time.Duration // from the first request to the last acknowledgement
 	Own      time.Duration // of Complete, what passed before the proxy sent something
 }
 
-// Times of a stream up to its last message; an error for one without an answer.
+// Times returns the times of a stream up to its last message; an error for a stream
+// without a response.
 func (s *Stream) Times() (Times, error) {
 	var t Times
 	answered := false

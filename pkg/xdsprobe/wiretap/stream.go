@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Stream is one ADS stream as it was written down.
+// Stream is a recorded ADS stream.
 type Stream struct {
 	From     string            // address of the proxy's end
 	Opened   time.Time         // when the call came
@@ -54,8 +54,7 @@ type Resource struct {
 	Digest        uint64 // of that
 }
 
-// readRequest reads a request. One that is no valid message is written down with
-// its length only.
+// readRequest reads a request. An invalid message is recorded with its length only.
 func readRequest(b []byte) (Message, *Node) {
 	m := Message{At: time.Now(), Request: true, Bytes: len(b)}
 	var r discoveryv3.DeltaDiscoveryRequest

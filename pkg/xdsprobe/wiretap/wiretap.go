@@ -1,11 +1,11 @@
-// Package wiretap stands between a proxy and its control plane: a gRPC server
-// that passes every call on, byte for byte, and writes down what goes over ADS
-// streams of the delta variant, and what certificates are requested. Two proxies that sit behind the same wiretap
-// are seen by the same clock, from the same place, whatever they are made of.
+// Package wiretap records the traffic between a proxy and its control plane. It is a gRPC
+// server that forwards every call, byte for byte, and records the messages of ADS streams
+// of the delta variant, and certificate requests. Two proxies behind the same wiretap are
+// observed by the same clock and at the same point, whatever their implementation.
 //
-// What was written down can be replayed to what a proxy holds, and reduced to
-// what it subscribed to, in order (see Stream.Requests): so a simulated sidecar is
-// compared with a real one. Starting either is left to others.
+// From a recording one can compute the resources that a proxy holds, and its
+// subscriptions in order (see Stream.Requests), to compare a simulated sidecar with a
+// real one. Callers start the proxies.
 package wiretap
 
 import (
@@ -116,9 +116,8 @@ func (w *Wiretap) Run(ctx context.Context) error {
 // errCut is the error of a stream that was cut.
 var errCut = errors.New("the stream was cut")
 
-// Cut breaks every stream of the proxy with this node id with the status
-// UNAVAILABLE, as one has whose control plane restarts, and reports whether there
-// was one.
+// Cut breaks every stream of the proxy with this node id with the status UNAVAILABLE, as
+// a restart of the control plane does, and reports whether there was one.
 func (w *Wiretap) Cut(node string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +152,7 @@ func (w *Wiretap) Changed() <-chan struct{} {
 	return w.changed
 }
 
-// pass passes one call on, on a connection of its own, as the proxy has one.
+// pass forwards one call, on a separate connection, because the proxy has one for it too.
 func (w *Wiretap) pass(_ any, down grpc.ServerStream) (err error) {
 	method, ok := grpc.MethodFromServerStream(down)
 	if !ok {
@@ -196,11 +195,11 @@ func (w *Wiretap) pass(_ any, down grpc.ServerStream) (err error) {
 	return err
 }
 
-// tape writes down what passes; a nil function writes nothing.
+// tape records the messages that pass; a nil function records nothing.
 type tape struct{ sent, received func(frame) }
 
-// relay passes messages on in both directions until the control plane ends the
-// call, or the proxy goes away.
+// relay forwards messages in both directions until the control plane ends the call, or
+// the proxy disconnects.
 func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, t tape, cancel context.CancelCauseFunc) error {
 	var group errgroup.Group
 	group.Go(func() error { // ends with the call, at the latest when this handler returns
@@ -272,7 +271,7 @@ func (w *Wiretap) note(s *Stream, m Message, node *Node) {
 	w.notify()
 }
 
-// notify wakes those who wait. The caller holds mu.
+// notify wakes the goroutines that wait for Changed. The caller holds mu.
 func (w *Wiretap) notify() {
 	close(w.changed)
 	w.changed = make(chan struct{})
